@@ -1,0 +1,65 @@
+# Everything here needs Python 3.11 or newer and nothing else: each target makes the virtual
+# environment on first use and installs only what it needs. `make help` lists the targets.
+
+PYTHON ?= python3
+VENV   ?= .venv
+DATA   ?= ../shared/data
+BIN    := $(VENV)/bin
+# The peers have an environment of their own: what they pin must not reach what we test with.
+PEERS  ?= .venv-bench
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL: # two installs into one environment at once would fight
+.PHONY: help demo test lint format bench docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo ## fit a model on the diabetes data, print its summary, draw its curves
+	MPLBACKEND=Agg $(BIN)/python examples/demo.py
+
+# One BLAS thread a process: pytest-xdist already fills the cores.
+test: export OPENBLAS_NUM_THREADS = 1
+test: export MKL_NUM_THREADS = 1
+test: export OMP_NUM_THREADS = 1
+test: export MPLBACKEND = Agg
+test: $(VENV)/.test ## run the tests and the docstrings' examples (ARGS="-k name" for some)
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: $(VENV)/.lint ## formatting, lint, types, and the order of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.lint ## let ruff format the code and mend what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(PEERS)/.bench ## run the benchmark (DATA=folder of the data sets, ARGS=further options)
+	$(PEERS)/bin/python -m benchmarks.core --data $(DATA) $(ARGS)
+
+docs: $(VENV)/.docs ## build the documentation into site/
+	$(BIN)/python -m mkdocs build --strict
+
+clean: ## remove the environment and everything that was built
+	rm -rf $(VENV) $(PEERS) build dist site lanam-demo.png
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for each extra of the same name; a changed pyproject.toml installs again.
+STAMPS := $(addprefix $(VENV)/.,demo test lint docs)
+INSTALL = -m pip install --quiet --disable-pip-version-check --editable
+
+$(STAMPS): $(VENV)/.%: pyproject.toml | $(BIN)/python
+	$(BIN)/python $(INSTALL) ".[$*]"
+	@touch $@
+
+$(PEERS)/.bench: pyproject.toml | $(PEERS)/bin/python
+	$(PEERS)/bin/python $(INSTALL) ".[bench]"
+	@touch $@
+
+$(VENV)/bin/python $(PEERS)/bin/python: %/bin/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("lanam needs Python 3.11 or newer, and $(PYTHON) is %d.%d: say make PYTHON=python3.11" % v[:2])'
+	$(PYTHON) -m venv $*
