@@ -41,7 +41,7 @@ bench: $(PEERS)/.bench ## run the benchmark (DATA=folder of the data sets, ARGS=
 	$(PEERS)/bin/python -m benchmarks.core --data $(DATA) $(ARGS)
 
 docs: $(VENV)/.docs ## build the documentation into site/
-	$(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean: ## remove the environment and everything that was built
 	rm -rf $(VENV) $(PEERS) build dist site lanam-demo.png
