@@ -1,0 +1,146 @@
+"""Data sets by name, and the synthetic problems whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+Task = Literal["regression", "classification"]
+Array = np.ndarray
+
+REGRESSION_SETS = (
+    "autompg",
+    "concrete",
+    "energy",
+    "kin8nm",
+    "naval",
+    "power",
+    "protein",
+    "wine",
+    "yacht",
+)
+CLASSIFICATION_SETS = ("australian", "breast", "heart", "ionosphere", "parkinsons")
+ALL_SETS = REGRESSION_SETS + CLASSIFICATION_SETS
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A numeric table: features ``X`` (rows x columns) and target ``y``."""
+
+    name: str
+    task: Task
+    X: Array
+    y: Array
+
+
+def task_of(name: str) -> Task:
+    """Tell the task of one of the paper's sets."""
+    return "classification" if name in CLASSIFICATION_SETS else "regression"
+
+
+def load_uci(directory: str | Path, name: str) -> Dataset:
+    """Read ``directory/uci/name.csv`` (or ``.csv.gz``); the last column is the target.
+
+    All columns are numbers, codes included, as in the paper.
+    """
+    folder = Path(directory) / "uci"
+    candidates = [folder / f"{name}.csv", folder / f"{name}.csv.gz"]
+    path = next((candidate for candidate in candidates if candidate.exists()), None)
+    if path is None:
+        raise FileNotFoundError(
+            f"no {name}.csv or {name}.csv.gz in {folder}; "
+            "--data must name the directory that holds the folder 'uci'"
+        )
+    frame = pd.read_csv(path)
+    if frame.isna().to_numpy().any():
+        raise ValueError(f"{path.name} has missing cells; the benchmark's sets have none")
+    task = task_of(name)
+    X = frame.iloc[:, :-1].to_numpy(float)
+    y = frame.iloc[:, -1].to_numpy(int if task == "classification" else float)
+    return Dataset(name, task, X, y)
+
+
+# The paper's toy (appendix "Illustrative Example"): four functions on [0, 1], the last one zero.
+TOY_FUNCTIONS: tuple[Callable[[Array], Array], ...] = (
+    lambda x: 8 * (x - 0.5) ** 2,
+    lambda x: 0.1 * np.exp(-8 * x + 4),
+    lambda x: 5 * np.exp(-2 * (2 * x - 1) ** 2),
+    lambda x: np.zeros_like(x),
+)
+
+
+@dataclass(frozen=True)
+class AdditiveProblem:
+    """Data with a known additive truth; ``effects[:, d]`` is f_d, centred over the data."""
+
+    X: Array
+    y: Array
+    effects: Array
+
+
+def toy_problem(seed: int, correlation: float = 0.0, n_rows: int = 1000) -> AdditiveProblem:
+    """The paper's toy with unit noise; features are joined by a Gaussian copula.
+
+    Every pair of the copula's normals has the given correlation; margins stay uniform.
+    """
+    rng = np.random.default_rng(seed)
+    n_features = len(TOY_FUNCTIONS)
+    covariance = np.full((n_features, n_features), correlation)
+    np.fill_diagonal(covariance, 1.0)
+    normals = rng.standard_normal((n_rows, n_features)) @ np.linalg.cholesky(covariance).T
+    X = norm.cdf(normals)
+    effects = np.column_stack([f(X[:, d]) for d, f in enumerate(TOY_FUNCTIONS)])
+    y = effects.sum(axis=1) + rng.standard_normal(n_rows)
+    return AdditiveProblem(X, y, effects - effects.mean(axis=0))
+
+
+SPARSE_FUNCTIONS: tuple[Callable[[Array], Array], ...] = (
+    lambda x: np.sin(3 * x),
+    lambda x: x**2,
+    lambda x: np.exp(-(x**2)),
+    lambda x: np.tanh(2 * x),
+    lambda x: np.abs(x),
+)
+
+
+def sparse_problem(seed: int, n_noise: int = 45, n_rows: int = 1000) -> AdditiveProblem:
+    """Five informative standard normal features of equal weight among ``n_noise`` useless ones.
+
+    Noise has half the standard deviation of the signal.
+    """
+    rng = np.random.default_rng(seed)
+    n_informative = len(SPARSE_FUNCTIONS)
+    X = rng.standard_normal((n_rows, n_informative + n_noise))
+    effects = np.zeros_like(X)
+    for d, function in enumerate(SPARSE_FUNCTIONS):
+        effect = function(X[:, d])
+        effects[:, d] = (effect - effect.mean()) / effect.std()
+    signal = effects.sum(axis=1)
+    y = signal + 0.5 * signal.std() * rng.standard_normal(n_rows)
+    return AdditiveProblem(X, y, effects)
+
+
+def large_problem(n_rows: int, n_columns: int, task: Task, seed: int = 0) -> Dataset:
+    """Many rows of continuous features, every one of them informative.
+
+    Filled column by column, so that making the data needs little more memory than the data.
+    """
+    rng = np.random.default_rng(seed)
+    X = np.empty((n_rows, n_columns))
+    signal = np.zeros(n_rows)
+    for column in range(n_columns):
+        X[:, column] = rng.standard_normal(n_rows)
+        signal += SPARSE_FUNCTIONS[column % len(SPARSE_FUNCTIONS)](X[:, column])
+    signal -= signal.mean()
+    signal /= signal.std()
+    if task == "classification":
+        y = (rng.random(n_rows) < 1 / (1 + np.exp(-2 * signal))).astype(int)
+    else:
+        y = signal + 0.5 * rng.standard_normal(n_rows)
+    return Dataset(f"large-{n_rows}x{n_columns}", task, X, y)

@@ -1,0 +1,45 @@
+"""Threads, versions and progress: the conditions of a run, the same for every model."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+PACKAGES = ("lanam", "numpy", "scipy", "scikit-learn", "interpret-core", "lightgbm", "pygam")
+
+
+def say(message: str) -> None:
+    """Print one line of progress to stderr."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def thread_environment(threads: int) -> dict[str, str]:
+    """The variables that limit every pool of threads of a process, when set before it starts."""
+    return dict.fromkeys(THREAD_VARIABLES, str(threads))
+
+
+def child_environment(threads: int) -> dict[str, str]:
+    """An environment in which a child process has these limits and can import ``benchmarks``."""
+    root = str(Path(__file__).parent.parent)
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, **thread_environment(threads), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def describe(threads: int) -> str:
+    """One line on the conditions of the run."""
+    versions = [f"Python {platform.python_version()}"]
+    for package in PACKAGES:
+        try:
+            versions.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            versions.append(f"{package} (not installed as a package)")
+    return f"{threads} threads of {os.cpu_count()} cores; {', '.join(versions)}."
