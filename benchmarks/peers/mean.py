@@ -1,0 +1,27 @@
+"""The trivial control: the mean of y, or the share of ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.datasets import Task
+from benchmarks.peers.interface import Fitted, Prediction
+
+
+class Mean:
+    """Knows nothing of X; its noise is the standard deviation of the training y."""
+
+    name = "mean"
+
+    def missing(self) -> None:
+        return None
+
+    def fit(self, X: np.ndarray, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
+        mean = float(np.mean(y))
+        std = float(np.std(y)) if task == "regression" else None
+
+        def predict(rows: np.ndarray) -> Prediction:
+            shape = len(rows)
+            return Prediction(np.full(shape, mean), None if std is None else np.full(shape, std))
+
+        return Fitted(predict)

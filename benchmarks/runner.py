@@ -1,0 +1,129 @@
+"""Folds, clocks and progress: every model meets the same rows under the same limits."""
+
+from __future__ import annotations
+
+import time
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold
+
+from benchmarks import metrics
+from benchmarks.datasets import Dataset, large_problem
+from benchmarks.environment import say
+from benchmarks.peers import Peer, Prediction
+
+Row = dict[str, Any]
+INTERVAL_LEVEL = 0.9
+N_SPLITS = 5
+
+
+def folds_of(dataset: Dataset, n_folds: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Give the first ``n_folds`` of the five folds: number, training and test rows."""
+    splitter = KFold(N_SPLITS, shuffle=True, random_state=0)
+    for fold, (train, test) in enumerate(splitter.split(dataset.X)):
+        if fold < n_folds:
+            yield fold, train, test
+
+
+def available(peers: Iterable[Peer]) -> list[Peer]:
+    """Drop the models that cannot run here, each with a visible line."""
+    present = []
+    for peer in peers:
+        reason = peer.missing()
+        if reason is None:
+            present.append(peer)
+        else:
+            say(f"SKIPPED {peer.name}: {reason}")
+    return present
+
+
+def warm_up(peers: Iterable[Peer], threads: int) -> None:
+    """Fit each model once on little data, so that no cell pays for pools and lazy imports."""
+    for peer in peers:
+        for task in ("regression", "classification"):
+            tiny = large_problem(60, 2, task)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    peer.fit(tiny.X, tiny.y, task, 0, threads).predict(tiny.X)
+            except Exception as error:  # the cells will tell; nothing depends on the warm-up
+                say(f"warm-up of {peer.name} on {task} failed: {error}")
+
+
+def score(dataset: Dataset, y: np.ndarray, prediction: Prediction) -> Row:
+    """All metrics of one fold's predictions."""
+    mean = np.asarray(prediction.mean, float)
+    if dataset.task == "classification":
+        return {
+            "nll": metrics.bernoulli_nll(y, mean),
+            "auroc": metrics.auroc(y, mean),
+            "ece": metrics.expected_calibration_error(y, mean),
+        }
+    assert prediction.std is not None, "a regression needs a standard deviation"
+    lower, upper = metrics.gaussian_interval(mean, prediction.std, INTERVAL_LEVEL)
+    return {
+        "nll": metrics.gaussian_nll(y, mean, prediction.std),
+        "rmse": metrics.rmse(y, mean),
+        "coverage90": metrics.interval_coverage(y, lower, upper),
+        "width90": metrics.interval_width(lower, upper),
+    }
+
+
+def run_cell(
+    dataset: Dataset, fold: int, train: np.ndarray, test: np.ndarray, peer: Peer, threads: int
+) -> Row:
+    """Fit and score one model on one fold; a failure becomes a row with its message."""
+    row: Row = {
+        "set": dataset.name,
+        "task": dataset.task,
+        "fold": fold,
+        "model": peer.name,
+        "rows": len(train),
+        "columns": dataset.X.shape[1],
+        "threads": threads,
+    }
+    X_train, y_train = dataset.X[train], dataset.y[train]
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            start = time.perf_counter()
+            fitted = peer.fit(X_train, y_train, dataset.task, 0, threads)
+            middle = time.perf_counter()
+            prediction = fitted.predict(dataset.X[test])
+            end = time.perf_counter()
+        row |= {"fit_seconds": middle - start, "predict_seconds": end - middle}
+        row |= fitted.info
+        row |= score(dataset, dataset.y[test], prediction)
+        row["warnings"] = "; ".join(sorted({item.category.__name__ for item in caught}))
+    except Exception as error:  # one model's failure must not lose the others' results
+        traceback.print_exc()
+        row["error"] = f"{type(error).__name__}: {error}"
+    say(_progress(row))
+    return row
+
+
+def _progress(row: Row) -> str:
+    cell = f"{row['set']:<12} fold {row['fold']}  {row['model']:<13}"
+    if "error" in row:
+        return f"{cell} FAILED {row['error']}"
+    text = f"{cell} nll {row['nll']:9.4f}  fit {row['fit_seconds']:8.2f} s"
+    return text + (f"  [{row['warnings']}]" if row["warnings"] else "")
+
+
+def run_sets(
+    datasets: Iterable[Dataset], folds_by_peer: Sequence[tuple[Peer, int]], threads: int
+) -> Iterator[Row]:
+    """All sets x folds x models, one row each; the models of a fold follow each other in time.
+
+    Each model comes with the number of folds it takes part in.
+    """
+    n_folds = max((folds for _, folds in folds_by_peer), default=0)
+    for dataset in datasets:
+        for fold, train, test in folds_of(dataset, n_folds):
+            for peer, folds in folds_by_peer:
+                if fold < folds:
+                    yield run_cell(dataset, fold, train, test, peer, threads)
