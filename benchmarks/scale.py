@@ -1,0 +1,75 @@
+"""Time and memory against rows and columns; each fit in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.environment import child_environment, say
+
+Row = dict[str, Any]
+ROWS = (10_000, 100_000, 1_000_000)
+COLUMNS = (10, 30, 100)
+SWEEP_COLUMNS = 10
+SWEEP_ROWS = 10_000
+REPEATS = 3  # of the cells that are over soon; the largest is run once
+
+
+def scale_cells() -> Iterator[tuple[str, str, int, int, int]]:
+    """Sweep, task, rows, columns and repeats of every cell."""
+    for task in ("regression", "classification"):
+        for rows in ROWS:
+            repeats = 1 if rows == max(ROWS) else REPEATS
+            yield "rows", task, rows, SWEEP_COLUMNS, repeats
+    for columns in COLUMNS:
+        yield "columns", "regression", SWEEP_ROWS, columns, REPEATS
+
+
+def scale_rows(models: list[str], threads: int, max_rows: int | None = None) -> Iterator[Row]:
+    """One row a sweep x size x model x repeat."""
+    for sweep, task, rows, columns, repeats in scale_cells():
+        if max_rows is not None and rows > max_rows:
+            continue
+        for model in models:
+            for repeat in range(repeats):
+                row: Row = {
+                    "sweep": sweep,
+                    "task": task,
+                    "rows": rows,
+                    "columns": columns,
+                    "model": model,
+                    "repeat": repeat,
+                    **run_worker(model, task, rows, columns, threads),
+                }
+                say(_progress(row))
+                yield row
+
+
+def run_worker(model: str, task: str, rows: int, columns: int, threads: int) -> Row:
+    """Measure one cell in a child process; a failure becomes a row with its message."""
+    arguments = [model, task, str(rows), str(columns), str(threads)]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.scale_worker", *arguments],
+        capture_output=True,
+        text=True,
+        env=child_environment(threads),
+        check=False,
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        return {"error": lines[-1] if lines else f"ended with status {done.returncode}"}
+    answer: Row = json.loads(done.stdout.strip().splitlines()[-1])
+    return answer
+
+
+def _progress(row: Row) -> str:
+    cell = f"scale {row['task']} {row['rows']} x {row['columns']} {row['model']:<13}"
+    if "error" in row:
+        return f"{cell} FAILED {row['error']}"
+    return (
+        f"{cell} fit {row['fit_seconds']:.2f} s, {row['extra_over_data']:.1f} times the data, "
+        f"predict {row['predict_seconds']:.2f} s"
+    )

@@ -1,0 +1,95 @@
+"""One fit on much data in a process of its own, so that its peak memory is its own.
+
+``python -m benchmarks.scale_worker MODEL TASK ROWS COLUMNS THREADS`` prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import cast
+
+from threadpoolctl import threadpool_limits
+
+from benchmarks.datasets import Task, large_problem
+from benchmarks.peers import all_peers
+from benchmarks.runner import score, warm_up
+
+TEST_ROWS = 10_000
+STATUS = Path("/proc/self/status")
+
+
+def _linux_status(field: str) -> int | None:
+    """A memory figure of this process in bytes, where the kernel tells it."""
+    if not STATUS.exists():
+        return None
+    for line in STATUS.read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def resident_bytes() -> int:
+    """Memory now; where the system does not tell, the peak so far."""
+    return _linux_status("VmRSS") or peak_bytes()
+
+
+def peak_bytes() -> int:
+    """Peak memory since the start, or since ``reset_peak``."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return _linux_status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def reset_peak() -> None:
+    """Forget the peak reached while the data was made (Linux; elsewhere it stays)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def measure(name: str, task: Task, rows: int, columns: int, threads: int) -> dict[str, float]:
+    """Fit and predict; seconds, and memory beyond what was there before the fit."""
+    peer = all_peers()[name]
+    reason = peer.missing()
+    if reason is not None:
+        raise RuntimeError(reason)
+    warm_up([peer], threads)
+    data = large_problem(rows + TEST_ROWS, columns, task)
+    X, y = data.X[:rows], data.y[:rows]
+    reset_peak()
+    before = resident_bytes()
+    start = time.perf_counter()
+    fitted = peer.fit(X, y, task, 0, threads)
+    fit_seconds = time.perf_counter() - start
+    extra = peak_bytes() - before
+    start = time.perf_counter()
+    fitted.predict(X)
+    predict_seconds = time.perf_counter() - start
+    answer = {
+        "fit_seconds": fit_seconds,
+        "extra_bytes": extra,
+        "extra_over_data": extra / X.nbytes,
+        "predict_seconds": predict_seconds,
+        **fitted.info,
+    }
+    if fitted.predict_mean is not None:
+        start = time.perf_counter()
+        fitted.predict_mean(X)
+        answer["predict_mean_seconds"] = time.perf_counter() - start
+    answer["nll"] = score(data, data.y[rows:], fitted.predict(data.X[rows:]))["nll"]
+    return answer
+
+
+def main() -> None:
+    """Read the command line, measure, print."""
+    name, task, rows, columns, threads = sys.argv[1:6]
+    with threadpool_limits(int(threads)):
+        print(json.dumps(measure(name, cast(Task, task), int(rows), int(columns), int(threads))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,425 @@
+"""The benchmark's own parts: metrics, data, folds, tables, verdicts. No peer, no data directory."""
+
+import gzip
+import json
+import math
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pandas frames")
+
+from benchmarks import core, datasets, metrics, recovery, runner, tables, verdicts  # noqa: E402
+from benchmarks.environment import THREAD_VARIABLES, child_environment  # noqa: E402
+from benchmarks.peers import DEFAULT_MODELS, OPTIONAL_MODELS, Fitted, Prediction, all_peers  # noqa: E402
+from benchmarks.peers.linear import Linear  # noqa: E402
+from benchmarks.peers.mean import Mean  # noqa: E402
+
+
+class Broken:
+    name = "broken"
+
+    def missing(self):
+        return None
+
+    def fit(self, X, y, task, seed, threads):
+        raise ValueError("no luck")
+
+
+@pytest.fixture
+def data_directory(tmp_path):
+    """Two made-up sets under names of the paper's, one of them compressed."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "uci"
+    folder.mkdir()
+    frame = pd.DataFrame(rng.standard_normal((60, 2)), columns=["a", "b"])
+    frame.assign(y=frame["a"] + 1).to_csv(folder / "yacht.csv", index=False)
+    with gzip.open(folder / "heart.csv.gz", "wt") as file:
+        frame.assign(y=(frame["a"] > 0).astype(int)).to_csv(file, index=False)
+    return tmp_path
+
+
+# metrics
+
+
+def test_gaussian_nll_is_the_average_of_the_density_written_out():
+    y, mean, std = np.array([0.0, 3.0]), np.array([1.0, 1.0]), np.array([1.0, 2.0])
+    terms = [
+        0.5 * ((y[i] - mean[i]) / std[i]) ** 2 + math.log(std[i]) + 0.5 * math.log(2 * math.pi)
+        for i in range(2)
+    ]
+    assert metrics.gaussian_nll(y, mean, std) == pytest.approx(np.mean(terms))
+
+
+def test_bernoulli_nll_survives_a_certain_mistake():
+    y = np.array([1, 0])
+    assert metrics.bernoulli_nll(y, np.array([0.8, 0.4])) == pytest.approx(
+        -(math.log(0.8) + math.log(0.6)) / 2
+    )
+    assert np.isfinite(metrics.bernoulli_nll(y, np.array([0.0, 1.0])))
+
+
+def test_intervals_of_a_gaussian_cover_their_level():
+    y = np.random.default_rng(0).standard_normal(20_000)
+    lower, upper = metrics.gaussian_interval(np.zeros_like(y), np.ones_like(y), 0.9)
+    # four standard errors of a share of 0.9 among 20,000
+    assert metrics.interval_coverage(y, lower, upper) == pytest.approx(0.9, abs=0.0085)
+    assert metrics.interval_width(lower, upper) == pytest.approx(2 * 1.6448536)
+
+
+def test_calibration_error_of_two_bins_by_hand():
+    probability = np.array([0.1, 0.1, 0.9, 0.9])
+    y = np.array([0, 1, 1, 1])
+    # bins: |0.5 - 0.1| and |1 - 0.9|, half of the rows each
+    assert metrics.expected_calibration_error(y, probability) == pytest.approx(0.25)
+    assert metrics.expected_calibration_error(np.array([1, 1]), np.array([1.0, 1.0])) == 0
+
+
+def test_auroc_of_one_class_is_not_a_number():
+    assert np.isnan(metrics.auroc(np.ones(3), np.array([0.1, 0.2, 0.3])))
+    assert metrics.auroc(np.array([0, 1]), np.array([0.1, 0.2])) == 1
+
+
+def test_standard_error_geometric_mean_and_slope():
+    assert metrics.standard_error(np.array([1.0, 3.0])) == pytest.approx(1.0)
+    assert np.isnan(metrics.standard_error(np.array([1.0])))
+    assert metrics.geometric_mean(np.array([1.0, 100.0])) == pytest.approx(10.0)
+    sizes = np.array([1.0, 10.0, 100.0])
+    assert metrics.log_log_slope(sizes, 3 * sizes**2) == pytest.approx(2.0)
+
+
+# data
+
+
+def test_the_last_column_is_the_target_compressed_or_not(data_directory):
+    yacht = datasets.load_uci(data_directory, "yacht")
+    heart = datasets.load_uci(data_directory, "heart")
+    assert (yacht.task, heart.task) == ("regression", "classification")
+    assert yacht.X.shape == heart.X.shape == (60, 2)
+    np.testing.assert_allclose(yacht.y, yacht.X[:, 0] + 1)
+    assert set(heart.y) == {0, 1}
+
+
+def test_a_set_that_is_not_there_says_where_it_was_looked_for(data_directory):
+    with pytest.raises(FileNotFoundError, match=r"no wine\.csv.*--data"):
+        datasets.load_uci(data_directory, "wine")
+
+
+def test_a_blank_cell_is_refused(data_directory):
+    (data_directory / "uci" / "wine.csv").write_text("a,y\n1,2\n,3\n")
+    with pytest.raises(ValueError, match=r"wine\.csv has missing cells"):
+        datasets.load_uci(data_directory, "wine")
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_toy_has_uniform_margins_the_asked_correlation_and_unit_noise(correlation):
+    problem = datasets.toy_problem(0, correlation, n_rows=20_000)
+    # deciles of a uniform; 4 standard errors of the median are 0.014
+    np.testing.assert_allclose(np.quantile(problem.X, [0.1, 0.5, 0.9], axis=0)[1], 0.5, atol=0.014)
+    # Pearson of uniforms under a Gaussian copula: 6/pi asin(rho/2)
+    expected = 6 / math.pi * math.asin(correlation / 2)
+    measured = np.corrcoef(problem.X, rowvar=False)[np.triu_indices(4, 1)]
+    np.testing.assert_allclose(measured, expected, atol=0.03)  # 4 standard errors are 0.028
+    np.testing.assert_allclose(problem.effects.mean(axis=0), 0, atol=1e-12)
+    assert not problem.effects[:, 3].any()
+    residual = problem.y - problem.effects.sum(axis=1)
+    assert residual.std() == pytest.approx(1, abs=0.02)  # 4 standard errors
+
+
+def test_sparse_problem_has_equal_effects_and_half_the_noise():
+    problem = datasets.sparse_problem(0)
+    assert problem.X.shape == (1000, 50)
+    np.testing.assert_allclose(problem.effects[:, :5].std(axis=0), 1)
+    assert not problem.effects[:, 5:].any()
+    signal = problem.effects.sum(axis=1)
+    assert (problem.y - signal).std() / signal.std() == pytest.approx(0.5, rel=0.1)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_large_problem_has_the_asked_size_and_a_signal(task):
+    data = datasets.large_problem(2000, 3, task)
+    assert data.X.shape == (2000, 3)
+    assert abs(np.corrcoef(np.sin(3 * data.X[:, 0]), data.y)[0, 1]) > 0.1
+
+
+# folds, cells
+
+
+def test_folds_do_not_depend_on_how_many_are_run(data_directory):
+    data = datasets.load_uci(data_directory, "yacht")
+    all_folds = list(runner.folds_of(data, 5))
+    two = list(runner.folds_of(data, 2))
+    assert [fold for fold, _, _ in two] == [0, 1]
+    for (_, train, test), (_, same_train, same_test) in zip(two, all_folds, strict=False):
+        np.testing.assert_array_equal(train, same_train)
+        np.testing.assert_array_equal(test, same_test)
+    held_out = np.concatenate([test for _, _, test in all_folds])
+    np.testing.assert_array_equal(np.sort(held_out), np.arange(60))
+
+
+def test_every_cell_gives_a_row_and_a_failure_loses_nothing(data_directory, capsys):
+    sets = [datasets.load_uci(data_directory, name) for name in ("yacht", "heart")]
+    peers = [(Mean(), 2), (Broken(), 1), (Linear(), 1)]
+    rows = pd.DataFrame(runner.run_sets(sets, peers, threads=1))
+    assert len(rows) == 2 * (2 + 1 + 1)
+    failed = rows[rows["model"] == "broken"]
+    assert (failed["error"] == "ValueError: no luck").all()
+    good = rows[rows["model"] != "broken"]
+    assert good["nll"].notna().all()
+    assert good["fit_seconds"].gt(0).all()
+    nll = rows[rows["fold"] == 0].pivot_table(index="set", columns="model", values="nll")
+    assert (nll["linear"] < nll["mean"]).all()  # the target is made of the first column
+    assert "FAILED ValueError: no luck" in capsys.readouterr().err
+
+
+def test_a_model_in_another_process_brings_its_own_clock(data_directory):
+    data = datasets.load_uci(data_directory, "heart")
+
+    class Elsewhere:
+        name = "elsewhere"
+
+        def fit(self, X, y, task, seed, threads):
+            predict = lambda rows: Prediction(np.full(len(rows), 0.5))  # noqa: E731
+            return Fitted(predict, info={"fit_seconds": 123.0})
+
+    fold, train, test = next(runner.folds_of(data, 1))
+    row = runner.run_cell(data, fold, train, test, Elsewhere(), threads=1)
+    assert row["fit_seconds"] == 123.0
+    assert row["nll"] == pytest.approx(math.log(2))
+
+
+def test_models_that_cannot_run_are_left_out_aloud(capsys):
+    peers = all_peers()
+    assert {*DEFAULT_MODELS, *OPTIONAL_MODELS} == set(peers) - {"public"}
+    assert runner.available([peers["mean"], peers["public"]]) == [peers["mean"]]
+    assert "SKIPPED public: no --public-python" in capsys.readouterr().err
+
+
+def test_an_interpreter_without_the_public_implementation_is_named_as_such():
+    assert "laplace_skorch" in all_peers(sys.executable)["public"].missing()
+    assert "cannot be started" in all_peers("/no/such/python")["public"].missing()
+
+
+# recovery
+
+
+def test_a_band_of_width_zero_covers_the_number_it_states():
+    zero, one = np.zeros(4), np.ones(4)
+    assert recovery.band_coverage(zero, zero, zero) == 1
+    assert recovery.band_coverage(one, zero, zero) == 0
+    assert recovery.band_coverage(np.array([0, 1.9, 2.0, -3]), zero, one) == 0.5
+
+
+def test_a_feature_is_active_if_any_of_its_terms_is():
+    def term(active, *features):
+        return SimpleNamespace(active=active, features=features)
+
+    model = SimpleNamespace(terms_=[term(False, 0), term(True, 0), term(False, 1), term(True, 2)])
+    assert recovery.active_features(model) == {0, 2}
+
+
+# tables
+
+
+def results_frame(**nll):
+    """Two folds of the set 'power' with the given likelihoods, one model a keyword."""
+    rows = [
+        {"set": "power", "task": "regression", "fold": fold, "model": model.replace("_", "-")}
+        | {"nll": value, "coverage90": 0.9, "fit_seconds": 2.0 if model == "ebm" else 0.1}
+        for model, values in nll.items()
+        for fold, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_markdown_is_aligned():
+    text = tables.markdown(["set", "a"], [["wine", "1.0"], ["x", "-10.0"]], "Title")
+    lines = text.splitlines()
+    assert lines[0] == "### Title"
+    assert lines[2:] == [
+        "| set  |     a |",
+        "| ---- | ----: |",
+        "| wine |   1.0 |",
+        "| x    | -10.0 |",
+    ]
+
+
+def test_plus_minus_counts_failures():
+    assert tables.plus_minus([1.0, 3.0], 1) == "2.0 ± 1.0"
+    assert tables.plus_minus([1.0], 1) == "1.0"
+    assert tables.plus_minus([1.0, np.nan], 1, failed=1) == "1.0 (1 failed)"
+    assert tables.plus_minus([np.nan], 1, failed=1) == "failed"
+    assert tables.plus_minus([], 1) == "-"
+
+
+def test_the_papers_figure_stands_beside_ours():
+    results = results_frame(lanam=[2.6, 2.8], ebm=[2.8, 2.8])
+    table = tables.quality_tables(results, verdicts.read_paper())[0]
+    header, _, row = table.splitlines()[2:5]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert [cell.strip() for cell in header.strip("|").split("|")] == [
+        "set",
+        "lanam",
+        "ebm",
+        "paper LA-NAM",
+    ]
+    assert cells == ["power", "2.700 ± 0.100", "2.800 ± 0.000", "2.85 ± 0.01"]
+
+
+def test_small_figures_keep_three_digits():
+    results = results_frame(lanam=[1.0, 1.0]).assign(rmse=0.000123)
+    assert "0.000123" in tables.metric_table(results, "rmse", "RMSE", decimals=None)
+
+
+def test_time_ratio_uses_cells_both_models_finished():
+    results = results_frame(lanam=[2.6, 2.8], ebm=[2.8, 2.8])
+    results.loc[(results["model"] == "ebm") & (results["fold"] == 1), "fit_seconds"] = np.nan
+    results.loc[(results["model"] == "lanam") & (results["fold"] == 1), "fit_seconds"] = 50.0
+    ratio, n_sets = tables.time_ratio(results, "lanam", "ebm")
+    assert ratio == pytest.approx(0.05)
+    assert n_sets == 1
+    assert np.isnan(tables.time_ratio(results, "lanam", "lightgbm")[0])
+
+
+# verdicts
+
+
+def holds(judged, part):
+    (found,) = [verdict.holds for verdict in judged if part in verdict.requirement]
+    return found
+
+
+def test_the_papers_table_is_whole():
+    paper = verdicts.read_paper()
+    assert set(paper["set"]) == set(datasets.ALL_SETS)
+    assert len(paper) == 14 * 11
+    la_nam = paper[paper["model"] == "la-nam"].set_index("set")
+    assert la_nam.loc["naval", "nll"] == -7.24
+    assert la_nam.loc["yacht", "se"] == 0.10
+
+
+@pytest.mark.parametrize(
+    ("nll", "within", "better", "below_limit"),
+    [(2.71, True, True, True), (2.864, True, False, False), (2.866, False, False, False)],
+)
+def test_quality_is_judged_by_the_papers_error_and_the_issues_limit(
+    nll, within, better, below_limit
+):
+    judged = verdicts.quality_verdicts(
+        results_frame(lanam=[nll, nll]), verdicts.read_paper(), "lanam"
+    )
+    assert holds(judged, "plus its SE") is within
+    assert holds(judged, "better than") is better
+    assert holds(judged, "NLL on power") is below_limit
+    assert holds(judged, "NLL on naval") is None
+    assert holds(judged, "predictive intervals") is True
+
+
+def test_a_failed_fold_is_never_a_pass():
+    judged = verdicts.quality_verdicts(
+        results_frame(lanam=[1.0, np.nan]), verdicts.read_paper(), "lanam"
+    )
+    assert holds(judged, "plus its SE") is False
+    assert holds(judged, "NLL on power") is False
+
+
+def test_speed_is_judged_by_the_ratio():
+    judged = verdicts.speed_verdicts(results_frame(lanam=[1.0], ebm=[1.0]))
+    assert holds(judged, "ebm") is True
+    assert holds(judged, "public") is None
+    slow = results_frame(lanam=[1.0], ebm=[1.0]).assign(fit_seconds=1.0)
+    assert holds(verdicts.speed_verdicts(slow), "ebm") is False
+
+
+def test_coverage_has_two_sides_except_for_the_function_that_is_zero():
+    def frame(f1, f4):
+        cells = [("f1", f1), ("f4", f4)]
+        return pd.DataFrame(
+            {"correlation": 0.9, "seed": 0, "posterior": "joint", "function": f, "coverage": c}
+            for f, c in cells
+        ).assign(active=True)
+
+    assert verdicts.coverage_verdicts(frame(0.95, 1.0))[0].holds is True
+    assert verdicts.coverage_verdicts(frame(0.99, 1.0))[0].holds is False
+    assert verdicts.coverage_verdicts(frame(0.95, 0.8))[0].holds is False
+
+
+def test_selection_counts_seeds_and_failed_fits():
+    toy = [{"problem": "toy", "noise_active": int(i < 2), "informative_lost": 0} for i in range(30)]
+    sparse = [{"problem": "5 of 50", "noise_active": n, "informative_lost": 0} for n in (1, 3)]
+    judged = verdicts.selection_verdicts(pd.DataFrame(toy + sparse))
+    assert [verdict.holds for verdict in judged] == [True, True, True]
+    toy[5]["noise_active"] = 1
+    failed = [{"problem": "5 of 50", "error": "ValueError: no"}]
+    judged = verdicts.selection_verdicts(pd.DataFrame(toy + sparse + failed))
+    assert [verdict.holds for verdict in judged] == [False, False, False]
+
+
+def test_scale_is_judged_at_a_million_rows():
+    row = {"sweep": "rows", "task": "regression", "model": "lanam", "columns": 10}
+    row |= {"extra_over_data": 3.0, "predict_seconds": 4.0, "predict_mean_seconds": 1.0}
+    frame = pd.DataFrame(
+        [row | {"rows": n, "fit_seconds": n * 1e-5} for n in (10_000, 100_000, 1_000_000)]
+    )
+    judged = verdicts.scale_verdicts(frame)
+    assert holds(judged, "regression: fit < 15 s") is True
+    assert holds(judged, "regression: predict mean < 2 s") is True
+    assert holds(judged, "classification: fit < 15 s") is None
+    assert holds(judged, "linearly in rows") is True
+    quadratic = frame.assign(fit_seconds=frame["rows"] ** 2 * 2e-11)
+    assert holds(verdicts.scale_verdicts(quadratic), "regression: fit < 15 s") is False
+    assert holds(verdicts.scale_verdicts(quadratic), "linearly in rows") is False
+
+
+# the command
+
+
+def test_the_command_writes_tidy_results_and_prints_the_tables(
+    data_directory, tmp_path, capsys, monkeypatch
+):
+    for variable in THREAD_VARIABLES:  # so that what the command sets is undone afterwards
+        monkeypatch.setenv(variable, "1")
+    out = tmp_path / "out"
+    arguments = ["--data", str(data_directory), "--sets", "yacht,heart", "--models", "linear,mean"]
+    arguments += ["--folds", "2", "--parts", "quality,speed", "--out", str(out), "--threads", "1"]
+    core.main(arguments)
+    printed = capsys.readouterr().out
+    results = pd.read_csv(out / "quality.csv")
+    assert len(results) == 2 * 2 * 2
+    assert set(results["model"]) == {"linear", "mean"}
+    for heading in ("Test NLL", "RMSE", "AUROC", "Fit seconds", "Verdicts"):
+        assert f"### {heading}" in printed
+    assert (out / "report.md").read_text().strip() == printed.strip()
+    core.main([*arguments, "--tables-only"])
+    assert capsys.readouterr().out == printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--parts", "quality"], "--data is needed for quality"),
+        (["--parts", "beauty"], "unknown parts ['beauty']"),
+    ],
+)
+def test_the_command_refuses_what_it_cannot_do(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        core.parse(arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_the_scale_worker_answers_in_json():
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.scale_worker", "linear", "regression", "2000", "3", "1"],
+        capture_output=True,
+        text=True,
+        env=child_environment(1),
+        check=True,
+    )
+    answer = json.loads(done.stdout)
+    assert answer["fit_seconds"] > 0
+    assert answer["extra_over_data"] >= 0
+    assert answer["predict_mean_seconds"] > 0
+    assert np.isfinite(answer["nll"])
