@@ -72,8 +72,8 @@ def _collect(rows: Iterable[dict[str, Any]], path: Path) -> None:
         pd.DataFrame(kept).to_csv(path, index=False)
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run the parts that were asked for; results go to CSV files."""
+def run(options: argparse.Namespace) -> list[str]:
+    """Run the parts that were asked for; results go to CSV files, what was skipped is returned."""
     # Imported only now: pools of threads are sized when numpy and its like are first loaded.
     from threadpoolctl import threadpool_limits
 
@@ -89,13 +89,16 @@ def run(options: argparse.Namespace) -> None:
     parts, out = set(options.parts), options.out
     if "public" in parts and "public" not in names:
         names.append("public")
-    present = {peer.name: peer for peer in available(peers[name] for name in names)}
+    runnable, skipped = available(peers[name] for name in names)
+    present = {peer.name: peer for peer in runnable}
+    if parts & {"coverage", "selection"} and peers["lanam"].missing():
+        skipped.append("SKIPPED coverage and selection: lanam is not installed")
+        parts -= {"coverage", "selection"}
+    for line in skipped:
+        say(line)
     with threadpool_limits(options.threads):
         if parts & set(ON_SETS):
             _collect(_quality_rows(options, present), out / "quality.csv")
-        if parts & {"coverage", "selection"} and peers["lanam"].missing():
-            say("SKIPPED coverage and selection: lanam is not installed")
-            parts -= {"coverage", "selection"}
         if "coverage" in parts:
             _collect(recovery.coverage_rows(options.seeds), out / "coverage.csv")
         if "selection" in parts:
@@ -105,6 +108,7 @@ def run(options: argparse.Namespace) -> None:
         models = [name for name in present if name in ("lanam", "lightgbm")]
         rows = scale.scale_rows(models, options.threads, options.scale_rows)
         _collect(rows, out / "scale.csv")
+    return skipped
 
 
 def _quality_rows(options: argparse.Namespace, present: dict[str, Any]) -> Iterable[dict[str, Any]]:
@@ -130,7 +134,7 @@ def _quality_rows(options: argparse.Namespace, present: dict[str, Any]) -> Itera
     return run_sets(datasets, folds_by_peer, options.threads)
 
 
-def report(options: argparse.Namespace) -> str:
+def report(options: argparse.Namespace, skipped: Sequence[str] = ()) -> str:
     """All tables of the parts that were asked for, from the CSV files."""
     import pandas as pd
 
@@ -144,7 +148,8 @@ def report(options: argparse.Namespace) -> str:
         return frame.reindex(columns=list(dict.fromkeys([*frame.columns, *RESULTS[name]])))
 
     parts, paper = set(options.parts), verdicts.read_paper()
-    blocks = ["## Benchmark of the core", describe(options.threads) + "\n"]
+    blocks = ["## Benchmark of the core\n", describe(options.threads) + "\n"]
+    blocks += [f"{line}\n" for line in skipped]
     judged: list[verdicts.Verdict] = []
     results = read("quality") if parts & set(ON_SETS) else None
     if results is not None:
@@ -173,14 +178,17 @@ def report(options: argparse.Namespace) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run, report, write."""
-    options = parse(arguments)
+    options, skipped = parse(arguments), []
     os.environ.update(thread_environment(options.threads))
     if not options.tables_only:
         options.out.mkdir(parents=True, exist_ok=True)
-        for name in RESULTS:  # a part that gives nothing must not report an older run's figures
+        # A part that gives nothing must not report an older run's figures; files of parts
+        # that were not asked for stay.
+        for part in options.parts:
+            name = "quality" if part in ON_SETS else part
             (options.out / f"{name}.csv").unlink(missing_ok=True)
-        run(options)
-    text = report(options)
+        skipped = run(options)
+    text = report(options, skipped)
     (options.out / "report.md").write_text(text)
     print(text)
 

@@ -29,16 +29,16 @@ def folds_of(dataset: Dataset, n_folds: int) -> Iterator[tuple[int, np.ndarray, 
             yield fold, train, test
 
 
-def available(peers: Iterable[Peer]) -> list[Peer]:
-    """Drop the models that cannot run here, each with a visible line."""
-    present = []
+def available(peers: Iterable[Peer]) -> tuple[list[Peer], list[str]]:
+    """Split models into those that can run here, and a line on each that cannot."""
+    present, skipped = [], []
     for peer in peers:
         reason = peer.missing()
         if reason is None:
             present.append(peer)
         else:
-            say(f"SKIPPED {peer.name}: {reason}")
-    return present
+            skipped.append(f"SKIPPED {peer.name}: {reason}")
+    return present, skipped
 
 
 def warm_up(peers: Iterable[Peer], threads: int) -> None:

@@ -172,7 +172,8 @@ def speed_table(results: pd.DataFrame) -> str:
         rows.append([f"geometric mean ({len(complete)} sets)", *means])
     if "lanam" in models:
         ratios = [time_ratio(results, "lanam", model)[0] for model in models]
-        rows.append(["lanam's time over it", *(number(ratio) for ratio in ratios)])
+        shown = [MISSING if np.isnan(ratio) else f"{ratio:.3g}" for ratio in ratios]
+        rows.append(["lanam's time over it", *shown])
     return markdown(["set", *models], rows, "Fit seconds, median over folds")
 
 

@@ -40,7 +40,7 @@ def limit(requirement: str, value: float, most: float, unit: str = "") -> Verdic
     """A figure that may not exceed ``most``."""
     if np.isnan(value):
         return unmeasured(requirement)
-    return Verdict(requirement, f"{value:.3f}{unit}", bool(value <= most))
+    return Verdict(requirement, f"{value:.4g}{unit}", bool(value <= most))
 
 
 def against_paper(results: pd.DataFrame, paper: pd.DataFrame, model: str) -> pd.DataFrame:
@@ -117,7 +117,7 @@ def speed_verdicts(results: pd.DataFrame) -> list[Verdict]:
         note = f"{n_sets} sets"
         if peer == "public" and n_sets:
             n_fits = results.loc[results["model"] == peer, "n_fits"].median()
-            note += f"; {ratio * n_fits:.3f} of one of its {n_fits:.0f} learning rates"
+            note += f"; {ratio * n_fits:.3g} of one of its {n_fits:.0f} learning rates"
         requirement = f"lanam's fit time over {peer}'s <= {most:.3g} (geometric mean)"
         verdicts.append(limit(requirement, ratio, most, f" ({note})"))
     return verdicts

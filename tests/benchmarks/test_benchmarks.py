@@ -191,11 +191,12 @@ def test_a_model_in_another_process_brings_its_own_clock(data_directory):
     assert row["nll"] == pytest.approx(math.log(2))
 
 
-def test_models_that_cannot_run_are_left_out_aloud(capsys):
+def test_models_that_cannot_run_are_left_out_aloud():
     peers = all_peers()
     assert {*DEFAULT_MODELS, *OPTIONAL_MODELS} == set(peers) - {"public"}
-    assert runner.available([peers["mean"], peers["public"]]) == [peers["mean"]]
-    assert "SKIPPED public: no --public-python" in capsys.readouterr().err
+    present, skipped = runner.available([peers["mean"], peers["public"]])
+    assert present == [peers["mean"]]
+    assert [line.split(" given")[0] for line in skipped] == ["SKIPPED public: no --public-python"]
 
 
 def test_an_interpreter_without_the_public_implementation_is_named_as_such():
@@ -395,6 +396,24 @@ def test_the_command_writes_tidy_results_and_prints_the_tables(
     assert (out / "report.md").read_text().strip() == printed.strip()
     core.main([*arguments, "--tables-only"])
     assert capsys.readouterr().out == printed
+
+
+def test_a_skipped_model_shows_in_the_report_and_old_figures_do_not(
+    data_directory, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.delenv("LANAM_PUBLIC_PYTHON", raising=False)
+    for variable in THREAD_VARIABLES:
+        monkeypatch.setenv(variable, "1")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "quality.csv").write_text("set,model,fold,nll,fit_seconds\nwine,older,0,1.0,1.0\n")
+    (out / "scale.csv").write_text("model\nlanam\n")
+    arguments = ["--data", str(data_directory), "--sets", "yacht", "--models", "mean"]
+    core.main([*arguments, "--parts", "public", "--out", str(out), "--threads", "1"])
+    printed = capsys.readouterr().out
+    assert "SKIPPED public" in printed
+    assert "older" not in printed
+    assert (out / "scale.csv").exists()  # of a part that was not asked for
 
 
 @pytest.mark.parametrize(
