@@ -18,7 +18,8 @@ class LaplaceAdditive:
         self.arguments = arguments
 
     def missing(self) -> str | None:
-        return missing_module("lanam")
+        # the estimators, not the package alone: lanam imports them when they are first asked for
+        return missing_module("lanam.estimators")
 
     def fit(self, X: np.ndarray, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
         from lanam import LANAMClassifier, LANAMRegressor
