@@ -1,0 +1,30 @@
+"""Laplace-approximated neural additive models: curves you can read, with bands you can believe.
+
+The estimators are loaded on first use, because scikit-learn takes longer to import than all else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lanam.estimators import LANAMClassifier, LANAMRegressor
+
+__all__ = ["LANAMClassifier", "LANAMRegressor", "__version__"]
+
+__version__ = "0.1.0"
+
+_HOMES = {"LANAMClassifier": "lanam.estimators", "LANAMRegressor": "lanam.estimators"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lanam' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,328 @@
+"""What both estimators share: fitting, taking predictions apart, explaining.
+
+Thin on purpose: it checks, delegates and names things. ``inputs`` reads tables, ``arguments`` reads
+options, ``core`` fits and scores, ``explain`` and ``summary`` put the result into words.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from lanam import explain
+from lanam.arguments import read_options
+from lanam.core import fitting, scoring
+from lanam.core.arrays import Array
+from lanam.core.model import FittedModel
+from lanam.data import Schema
+from lanam.explain import GlobalExplanation, LocalExplanation
+from lanam.inputs import read_columns, read_weights
+from lanam.progress import Progress
+from lanam.summary import Summary, summarise
+
+
+class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Base of the estimators; not for use by itself."""
+
+    _model: FittedModel
+    _schema: Schema
+
+    def __init__(
+        self,
+        *,
+        interactions: Any = 0,
+        interaction_score: str = "evidence",
+        level_effects: Any = "auto",
+        hidden_sizes: Any = (64,),
+        pair_hidden_sizes: Any = (64,),
+        activation: str = "gelu",
+        init_scales: Any = "auto",
+        prior_groups: str = "layer",
+        posterior: str = "joint",
+        curvature: str = "exact",
+        solver: str = "gauss-newton",
+        evidence_update: str = "mackay",
+        categorical_features: Any = "auto",
+        max_knots: int = 256,
+        max_iter: int = 100,
+        tol: float = 0.05,
+        n_restarts: int = 1,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.interactions = interactions
+        self.interaction_score = interaction_score
+        self.level_effects = level_effects
+        self.hidden_sizes = hidden_sizes
+        self.pair_hidden_sizes = pair_hidden_sizes
+        self.activation = activation
+        self.init_scales = init_scales
+        self.prior_groups = prior_groups
+        self.posterior = posterior
+        self.curvature = curvature
+        self.solver = solver
+        self.evidence_update = evidence_update
+        self.categorical_features = categorical_features
+        self.max_knots = max_knots
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_restarts = n_restarts
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Ctrl-C stops training and keeps the best model so far.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Numeric columns: a pandas, polars or pyarrow frame, an array, or a list of rows.
+        y : array-like of shape (n_samples,)
+            The target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts: a weight of 2 is the row twice, 0 leaves it out.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lanam import LANAMRegressor
+        >>> X = np.linspace(-1, 1, 50)[:, None]
+        >>> model = LANAMRegressor(random_state=0).fit(X, X[:, 0] ** 2)
+        >>> model.converged_
+        True
+        """
+        options = read_options(self.get_params(deep=False))
+        columns, schema = read_columns(self, X, fitting=True)
+        weight = read_weights(sample_weight, len(columns))
+        target = self._read_target(y, len(columns))
+        if not weight.all():
+            kept = weight > 0.0
+            if kept.sum() < 2:
+                raise ValueError("only 1 sample has a positive weight: a fit needs at least 2")
+            columns, target, weight = columns[kept], target[kept], weight[kept]
+            schema = schema.narrowed(columns)
+        response, likelihood = self._encode(target)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if self.verbose:
+            with Progress(options.max_iter) as progress:
+                options = replace(options, on_iteration=progress)
+                model = fitting.fit(columns, response, weight, likelihood, options, seed)
+        else:
+            model = fitting.fit(columns, response, weight, likelihood, options, seed)
+        self._keep(model, schema, len(columns))
+        return self
+
+    def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
+        """The target of the rows, checked."""
+        raise NotImplementedError
+
+    def _encode(self, target: np.ndarray) -> tuple[Array, str]:
+        """The target as the core wants it, and the name of its likelihood."""
+        raise NotImplementedError
+
+    def _keep(self, model: FittedModel, schema: Schema, n_rows: int) -> None:
+        """Learned attributes, and a warning if the fit did not end by itself."""
+        self._model, self._schema, self._n_rows = model, schema, n_rows
+        self.terms_ = explain.describe_terms(model, schema)
+        self.intercept_ = float(model.intercept)
+        self.log_evidence_ = float(model.log_evidence)
+        self.interaction_scores_: tuple[Any, ...] = ()
+        self.n_iter_ = model.n_iter
+        self.converged_ = model.converged
+        self.history_ = [dict(record) for record in model.history]
+        if model.stop_reason == "interrupted":
+            warnings.warn(
+                f"Training was interrupted after {model.n_iter} iterations; the best model so far "
+                "is kept. Fit again to train to the end.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        elif not model.converged:
+            warnings.warn(
+                f"The log evidence was still rising after max_iter={self.max_iter} iterations; the "
+                "best model so far is kept. Raise max_iter to train on, or raise "
+                f"tol={self.tol} to call this converged.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def _columns(self, X: Any) -> Array:
+        """Rows to score, as an array in the order of the fit."""
+        check_is_fitted(self)
+        return read_columns(self, X, fitting=False)[0]
+
+    def _link_mean(self, X: Any) -> Array:
+        columns = self._columns(X)
+        return scoring.link_mean(self._model, columns)
+
+    def _link_moments(self, X: Any) -> tuple[Array, Array]:
+        columns = self._columns(X)
+        return scoring.link_moments(self._model, columns)
+
+    def predict_terms(self, X: Any, return_std: bool = False) -> Any:
+        """What each term adds to the prediction of each row.
+
+        Together with ``intercept_`` the terms sum to the prediction on the link scale, on which
+        terms add up: the target's own for a regressor, log-odds for a classifier.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the contributions' posterior standard deviations as well.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n_samples, n_terms)
+            In the order of ``terms_``; zero for terms that are switched off.
+        std : ndarray of shape (n_samples, n_terms)
+            Only with ``return_std=True``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = LANAMRegressor(random_state=0).fit(X, y)
+        >>> terms = model.predict_terms(X)
+        >>> np.allclose(model.intercept_ + terms.sum(axis=1), model.predict(X))
+        True
+        """
+        columns = self._columns(X)
+        means = scoring.term_means(self._model, columns)
+        if not return_std:
+            return means
+        return means, np.sqrt(scoring.term_variances(self._model, columns))
+
+    def sample(self, X: Any, n_samples: int = 100, random_state: Any = None) -> Array:
+        """Posterior draws of the mean: each draw is one function, evaluated at all rows.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        n_samples : int, default=100
+            How many draws.
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        draws : ndarray of shape (n_samples, n_rows)
+            Draws of the mean of y, without noise; for a classifier, of the probability of the
+            second class.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = LANAMRegressor(random_state=0).fit(X[:, [2, 3]], y)
+        >>> model.sample(X[:5, [2, 3]], n_samples=10, random_state=0).shape
+        (10, 5)
+        """
+        columns = self._columns(X)
+        return scoring.sample_links(self._model, columns, n_samples, generator(random_state))
+
+    def summary(self) -> Summary:
+        """What the fit found, as a table with one row a term.
+
+        Returns
+        -------
+        summary : Summary
+            Print it, or take it as data with ``to_frame()`` or ``to_dict()``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y)
+        >>> model.summary().rows[0]["term"]
+        'bmi'
+        """
+        check_is_fitted(self)
+        return summarise(
+            self._model, self._schema, estimator=type(self).__name__, n_rows=self._n_rows
+        )
+
+    def explain_global(self) -> GlobalExplanation:
+        """The functions the model consists of, with uncertainty, data density and importance.
+
+        Returns
+        -------
+        explanation : GlobalExplanation
+            Plain data; :func:`lanam.plot.plot_shapes` draws it.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y)
+        >>> model.explain_global()["bmi"].active
+        True
+        """
+        check_is_fitted(self)
+        return explain.explain_global(self._model, self._schema)
+
+    def explain_local(self, X: Any) -> LocalExplanation:
+        """The predictions of some rows, taken apart.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        explanation : LocalExplanation
+            Intercept, contributions and prediction of every row, with standard deviations.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> X = X[["bmi", "bp"]]
+        >>> local = LANAMRegressor(random_state=0).fit(X, y).explain_local(X[:1])
+        >>> local.to_frame()["term"].tolist()
+        ['(intercept)', 'bmi', 'bp', '(prediction)']
+        """
+        columns = self._columns(X)
+        return explain.explain_local(self._model, self._schema, columns)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A numpy generator from what scikit-learn calls a random state."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is None:
+        return np.random.default_rng()
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+
+
+def require_coverage(coverage: float) -> float:
+    """Refuse a coverage that is not between 0 and 1."""
+    if not 0.0 < coverage < 1.0:
+        raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for example 0.95")
+    return float(coverage)
+
+
+def weighted_mean(values: Array, sample_weight: Any) -> float:
+    """Mean over rows, weighted if there are weights."""
+    return float(np.average(values, weights=read_weights(sample_weight, len(values))))

@@ -1,0 +1,149 @@
+"""The estimators' arguments, checked, as the core's options.
+
+Checked at ``fit`` and not before, as scikit-learn wants it. Errors name the argument, what it was,
+and what it may be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lanam.core.options import Options
+
+#: What each argument with a fixed list of values may be.
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "interaction_score": ("evidence", "mutual_information", "evidence_gain"),
+    "level_effects": ("auto", False),
+    "likelihood": ("gaussian",),
+    "activation": ("gelu", "relu", "tanh", "silu"),
+    "prior_groups": ("layer", "network"),
+    "posterior": ("joint", "block"),
+    "curvature": ("exact", "kron"),
+    "solver": ("gauss-newton", "adam"),
+    "evidence_update": ("mackay", "gradient"),
+}
+
+#: Networks start as sums of features of these steepnesses where the user leaves it to us.
+AUTO_INIT_SCALES = {"gauss-newton": (1.0, 4.0, 16.0), "adam": (1.0,)}
+
+
+def read_options(arguments: Mapping[str, Any]) -> Options:
+    """Options of a fit from an estimator's ``get_params()``.
+
+    Raises
+    ------
+    ValueError
+        For a value that does not exist, that does not go together with another, or that this
+        version does not offer yet.
+
+    Examples
+    --------
+    >>> from lanam import LANAMRegressor
+    >>> read_options(LANAMRegressor(hidden_sizes=[32]).get_params()).hidden_sizes
+    (32,)
+    >>> read_options(LANAMRegressor(activation="sine").get_params())
+    Traceback (most recent call last):
+        ...
+    ValueError: activation='sine' is not known: choose 'gelu', 'relu', 'tanh' or 'silu'
+    """
+    _refuse_what_is_planned(arguments)
+    for name, allowed in CHOICES.items():
+        if name in arguments:
+            _require_choice(name, arguments[name], allowed)
+    if arguments["curvature"] == "kron" and arguments["posterior"] != "block":
+        raise ValueError(
+            "curvature='kron' has one Kronecker factorisation a term and no joint posterior: set "
+            "posterior='block' with it, or curvature='exact'"
+        )
+    _require_sizes("pair_hidden_sizes", arguments["pair_hidden_sizes"])
+    return Options(
+        hidden_sizes=_require_sizes("hidden_sizes", arguments["hidden_sizes"]),
+        activation=arguments["activation"],
+        init_scales=_read_scales(arguments["init_scales"], arguments["solver"]),
+        prior_groups=arguments["prior_groups"],
+        posterior=arguments["posterior"],
+        curvature=arguments["curvature"],
+        solver=arguments["solver"],
+        evidence_update=arguments["evidence_update"],
+        level_effects=arguments["level_effects"] == "auto",
+        max_knots=_require_integer("max_knots", arguments["max_knots"], 4),
+        max_iter=_require_integer("max_iter", arguments["max_iter"], 1),
+        tol=_require_number("tol", arguments["tol"]),
+        n_restarts=_require_integer("n_restarts", arguments["n_restarts"], 1),
+    )
+
+
+def _refuse_what_is_planned(arguments: Mapping[str, Any]) -> None:
+    if not _is_nothing(arguments["interactions"]):
+        raise ValueError(
+            f"interactions={arguments['interactions']!r} is not available in this version, which "
+            "fits one term a column: set interactions=0"
+        )
+    if arguments.get("likelihood") == "poisson":
+        raise ValueError(
+            "likelihood='poisson' is not available in this version: set likelihood='gaussian', for "
+            "example for the logarithm of the counts"
+        )
+    categorical = arguments["categorical_features"]
+    if not (categorical == "auto" if isinstance(categorical, str) else _is_nothing(categorical)):
+        raise ValueError(
+            f"categorical_features={categorical!r} is not available in this version: leave it at "
+            "'auto' and encode categories first, for example with "
+            "sklearn.preprocessing.OneHotEncoder"
+        )
+
+
+def _is_nothing(value: Any) -> bool:
+    if _is_number(value):
+        return bool(value == 0)
+    return value is None or (hasattr(value, "__len__") and len(value) == 0)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _require_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    # `value in allowed` would take 0 for False, and trip over arrays.
+    if any(type(value) is type(choice) and value == choice for choice in allowed):
+        return
+    words = [repr(choice) for choice in allowed]
+    listed = " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    raise ValueError(f"{name}={value!r} is not known: choose {listed}")
+
+
+def _require_integer(name: str, value: Any, least: int) -> int:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if whole and value >= least:
+        return int(value)
+    raise ValueError(f"{name}={value!r} must be an integer of at least {least}")
+
+
+def _require_number(name: str, value: Any) -> float:
+    if _is_number(value) and 0.0 <= value < math.inf:
+        return float(value)
+    raise ValueError(f"{name}={value!r} must be a finite number of at least 0")
+
+
+def _require_sizes(name: str, value: Any) -> tuple[int, ...]:
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0:
+        return tuple(_require_integer(f"every entry of {name}", size, 1) for size in value)
+    raise ValueError(
+        f"{name}={value!r} must be a sequence of layer widths, for example (64,) for one layer"
+    )
+
+
+def _read_scales(value: Any, solver: str) -> tuple[float, ...]:
+    if isinstance(value, str) and value == "auto":
+        return AUTO_INIT_SCALES[solver]
+    fine = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
+    if fine and all(_is_number(scale) and 0.0 < scale < math.inf for scale in value):
+        return tuple(float(scale) for scale in value)
+    raise ValueError(
+        f"init_scales={value!r} must be 'auto' or a sequence of positive numbers, for example "
+        "(1.0, 4.0)"
+    )

@@ -1,0 +1,502 @@
+"""LANAMRegressor and LANAMClassifier: scikit-learn's estimators over the core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_expit, ndtri
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from lanam.additive import AdditiveModel, generator, require_coverage, weighted_mean
+from lanam.core.arrays import Array
+from lanam.core.likelihoods import gaussian_log_density
+from lanam.core.model import FittedModel
+from lanam.data import Schema
+from lanam.inputs import read_labels, read_response
+
+#: Rows times draws that are held at once when probabilities are averaged over draws.
+_CHUNK_VALUES = 1 << 22
+
+
+class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
+    """Laplace-approximated neural additive model for regression.
+
+    The mean of y is an intercept and a sum of functions of single columns, each a small neural
+    network. How smooth each function is, which ones are needed at all, and how noisy y is follow
+    from maximising the evidence; nothing needs tuning by cross-validation.
+
+    Parameters
+    ----------
+    interactions : 0, default=0
+        Terms of two columns; not available in this version.
+    interaction_score : {"evidence", "mutual_information", "evidence_gain"}, default="evidence"
+        How pairs of columns will be ranked; without effect in this version.
+    level_effects : {"auto", False}, default="auto"
+        "auto" adds effects of single values where the evidence asks for them; False keeps smooth
+        functions only.
+    likelihood : {"gaussian"}, default="gaussian"
+        Distribution of y around its mean.
+    hidden_sizes : sequence of int, default=(64,)
+        Widths of the hidden layers of each column's network.
+    pair_hidden_sizes : sequence of int, default=(64,)
+        The same for pairs; without effect in this version.
+    activation : {"gelu", "relu", "tanh", "silu"}, default="gelu"
+        Activation of the hidden layers.
+    init_scales : "auto" or sequence of float, default="auto"
+        Steepnesses of the hidden units at the start; larger ones make wigglier functions reachable.
+    prior_groups : {"layer", "network"}, default="layer"
+        Whether each layer of a network has a prior precision of its own, or the network has one.
+    posterior : {"joint", "block"}, default="joint"
+        One posterior of all terms together, or one for each term as in the paper.
+    curvature : {"exact", "kron"}, default="exact"
+        Gauss-Newton curvature, exact or Kronecker-factored as in the paper ("kron" needs
+        ``posterior="block"``).
+    solver : {"gauss-newton", "adam"}, default="gauss-newton"
+        How networks are trained; "adam" is the paper's.
+    evidence_update : {"mackay", "gradient"}, default="mackay"
+        How precisions and noise follow the evidence; "gradient" is the paper's.
+    categorical_features : "auto", default="auto"
+        Categorical columns; not available in this version.
+    max_knots : int, default=256
+        At how many points the function of a column with more values than that is tabulated.
+    max_iter : int, default=100
+        The most iterations.
+    tol : float, default=0.05
+        Stop when the log evidence no longer rises by this much.
+    n_restarts : int, default=1
+        Fits from so many random starts; the one with the best evidence is kept.
+    random_state : int, RandomState or None, default=None
+        An integer makes the fit repeatable.
+    verbose : int, default=0
+        1 shows the fit's progress on standard error.
+
+    Attributes
+    ----------
+    terms_ : tuple of Term
+        The terms, active or not: name, kind, columns, status, importance, evidence.
+    intercept_ : float
+        Mean prediction over the training data.
+    noise_std_ : float
+        Standard deviation of the noise.
+    log_evidence_ : float
+        Log evidence of the training data.
+    interaction_scores_ : tuple
+        Empty in this version.
+    n_iter_, converged_, history_
+        Number of iterations, whether the evidence had stopped rising, and a record an iteration.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names where the data had names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = LANAMRegressor(random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.4)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        interactions: Any = 0,
+        interaction_score: str = "evidence",
+        level_effects: Any = "auto",
+        likelihood: str = "gaussian",
+        hidden_sizes: Any = (64,),
+        pair_hidden_sizes: Any = (64,),
+        activation: str = "gelu",
+        init_scales: Any = "auto",
+        prior_groups: str = "layer",
+        posterior: str = "joint",
+        curvature: str = "exact",
+        solver: str = "gauss-newton",
+        evidence_update: str = "mackay",
+        categorical_features: Any = "auto",
+        max_knots: int = 256,
+        max_iter: int = 100,
+        tol: float = 0.05,
+        n_restarts: int = 1,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            interactions=interactions,
+            interaction_score=interaction_score,
+            level_effects=level_effects,
+            hidden_sizes=hidden_sizes,
+            pair_hidden_sizes=pair_hidden_sizes,
+            activation=activation,
+            init_scales=init_scales,
+            prior_groups=prior_groups,
+            posterior=posterior,
+            curvature=curvature,
+            solver=solver,
+            evidence_update=evidence_update,
+            categorical_features=categorical_features,
+            max_knots=max_knots,
+            max_iter=max_iter,
+            tol=tol,
+            n_restarts=n_restarts,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.likelihood = likelihood
+
+    def _read_target(self, y: Any, n_rows: int) -> Array:
+        return read_response(self, y, n_rows)
+
+    def _encode(self, target: np.ndarray) -> tuple[Array, str]:
+        return target, self.likelihood
+
+    def _keep(self, model: FittedModel, schema: Schema, n_rows: int) -> None:
+        self.noise_std_ = float(np.sqrt(model.noise_variance))
+        super()._keep(model, schema, n_rows)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Mean of y, and the standard deviation of a new observation.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the standard deviation as well. It includes the noise.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+        std : ndarray of shape (n_samples,)
+            Only with ``return_std=True``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = LANAMRegressor(random_state=0).fit(X, y)
+        >>> mean, std = model.predict(X[:5], return_std=True)
+        >>> bool((std > model.noise_std_).all())
+        True
+        """
+        if not return_std:
+            return self._link_mean(X)
+        mean, variance = self._link_moments(X)
+        return mean, np.sqrt(variance + self._model.noise_variance)
+
+    def predict_interval(self, X: Any, coverage: float = 0.95, kind: str = "response") -> Array:
+        """Central intervals of new observations, or of the mean.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        coverage : float, default=0.95
+            Probability of the interval.
+        kind : {"response", "mean"}, default="response"
+            Whether the interval is for a new observation, noise included, or for the mean of y.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2)
+            Lower and upper ends.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = LANAMRegressor(random_state=0).fit(X, y)
+        >>> lower, upper = model.predict_interval(X, coverage=0.9).T
+        >>> bool(0.85 < ((lower < y) & (y < upper)).mean() < 0.95)
+        True
+        """
+        if kind not in ("response", "mean"):
+            raise ValueError(f"kind={kind!r} is not known: choose 'response' or 'mean'")
+        quantile = ndtri(0.5 + 0.5 * require_coverage(coverage))
+        mean, variance = self._link_moments(X)
+        if kind == "response":
+            variance = variance + self._model.noise_variance
+        half = quantile * np.sqrt(variance)
+        return np.column_stack([mean - half, mean + half])
+
+    def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean log predictive density of observations: the higher the better.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        log_likelihood : float
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = LANAMRegressor(random_state=0).fit(X, y)
+        >>> bool(-6 < model.log_likelihood(X, y) < -5)
+        True
+        """
+        mean, variance = self._link_moments(X)
+        target = self._read_target(y, len(mean))
+        density = gaussian_log_density(target, mean, variance + self._model.noise_variance)
+        return weighted_mean(density, sample_weight)
+
+
+class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
+    """Laplace-approximated neural additive model for two classes.
+
+    The log-odds of the second class are an intercept and a sum of functions of single columns, each
+    a small neural network. Probabilities are averaged over the posterior: where the model is unsure
+    of the log-odds they move towards one half.
+
+    Parameters
+    ----------
+    interactions, interaction_score, level_effects, hidden_sizes, pair_hidden_sizes, activation
+        As for :class:`LANAMRegressor`.
+    init_scales, prior_groups, posterior, curvature, solver, evidence_update, categorical_features
+        As for :class:`LANAMRegressor`.
+    max_knots, max_iter, tol, n_restarts, random_state, verbose
+        As for :class:`LANAMRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The labels; probabilities' columns are in this order.
+    terms_, intercept_, log_evidence_, interaction_scores_
+        As for :class:`LANAMRegressor`, in log-odds.
+    n_iter_, converged_, history_, n_features_in_, feature_names_in_
+        As for :class:`LANAMRegressor`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from lanam import LANAMClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LANAMClassifier(random_state=0).fit(X[:, :5], y)
+    >>> bool(model.score(X[:, :5], y) > 0.9)
+    True
+    """
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
+        return read_labels(self, y, n_rows)
+
+    def _encode(self, target: np.ndarray) -> tuple[Array, str]:
+        check_classification_targets(target)
+        self.classes_, response = np.unique(target, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(target)}, with {len(self.classes_)} classes: combine classes, or "
+                "fit one model a class with sklearn.multiclass.OneVsRestClassifier."
+            )
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class only ({self.classes_[0]!r}) among the rows with a positive "
+                "weight: a classifier needs rows of two classes"
+            )
+        return response.astype(np.float64), "bernoulli"
+
+    def decision_function(self, X: Any) -> Array:
+        """Log-odds of the second class, averaged over the posterior.
+
+        The logit of ``predict_proba``, so both rank rows alike. The log-odds at the posterior mean
+        are ``intercept_ + predict_terms(X).sum(axis=1)``.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_odds : ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from lanam import LANAMClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = LANAMClassifier(random_state=0).fit(X[:, :5], y)
+        >>> odds = np.exp(model.decision_function(X[:3, :5]))
+        >>> np.allclose(odds / (1 + odds), model.predict_proba(X[:3, :5])[:, 1])
+        True
+        """
+        mean, variance = self._link_moments(X)
+        return mean / np.sqrt(1.0 + np.pi / 8.0 * variance)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The more probable class of each row.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from lanam import LANAMClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = LANAMClassifier(random_state=0).fit(X[:, :5], y)
+        >>> model.predict(X[:3, :5])
+        array([0, 0, 0])
+        """
+        # The class does not depend on the variance, which is dearer than the mean.
+        link = self._link_mean(X)
+        labels: np.ndarray = self.classes_[(link > 0.0).astype(int)]
+        return labels
+
+    def predict_proba(
+        self, X: Any, method: str = "probit", n_samples: int = 1000, random_state: Any = 0
+    ) -> Array:
+        """Probability of each class, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        method : {"probit", "mc"}, default="probit"
+            MacKay's closed-form approximation of the average, or a mean over draws.
+        n_samples : int, default=1000
+            How many draws, for "mc".
+        random_state : int, RandomState or None, default=0
+            Of the draws, for "mc".
+
+        Returns
+        -------
+        probability : ndarray of shape (n_samples, 2)
+            Columns in the order of ``classes_``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from lanam import LANAMClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = LANAMClassifier(random_state=0).fit(X[:, :5], y)
+        >>> model.predict_proba(X[:3, :5]).shape
+        (3, 2)
+        """
+        if method == "probit":
+            logit = self.decision_function(X)
+            return np.column_stack([expit(-logit), expit(logit)])
+        if method != "mc":
+            raise ValueError(f"method={method!r} is not known: choose 'probit' or 'mc'")
+        mean, variance = self._link_moments(X)
+        # A row's log-odds are Gaussian, so draws of single rows are as good as draws of functions.
+        draws = generator(random_state).standard_normal(n_samples)
+        second = np.empty_like(mean)
+        step = max(_CHUNK_VALUES // n_samples, 1)
+        for start in range(0, len(mean), step):
+            part = slice(start, start + step)
+            links = mean[part, None] + np.sqrt(variance[part, None]) * draws
+            second[part] = expit(links).mean(axis=1)
+        return np.column_stack([1.0 - second, second])
+
+    def predict_interval(self, X: Any, coverage: float = 0.95, kind: str = "mean") -> Array:
+        """Central intervals of the probability of the second class.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        coverage : float, default=0.95
+            Posterior probability of the interval.
+        kind : {"mean"}, default="mean"
+            Only the probability has an interval; a class has none.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2)
+            Lower and upper ends.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from lanam import LANAMClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = LANAMClassifier(random_state=0).fit(X[:, :5], y)
+        >>> model.predict_interval(X[:3, :5], coverage=0.9).shape
+        (3, 2)
+        """
+        if kind != "mean":
+            raise ValueError(
+                f"kind={kind!r} does not apply to classes: choose 'mean', the interval of the "
+                "probability"
+            )
+        quantile = ndtri(0.5 + 0.5 * require_coverage(coverage))
+        mean, variance = self._link_moments(X)
+        half = quantile * np.sqrt(variance)
+        return np.asarray(expit(np.column_stack([mean - half, mean + half])))
+
+    def sample(self, X: Any, n_samples: int = 100, random_state: Any = None) -> Array:
+        """Posterior draws of the probability of the second class.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        n_samples : int, default=100
+            How many draws.
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        draws : ndarray of shape (n_samples, n_rows)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from lanam import LANAMClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = LANAMClassifier(random_state=0).fit(X[:, :5], y)
+        >>> model.sample(X[:3, :5], n_samples=10, random_state=0).shape
+        (10, 3)
+        """
+        return np.asarray(expit(super().sample(X, n_samples, random_state)))
+
+    def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean log probability of the observed classes: the higher the better.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        log_likelihood : float
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from lanam import LANAMClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = LANAMClassifier(random_state=0).fit(X[:, :5], y)
+        >>> bool(-0.3 < model.log_likelihood(X[:, :5], y) < 0)
+        True
+        """
+        logit = self.decision_function(X)
+        labels = self._read_target(y, len(logit))
+        second = labels == self.classes_[1]
+        unknown = ~(second | (labels == self.classes_[0]))
+        if unknown.any():
+            raise ValueError(
+                f"y has the label {labels[unknown][0]!r}, which was not among the training data's: "
+                f"{list(self.classes_)}"
+            )
+        # log p and log(1 - p) from the logit itself: a probability near one would be rounded.
+        return weighted_mean(log_expit(np.where(second, logit, -logit)), sample_weight)

@@ -1,0 +1,359 @@
+"""A fitted model in the user's words and units: plain data, to print, to draw, to send elsewhere.
+
+Everything is on the link scale, on which terms add up: the target's own unit for a regressor,
+log-odds for a classifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from lanam.core import scoring
+from lanam.core.arrays import Array
+from lanam.core.knots import Levels
+from lanam.core.model import FittedModel, FittedTerm
+from lanam.data import Schema, make_frame
+
+#: Posterior draws behind the standard deviation of an importance: it is known to about 5%.
+_N_DRAWS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """What was learned about one term of the sum.
+
+    Attributes
+    ----------
+    name
+        The column's name; ``"<column> (levels)"`` for the effects of single values.
+    kind
+        ``"smooth"`` or ``"level"``.
+    features, feature_names
+        The term's columns, by index and by name.
+    status, active
+        ``"active"`` or why the term was switched off, and whether it contributes.
+    importance
+        Mean absolute contribution over the training data.
+    effective_parameters
+        How many parameters the data determined.
+    evidence
+        By how much the log evidence would fall without the term; for one that was switched off,
+        what it had when it was.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = LANAMRegressor(random_state=0).fit(X[["bmi", "sex"]], y)
+    >>> term = model.terms_[0]
+    >>> term.name, term.kind, term.active
+    ('bmi', 'smooth', True)
+    """
+
+    name: str
+    kind: str
+    features: tuple[int, ...]
+    feature_names: tuple[str, ...]
+    status: str
+    active: bool
+    importance: float
+    effective_parameters: float
+    evidence: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The term as plain data, ready for JSON."""
+        return {name: _plain(value) for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Shape(Term):
+    """A term with its function: what every value of the column adds to the prediction.
+
+    Attributes
+    ----------
+    importance_std
+        Posterior standard deviation of the importance.
+    values
+        Where the function is tabulated, in the column's unit: values of a smooth term (linear in
+        between), or the levels (the middles of bins, where there were too many values).
+    mean, std
+        Posterior mean and standard deviation of the function there.
+    density
+        Share of the training data at each value; they sum to one.
+    inside
+        Whether the value lies within the range of the training data.
+    unseen_std
+        For a term of single values: the standard deviation of a value's effect that was not in the
+        training data; its mean is zero. None for smooth terms, and for bins, which leave no value
+        out.
+    """
+
+    importance_std: float
+    values: Array
+    mean: Array
+    std: Array
+    density: Array
+    inside: NDArray[np.bool_]
+    unseen_std: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalExplanation:
+    """The whole model: every term's function with its uncertainty, data density and importance.
+
+    Attributes
+    ----------
+    intercept
+        Mean prediction over the training data, on the link scale.
+    terms
+        In the order of the model's ``terms_``.
+    link
+        ``"identity"`` or ``"logit"``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> explanation = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y).explain_global()
+    >>> [shape.name for shape in explanation.active]
+    ['bmi', 'bp']
+    >>> bmi = explanation["bmi"]
+    >>> bool(np.interp(40, bmi.values, bmi.mean) > np.interp(20, bmi.values, bmi.mean))
+    True
+    """
+
+    intercept: float
+    terms: tuple[Shape, ...]
+    link: str
+    backend: str | None = None
+
+    def __getitem__(self, name: str) -> Shape:
+        for shape in self.terms:
+            if shape.name == name:
+                return shape
+        raise KeyError(f"no term {name!r}; there are {[shape.name for shape in self.terms]}")
+
+    def __iter__(self) -> Iterator[Shape]:
+        return iter(self.terms)
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    @property
+    def active(self) -> tuple[Shape, ...]:
+        """The terms that contribute, most important first."""
+        shapes = [shape for shape in self.terms if shape.active]
+        return tuple(sorted(shapes, key=lambda shape: -shape.importance))
+
+    @property
+    def switched_off(self) -> tuple[Shape, ...]:
+        """The terms that do not contribute."""
+        return tuple(shape for shape in self.terms if not shape.active)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data, ready for JSON."""
+        return {
+            "intercept": self.intercept,
+            "link": self.link,
+            "terms": [shape.to_dict() for shape in self.terms],
+        }
+
+    def to_frame(self) -> Any:
+        """One row a term and value, as a frame of the library the model was fitted with."""
+        shapes = self.terms
+        sizes = [len(shape.values) for shape in shapes]
+        return make_frame(
+            {
+                "term": np.repeat([shape.name for shape in shapes], sizes).tolist(),
+                "kind": np.repeat([shape.kind for shape in shapes], sizes).tolist(),
+                "value": np.concatenate([shape.values for shape in shapes]),
+                "mean": np.concatenate([shape.mean for shape in shapes]),
+                "std": np.concatenate([shape.std for shape in shapes]),
+                "density": np.concatenate([shape.density for shape in shapes]),
+                "inside": np.concatenate([shape.inside for shape in shapes]),
+            },
+            self.backend,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LocalExplanation:
+    """Some rows' predictions taken apart.
+
+    Attributes
+    ----------
+    intercept, intercept_std
+        The same for every row.
+    terms
+        In the order of the contributions' columns.
+    values
+        (n, n_terms) the value of each term's column in each row.
+    contributions, contributions_std
+        (n, n_terms) what each term adds, and how sure that is.
+    prediction, prediction_std
+        (n,) intercept plus contributions, and its posterior standard deviation (without noise).
+    response
+        (n,) the prediction on the target's scale: for a classifier the probability.
+    link
+        ``"identity"`` or ``"logit"``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> local = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y).explain_local(X[:3])
+    Traceback (most recent call last):
+        ...
+    ValueError: The feature names should match those that were passed during fit...
+    >>> local = (
+    ...     LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y).explain_local(X[["bp", "bmi"]])
+    ... )
+    >>> bool(np.allclose(local.intercept + local.contributions.sum(axis=1), local.prediction))
+    True
+    """
+
+    intercept: float
+    intercept_std: float
+    terms: tuple[Term, ...]
+    values: Array
+    contributions: Array
+    contributions_std: Array
+    prediction: Array
+    prediction_std: Array
+    response: Array
+    link: str
+    backend: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.prediction)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data, ready for JSON."""
+        plain = {name: _plain(value) for name, value in vars(self).items() if name != "backend"}
+        return plain | {"terms": [term.to_dict() for term in self.terms]}
+
+    def to_frame(self) -> Any:
+        """One row for each row's intercept, contributions and prediction, in this order."""
+        n_rows, n_terms = self.contributions.shape
+        blank, ones = np.full((n_rows, 1), np.nan), np.ones((n_rows, 1))
+        names = ["(intercept)", *(term.name for term in self.terms), "(prediction)"]
+        contributions = [self.intercept * ones, self.contributions, self.prediction[:, None]]
+        stds = [self.intercept_std * ones, self.contributions_std, self.prediction_std[:, None]]
+        return make_frame(
+            {
+                "row": np.repeat(np.arange(n_rows), n_terms + 2),
+                "term": names * n_rows,
+                "value": np.hstack([blank, self.values, blank]).ravel(),
+                "contribution": np.hstack(contributions).ravel(),
+                "std": np.hstack(stds).ravel(),
+            },
+            self.backend,
+        )
+
+
+def describe_terms(model: FittedModel, schema: Schema) -> tuple[Term, ...]:
+    """Every term of a fitted model under its name."""
+    return tuple(Term(**_facts(term, schema)) for term in model.terms)
+
+
+def explain_global(model: FittedModel, schema: Schema) -> GlobalExplanation:
+    """Every term's function, in the columns' units."""
+    rng = np.random.default_rng(0)  # an explanation is a fact about the model, the same each time
+    shapes = tuple(_shape(model, index, schema, rng) for index in range(len(model.terms)))
+    return GlobalExplanation(model.intercept, shapes, _link(model), schema.backend)
+
+
+def explain_local(model: FittedModel, schema: Schema, columns: Array) -> LocalExplanation:
+    """The predictions for the rows of ``columns`` (n, D), taken apart."""
+    mean, variance = scoring.link_moments(model, columns)
+    contributions = scoring.term_means(model, columns)
+    return LocalExplanation(
+        intercept=model.intercept,
+        intercept_std=float(np.sqrt(model.covariance[-1, -1])),
+        terms=describe_terms(model, schema),
+        values=columns[:, [term.features[0] for term in model.terms]],
+        contributions=contributions,
+        contributions_std=np.sqrt(scoring.term_variances(model, columns)),
+        prediction=mean,
+        prediction_std=np.sqrt(variance),
+        response=mean if _link(model) == "identity" else expit(mean),
+        link=_link(model),
+        backend=schema.backend,
+    )
+
+
+def importance_std(model: FittedModel, index: int, rng: np.random.Generator) -> float:
+    """Posterior standard deviation of a term's importance, from draws of its function."""
+    term, block = model.terms[index], model.blocks[index]
+    if not term.active:
+        return 0.0
+    size, vectors = np.linalg.eigh(model.covariance[block, block])
+    root = term.table @ (vectors * np.sqrt(np.maximum(size, 0.0)))
+    draws = term.mean[:, None] + root @ rng.standard_normal((len(size), _N_DRAWS))
+    return float(np.std(term.share @ np.abs(draws)))
+
+
+def _facts(term: FittedTerm, schema: Schema) -> dict[str, Any]:
+    names = tuple(schema.names[feature] for feature in term.features)
+    label = " x ".join(names)
+    return {
+        "name": f"{label} (levels)" if term.kind == "level" else label,
+        "kind": term.kind,
+        "features": term.features,
+        "feature_names": names,
+        "status": term.status,
+        "active": term.active,
+        "importance": float(term.share @ np.abs(term.mean)) if term.active else 0.0,
+        "effective_parameters": float(term.effective_parameters),
+        "evidence": float(term.evidence),
+    }
+
+
+def _shape(model: FittedModel, index: int, schema: Schema, rng: np.random.Generator) -> Shape:
+    term = model.terms[index]
+    column = schema.columns[term.features[0]]
+    unseen_std = None
+    if term.entries is None:
+        values, mean, std = np.array([column.lowest]), np.zeros(1), np.zeros(1)
+        density = np.ones(1)
+    else:
+        values, density = term.entries.values, term.share[: len(term.entries.values)]
+        mean, std = np.zeros(len(values)), np.zeros(len(values))
+        if term.active:
+            entry_mean, entry_variance = scoring.entry_moments(model, index)
+            mean, std = entry_mean[: len(values)], np.sqrt(entry_variance[: len(values)])
+            if isinstance(term.entries, Levels) and term.entries.exact:
+                unseen_std = float(np.sqrt(entry_variance[-1]))
+    # Knots are computed, so the outermost data value and its knot may differ by rounding.
+    slack = 1e-9 * (column.highest / 2.0 - column.lowest / 2.0)
+    return Shape(
+        **_facts(term, schema),
+        importance_std=importance_std(model, index, rng),
+        values=values,
+        mean=mean,
+        std=std,
+        density=density,
+        inside=(values >= column.lowest - slack) & (values <= column.highest + slack),
+        unseen_std=unseen_std,
+    )
+
+
+def _link(model: FittedModel) -> str:
+    return "logit" if model.likelihood == "bernoulli" else "identity"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(value)
+    return value

@@ -1,0 +1,96 @@
+"""A fit's progress for people: one line that is rewritten on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, TextIO
+
+_BAR = 20
+
+#: In a pipe or a notebook every so many iterations are enough.
+_EVERY = 10
+
+
+class Progress:
+    """Shows the records of a fit as they come; a context manager that ends its line.
+
+    Parameters
+    ----------
+    total
+        The most iterations a stage of the fit may take, for the bar.
+    stream
+        Where to write; standard error if None.
+
+    Examples
+    --------
+    >>> import sys
+    >>> record = {"iteration": 1, "log_evidence": -402.2, "noise_std": 1.5, "n_active": 8}
+    >>> with Progress(100, sys.stdout) as progress:
+    ...     progress(record)
+    lanam  iteration 1  log evidence -402.2  noise sd 1.5  terms 8
+    """
+
+    def __init__(self, total: int, stream: TextIO | None = None) -> None:
+        self.total = total
+        self.stream = sys.stderr if stream is None else stream
+        self.rewrites = self.stream.isatty()
+        self._width = 0
+        self._pending: str | None = None
+        self._stage: object = None
+        self._in_stage = 0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __call__(self, record: Mapping[str, Any]) -> None:
+        """Show one record of the history."""
+        text = describe(record)
+        if record.get("stage") != self._stage:
+            self._stage, self._in_stage = record.get("stage"), 0
+        if self.rewrites:
+            filled = round(min((self._in_stage + 1) / self.total, 1.0) * _BAR)
+            text = f"[{'#' * filled}{'.' * (_BAR - filled)}] {text}"
+            self.stream.write("\r" + text.ljust(self._width))
+            self.stream.flush()
+            self._width = len(text)
+        elif self._in_stage % _EVERY == 0:
+            self.stream.write(text + "\n")
+            self._pending = None
+        else:
+            self._pending = text
+        self._in_stage += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.rewrites and self._width:
+            self.stream.write("\n")
+        elif self._pending is not None:  # the last iteration is always shown
+            self.stream.write(self._pending + "\n")
+        self.stream.flush()
+
+
+def describe(record: Mapping[str, Any]) -> str:
+    """One record in words: iteration, evidence, noise, terms alive.
+
+    Examples
+    --------
+    >>> describe({"iteration": 7, "log_evidence": -31.25, "n_active": 3, "stage": "levels"})
+    'lanam  iteration 7 (levels)  log evidence -31.2  terms 3'
+    """
+    stage = f" ({record['stage']})" if record.get("stage") else ""
+    parts = ["lanam", f"iteration {record['iteration']}{stage}"]
+    parts.append(f"log evidence {record['log_evidence']:.1f}")
+    noise = record.get("noise_std")
+    if noise is not None and math.isfinite(noise) and noise > 0.0:
+        parts.append(f"noise sd {noise:.4g}")
+    parts.append(f"terms {record['n_active']}")
+    if record.get("seconds") is not None:
+        parts.append(f"{record['seconds']:.1f} s")
+    return "  ".join(parts)

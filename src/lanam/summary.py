@@ -1,0 +1,168 @@
+"""The table that a fitted model prints: one row a term."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lanam.core.model import FittedModel
+from lanam.data import Schema, make_frame
+from lanam.explain import describe_terms, importance_std
+
+_HEADERS = ("term", "kind", "importance", "+/- 2 sd", "eff. params", "evidence", "status")
+
+#: Longer names are cut in the printed table only.
+_MAX_NAME = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What a fit found, as a table: print it, show it in a notebook, or take it as data.
+
+    Attributes
+    ----------
+    rows
+        One record a term, the most important first and those switched off last, with the keys
+        ``term``, ``kind``, ``importance`` (mean absolute contribution over the training data),
+        ``importance_band`` (two posterior standard deviations of it), ``effective_parameters``,
+        ``evidence`` (what the log evidence would lose without the term) and ``status``.
+    facts
+        What is said above the table: ``estimator``, ``n_rows``, ``n_columns``, ``n_active``,
+        ``n_terms``, ``log_evidence``, ``noise_std`` (None for a classifier), ``n_iter`` and
+        ``converged``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> summary = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y).summary()
+    >>> [row["term"] for row in summary.rows]
+    ['bmi', 'bp']
+    >>> print(summary)
+    LANAMRegressor on 442 rows of 2 columns: 2 of 2 terms active
+    log evidence ..., noise sd ..., converged after ... iterations
+    <BLANKLINE>
+    term  kind    importance  +/- 2 sd  eff. params  evidence  status
+    ...
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    facts: dict[str, Any]
+    backend: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as plain data, ready for JSON."""
+        return {**self.facts, "terms": [dict(row) for row in self.rows]}
+
+    def to_frame(self) -> Any:
+        """The table as a frame of the library the model was fitted with."""
+        keys = self.rows[0].keys()
+        return make_frame({key: [row[key] for row in self.rows] for key in keys}, self.backend)
+
+    def __str__(self) -> str:
+        return "\n".join([*self._headlines(), "", *_aligned(self._cells())])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The table for notebooks."""
+        head, *body = self._cells()
+        lines = "<br>".join(html.escape(line) for line in self._headlines())
+        header = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+        records = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+            for cells in body
+        )
+        return (
+            f"<p>{lines}</p><table><thead><tr>{header}</tr></thead><tbody>{records}</tbody></table>"
+        )
+
+    def _headlines(self) -> list[str]:
+        facts = self.facts
+        ended = "converged" if facts["converged"] else "NOT converged"
+        told = [f"log evidence {facts['log_evidence']:.1f}"]
+        if facts["noise_std"] is not None:
+            told.append(f"noise sd {facts['noise_std']:.4g}")
+        told.append(f"{ended} after {facts['n_iter']} iterations")
+        return [
+            f"{facts['estimator']} on {facts['n_rows']} rows of {facts['n_columns']} columns: "
+            f"{facts['n_active']} of {facts['n_terms']} terms active",
+            ", ".join(told),
+        ]
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        table: list[tuple[str, ...]] = [_HEADERS]
+        form = _format(max((row["importance"] for row in self.rows), default=0.0))
+        for row in self.rows:
+            name = row["term"]
+            off = row["status"] != "active"
+            table.append(
+                (
+                    name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 3] + "...",
+                    row["kind"],
+                    "-" if off else format(row["importance"], form),
+                    "-" if off else format(row["importance_band"], form),
+                    "-" if off else f"{row['effective_parameters']:.1f}",
+                    "-" if np.isnan(row["evidence"]) else f"{row['evidence']:.1f}",
+                    row["status"],
+                )
+            )
+        return table
+
+
+def summarise(model: FittedModel, schema: Schema, *, estimator: str, n_rows: int) -> Summary:
+    """Summary of a fitted model."""
+    rng = np.random.default_rng(0)
+    bands = [2.0 * importance_std(model, index, rng) for index in range(len(model.terms))]
+    rows: list[dict[str, Any]] = [
+        {
+            "term": term.name,
+            "kind": term.kind,
+            "importance": term.importance,
+            "importance_band": band,
+            "effective_parameters": term.effective_parameters,
+            "evidence": term.evidence,
+            "status": term.status,
+        }
+        for term, band in zip(describe_terms(model, schema), bands, strict=True)
+    ]
+    rows.sort(key=lambda row: (row["status"] != "active", -row["importance"]))
+    facts = {
+        "estimator": estimator,
+        "n_rows": n_rows,
+        "n_columns": schema.n_columns,
+        "n_active": sum(term.active for term in model.terms),
+        "n_terms": len(model.terms),
+        "log_evidence": float(model.log_evidence),
+        "noise_std": float(np.sqrt(model.noise_variance))
+        if model.likelihood == "gaussian"
+        else None,
+        "n_iter": model.n_iter,
+        "converged": model.converged,
+    }
+    return Summary(tuple(rows), facts, schema.backend)
+
+
+def _format(largest: float) -> str:
+    """One format for a column of numbers: three digits of the largest."""
+    if not 1e-4 < largest < 1e6:
+        return ".2e"
+    return f".{max(2 - math.floor(math.log10(largest)), 0)}f"
+
+
+def _aligned(table: list[tuple[str, ...]]) -> list[str]:
+    """Cells as lines: words to the left, numbers to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
+    words = {0, 1, len(_HEADERS) - 1}
+    return [
+        "  ".join(
+            cell.ljust(width) if k in words else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ).rstrip()
+        for cells in table
+    ]
