@@ -1,0 +1,1 @@
+"""Arrays only: the method itself. Nothing here knows of frames, estimators or drawings."""

@@ -1,0 +1,343 @@
+"""Log evidence of the additive model as a function of its hyperparameters (method.md 3 and 8).
+
+In compressed coordinates the model is one Bayesian linear regression. Its prior is ``z ~ N(0, W)``,
+``W_d = sum_g rho_g V_g' V_g``, where ``rho_g`` is by how much group ``g``'s prior variance has changed
+since the tables were made; its Gram matrix is ``k G`` with ``k`` the noise precision. The evidence is
+
+    log p(D | m) - 1/2 m' W^-1 m - 1/2 log |W| - 1/2 log |k G + W^-1|
+
+at the posterior mean ``m`` (paper, eq. marglik), exact for a Gaussian likelihood. The determinant is
+joint over all terms or, as in the paper, of each term's block: a lower bound. The intercept has a
+flat prior: it is in the mean, not in the determinant. No jitter ever enters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from lanam.core.arrays import Array
+
+#: Bounds of the noise variance in units of the response's variance.
+NOISE_BOUNDS = (1e-9, 4.0)
+
+_LOG_STEP = 1.5
+_LOG_REACH = 6.0
+_RELAXATION = 1.3
+
+
+def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
+    """Inverse and log-determinant of a positive definite matrix by one Cholesky factorisation."""
+    if len(matrix) == 0:
+        return matrix, 0.0
+    factor, info = lapack.dpotrf(matrix, lower=1)
+    if info != 0:
+        raise np.linalg.LinAlgError("the posterior precision is not positive definite")
+    lower, _ = lapack.dpotri(factor, lower=1)
+    lower = np.tril(lower)
+    inverse = lower + lower.T
+    np.fill_diagonal(inverse, np.diag(lower))
+    return inverse, 2.0 * float(np.log(np.diag(factor)).sum())
+
+
+@dataclass(frozen=True)
+class Prior:
+    """How the coordinates' prior covariance depends on the groups' variances.
+
+    Built from every term's number of coordinates and ``group_grams``. Terms with one group have
+    ``W = rho I``; the others are padded to one shape so that all are handled at once.
+    """
+
+    widths: tuple[int, ...]
+    group_grams: tuple[Array, ...]
+
+    @cached_property
+    def blocks(self) -> tuple[slice, ...]:
+        """Each term's coordinates."""
+        ends = np.cumsum(self.widths).tolist()
+        return tuple(slice(e - w, e) for e, w in zip(ends, self.widths, strict=True))
+
+    @cached_property
+    def groups(self) -> tuple[slice, ...]:
+        """Each term's groups."""
+        counts = [len(grams) for grams in self.group_grams]
+        ends = np.cumsum(counts).tolist()
+        return tuple(slice(e - c, e) for e, c in zip(ends, counts, strict=True))
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups of all terms."""
+        return sum(len(grams) for grams in self.group_grams)
+
+    @cached_property
+    def _plain(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Coordinates of terms with one group, and their groups."""
+        columns, groups = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
+        for block, group, grams in zip(self.blocks, self.groups, self.group_grams, strict=True):
+            if len(grams) == 1:
+                columns.append(np.arange(block.start, block.stop))
+                groups.append(np.full(block.stop - block.start, group.start))
+        return np.concatenate(columns), np.concatenate(groups)
+
+    @cached_property
+    def _mixed(self) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
+        """Padded Gram matrices (D, G, r, r), groups (D, G) and coordinates (D, r); padding is -1."""
+        terms = [k for k, grams in enumerate(self.group_grams) if len(grams) > 1]
+        n_groups = max((len(self.group_grams[k]) for k in terms), default=0)
+        width = max((self.widths[k] for k in terms), default=0)
+        grams = np.zeros((len(terms), n_groups, width, width))
+        groups = np.full((len(terms), n_groups), -1)
+        columns = np.full((len(terms), width), -1)
+        for i, k in enumerate(terms):
+            own, group, block = self.group_grams[k], self.groups[k], self.blocks[k]
+            grams[i, : len(own), : self.widths[k], : self.widths[k]] = own
+            groups[i, : len(own)] = np.arange(group.start, group.stop)
+            columns[i, : self.widths[k]] = np.arange(block.start, block.stop)
+        return grams, groups, columns
+
+    @cached_property
+    def _scatter(self) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
+        """Which padded entries are real, and their rows and columns among all coordinates."""
+        _, _, columns = self._mixed
+        real = (columns[:, :, None] >= 0) & (columns[:, None, :] >= 0)
+        rows = np.broadcast_to(columns[:, :, None], real.shape)[real]
+        return real, rows, np.broadcast_to(columns[:, None, :], real.shape)[real]
+
+    def precision(self, log_rho: Array) -> PriorPrecision:
+        """``W^-1`` and ``log |W|`` at the given changes of the groups' variances."""
+        grams, groups, columns = self._mixed
+        rho = np.append(np.exp(log_rho), 0.0)
+        plain_columns, plain_groups = self._plain
+        log_det = float(log_rho[plain_groups].sum())
+        inverse = np.zeros(columns.shape + columns.shape[1:])
+        if columns.size:
+            covariance = np.einsum("dg,dgij->dij", rho[groups], grams)
+            padding = np.arange(columns.shape[1])
+            covariance[:, padding, padding] += columns < 0
+            inverse = np.linalg.inv(covariance)
+            log_det += float(np.linalg.slogdet(covariance)[1].sum())
+        return PriorPrecision(self, rho, inverse, 1.0 / rho[plain_groups], log_det)
+
+
+@dataclass(frozen=True)
+class PriorPrecision:
+    """``W^-1`` in parts: padded blocks and the diagonal of terms with one group."""
+
+    prior: Prior
+    rho: Array
+    inverse: Array
+    plain: Array
+    log_det_covariance: float
+
+    def add_to(self, matrix: Array) -> None:
+        """Add ``W^-1`` to the leading coordinates of ``matrix``."""
+        real, rows, columns = self.prior._scatter
+        matrix[rows, columns] += self.inverse[real]
+        plain_columns, _ = self.prior._plain
+        matrix[plain_columns, plain_columns] += self.plain
+
+    def times(self, vector: Array) -> Array:
+        """``W^-1 v``."""
+        _, _, columns = self.prior._mixed
+        result = np.zeros_like(vector)
+        plain_columns, _ = self.prior._plain
+        result[plain_columns] = self.plain * vector[plain_columns]
+        padded = np.where(columns >= 0, vector[columns], 0.0)
+        product = np.einsum("dij,dj->di", self.inverse, padded)
+        result[columns[columns >= 0]] = product[columns >= 0]
+        return result
+
+    def group_sums(self, mean: Array, covariance: Array) -> tuple[Array, Array]:
+        """Effective parameters and energy ``lambda_g ||theta_g||^2`` of every group.
+
+        The first is ``rho_g tr(M_g C)`` with ``C = W^-1 - W^-1 S W^-1`` (MacKay's gamma), the second
+        ``rho_g q' M_g q`` with ``q = W^-1 m``.
+        """
+        grams, groups, columns = self.prior._mixed
+        effective, energy = np.zeros(self.prior.n_groups + 1), np.zeros(self.prior.n_groups + 1)
+        plain_columns, plain_groups = self.prior._plain
+        n = len(effective)
+        shrunk = 1.0 - covariance[plain_columns, plain_columns] * self.plain
+        effective += np.bincount(plain_groups, weights=shrunk, minlength=n)
+        energy += np.bincount(
+            plain_groups, weights=np.square(mean[plain_columns]) * self.plain, minlength=n
+        )
+        if columns.size:
+            seen = columns >= 0
+            pairs = seen[:, :, None] & seen[:, None, :]
+            posterior = np.where(pairs, covariance[columns[:, :, None], columns[:, None, :]], 0.0)
+            padded = np.where(seen, mean[columns], 0.0)
+            pull = np.einsum("dij,dj->di", self.inverse, padded)
+            gain = self.inverse - self.inverse @ posterior @ self.inverse
+            rho = self.rho[groups]
+            effective[groups] += rho * np.einsum("dgij,dij->dg", grams, gain)
+            energy[groups] += rho * np.einsum("dgij,di,dj->dg", grams, pull, pull, optimize=True)
+        return effective[:-1], energy[:-1]
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """The regression of one linearisation at unit noise: ``constant + target' z - z' gram z / 2``.
+
+    The intercept is the last coordinate. ``n_rows`` is None for likelihoods without a noise.
+    """
+
+    gram: Array
+    target: Array
+    constant: float
+    prior: Prior
+    n_rows: float | None
+
+    def log_likelihood(self, mean: Array, noise: float) -> float:
+        """Log-likelihood at coordinates ``mean``."""
+        value = self.constant + float(mean @ (self.target - 0.5 * (self.gram @ mean)))
+        if self.n_rows is None:
+            return value
+        return value / noise - 0.5 * self.n_rows * math.log(2.0 * math.pi * noise)
+
+
+@dataclass(frozen=True)
+class Hyper:
+    """Log changes of all groups' prior variances, and the noise variance."""
+
+    log_rho: Array
+    noise: float
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Posterior and evidence of a linear model at given hyperparameters.
+
+    ``covariance`` is what terms and groups see: joint, or one block a term (and the intercept).
+    """
+
+    mean: Array
+    covariance: Array
+    evidence: float
+    log_likelihood: float
+    effective: Array
+    energy: Array
+
+    @property
+    def n_effective(self) -> float:
+        """Effective parameters of all terms."""
+        return float(self.effective.sum())
+
+
+def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
+    """Posterior and evidence at ``hyper``."""
+    prior = model.prior.precision(hyper.log_rho)
+    precision = model.gram / hyper.noise
+    prior.add_to(precision)
+    covariance, log_det = inverse_and_log_det(precision)
+    mean = covariance @ (model.target / hyper.noise)
+    # |A_terms| = |A| times the intercept's posterior variance.
+    log_det += math.log(covariance[-1, -1])
+    if not joint:
+        covariance, log_det = _block_inverse(precision, model.prior.blocks)
+    effective, energy = prior.group_sums(mean, covariance)
+    log_likelihood = model.log_likelihood(mean, hyper.noise)
+    penalty = float(energy.sum()) + log_det + prior.log_det_covariance
+    return Posterior(mean, covariance, log_likelihood - 0.5 * penalty, log_likelihood, effective, energy)
+
+
+def _block_inverse(precision: Array, blocks: Sequence[slice]) -> tuple[Array, float]:
+    """The paper's posterior: every term's block inverted alone (eq. posterior)."""
+    covariance, total = np.zeros_like(precision), 0.0
+    for block in blocks:
+        covariance[block, block], log_det = inverse_and_log_det(precision[block, block])
+        total += log_det
+    covariance[-1, -1] = 1.0 / precision[-1, -1]
+    return covariance, total
+
+
+def gradient(posterior: Posterior) -> Array:
+    """Derivative of the evidence in the groups' log prior variances (paper, eq. marglik, in logs)."""
+    return 0.5 * (posterior.energy - posterior.effective)
+
+
+def noise_gradient(model: LinearModel, posterior: Posterior, noise: float) -> float:
+    """Derivative of the evidence in the log noise variance, at fixed prior."""
+    assert model.n_rows is not None
+    squares = _residual_squares(model, posterior, noise)
+    return 0.5 * (squares / noise - model.n_rows + posterior.n_effective)
+
+
+def _residual_squares(model: LinearModel, posterior: Posterior, noise: float) -> float:
+    assert model.n_rows is not None
+    scaled = posterior.log_likelihood + 0.5 * model.n_rows * math.log(2.0 * math.pi * noise)
+    return -2.0 * scaled * noise
+
+
+def mackay_step(model: LinearModel, hyper: Hyper, posterior: Posterior) -> Hyper:
+    """MacKay's fixed point: ``lambda_g = gamma_g / ||theta_g||^2``, ``noise = RSS / (N - gamma)``.
+
+    Over-relaxed, because the fixed point is approached from one side; bounded steps, and a bounded
+    reach from where the tables were made, beyond which they would no longer be the right ones.
+    """
+    tiny = 1e-12
+    ratio = np.log((posterior.energy + tiny) / np.maximum(posterior.effective, tiny))
+    step = np.clip(_RELAXATION * ratio, -_LOG_STEP, _LOG_STEP)
+    log_rho = np.clip(hyper.log_rho + step, -_LOG_REACH, _LOG_REACH)
+    if model.n_rows is None:
+        return Hyper(log_rho, hyper.noise)
+    # One degree of freedom is the intercept's.
+    freedom = max(model.n_rows - posterior.n_effective - 1.0, 1.0)
+    noise = _residual_squares(model, posterior, hyper.noise) / freedom
+    return Hyper(log_rho, float(np.clip(noise, *NOISE_BOUNDS)))
+
+
+def tune(
+    model: LinearModel, noise: float, joint: bool, update: str, max_steps: int, tol: float
+) -> tuple[Hyper, Posterior]:
+    """Raise the evidence of a linear model over its hyperparameters; returns the best seen."""
+    hyper = Hyper(np.zeros(model.prior.n_groups), noise)
+    best, best_posterior = hyper, solve(model, hyper, joint)
+    posterior, moments = best_posterior, _AdamMoments.zeros(model.prior.n_groups + 1)
+    stalled = 0
+    for _ in range(max_steps):
+        if update == "mackay":
+            hyper = mackay_step(model, hyper, posterior)
+        else:
+            hyper, moments = _gradient_step(model, hyper, posterior, moments)
+        posterior = solve(model, hyper, joint)
+        stalled = 0 if posterior.evidence > best_posterior.evidence + tol else stalled + 1
+        if posterior.evidence > best_posterior.evidence:
+            best, best_posterior = hyper, posterior
+        if stalled >= 3:
+            break
+    return best, best_posterior
+
+
+@dataclass(frozen=True)
+class _AdamMoments:
+    first: Array
+    second: Array
+    count: int
+
+    @classmethod
+    def zeros(cls, size: int) -> _AdamMoments:
+        return cls(np.zeros(size), np.zeros(size), 0)
+
+
+def _gradient_step(
+    model: LinearModel, hyper: Hyper, posterior: Posterior, moments: _AdamMoments, rate: float = 0.1
+) -> tuple[Hyper, _AdamMoments]:
+    """The paper's alternative: an Adam step on the log hyperparameters."""
+    noise_slope = 0.0 if model.n_rows is None else noise_gradient(model, posterior, hyper.noise)
+    slope = np.append(gradient(posterior), noise_slope)
+    count = moments.count + 1
+    first = 0.9 * moments.first + 0.1 * slope
+    second = 0.999 * moments.second + 0.001 * slope**2
+    step = rate * (first / (1 - 0.9**count)) / (np.sqrt(second / (1 - 0.999**count)) + 1e-8)
+    log_rho = np.clip(hyper.log_rho + step[:-1], -_LOG_REACH, _LOG_REACH)
+    noise = float(np.clip(hyper.noise * math.exp(step[-1]), *NOISE_BOUNDS))
+    if model.n_rows is None:
+        noise = hyper.noise
+    return Hyper(log_rho, noise), _AdamMoments(first, second, count)

@@ -1,0 +1,244 @@
+"""The default solver: linearise, sum over rows, tune, step (method.md 2, 4 and 8).
+
+The networks are linearised at their random start, where their tangent features are a rich basis:
+units of several scales, each band with its own precision. What is learned of a function is then
+learned by one Bayesian regression, whose evidence is exact for a Gaussian likelihood, and all
+hyperparameters go to that evidence's optimum without touching rows or networks. A pass:
+
+1. compress every term's tangent features at the current precisions and noise,
+2. sum the regression over the rows (for a Gaussian likelihood from cross-tables made once),
+3. run precisions and noise to the evidence's optimum within reach of these tables,
+4. step to the posterior mean, halving the step while the true posterior density falls,
+
+until the evidence stops rising. Step 4 is a Gauss-Newton step on the likelihood; for a Gaussian one
+it is exact. Moving the expansion point as well was measured and does not pay (docs, method page).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lanam.core import evidence, statistics
+from lanam.core.arrays import Array
+from lanam.core.evidence import Hyper, LinearModel, Posterior, Prior
+from lanam.core.likelihoods import Likelihood
+from lanam.core.linearise import Compressed, compress, initial_precision, tangent
+from lanam.core.statistics import Quadratic, Rows
+from lanam.core.terms import LevelTerm, Term
+
+#: Prior variance a term starts with, in units of the response's (on the link scale).
+_START_VARIANCE = 0.1
+
+#: Evidence steps within one linearisation; fewer where each one is expensive.
+_TUNE_STEPS = 25
+_TUNE_STEPS_WIDE = 10
+_WIDE = 400
+
+#: Entries the data does not reach are treated as if they had this many rows when the final posterior
+#: is made, so that the prior's variance there is kept.
+UNSEEN_ROWS = 0.01
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What stays the same while a set of terms is fitted."""
+
+    terms: tuple[Term, ...]
+    rows: Rows
+    shares: tuple[Array, ...]
+    likelihood: Likelihood
+    joint: bool
+    evidence_update: str
+    #: the log-likelihood as a quadratic where it is one, made once
+    exact: Quadratic | None = None
+
+    def quadratic(self, state: State) -> Quadratic:
+        """The log-likelihood as a quadratic around a state."""
+        if self.exact is not None:
+            return self.exact
+        return statistics.quadratic(self.rows, self.likelihood, state.values, state.intercept)
+
+    @property
+    def n_rows(self) -> float | None:
+        """Weight of the rows where there is a noise to learn."""
+        return float(self.rows.weight.sum()) if self.likelihood.learns_noise else None
+
+    def keep(self, kept: Sequence[int]) -> Problem:
+        """The same problem with some of the terms."""
+        return replace(
+            self,
+            terms=tuple(self.terms[k] for k in kept),
+            rows=self.rows.keep_terms(kept),
+            shares=tuple(self.shares[k] for k in kept),
+            exact=None if self.exact is None else self.exact.keep_terms(kept),
+        )
+
+
+@dataclass(frozen=True)
+class TermState:
+    """What a term has learned: its prior precisions and posterior mean at the entries."""
+
+    expansion: Array
+    jacobian: Array
+    precision: Array
+    values: Array
+    basis: Array | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """What all terms have learned."""
+
+    terms: tuple[TermState, ...]
+    intercept: float
+    noise: float
+    evidence: float = -np.inf
+    n_effective: float = 0.0
+
+    @property
+    def values(self) -> list[Array]:
+        """Every term's posterior mean at its entries."""
+        return [term.values for term in self.terms]
+
+
+@dataclass(frozen=True)
+class Regression:
+    """One linearisation: every term compressed, and the regression on all of them."""
+
+    compressed: tuple[Compressed, ...]
+    model: LinearModel
+
+
+def start(term: Term, share: Array, rng: np.random.Generator) -> TermState:
+    """A term before any data was seen."""
+    expansion = term.initial(rng)
+    jacobian = tangent(term, expansion, share)
+    precision = initial_precision(term, jacobian, share, _START_VARIANCE)
+    return TermState(expansion, jacobian, precision, np.zeros(len(share)))
+
+
+def make_problem(
+    terms: Sequence[Term],
+    rows: Rows,
+    likelihood: Likelihood,
+    joint: bool,
+    evidence_update: str,
+) -> Problem:
+    """Weigh the entries and, where the likelihood is quadratic, sum it once."""
+    total = float(rows.weight.sum())
+    shares = tuple(sums / total for sums in statistics.entry_sums(rows, rows.weight))
+    exact = None
+    if likelihood.learns_noise:
+        zeros = [np.zeros(size) for size in rows.sizes]
+        exact = statistics.quadratic(rows, likelihood, zeros, 0.0)
+    return Problem(tuple(terms), rows, shares, likelihood, joint, evidence_update, exact)
+
+
+def regression(
+    problem: Problem,
+    state: State,
+    rng: np.random.Generator,
+    unseen_rows: float = 0.0,
+) -> Regression:
+    """Compress all terms at the state's hyperparameters and sum the regression over the rows."""
+    quadratic = problem.quadratic(state)
+    compressed = tuple(
+        compress(
+            term,
+            known.jacobian,
+            known.precision,
+            (curvature + unseen_rows) / state.noise,
+            rng,
+            known.basis,
+        )
+        for term, known, curvature in zip(
+            problem.terms, state.terms, quadratic.entry_curvature(), strict=True
+        )
+    )
+    gram, target = quadratic.normal_equations([part.table for part in compressed])
+    prior = Prior(
+        tuple(part.table.shape[1] for part in compressed),
+        tuple(part.group_grams for part in compressed),
+    )
+    return Regression(
+        compressed, LinearModel(gram, target, quadratic.constant, prior, problem.n_rows)
+    )
+
+
+def _step(
+    problem: Problem, state: State, linear: Regression, hyper: Hyper, posterior: Posterior
+) -> State:
+    """The state at the posterior mean."""
+    prior = linear.model.prior
+    terms = tuple(
+        replace(
+            known,
+            precision=known.precision * np.exp(-hyper.log_rho[groups]),
+            values=part.table @ posterior.mean[block],
+            basis=None if isinstance(term, LevelTerm) else part.basis,
+        )
+        for term, known, part, block, groups in zip(
+            problem.terms, state.terms, linear.compressed, prior.blocks, prior.groups, strict=True
+        )
+    )
+    intercept = float(posterior.mean[-1])
+    return State(terms, intercept, hyper.noise, posterior.evidence, posterior.n_effective)
+
+
+def _damped(problem: Problem, before: State, after: State, predicted: float) -> State:
+    """Halve a step towards ``after`` while the true log-likelihood misses the predicted one badly.
+
+    The prior is quadratic and known; all that can go wrong is the likelihood's expansion.
+    """
+    if problem.likelihood.learns_noise:
+        return after
+    rows, likelihood = problem.rows, problem.likelihood
+    old = statistics.log_likelihood(rows, likelihood, before.values, before.intercept)
+    for _ in range(6):
+        new = statistics.log_likelihood(rows, likelihood, after.values, after.intercept)
+        # Half of the promised gain, or a loss no larger than promised, is good enough.
+        if new >= min(old, predicted) - 0.5 * abs(predicted - old) - 1e-9:
+            return after
+        after = replace(
+            after,
+            terms=tuple(
+                replace(new_term, values=0.5 * (old_term.values + new_term.values))
+                for old_term, new_term in zip(before.terms, after.terms, strict=True)
+            ),
+            intercept=0.5 * (before.intercept + after.intercept),
+        )
+    return after
+
+
+def converge(
+    problem: Problem,
+    state: State,
+    rng: np.random.Generator,
+    max_iter: int,
+    tol: float,
+    on_pass: Callable[[State], None],
+) -> tuple[State, bool]:
+    """Passes until the evidence rises by less than ``tol``; returns the best state.
+
+    The second value says whether that happened within ``max_iter`` passes.
+    """
+    best = replace(state, evidence=-np.inf)
+    for _ in range(max_iter):
+        linear = regression(problem, state, rng)
+        steps = _TUNE_STEPS if len(linear.model.target) < _WIDE else _TUNE_STEPS_WIDE
+        hyper, posterior = evidence.tune(
+            linear.model, state.noise, problem.joint, problem.evidence_update, steps, tol / 5
+        )
+        before, after = state, _step(problem, state, linear, hyper, posterior)
+        state = _damped(problem, before, after, posterior.log_likelihood)
+        on_pass(state)
+        rise = state.evidence - best.evidence
+        # Until a non-Gaussian expansion has settled, its evidence may overstate: keep the newest.
+        if rise > 0.0 or not problem.likelihood.learns_noise:
+            best = state
+        if abs(rise) < tol or (rise < 0.0 and problem.likelihood.learns_noise):
+            return best, True
+    return best, False

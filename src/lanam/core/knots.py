@@ -1,0 +1,185 @@
+"""Columns to knots: where a term is tabulated, and how a row reads the table (method.md 2a).
+
+A smooth term is evaluated at ``points`` and rows read it by linear interpolation; a level term has
+one entry per level and rows read theirs. Either way a row's value is
+
+    (1 - fraction) * table[index] + fraction * table[index + 1].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.core.arrays import Array, IntArray
+
+#: Beyond this many standard deviations a network's input grows logarithmically, so that an outlier
+#: does not squeeze all other values into one point.
+_TAIL = 4.0
+
+#: Knots beyond the data on either side, in units of the spread of the network's input: bands widen
+#: there instead of being cut off. Further out the outermost knot holds.
+_MARGIN = np.array([0.1, 0.25, 0.5, 1.0])
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where rows stand among the entries of a table; ``fraction`` is None where all stand on one."""
+
+    index: IntArray
+    fraction: NDArray[np.float32] | None
+
+    def rows(self, part: slice) -> Position:
+        return Position(
+            self.index[part], None if self.fraction is None else self.fraction[part]
+        )
+
+
+@dataclass(frozen=True)
+class Knots:
+    """The entries of a smooth term's table.
+
+    ``points`` are the knots in units of ``scale`` (a power of two that keeps huge and tiny columns
+    away from overflow), ``inputs`` what the network sees there.
+    """
+
+    points: Array
+    inputs: Array
+    scale: float
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def values(self) -> Array:
+        """The knots in the column's own units."""
+        with np.errstate(over="ignore"):
+            return np.clip(self.points * self.scale, -np.finfo(float).max, np.finfo(float).max)
+
+    def locate(self, column: Array) -> Position:
+        """Positions of a column's values; beyond the outermost knots these hold."""
+        scaled = np.clip(column / self.scale, self.points[0], self.points[-1])
+        index = np.searchsorted(self.points, scaled, side="right") - 1
+        index = np.minimum(index, len(self.points) - 2)
+        left = self.points[index]
+        fraction = (scaled - left) / (self.points[index + 1] - left)
+        if np.all((fraction == 0.0) | (fraction == 1.0)):
+            return Position(_compact(index + (fraction == 1.0), len(self)), None)
+        return Position(_compact(index, len(self)), fraction.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The entries of a level term's table: one per unique value, or per bin between ``edges``.
+
+    The last entry stands for values that were not seen: no row of the data reads it, so its
+    posterior is its prior.
+    """
+
+    points: Array
+    edges: Array
+    scale: float
+    exact: bool
+
+    def __len__(self) -> int:
+        return len(self.points) + 1
+
+    @property
+    def values(self) -> Array:
+        """The levels (or the bins' middles) in the column's own units, the unseen one left out."""
+        return self.points * self.scale
+
+    def locate(self, column: Array) -> Position:
+        """Positions of a column's values."""
+        scaled = column / self.scale
+        if not self.exact:
+            index = np.searchsorted(self.edges, scaled, side="right")
+            return Position(_compact(index, len(self)), None)
+        index = np.minimum(np.searchsorted(self.points, scaled), len(self.points) - 1)
+        seen = self.points[index] == scaled
+        return Position(_compact(np.where(seen, index, len(self.points)), len(self)), None)
+
+
+def _compact(index: IntArray, size: int) -> IntArray:
+    """Indices in two bytes where they fit: positions are most of what a fit keeps of its rows."""
+    return index.astype(np.int16 if size <= np.iinfo(np.int16).max else np.int32)
+
+
+def power_of_two_scale(column: Array) -> float:
+    """The power of two below the largest magnitude: dividing by it is exact."""
+    largest = float(np.max(np.abs(column), initial=0.0))
+    if largest == 0.0:
+        return 1.0
+    return float(2.0 ** np.clip(np.frexp(largest)[1] - 1, -1021, 1023))
+
+
+def weighted_quantiles(values: Array, weight: Array, levels: Array) -> Array:
+    """Quantiles of ascending ``values``: the first whose share of the weight reaches the level.
+
+    Always one of the values, and the same whether a row is repeated or weighted.
+    """
+    share = np.cumsum(weight)
+    # The tolerance keeps a share that reaches a level exactly from missing it by rounding.
+    reached = np.searchsorted(share, levels * share[-1] * (1.0 - 1e-12), side="left")
+    return values[np.minimum(reached, len(values) - 1)]
+
+
+def _unique_with_weight(column: Array, weight: Array) -> tuple[Array, Array]:
+    order = np.argsort(column, kind="stable")
+    ordered = column[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    return ordered[starts], np.add.reduceat(weight[order], starts)
+
+
+def _compress_tails(standard: Array) -> Array:
+    beyond = np.maximum(np.abs(standard) - _TAIL, 0.0)
+    return np.sign(standard) * (np.minimum(np.abs(standard), _TAIL) + np.log1p(beyond))
+
+
+def _expand_tails(inputs: Array) -> Array:
+    beyond = np.maximum(np.abs(inputs) - _TAIL, 0.0)
+    return np.sign(inputs) * (np.minimum(np.abs(inputs), _TAIL) + np.expm1(beyond))
+
+
+def place_knots(column: Array, weight: Array, max_knots: int) -> Knots | None:
+    """Knots for a column: its unique values where there are few, else quantiles and an even grid.
+
+    Half are quantiles (where the data is) and half stand evenly over the range (where the shape
+    is). None where the column is constant.
+    """
+    scale = power_of_two_scale(column)
+    unique, mass = _unique_with_weight(column / scale, weight)
+    if len(unique) == 1:
+        return None
+    share = mass / mass.sum()
+    centre = float(share @ unique)
+    spread = float(np.sqrt(share @ (unique - centre) ** 2))
+    inputs = _compress_tails((unique - centre) / spread)
+    if len(unique) > max_knots:
+        quantiles = weighted_quantiles(inputs, mass, np.linspace(0.0, 1.0, max_knots // 2))
+        even = np.linspace(inputs[0], inputs[-1], max_knots - max_knots // 2)
+        inputs = np.unique(np.concatenate([quantiles, even]))
+    margin = _MARGIN * (inputs[-1] - inputs[0])
+    inputs = np.concatenate([inputs[0] - margin[::-1], inputs, inputs[-1] + margin])
+    points = centre + spread * _expand_tails(inputs)
+    if len(unique) <= max_knots:
+        points[len(_MARGIN) : -len(_MARGIN)] = unique
+    distinct = np.r_[True, np.diff(points) > 0.0]
+    return Knots(points[distinct], inputs[distinct], scale)
+
+
+def place_levels(column: Array, weight: Array, max_levels: int) -> Levels:
+    """Levels for a column: its unique values, or quantile bins where there are too many."""
+    scale = power_of_two_scale(column)
+    unique, mass = _unique_with_weight(column / scale, weight)
+    if len(unique) <= max_levels:
+        return Levels(unique, np.empty(0), scale, exact=True)
+    inner = np.linspace(0.0, 1.0, max_levels + 1)[1:-1]
+    edges = np.unique(weighted_quantiles(unique, mass, inner))
+    edges = edges[edges > unique[0]]
+    bin_of = np.searchsorted(edges, unique, side="right")
+    total = np.bincount(bin_of, weights=mass)
+    middles = np.bincount(bin_of, weights=mass * unique) / total
+    return Levels(middles, edges, scale, exact=False)

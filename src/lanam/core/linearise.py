@@ -1,0 +1,115 @@
+"""Networks at their entries to whitened, centred, rank-compressed tables (method.md 2b).
+
+A term's function is linear in its tangent features: ``f = J theta`` with ``J`` the network's Jacobian
+at the expansion point, centred over the data, and ``theta ~ N(0, Lambda^-1)``. (The network itself is
+one such function, because its output is linear in the last layer.) ``Phi = J Lambda^(-1/2)`` has a
+small numerical rank as seen by the data: ``Phi ~ T V'`` with orthonormal ``V`` (P x r). In the
+coordinates ``z = V' Lambda^(1/2) theta`` the prior is ``N(0, I)`` and the function is ``T z``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.terms import LevelTerm, Term
+
+#: Directions whose squared prior size, in units of the noise and summed over the data, is below
+#: this cannot be told from noise and are left to the prior.
+RANK_TOLERANCE = 1e-4
+
+_SKETCH_WIDTH = 24
+_OVERSAMPLING = 6
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """A term's prior in few coordinates: ``Phi ~ table @ basis.T``.
+
+    ``group_grams[g] = V_g' V_g`` for the rows of ``basis`` that belong to prior group ``g``.
+    """
+
+    table: Array
+    basis: Array
+    group_grams: Array
+
+
+def tangent(term: Term, expansion: Array, share: Array) -> Array:
+    """The centred Jacobian at the entries; ``share`` is the data's weight there, summing to 1."""
+    jacobian = term.jacobian(expansion)
+    return jacobian - share @ jacobian
+
+
+def initial_precision(
+    term: Term, jacobian: Array, share: Array, prior_variance: float
+) -> Array:
+    """Precisions that give every group an equal part in a prior variance averaged over the data."""
+    per_parameter = share @ np.square(jacobian)
+    per_group = np.bincount(term.group_index, weights=per_parameter)
+    smallest = np.finfo(float).tiny
+    return np.maximum(per_group, smallest) * (len(per_group) / prior_variance)
+
+
+def compress(
+    term: Term,
+    jacobian: Array,
+    precision: Array,
+    curvature: Array,
+    rng: np.random.Generator,
+    start: Array | None = None,
+) -> Compressed:
+    """Whiten and compress; ``curvature`` (per entry, in units of the noise) says what is seen.
+
+    ``start`` is an earlier basis, from which the range finder needs one product only.
+    """
+    root = np.sqrt(precision[term.group_index])
+    phi = jacobian / root
+    if isinstance(term, LevelTerm):
+        basis = np.eye(len(root))
+        return Compressed(phi, basis, np.ones((1, 1, 1)))
+    basis = _visible_directions(phi * np.sqrt(curvature)[:, None], rng, start)
+    return Compressed(phi @ basis, basis, _group_grams(term, basis))
+
+
+def _group_grams(term: Term, basis: Array) -> Array:
+    n_groups = int(term.group_index.max()) + 1
+    if n_groups == 1:
+        # One group: its Gram matrix is the identity, which nobody needs to store.
+        return np.ones((1, 1, 1))
+    return np.stack([
+        basis[term.group_index == group].T @ basis[term.group_index == group]
+        for group in range(n_groups)
+    ])
+
+
+def _visible_directions(seen: Array, rng: np.random.Generator, start: Array | None) -> Array:
+    """Right singular vectors of ``seen`` whose squared singular value is above the tolerance."""
+    n_parameters = seen.shape[1]
+    widest = min(seen.shape) // 2
+    width = _OVERSAMPLING if start is not None else _SKETCH_WIDTH
+    probe = rng.standard_normal((n_parameters, width))
+    if start is not None:
+        probe = np.concatenate([start, probe], axis=1)
+    while probe.shape[1] < widest:
+        span, _ = np.linalg.qr(seen @ probe)
+        lift = span.T @ seen
+        size, vectors = np.linalg.eigh(lift @ lift.T)
+        keep = size > _floor(size)
+        # A sketch full of visible directions may have missed some: widen it.
+        if keep.sum() <= probe.shape[1] - _OVERSAMPLING // 2:
+            return np.asarray((lift.T @ vectors[:, keep]) / np.sqrt(size[keep]))
+        more = rng.standard_normal((n_parameters, probe.shape[1]))
+        probe = np.concatenate([probe, more], axis=1)
+    if seen.shape[0] < n_parameters:
+        size, vectors = np.linalg.eigh(seen @ seen.T)
+        keep = size > _floor(size)
+        return np.asarray((seen.T @ vectors[:, keep]) / np.sqrt(size[keep]))
+    size, vectors = np.linalg.eigh(seen.T @ seen)
+    return np.asarray(vectors[:, size > _floor(size)])
+
+
+def _floor(size: Array) -> float:
+    """Eigenvalues below this are invisible, or rounding of the largest one."""
+    return max(RANK_TOLERANCE, 1e-13 * float(size.max(initial=0.0)))

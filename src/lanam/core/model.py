@@ -1,0 +1,122 @@
+"""What a fit leaves behind: tables, and the posterior of their coordinates (method.md 3).
+
+The function of term ``d`` is ``mean_d + table_d z_d`` at its entries, with all ``z`` and the
+intercept's error jointly ``N(0, covariance)``. Everything is on the link scale, in the response's
+own units. Scoring is looking up; no network is needed any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.knots import Knots, Levels
+
+ACTIVE = "active"
+SWITCHED_OFF = "switched off: evidence"
+CONSTANT = "switched off: constant column"
+
+
+@dataclass(frozen=True)
+class FittedTerm:
+    """One term of the sum.
+
+    Attributes
+    ----------
+    kind
+        ``"smooth"`` (a feature network) or ``"level"`` (an effect per value).
+    features
+        Column indices.
+    entries
+        Where the table's rows stand; None for a constant column.
+    share
+        Share of the data's weight at each entry, summing to one: means over it are means over
+        the data.
+    mean, table
+        Posterior mean at the entries (B,) and the coordinates' table (B, r).
+    status
+        ``"active"`` or why it was switched off; a term that is off has zero mean and no coordinates.
+    effective_parameters
+        How many parameters the data determined.
+    evidence
+        By how much the log evidence would fall without the term; for one that was switched off,
+        what it had when it was.
+    precision
+        Prior precision of each group of parameters.
+    """
+
+    kind: str
+    features: tuple[int, ...]
+    entries: Knots | Levels | None
+    share: Array
+    mean: Array
+    table: Array
+    status: str
+    effective_parameters: float
+    evidence: float
+    precision: Array
+
+    @property
+    def active(self) -> bool:
+        """Whether the term contributes."""
+        return self.status == ACTIVE
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A fitted additive model.
+
+    Attributes
+    ----------
+    likelihood
+        ``"gaussian"`` or ``"bernoulli"``.
+    intercept
+        The mean link-scale prediction over the training data.
+    terms
+        Active or not, in a fixed order: first the smooth term of every column, then level terms.
+    covariance
+        Posterior covariance (R + 1, R + 1) of the active terms' coordinates, in order, and of the
+        intercept, last. Block-diagonal where the posterior is.
+    noise_variance
+        Variance of the Gaussian noise; 0 for other likelihoods.
+    log_evidence
+        Of the response in its own units.
+    history
+        One record an iteration.
+    converged
+        Whether the evidence had stopped rising; if not, ``stop_reason`` says what ended the fit.
+    """
+
+    likelihood: str
+    intercept: float
+    terms: tuple[FittedTerm, ...]
+    covariance: Array
+    noise_variance: float
+    log_evidence: float
+    history: tuple[dict[str, Any], ...]
+    converged: bool
+    stop_reason: str
+
+    @property
+    def n_iter(self) -> int:
+        """Number of linearisations."""
+        return len(self.history)
+
+    @cached_property
+    def blocks(self) -> tuple[slice, ...]:
+        """Each term's rows in ``covariance``."""
+        ends = np.cumsum([term.table.shape[1] for term in self.terms])
+        return tuple(
+            slice(int(end) - term.table.shape[1], int(end))
+            for end, term in zip(ends, self.terms, strict=True)
+        )
+
+    @cached_property
+    def root(self) -> Array:
+        """A factor ``F`` with ``covariance = F F'``."""
+        size, vectors = np.linalg.eigh(self.covariance)
+        return np.asarray(vectors * np.sqrt(np.maximum(size, 0.0)))

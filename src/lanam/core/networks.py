@@ -1,0 +1,188 @@
+"""Small feed-forward networks with one output: initialisation, values and analytic Jacobians.
+
+A network ``f(x; theta)`` of hidden sizes ``(h_1, ..., h_L)`` is
+
+    a_0 = x,   h_l = a_(l-1) W_l + b_l,   a_l = act(h_l),   f = a_L w,
+
+without an output bias: terms are centred over the data and the model has one intercept
+(paper, section 3.2.2). ``theta`` is one flat vector; its tensors ``W_1, b_1, ..., w`` are the groups
+that may each have a prior precision of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from lanam.core.arrays import Array
+
+_GELU_SCALE = math.sqrt(2.0 / math.pi)
+_GELU_CUBIC = 0.044715
+
+
+def _gelu(h: Array) -> tuple[Array, Array]:
+    # The tanh form: three times faster than the normal distribution function and equal to 5e-4.
+    square = h * h
+    tanh = np.tanh(_GELU_SCALE * h * (1.0 + _GELU_CUBIC * square))
+    half = 0.5 * (1.0 + tanh)
+    inner_slope = _GELU_SCALE * (1.0 + 3.0 * _GELU_CUBIC * square)
+    return h * half, half + 0.5 * h * (1.0 - tanh * tanh) * inner_slope
+
+
+def _relu(h: Array) -> tuple[Array, Array]:
+    return np.maximum(h, 0.0), (h > 0.0).astype(h.dtype)
+
+
+def _tanh(h: Array) -> tuple[Array, Array]:
+    value = np.tanh(h)
+    return value, 1.0 - value * value
+
+
+def _silu(h: Array) -> tuple[Array, Array]:
+    sigmoid = expit(h)
+    return h * sigmoid, sigmoid * (1.0 + h * (1.0 - sigmoid))
+
+
+#: name -> function returning the activation and its derivative
+ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
+    "gelu": _gelu,
+    "relu": _relu,
+    "tanh": _tanh,
+    "silu": _silu,
+}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What a network is before it has parameters."""
+
+    n_inputs: int
+    hidden_sizes: tuple[int, ...]
+    activation: str
+    #: The first layer's units start in bands, one per scale of their weights: units of a large scale
+    #: bend sharply, units of a small one gently.
+    scales: tuple[float, ...] = (1.0,)
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the tensors ``W_1, b_1, ..., W_L, b_L, w``."""
+        shapes: list[tuple[int, ...]] = []
+        fan_in = self.n_inputs
+        for size in self.hidden_sizes:
+            shapes += [(fan_in, size), (size,)]
+            fan_in = size
+        return (*shapes, (fan_in,))
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of parameters of each tensor."""
+        return tuple(math.prod(shape) for shape in self.shapes)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of all parameters."""
+        return sum(self.sizes)
+
+    @cached_property
+    def band_of_unit(self) -> NDArray[np.intp]:
+        """The band of scales each unit of the first layer belongs to."""
+        n_units = self.hidden_sizes[0]
+        return np.arange(n_units) * min(len(self.scales), n_units) // n_units
+
+    @cached_property
+    def group_index(self) -> NDArray[np.intp]:
+        """A group per tensor, and per band of scales for the tensors of the first layer's units."""
+        groups: list[NDArray[np.intp]] = []
+        start = 0
+        for shape in self.shapes:
+            index = np.zeros(shape, dtype=np.intp)
+            if len(groups) < 2 or (len(self.hidden_sizes) == 1 and len(groups) == 2):
+                index += self.band_of_unit
+            groups.append(index.ravel() + start)
+            start = int(groups[-1].max()) + 1
+        return np.concatenate(groups)
+
+
+def initialise(architecture: Architecture, rng: np.random.Generator) -> Array:
+    """Uniform on ``+-1/sqrt(fan_in)`` as torch's linear layers start; the first layer by scale."""
+    unit_scale = np.asarray(architecture.scales)[architecture.band_of_unit]
+    tensors: list[Array] = []
+    fan_in = architecture.n_inputs
+    for shape in architecture.shapes:
+        # A bias follows its weight matrix and shares its bound.
+        is_bias = len(shape) == 1 and len(tensors) < len(architecture.shapes) - 1
+        fan_in = fan_in if is_bias else shape[0]
+        tensor = rng.uniform(-1.0, 1.0, shape) / math.sqrt(fan_in)
+        tensors.append((tensor * unit_scale if len(tensors) < 2 else tensor).ravel())
+    return np.concatenate(tensors)
+
+
+def unflatten(architecture: Architecture, theta: Array) -> list[Array]:
+    """Views of the flat parameter vector, one a tensor."""
+    tensors, start = [], 0
+    for shape, size in zip(architecture.shapes, architecture.sizes, strict=True):
+        tensors.append(theta[start : start + size].reshape(shape))
+        start += size
+    return tensors
+
+
+def forward(architecture: Architecture, theta: Array, inputs: Array) -> Array:
+    """Values of the network at ``inputs`` of shape (B, n_inputs)."""
+    activate = ACTIVATIONS[architecture.activation]
+    *hidden, output = unflatten(architecture, theta)
+    values = inputs
+    for weight, bias in zip(hidden[::2], hidden[1::2], strict=True):
+        values = activate(values @ weight + bias)[0]
+    return values @ output
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One evaluation with what its derivatives need.
+
+    ``activations[l]`` enters layer ``l`` (B, fan_in); ``signals[l]`` is the derivative of the
+    output with respect to that layer's pre-activation (B, fan_out). The last layer's signal is 1.
+    """
+
+    values: Array
+    activations: tuple[Array, ...]
+    signals: tuple[Array, ...]
+
+
+def trace(architecture: Architecture, theta: Array, inputs: Array) -> Trace:
+    """Forward and backward sweep: every derivative of ``f`` is an outer product of the result."""
+    activate = ACTIVATIONS[architecture.activation]
+    *hidden, output = unflatten(architecture, theta)
+    weights = hidden[::2]
+    activations, slopes = [inputs], []
+    for weight, bias in zip(weights, hidden[1::2], strict=True):
+        value, slope = activate(activations[-1] @ weight + bias)
+        activations.append(value)
+        slopes.append(slope)
+    signals = [slopes[-1] * output] if slopes else []
+    for weight, slope in zip(weights[:0:-1], slopes[-2::-1], strict=True):
+        signals.append((signals[-1] @ weight.T) * slope)
+    signals.reverse()
+    return Trace(activations[-1] @ output, tuple(activations), tuple(signals))
+
+
+def jacobian(architecture: Architecture, theta: Array, inputs: Array) -> tuple[Array, Array]:
+    """Values (B,) and Jacobian (B, P) of the network at ``inputs``."""
+    sweep = trace(architecture, theta, inputs)
+    n_points = len(inputs)
+    result = np.empty((n_points, architecture.n_parameters))
+    start = 0
+    for before, signal in zip(sweep.activations, sweep.signals, strict=False):
+        size = before.shape[1] * signal.shape[1]
+        block = result[:, start : start + size].reshape(n_points, before.shape[1], -1)
+        np.multiply(before[:, :, None], signal[:, None, :], out=block)
+        result[:, start + size : start + size + signal.shape[1]] = signal
+        start += size + signal.shape[1]
+    result[:, start:] = sweep.activations[-1]
+    return sweep.values, result

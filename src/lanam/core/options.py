@@ -1,0 +1,28 @@
+"""Every choice a fit takes, checked by the estimators and read by the core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to fit; the names are those of the estimators' arguments."""
+
+    hidden_sizes: tuple[int, ...] = (64,)
+    activation: str = "gelu"
+    init_scales: tuple[float, ...] = (1.0, 4.0, 16.0)
+    prior_groups: str = "layer"
+    posterior: str = "joint"
+    curvature: str = "exact"
+    solver: str = "gauss-newton"
+    evidence_update: str = "mackay"
+    level_effects: bool = True
+    max_knots: int = 256
+    max_iter: int = 100
+    tol: float = 0.05
+    n_restarts: int = 1
+    #: called with every new record of the history; used to show progress
+    on_iteration: Callable[[dict[str, Any]], None] | None = None

@@ -1,0 +1,101 @@
+"""Fitted model and rows to predictions: looking up tables (method.md 3).
+
+``columns`` is the (n, D) float array of a model's columns. Rows are scored in chunks, so memory does
+not grow with their number beyond the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.knots import Position
+from lanam.core.model import FittedModel, FittedTerm
+from lanam.core.statistics import read
+
+_CHUNK_ROWS = 1 << 14
+
+
+def _chunks(n_rows: int) -> Iterator[slice]:
+    for start in range(0, n_rows, _CHUNK_ROWS):
+        yield slice(start, start + _CHUNK_ROWS)
+
+
+def _position(term: FittedTerm, columns: Array) -> Position:
+    assert term.entries is not None
+    return term.entries.locate(columns[:, term.features[0]])
+
+
+def link_mean(model: FittedModel, columns: Array) -> Array:
+    """Mean of the link-scale prediction."""
+    result = np.full(len(columns), model.intercept)
+    for part in _chunks(len(columns)):
+        for term in model.terms:
+            if term.active:
+                result[part] += read(_position(term, columns[part]), term.mean)
+    return result
+
+
+def link_moments(model: FittedModel, columns: Array) -> tuple[Array, Array]:
+    """Mean and variance of the link-scale prediction."""
+    mean, variance = np.empty(len(columns)), np.empty(len(columns))
+    for part in _chunks(len(columns)):
+        mean[part], design = _mean_and_design(model, columns[part])
+        variance[part] = np.square(design @ model.root).sum(axis=1)
+    return mean, variance
+
+
+def _mean_and_design(model: FittedModel, columns: Array) -> tuple[Array, Array]:
+    mean = np.full(len(columns), model.intercept)
+    design = np.empty((len(columns), len(model.covariance)))
+    for term, block in zip(model.terms, model.blocks, strict=True):
+        if term.active:
+            position = _position(term, columns)
+            mean += read(position, term.mean)
+            design[:, block] = read(position, term.table)
+    design[:, -1] = 1.0
+    return mean, design
+
+
+def term_means(model: FittedModel, columns: Array) -> Array:
+    """Every term's contribution (n, n_terms); with the intercept they sum to ``link_mean``."""
+    result = np.zeros((len(columns), len(model.terms)))
+    for part in _chunks(len(columns)):
+        for k, term in enumerate(model.terms):
+            if term.active:
+                result[part, k] = read(_position(term, columns[part]), term.mean)
+    return result
+
+
+def term_variances(model: FittedModel, columns: Array) -> Array:
+    """Posterior variance of every term's contribution (n, n_terms)."""
+    result = np.zeros((len(columns), len(model.terms)))
+    for part in _chunks(len(columns)):
+        for k, (term, block) in enumerate(zip(model.terms, model.blocks, strict=True)):
+            if term.active:
+                rows = read(_position(term, columns[part]), term.table)
+                result[part, k] = np.einsum("ij,jk,ik->i", rows, model.covariance[block, block], rows,
+                    optimize=True)
+    return np.maximum(result, 0.0)
+
+
+def sample_links(
+    model: FittedModel, columns: Array, n_samples: int, rng: np.random.Generator
+) -> Array:
+    """Posterior draws of the link-scale prediction (n_samples, n), one function a draw."""
+    draws = model.root @ rng.standard_normal((len(model.covariance), n_samples))
+    result = np.empty((n_samples, len(columns)))
+    for part in _chunks(len(columns)):
+        mean, design = _mean_and_design(model, columns[part])
+        result[:, part] = mean + (design @ draws).T
+    return result
+
+
+def entry_moments(model: FittedModel, index: int) -> tuple[Array, Array]:
+    """Mean and variance of one term at its entries."""
+    term, block = model.terms[index], model.blocks[index]
+    covariance = model.covariance[block, block]
+    variance = np.einsum("ij,jk,ik->i", term.table, covariance, term.table, optimize=True)
+    return term.mean, np.maximum(variance, 0.0)

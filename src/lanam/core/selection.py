@@ -1,0 +1,109 @@
+"""Which terms the evidence pays for: dropping weak ones, screening level effects (method.md 4, 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.evidence import Posterior, Prior, inverse_and_log_det
+
+#: A term stays if it is worth this many nats of evidence. Its precisions were tuned, which by itself
+#: makes a useless term look worth up to about this much.
+WORTH = 3.0
+
+#: A term that is worth less stays only if its effect is more than this share of the model's spread:
+#: with few rows, weak terms that are not negligible predict better together than without them.
+NEGLIGIBLE = 0.05
+
+_LEVEL_VARIANCES = np.logspace(-6.0, 1.0, 50)
+
+
+def eliminate(
+    prior: Prior, posterior: Posterior, tables: Sequence[Array], shares: Sequence[Array]
+) -> tuple[list[int], list[float]]:
+    """Drop the term that is worth least, update all others in closed form, repeat.
+
+    ``prior`` must be at the hyperparameters its tables were made with (``W = I``). Removing block ``d``
+    lowers the log evidence by ``(m_d' S_dd^-1 m_d + log |S_dd|) / 2``. Of two terms that can stand in
+    for each other only one goes, because the other's worth rises when it has gone.
+
+    Returns
+    -------
+    dropped
+        Terms in the order they went.
+    worth
+        What every term was worth: when it went, or at the end.
+    """
+    mean, covariance = posterior.mean.copy(), posterior.covariance.copy()
+    left, dropped = list(range(len(tables))), list[int]()
+    worth = [0.0] * len(tables)
+
+    def spread(k: int) -> float:
+        return float(np.sqrt(shares[k] @ np.square(tables[k] @ mean[prior.blocks[k]])))
+
+    negligible = NEGLIGIBLE * float(np.sqrt(sum(spread(k) ** 2 for k in left)))
+    while left:
+        for k in left:
+            worth[k] = _worth(mean, covariance, prior.blocks[k])[0]
+        weak = [k for k in left if worth[k] < (WORTH if spread(k) <= negligible else 0.0)]
+        if not weak:
+            break
+        weakest = min(weak, key=worth.__getitem__)
+        block = prior.blocks[weakest]
+        _, inverse = _worth(mean, covariance, block)
+        gain = covariance[:, block] @ inverse
+        mean = mean - gain @ mean[block]
+        covariance = covariance - gain @ covariance[block, :]
+        left.remove(weakest)
+        dropped.append(weakest)
+    return dropped, worth
+
+
+def term_worth(prior: Prior, posterior: Posterior) -> list[float]:
+    """By how much the log evidence would fall without each term, all else as it is."""
+    return [_worth(posterior.mean, posterior.covariance, block)[0] for block in prior.blocks]
+
+
+def _worth(mean: Array, covariance: Array, block: slice) -> tuple[float, Array]:
+    own = mean[block]
+    if len(own) == 0:
+        return 0.0, np.empty((0, 0))
+    inverse, log_det = inverse_and_log_det(covariance[block, block])
+    return 0.5 * (float(own @ inverse @ own) + log_det), inverse
+
+
+@dataclass(frozen=True)
+class LevelGain:
+    """What a level effect would add: evidence, its best prior variance and posterior mean."""
+
+    evidence: float
+    variance: float
+    mean: Array
+
+
+def level_gain(weight: Array, score: Array) -> LevelGain:
+    """Evidence of independent level effects, maximised over their variance (method.md 5).
+
+    ``weight`` and ``score`` are the sums per level of the curvature and of the slope, in units of the
+    noise: ``1/2 sum_k [v s_k^2 / (1 + v n_k) - log(1 + v n_k)]``.
+    """
+    scale = float(weight.sum()) / max(len(weight), 1)
+    if scale <= 0.0:
+        return LevelGain(0.0, 0.0, np.zeros_like(score))
+    # The grid is in units of the variance at which a typical level's data and prior weigh the same.
+    variances = _LEVEL_VARIANCES * 10.0 / scale
+    for _ in range(2):
+        shrunk = 1.0 + variances[:, None] * weight
+        gains = 0.5 * (variances[:, None] * score**2 / shrunk - np.log(shrunk)).sum(axis=1)
+        best = int(gains.argmax())
+        low, high = variances[max(best - 1, 0)], variances[min(best + 1, len(variances) - 1)]
+        found = LevelGain(
+            float(gains[best]),
+            float(variances[best]),
+            variances[best] * score / (1.0 + variances[best] * weight),
+        )
+        variances = np.geomspace(low, high, 12)
+    return found

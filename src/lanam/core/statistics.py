@@ -1,0 +1,294 @@
+"""The only code that touches rows: sums over chunks of rows (method.md 2c).
+
+All that a fit needs of the data is its log-likelihood as a quadratic in the prediction,
+
+    log p(y | f) ~ constant + h' f - 1/2 f' diag(gamma) f,
+
+exact and made once for a Gaussian likelihood, made anew around each new prediction for others.
+With ``f = Z z``, ``Z = [W_1 T_1, ..., W_D T_D, 1]``, that is ``Z' diag(gamma) Z`` and ``Z' h``. Two forms
+with one interface:
+
+- ``RowQuadratic`` keeps the rows and builds ``Z`` on each call; cheap for few rows;
+- ``TableQuadratic`` sums the cross-tables ``W_d' diag(gamma) W_d'`` of entry pairs once; after that
+  no call depends on the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.knots import Position
+from lanam.core.likelihoods import Likelihood
+
+_CHUNK_ROWS = 1 << 17
+_DESIGN_CHUNK_ROWS = 1 << 13
+
+#: Cross-tables larger than this are not made.
+_CROSS_TABLE_BYTES = 400e6
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Training rows as the core sees them: a position in every term's table, and a response."""
+
+    positions: tuple[Position, ...]
+    sizes: tuple[int, ...]
+    y: Array
+    weight: Array
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def with_terms(self, positions: Sequence[Position], sizes: Sequence[int]) -> Rows:
+        """The same rows with more terms."""
+        return Rows((*self.positions, *positions), (*self.sizes, *sizes), self.y, self.weight)
+
+    def keep_terms(self, kept: Sequence[int]) -> Rows:
+        """The same rows with some of the terms."""
+        return Rows(
+            tuple(self.positions[k] for k in kept),
+            tuple(self.sizes[k] for k in kept),
+            self.y,
+            self.weight,
+        )
+
+
+def _chunks(n_rows: int, size: int) -> Iterator[slice]:
+    for start in range(0, n_rows, size):
+        yield slice(start, start + size)
+
+
+def read(position: Position, table: Array) -> Array:
+    """Rows of a table, interpolated: ``W_d T_d`` without forming ``W_d``."""
+    left = table[position.index]
+    if position.fraction is None:
+        return left
+    step = np.diff(table, axis=0)[position.index]
+    step *= position.fraction if table.ndim == 1 else position.fraction[:, None]
+    left += step
+    return left
+
+
+def spread(position: Position, values: Array, size: int) -> Array:
+    """Sums of row values per table entry: ``W_d' v``."""
+    if position.fraction is None:
+        return np.bincount(position.index, weights=values, minlength=size)
+    right = values * position.fraction
+    total = np.bincount(position.index, weights=values - right, minlength=size)
+    total[1:] += np.bincount(position.index, weights=right, minlength=size)[:-1]
+    return total
+
+
+def predict(
+    rows: Rows, values: Sequence[Array], intercept: float, part: slice = slice(None)
+) -> Array:
+    """The link-scale prediction of some rows from the terms' tabulated values."""
+    f = np.full(len(rows.y[part]), intercept)
+    for position, table in zip(rows.positions, values, strict=True):
+        f += read(position.rows(part), table)
+    return f
+
+
+def entry_sums(rows: Rows, row_values: Array) -> list[Array]:
+    """Sums of a row value per table entry, a vector a term."""
+    totals = [np.zeros(size) for size in rows.sizes]
+    for part in _chunks(len(rows), _CHUNK_ROWS):
+        for total, position in zip(totals, rows.positions, strict=True):
+            total += spread(position.rows(part), row_values[part], len(total))
+    return totals
+
+
+def log_likelihood(
+    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: float
+) -> float:
+    """Weighted log-likelihood of all rows, at unit noise."""
+    total = 0.0
+    for part in _chunks(len(rows), _CHUNK_ROWS):
+        f = predict(rows, values, intercept, part)
+        total += float(rows.weight[part] @ likelihood.log_prob(rows.y[part], f))
+    return total
+
+
+def slopes(
+    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: float
+) -> tuple[Array, Array]:
+    """Slope and curvature of every row's log-likelihood at unit noise."""
+    f = predict(rows, values, intercept)
+    return rows.weight * likelihood.slope(rows.y, f), rows.weight * likelihood.curvature(f)
+
+
+def design_matrix(rows: Rows, tables: Sequence[Array], part: slice = slice(None)) -> Array:
+    """``Z`` of some rows, the intercept's column last."""
+    widths = [table.shape[1] for table in tables]
+    design = np.empty((len(rows.y[part]), sum(widths) + 1))
+    start = 0
+    for position, table, width in zip(rows.positions, tables, widths, strict=True):
+        design[:, start : start + width] = read(position.rows(part), table)
+        start += width
+    design[:, -1] = 1.0
+    return design
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The quadratic of some rows: ``pseudo_response`` is ``h``, ``curvature`` is ``gamma``."""
+
+    pseudo_response: Array
+    curvature: Array
+    constant: float
+
+
+def expand(likelihood: Likelihood, y: Array, weight: Array, f: Array) -> Expansion:
+    """Second-order expansion of the weighted log-likelihood around the prediction ``f``."""
+    slope, curvature = weight * likelihood.slope(y, f), weight * likelihood.curvature(f)
+    value = float(weight @ likelihood.log_prob(y, f))
+    constant = value - float(f @ slope) - 0.5 * float(f @ (curvature * f))
+    return Expansion(slope + curvature * f, curvature, constant)
+
+
+@dataclass(frozen=True)
+class RowQuadratic:
+    """The quadratic kept as rows."""
+
+    rows: Rows
+    expansion: Expansion
+
+    @property
+    def constant(self) -> float:
+        """Log-likelihood of the zero prediction."""
+        return self.expansion.constant
+
+    def entry_curvature(self) -> list[Array]:
+        """Sums of ``gamma`` per table entry, a vector a term."""
+        return entry_sums(self.rows, self.expansion.curvature)
+
+    def keep_terms(self, kept: Sequence[int]) -> RowQuadratic:
+        """The same quadratic for some of the terms."""
+        return RowQuadratic(self.rows.keep_terms(kept), self.expansion)
+
+    def normal_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
+        """``Z' diag(gamma) Z`` and ``Z' h``."""
+        n_columns = sum(table.shape[1] for table in tables) + 1
+        gram, target = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
+        for part in _chunks(len(self.rows), _DESIGN_CHUNK_ROWS):
+            design = design_matrix(self.rows, tables, part)
+            target += self.expansion.pseudo_response[part] @ design
+            design *= np.sqrt(self.expansion.curvature[part])[:, None]
+            gram += design.T @ design
+        return gram, target
+
+
+@dataclass(frozen=True)
+class TableQuadratic:
+    """The quadratic summed into cross-tables.
+
+    ``cross`` holds ``W' diag(gamma) W`` over all entries of all terms and the intercept, upper
+    blocks only; ``pseudo`` is ``W' h``.
+    """
+
+    cross: Array
+    pseudo: Array
+    constant: float
+    offsets: tuple[int, ...]
+
+    def entry_curvature(self) -> list[Array]:
+        """Sums of ``gamma`` per table entry, a vector a term."""
+        column = self.cross[:-1, -1]
+        return np.split(column, self.offsets[1:-2]) if len(column) else []
+
+    def keep_terms(self, kept: Sequence[int]) -> TableQuadratic:
+        """The same quadratic for some of the terms."""
+        parts = [np.arange(self.offsets[k], self.offsets[k + 1]) for k in kept]
+        entries = np.concatenate([*parts, [self.offsets[-1] - 1]])
+        offsets = (0, *np.cumsum([*(len(part) for part in parts), 1]).tolist())
+        return TableQuadratic(
+            self.cross[np.ix_(entries, entries)], self.pseudo[entries], self.constant, offsets
+        )
+
+    def normal_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
+        """``Z' diag(gamma) Z`` and ``Z' h``."""
+        blocks = [*tables, np.ones((1, 1))]
+        ends = np.cumsum([block.shape[1] for block in blocks])
+        gram, target = np.zeros((ends[-1], ends[-1])), np.zeros(ends[-1])
+        for k, right in enumerate(blocks):
+            columns = slice(ends[k] - right.shape[1], ends[k])
+            here = slice(self.offsets[k], self.offsets[k + 1])
+            target[columns] = self.pseudo[here] @ right
+            product = self.cross[: here.stop, here] @ right
+            for j, left in enumerate(blocks[: k + 1]):
+                rows = slice(ends[j] - left.shape[1], ends[j])
+                block = left.T @ product[self.offsets[j] : self.offsets[j + 1]]
+                gram[rows, columns] = block
+                gram[columns, rows] = block.T
+        return gram, target
+
+
+Quadratic = RowQuadratic | TableQuadratic
+
+
+def quadratic(
+    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: float
+) -> Quadratic:
+    """The log-likelihood around the given tabulated values, in the form that is cheaper here."""
+    n_entries = sum(rows.sizes) + 1
+    if len(rows) > 2 * n_entries and 8 * n_entries**2 <= _CROSS_TABLE_BYTES:
+        return table_quadratic(rows, likelihood, values, intercept)
+    return row_quadratic(rows, likelihood, values, intercept)
+
+
+def row_quadratic(
+    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: float
+) -> RowQuadratic:
+    """The expansion around the given tabulated values, kept as rows."""
+    f = predict(rows, values, intercept)
+    return RowQuadratic(rows, expand(likelihood, rows.y, rows.weight, f))
+
+
+def table_quadratic(
+    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: float
+) -> TableQuadratic:
+    """The same expansion, summed into cross-tables chunk by chunk."""
+    offsets = (0, *np.cumsum([*rows.sizes, 1]).tolist())
+    cross, pseudo = np.zeros((offsets[-1], offsets[-1])), np.zeros(offsets[-1])
+    constant = 0.0
+    for part in _chunks(len(rows), _CHUNK_ROWS):
+        f = predict(rows, values, intercept, part)
+        chunk = expand(likelihood, rows.y[part], rows.weight[part], f)
+        constant += chunk.constant
+        positions = [position.rows(part) for position in rows.positions]
+        for k, position in enumerate(positions):
+            here = slice(offsets[k], offsets[k + 1])
+            pseudo[here] += spread(position, chunk.pseudo_response, rows.sizes[k])
+            cross[here, -1] += spread(position, chunk.curvature, rows.sizes[k])
+            for j in range(k + 1):
+                block = cross[offsets[j] : offsets[j + 1], here]
+                _add_cross_table(block, positions[j], position, chunk.curvature)
+        pseudo[-1] += chunk.pseudo_response.sum()
+        cross[-1, -1] += chunk.curvature.sum()
+    return TableQuadratic(cross, pseudo, constant, offsets)
+
+
+def _corners(position: Position) -> list[tuple[int, Array | None]]:
+    """A row's entries as (offset from its index, weight)."""
+    if position.fraction is None:
+        return [(0, None)]
+    right = position.fraction.astype(np.float64)
+    return [(0, 1.0 - right), (1, right)]
+
+
+def _add_cross_table(block: Array, left: Position, right: Position, weight: Array) -> None:
+    """Add ``W_left' diag(weight) W_right`` to ``block``."""
+    n_left, n_right = block.shape
+    cell = left.index.astype(np.int64) * n_right + right.index
+    for left_step, left_weight in _corners(left):
+        left_value = weight if left_weight is None else weight * left_weight
+        for right_step, right_weight in _corners(right):
+            value = left_value if right_weight is None else left_value * right_weight
+            table = np.bincount(cell, weights=value, minlength=n_left * n_right)
+            table = table.reshape(n_left, n_right)
+            # A row's right neighbour lies one entry on; a row on the last entry gives it nothing.
+            block[left_step:, right_step:] += table[: n_left - left_step, : n_right - right_step]

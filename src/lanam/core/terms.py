@@ -1,0 +1,74 @@
+"""Terms: what is added up. Each is a table over its entries, linear in a parameter vector.
+
+A term knows its entries (knots or levels), the tangent features of its network there, and which
+parameters share a prior precision. It holds no state: a network's expansion point is passed in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.core import networks
+from lanam.core.arrays import Array
+from lanam.core.knots import Knots, Levels
+
+
+@dataclass(frozen=True)
+class SmoothTerm:
+    """A feature network tabulated at knots.
+
+    ``prior_groups`` is "layer" (a precision per layer tensor and, in the first layer's units, per
+    initial scale) or "network" (one for all, the paper's main choice).
+    """
+
+    feature: int
+    entries: Knots
+    architecture: networks.Architecture
+    prior_groups: str = "layer"
+
+    kind = "smooth"
+
+    @cached_property
+    def group_index(self) -> NDArray[np.intp]:
+        """The prior group of every parameter."""
+        if self.prior_groups == "network":
+            return np.zeros(self.architecture.n_parameters, dtype=np.intp)
+        return self.architecture.group_index
+
+    def initial(self, rng: np.random.Generator) -> Array:
+        """A random expansion point."""
+        return networks.initialise(self.architecture, rng)
+
+    def jacobian(self, expansion: Array) -> Array:
+        """Derivatives of the network at the entries (B, P)."""
+        return networks.jacobian(self.architecture, expansion, self.entries.inputs[:, None])[1]
+
+
+@dataclass(frozen=True)
+class LevelTerm:
+    """An independent effect per level, ``N(0, 1/lambda)`` with one precision (method.md 5)."""
+
+    feature: int
+    entries: Levels
+
+    kind = "level"
+
+    @cached_property
+    def group_index(self) -> NDArray[np.intp]:
+        """One group for all levels."""
+        return np.zeros(len(self.entries), dtype=np.intp)
+
+    def initial(self, rng: np.random.Generator) -> Array:
+        """Levels have no expansion point: they are linear as they are."""
+        return np.empty(0)
+
+    def jacobian(self, expansion: Array) -> Array:
+        """Each level is its own parameter."""
+        return np.eye(len(self.entries))
+
+
+Term = SmoothTerm | LevelTerm
