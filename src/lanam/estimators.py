@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,12 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         return read_response(self, y, n_rows)
 
     def _encode(self, target: np.ndarray) -> tuple[Array, str]:
+        if target.min() == target.max():
+            warnings.warn(
+                f"y has one value only ({target[0]:g}): the model predicts it everywhere",
+                UserWarning,
+                stacklevel=3,
+            )
         return target, self.likelihood
 
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int) -> None:
@@ -303,9 +310,10 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
                 "fit one model a class with sklearn.multiclass.OneVsRestClassifier."
             )
         if len(self.classes_) < 2:
+            only = self.classes_.tolist()[0]
             raise ValueError(
-                f"y has one class only ({self.classes_[0]!r}) among the rows with a positive "
-                "weight: a classifier needs rows of two classes"
+                f"y has one class only ({only!r}) among the rows with a positive weight: a "
+                "classifier needs rows of two classes"
             )
         return response.astype(np.float64), "bernoulli"
 
@@ -494,9 +502,10 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         second = labels == self.classes_[1]
         unknown = ~(second | (labels == self.classes_[0]))
         if unknown.any():
+            label = labels[unknown].tolist()[0]
             raise ValueError(
-                f"y has the label {labels[unknown][0]!r}, which was not among the training data's: "
-                f"{list(self.classes_)}"
+                f"y has the label {label!r}, which was not among the training data's: "
+                f"{self.classes_.tolist()}"
             )
         # log p and log(1 - p) from the logit itself: a probability near one would be rounded.
         return weighted_mean(log_expit(np.where(second, logit, -logit)), sample_weight)

@@ -24,6 +24,9 @@ from lanam.data import (
     require_finite,
 )
 
+#: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
+_LARGEST = 1e140
+
 
 def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Array, Schema]:
     """The table ``X`` as a finite array (n, D), and its schema.
@@ -87,7 +90,9 @@ def read_response(estimator: BaseEstimator, y: Any, n_rows: int) -> Array:
                 "convert it to floats, or use LANAMClassifier if these are classes"
             ) from error
     _require_finite_target(target)
-    return target.astype(np.float64)
+    response: Array = target.astype(np.float64)
+    _require_squares(response)
+    return response
 
 
 def read_labels(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
@@ -100,6 +105,16 @@ def read_labels(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
         missing = [value is None or bool(value != value) for value in labels.tolist()]
         _refuse_target(np.array(missing), "NaN")
     return labels
+
+
+def _require_squares(response: Array) -> None:
+    """Refuse a target whose variance no float can hold."""
+    largest = float(np.max(np.abs(response), initial=0.0))
+    if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
+        raise ValueError(
+            f"y has values of magnitude {largest:.0e}, whose squares no float can hold: change the "
+            f"unit of y, for example to y / {largest:.0e}"
+        )
 
 
 def _require_finite_target(target: np.ndarray) -> None:

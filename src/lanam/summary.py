@@ -108,7 +108,7 @@ class Summary:
                     "-" if off else format(row["importance"], form),
                     "-" if off else format(row["importance_band"], form),
                     "-" if off else f"{row['effective_parameters']:.1f}",
-                    "-" if np.isnan(row["evidence"]) else f"{row['evidence']:.1f}",
+                    "-" if np.isnan(row["evidence"]) else f"{round(row['evidence'], 1) + 0.0:.1f}",
                     row["status"],
                 )
             )

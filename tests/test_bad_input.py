@@ -1,0 +1,317 @@
+"""Bad input is handled, or refused with an error that names the column and the remedy."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from lanam import LANAMClassifier, LANAMRegressor
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1, 1, size=(60, 3)), columns=["age", "bmi", "bp"])
+    y = np.sin(3 * X["age"]) + X["bmi"] + 0.1 * rng.standard_normal(60)
+    return X, y.to_numpy()
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return LANAMRegressor(random_state=0).fit(*data)
+
+
+class TestRefusedX:
+    def test_missing_values(self, data, model):
+        X, y = data
+        X = X.copy()
+        X.loc[[3, 4, 9], "age"] = np.nan
+        X.loc[5, "bp"] = np.nan
+        said = (
+            r"Input X contains NaN: column 'age' has 3 missing values, column 'bp' has 1 missing "
+            r"value\. lanam does not handle missing values yet.*SimpleImputer"
+        )
+        with pytest.raises(ValueError, match=said):
+            LANAMRegressor().fit(X, y)
+        with pytest.raises(ValueError, match=said):
+            model.predict(X)
+        with pytest.raises(ValueError, match="column 'age' has 3 missing"):
+            model.predict(pl.from_pandas(X))
+
+    def test_missing_values_of_an_array(self, data):
+        X = data[0].to_numpy().copy()
+        X[0, 1] = np.nan
+        with pytest.raises(ValueError, match="column 'x1' has 1 missing value"):
+            LANAMRegressor().fit(X, data[1])
+
+    def test_missing_values_in_many_columns(self):
+        with pytest.raises(
+            ValueError, match="column 'x4' has 9 missing values, and 15 more columns"
+        ):
+            LANAMRegressor().fit(np.full((9, 20), np.nan), np.arange(9.0))
+
+    @pytest.mark.parametrize("sign", [1, -1])
+    def test_infinite_values(self, data, model, sign):
+        X = data[0].copy()
+        X.loc[7, "bmi"] = sign * np.inf
+        with pytest.raises(
+            ValueError, match="contains infinity: column 'bmi' has 1 infinite value"
+        ):
+            LANAMRegressor().fit(X, data[1])
+        with pytest.raises(ValueError, match="column 'bmi'"):
+            model.predict(X)
+
+    @pytest.mark.parametrize(
+        ("values", "said"),
+        [
+            (["red", "green"] * 30, "holds text .for example 'red'.*OneHotEncoder"),
+            (["1.5", "2.5"] * 30, "holds text .for example '1.5'.*convert it to floats"),
+            (pd.Categorical(["u", "v"] * 30), "holds categories .for example 'u'.*encode it"),
+            (pd.date_range("2020-01-01", periods=60), "holds dates .*days since an event"),
+            (pd.to_timedelta(range(60), unit="s"), "holds durations"),
+            ([1 + 1j] * 60, "holds values of type .* convert it to floats"),
+            ([[1]] * 60, "holds (objects|values of type)"),
+        ],
+    )
+    def test_columns_of_other_things(self, data, values, said):
+        X = data[0].assign(colour=values)
+        with pytest.raises(ValueError, match=f"column 'colour' {said}"):
+            LANAMRegressor().fit(X, data[1])
+
+    def test_text_in_a_polars_frame(self, data):
+        X = pl.from_pandas(data[0]).with_columns(
+            pl.Series("colour", ["red"] * 60), pl.Series("when", [datetime.date(2020, 1, 1)] * 60)
+        )
+        with pytest.raises(ValueError, match="column 'colour' holds text"):
+            LANAMRegressor().fit(X, data[1])
+        with pytest.raises(ValueError, match="column 'when' holds dates"):
+            LANAMRegressor().fit(X.drop("colour"), data[1])
+
+    def test_text_in_lists_and_arrays(self):
+        with pytest.raises(ValueError, match=r"column 'x1' holds text .for example 'red'"):
+            LANAMRegressor().fit([[1.0, "red"], [2.0, "blue"], [3.0, "red"]], [1.0, 2.0, 3.0])
+        with pytest.raises(ValueError, match=r"column 'x0' holds text .for example '1'"):
+            LANAMRegressor().fit(np.array([["1"], ["2"]]), [1.0, 2.0])
+
+    def test_dates_in_an_array(self):
+        X = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")[:, None]
+        with pytest.raises(ValueError, match="column 'x0' holds dates"):
+            LANAMRegressor().fit(X, [1.0, 2.0])
+
+    def test_sparse_input(self, data):
+        with pytest.raises(TypeError, match="dense data is required"):
+            LANAMRegressor().fit(sparse.csr_array(data[0].to_numpy()), data[1])
+
+    def test_lazy_frames(self, data):
+        with pytest.raises(TypeError, match=r"lazy frame .polars.; collect it first"):
+            LANAMRegressor().fit(pl.from_pandas(data[0]).lazy(), data[1])
+
+    def test_no_columns_and_no_rows(self, data):
+        with pytest.raises(ValueError, match="0 feature"):
+            LANAMRegressor().fit(data[0][[]], data[1])
+        with pytest.raises(ValueError, match="0 sample"):
+            LANAMRegressor().fit(data[0][:0], data[1][:0])
+
+    def test_one_row(self, data):
+        for X in (data[0][:1], data[0][:1].to_numpy()):
+            with pytest.raises(ValueError, match=r"1 sample.*minimum of 2 is required"):
+                LANAMRegressor().fit(X, data[1][:1])
+
+    def test_one_row_that_counts(self, data):
+        weight = np.zeros(60)
+        weight[5] = 3.0
+        with pytest.raises(ValueError, match="only 1 sample has a positive weight"):
+            LANAMRegressor().fit(*data, sample_weight=weight)
+
+    def test_one_dimension(self, data):
+        with pytest.raises(ValueError, match=r"reshape\(-1, 1\)"):
+            LANAMRegressor().fit(data[0]["age"].to_numpy(), data[1])
+
+    def test_other_numbers_of_columns(self, data):
+        model = LANAMRegressor(random_state=0).fit(data[0].to_numpy(), data[1])
+        with pytest.raises(ValueError, match="X has 2 features, but LANAMRegressor is expecting 3"):
+            model.predict(data[0].to_numpy()[:, :2])
+
+    def test_names_of_mixed_types(self, data):
+        with pytest.raises(TypeError, match="string names"):
+            LANAMRegressor().fit(data[0].set_axis(["age", "bmi", 3], axis=1), data[1])
+
+    def test_names_twice(self, data):
+        with pytest.raises(ValueError, match="unique column names, got:\n- 'age' 2 times"):
+            LANAMRegressor().fit(data[0].set_axis(["age", "age", "bp"], axis=1), data[1])
+
+
+class TestRefusedTargets:
+    @pytest.mark.parametrize("estimator", [LANAMRegressor, LANAMClassifier])
+    @pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity")])
+    def test_values_that_are_not_numbers(self, data, estimator, value, word):
+        y = (data[1] > 0).astype(float)
+        y[4] = value
+        with pytest.raises(
+            ValueError, match=f"y contains {word}: 1 of 60 values, the first in row 4"
+        ):
+            estimator().fit(data[0], y)
+
+    @pytest.mark.parametrize("missing", [None, np.nan])
+    def test_missing_labels(self, data, missing):
+        y = np.array(["no", "yes", missing] * 20, dtype=object)
+        with pytest.raises(ValueError, match="y contains NaN: 20 of 60 values"):
+            LANAMClassifier().fit(data[0], y)
+
+    def test_text_for_the_regressor(self, data):
+        with pytest.raises(ValueError, match=r"y must be numbers .* use LANAMClassifier"):
+            LANAMRegressor().fit(data[0], ["low", "high"] * 30)
+
+    @pytest.mark.parametrize("scale", [1e300, 1e-300])
+    def test_squares_beyond_the_range_of_floats(self, data, scale):
+        with pytest.raises(ValueError, match=r"magnitude .* change the unit of y"):
+            LANAMRegressor().fit(data[0], data[1] * scale)
+
+    def test_other_lengths(self, data):
+        with pytest.raises(ValueError, match="X has 60 rows and y has 59 values"):
+            LANAMRegressor().fit(data[0], data[1][:-1])
+
+    def test_one_class(self, data):
+        with pytest.raises(ValueError, match=r"one class only .'yes'"):
+            LANAMClassifier().fit(data[0], ["yes"] * 60)
+
+    def test_three_classes(self, data):
+        with pytest.raises(
+            ValueError, match=r"Only binary classification is supported.* 3 classes"
+        ):
+            LANAMClassifier().fit(data[0], np.arange(60) % 3)
+
+    def test_numbers_for_the_classifier(self, data):
+        with pytest.raises(ValueError, match="continuous"):
+            LANAMClassifier().fit(*data)
+
+
+class TestRefusedWeights:
+    @pytest.mark.parametrize(
+        ("weight", "said"),
+        [
+            (-np.ones(60), "Negative values in sample_weight: 60 of 60, the first in row 0"),
+            (np.full(60, np.nan), "sample_weight contains NaN"),
+            (np.full(60, np.inf), "sample_weight contains infinity"),
+            (np.zeros(60), "zero for every row"),
+            (np.ones(59), "inconsistent numbers of samples"),
+            (np.ones((60, 2)), "one dimension"),
+        ],
+    )
+    def test_what_weights_may_not_be(self, data, weight, said):
+        with pytest.raises(ValueError, match=said):
+            LANAMRegressor().fit(*data, sample_weight=weight)
+
+
+class TestHandled:
+    def test_a_constant_column_takes_no_part(self, data):
+        X = data[0].assign(same=5.0)
+        model = LANAMRegressor(random_state=0).fit(X, data[1])
+        assert model.terms_[3].status == "switched off: constant column"
+        assert (model.predict_terms(X)[:, 3] == 0.0).all()
+        np.testing.assert_array_equal(model.predict(X), model.predict(X.assign(same=-7.0)))
+        shape = model.explain_global()["same"]
+        assert shape.values.tolist() == [5.0]
+
+    def test_only_constant_columns(self, data):
+        model = LANAMRegressor(random_state=0).fit(np.ones((60, 2)), data[1])
+        np.testing.assert_allclose(model.predict(np.zeros((3, 2))), data[1].mean())
+        assert model.noise_std_ == pytest.approx(data[1].std(), rel=0.05)
+        assert "0 of 2 terms active" in str(model.summary())
+
+    def test_the_same_column_twice(self, data):
+        X = data[0].assign(again=data[0]["age"])
+        model = LANAMRegressor(random_state=0).fit(X, data[1])
+        assert np.isfinite(model.predict(X, return_std=True)).all()
+        assert model.score(X, data[1]) > 0.9
+
+    def test_fewer_rows_than_columns(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((15, 40))
+        y = 2.0 * X[:, 0] + 0.1 * rng.standard_normal(15)
+        model = LANAMRegressor(random_state=0).fit(X, y)
+        mean, std = model.predict(X, return_std=True)
+        assert np.isfinite(mean).all()
+        assert (std > 0.0).all()
+
+    def test_two_rows(self):
+        X = np.array([[0.0, 1.0], [1.0, 1.0]])
+        model = LANAMRegressor(random_state=0).fit(X, [1.0, 2.0])
+        mean, std = model.predict(X, return_std=True)
+        assert np.isfinite(mean).all()
+        assert np.isfinite(std).all()
+        classifier = LANAMClassifier(random_state=0).fit(X, [0, 1])
+        assert np.isfinite(classifier.predict_proba(X)).all()
+
+    @pytest.mark.parametrize("value", [0.0, 3.0, -1e30, 1e-30])
+    def test_a_constant_target(self, data, value):
+        with pytest.warns(UserWarning, match="y has one value only"):
+            model = LANAMRegressor(random_state=0).fit(data[0], np.full(60, value))
+        mean, std = model.predict(data[0], return_std=True)
+        np.testing.assert_allclose(mean, value)
+        assert (std <= 1e-3 * (abs(value) or 1.0)).all()
+        assert not any(term.active for term in model.terms_)
+
+    @pytest.mark.parametrize("scale", [1e300, 1e-300, 1e12])
+    def test_columns_of_any_scale(self, data, model, scale):
+        X = data[0] * scale
+        scaled = LANAMRegressor(random_state=0).fit(X, data[1])
+        # Not to rounding: a scale that is no power of two changes the columns' last digits.
+        np.testing.assert_allclose(scaled.predict(X), model.predict(data[0]), atol=1e-3)
+        shape = scaled.explain_global()["age"]
+        assert np.isfinite(shape.values).all()
+        assert shape.inside.any()
+
+    @pytest.mark.parametrize("scale", [2.0**-400, 2.0**-30, 2.0**30, 2.0**400])
+    def test_targets_of_any_scale(self, data, model, scale):
+        scaled = LANAMRegressor(random_state=0).fit(data[0], data[1] * scale)
+        mean, std = scaled.predict(data[0], return_std=True)
+        expected_mean, expected_std = model.predict(data[0], return_std=True)
+        np.testing.assert_allclose(mean / scale, expected_mean, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(std / scale, expected_std, rtol=1e-6)
+        assert np.isfinite(scaled.log_likelihood(data[0], data[1] * scale))
+        assert scaled.log_evidence_ == pytest.approx(
+            model.log_evidence_ - 60 * np.log(scale), abs=1e-3
+        )
+
+    def test_outliers_of_a_column_do_not_squeeze_the_rest(self, data):
+        X = data[0].copy()
+        X.loc[0, "age"] = 1e9
+        model = LANAMRegressor(random_state=0).fit(X, data[1])
+        assert model.score(X[1:], data[1][1:]) > 0.9
+
+    def test_heavy_tails(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_cauchy((300, 2))
+        y = np.tanh(X[:, 0]) + 0.1 * rng.standard_normal(300)
+        model = LANAMRegressor(random_state=0).fit(X, y)
+        assert model.score(X, y) > 0.9
+
+    def test_an_outlier_of_the_target_is_not_fatal(self, data):
+        y = data[1].copy()
+        y[0] = 1e6
+        model = LANAMRegressor(random_state=0).fit(data[0], y)
+        assert np.isfinite(model.predict(data[0], return_std=True)).all()
+
+    def test_perfectly_separated_classes(self):
+        X = np.linspace(-1, 1, 40)[:, None]
+        model = LANAMClassifier(random_state=0).fit(X, X[:, 0] > 0)
+        probability = model.predict_proba(X)
+        assert np.isfinite(probability).all()
+        assert model.score(X, X[:, 0] > 0) == 1.0
+
+    def test_values_far_beyond_the_training_data(self, model, data):
+        X = data[0].assign(age=1e300)
+        mean, std = model.predict(X, return_std=True)
+        assert np.isfinite(mean).all()
+        assert np.isfinite(std).all()
+
+    @pytest.mark.parametrize("dtype", ["int8", "uint64", "float16", "float32", "bool", "Int64"])
+    def test_numbers_of_every_type(self, data, dtype):
+        X = (data[0] > 0).astype(int).astype(dtype)
+        model = LANAMRegressor(random_state=0).fit(X, data[1])
+        expected = LANAMRegressor(random_state=0).fit(X.astype(float), data[1])
+        np.testing.assert_array_equal(model.predict(X), expected.predict(X.astype(float)))

@@ -1,0 +1,271 @@
+"""Explanations say what the model does, in the user's units."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from lanam import LANAMClassifier, LANAMRegressor
+from lanam.core.knots import place_knots
+from lanam.core.model import FittedModel, FittedTerm
+from lanam.data import learn_schema
+from lanam.explain import explain_global
+from lanam.summary import summarise
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    recipe = rng.integers(0, 150, 1500).astype(float)
+    X = pd.DataFrame(
+        {
+            "income": rng.uniform(10_000.0, 90_000.0, 1500),
+            "recipe": recipe,
+            "noise": rng.standard_normal(1500),
+            "same": np.full(1500, 7.0),
+        }
+    )
+    y = 1e-4 * X["income"] + rng.normal(0.0, 1.0, 150)[recipe.astype(int)]
+    return X, (y + 0.3 * rng.standard_normal(1500)).to_numpy()
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return LANAMRegressor(random_state=0).fit(*data)
+
+
+@pytest.fixture(scope="module")
+def explanation(model):
+    return model.explain_global()
+
+
+@pytest.fixture(scope="module")
+def classifier(data):
+    return LANAMClassifier(random_state=0).fit(data[0], data[1] > np.median(data[1]))
+
+
+class TestGlobal:
+    def test_terms_stand_in_the_models_order(self, model, explanation):
+        assert [shape.name for shape in explanation] == [term.name for term in model.terms_]
+        assert len(explanation) == len(model.terms_)
+        assert explanation.intercept == model.intercept_
+        assert explanation.link == "identity"
+
+    def test_active_terms_come_by_importance(self, explanation):
+        names = [shape.name for shape in explanation.active]
+        assert set(names) >= {"income", "recipe (levels)"}
+        importances = [shape.importance for shape in explanation.active]
+        assert importances == sorted(importances, reverse=True)
+        assert {"noise", "same"} <= {shape.name for shape in explanation.switched_off}
+
+    def test_a_curve_is_what_predict_terms_says(self, model, data, explanation):
+        income = explanation["income"]
+        rows = data[0][:50]
+        means, stds = model.predict_terms(rows, return_std=True)
+        # Rows read the tables in single precision.
+        np.testing.assert_allclose(
+            np.interp(rows["income"], income.values, income.mean), means[:, 0], atol=1e-5
+        )
+        at_knots = pd.concat([rows[:1]] * len(income.values)).assign(income=income.values)
+        _, stds = model.predict_terms(at_knots, return_std=True)
+        np.testing.assert_allclose(income.std, stds[:, 0], rtol=1e-4)
+
+    def test_values_are_in_the_columns_unit_and_reach_beyond_it(self, data, explanation):
+        income = explanation["income"]
+        inner = income.values[income.inside]
+        assert inner[0] == pytest.approx(data[0]["income"].min())
+        assert inner[-1] == pytest.approx(data[0]["income"].max())
+        assert not income.inside[0]
+        assert not income.inside[-1]
+        # Where there is no data the band is wider than where there is.
+        assert income.std[0] > income.std[income.inside].max()
+
+    def test_density_is_a_share(self, explanation):
+        for shape in explanation:
+            assert shape.density.sum() == pytest.approx(1.0)
+            assert len(shape.values) == len(shape.mean) == len(shape.std) == len(shape.density)
+
+    def test_importance_is_the_mean_absolute_contribution(self, model, data, explanation):
+        contributions = np.abs(model.predict_terms(data[0])).mean(axis=0)
+        for shape, contribution in zip(explanation, contributions, strict=True):
+            # The table's mean counts a row between two knots at both of them.
+            assert shape.importance == pytest.approx(contribution, rel=0.01, abs=1e-12)
+
+    def test_levels_have_an_unseen_value(self, model, data, explanation):
+        levels = explanation["recipe (levels)"]
+        np.testing.assert_array_equal(levels.values, np.arange(150.0))
+        assert levels.unseen_std > levels.std.max()
+        index = [term.name for term in model.terms_].index("recipe (levels)")
+        _, std = model.predict_terms(data[0][:1].assign(recipe=10.5), return_std=True)
+        assert std[0, index] == pytest.approx(levels.unseen_std)
+        assert explanation["income"].unseen_std is None
+
+    def test_a_column_of_one_value(self, explanation):
+        same = explanation["same"]
+        assert same.values.tolist() == [7.0]
+        assert same.mean.tolist() == same.std.tolist() == [0.0]
+        assert same.status == "switched off: constant column"
+
+    def test_unknown_names(self, explanation):
+        with pytest.raises(KeyError, match=r"no term 'age'; there are .*'income'"):
+            explanation["age"]
+
+    def test_plain_data(self, explanation):
+        plain = json.loads(json.dumps(explanation.to_dict()))
+        assert plain["terms"][0]["name"] == "income"
+        np.testing.assert_array_equal(plain["terms"][0]["mean"], explanation["income"].mean)
+
+    def test_a_frame_in_the_users_library(self, data, explanation):
+        frame = explanation.to_frame()
+        assert isinstance(frame, pd.DataFrame)
+        part = frame[frame["term"] == "income"]
+        np.testing.assert_array_equal(part["value"], explanation["income"].values)
+        assert len(frame) == sum(len(shape.values) for shape in explanation)
+        model = LANAMRegressor(random_state=0).fit(pl.from_pandas(data[0][:100]), data[1][:100])
+        assert isinstance(model.explain_global().to_frame(), pl.DataFrame)
+        assert isinstance(model.summary().to_frame(), pl.DataFrame)
+
+    def test_the_same_each_time(self, model, explanation):
+        assert model.explain_global().to_dict() == explanation.to_dict()
+
+
+def test_the_importances_deviation_is_the_posteriors():
+    # One straight line through the origin with an uncertain slope, |2 + 0.1 z| times the mean of |x|.
+    knots = place_knots(np.array([-3.0, -1.0, 1.0, 3.0]), np.ones(4), 256)
+    line, share = knots.values, np.isin(knots.values, [-3.0, -1.0, 1.0, 3.0]) / 4.0
+    term = FittedTerm(
+        kind="smooth",
+        features=(0,),
+        entries=knots,
+        share=share,
+        mean=2.0 * line,
+        table=line[:, None],
+        status="active",
+        effective_parameters=1.0,
+        evidence=5.0,
+        precision=np.ones(1),
+    )
+    model = FittedModel(
+        likelihood="gaussian",
+        intercept=0.0,
+        terms=(term,),
+        covariance=np.diag([0.01, 0.5]),
+        noise_variance=1.0,
+        log_evidence=0.0,
+        history=(),
+        converged=True,
+        stop_reason="converged",
+    )
+    schema = learn_schema(["x"], np.array([[-3.0], [3.0]]))
+    (shape,) = explain_global(model, schema)
+    assert shape.importance == pytest.approx(2.0 * 2.0)
+    # From 256 draws, so known to a few per cent.
+    assert shape.importance_std == pytest.approx(0.1 * 2.0, rel=0.15)
+    np.testing.assert_allclose(shape.std, 0.1 * np.abs(line))
+    np.testing.assert_array_equal(shape.inside, np.abs(line) <= 3.0)
+    (row,) = summarise(model, schema, estimator="E", n_rows=4).rows
+    assert row["importance_band"] == pytest.approx(2.0 * shape.importance_std)
+
+
+class TestLocal:
+    def test_contributions_add_up(self, model, data):
+        local = model.explain_local(data[0][:20])
+        assert len(local) == 20
+        np.testing.assert_allclose(
+            local.intercept + local.contributions.sum(axis=1), local.prediction, rtol=1e-12
+        )
+        np.testing.assert_array_equal(local.prediction, model.predict(data[0][:20]))
+        np.testing.assert_array_equal(local.response, local.prediction)
+
+    def test_its_deviations_are_the_models(self, model, data):
+        local = model.explain_local(data[0][:20])
+        means, stds = model.predict_terms(data[0][:20], return_std=True)
+        np.testing.assert_array_equal(local.contributions, means)
+        np.testing.assert_array_equal(local.contributions_std, stds)
+        _, std = model.predict(data[0][:20], return_std=True)
+        np.testing.assert_allclose(local.prediction_std**2 + model.noise_std_**2, std**2)
+
+    def test_values_are_the_columns(self, model, data):
+        local = model.explain_local(data[0][:5])
+        names = [term.feature_names[0] for term in local.terms]
+        np.testing.assert_array_equal(local.values, data[0][:5][names])
+
+    def test_a_classifier_explains_log_odds(self, classifier, data):
+        local = classifier.explain_local(data[0][:20])
+        assert local.link == "logit"
+        assert classifier.explain_global().link == "logit"
+        np.testing.assert_allclose(local.response, 1.0 / (1.0 + np.exp(-local.prediction)))
+
+    def test_plain_data_and_frame(self, model, data):
+        local = model.explain_local(data[0][:2])
+        plain = json.loads(json.dumps(local.to_dict()))
+        assert plain["contributions"] == local.contributions.tolist()
+        assert plain["terms"][0]["name"] == "income"
+        frame = local.to_frame()
+        n_terms = len(model.terms_)
+        assert frame["term"][0] == "(intercept)"
+        assert frame["term"][n_terms + 1] == "(prediction)"
+        parts = frame[(frame["row"] == 1) & ~frame["term"].str.startswith("(pred")]
+        assert parts["contribution"].sum() == pytest.approx(local.prediction[1])
+
+
+class TestSummary:
+    def test_rows_by_importance_and_the_switched_off_last(self, model):
+        rows = model.summary().rows
+        assert len(rows) == len(model.terms_)
+        active = [row["status"] == "active" for row in rows]
+        assert active == sorted(active, reverse=True)
+        importances = [row["importance"] for row in rows]
+        assert importances == sorted(importances, reverse=True)
+
+    def test_the_band_is_two_deviations(self, model, explanation):
+        for row in model.summary().rows:
+            expected = 2.0 * explanation[row["term"]].importance_std
+            assert row["importance_band"] == pytest.approx(expected)
+
+    def test_what_is_printed(self, model):
+        text = str(model.summary())
+        assert text == repr(model.summary())
+        lines = text.splitlines()
+        n_active = sum(term.active for term in model.terms_)
+        n_terms = len(model.terms_)
+        assert lines[0].endswith(f"1500 rows of 4 columns: {n_active} of {n_terms} terms active")
+        assert "noise sd" in lines[1]
+        assert "converged after" in lines[1]
+        assert lines[3].split()[:3] == ["term", "kind", "importance"]
+        assert len(lines) == 4 + len(model.terms_)
+        # The columns stand under their headings.
+        at = lines[3].index("status")
+        assert all(line[at:].startswith(("active", "switched off")) for line in lines[4:])
+
+    def test_long_names_are_cut(self, data):
+        X = data[0][["income"]].rename(columns={"income": "i" * 90})
+        text = str(LANAMRegressor(random_state=0).fit(X, data[1]).summary())
+        assert "i" * 37 + "..." in text
+        assert max(len(line) for line in text.splitlines()) < 130
+
+    def test_notebooks_get_a_table(self, data):
+        X = data[0][["income"]].rename(columns={"income": "<income>"})
+        page = LANAMRegressor(random_state=0).fit(X, data[1]).summary()._repr_html_()
+        assert page.count("<tr>") == 2
+        assert "&lt;income&gt;" in page
+        assert "<income>" not in page
+
+    def test_a_classifier_has_no_noise(self, classifier):
+        summary = classifier.summary()
+        assert summary.facts["noise_std"] is None
+        assert "noise" not in str(summary).splitlines()[1]
+
+    def test_plain_data_and_frame(self, model):
+        summary = model.summary()
+        plain = json.loads(json.dumps(summary.to_dict()))
+        assert plain["n_rows"] == 1500
+        assert plain["terms"][0]["term"] == summary.rows[0]["term"]
+        assert list(summary.to_frame()["term"]) == [row["term"] for row in summary.rows]
+
+    @pytest.mark.parametrize("scale", [1e-20, 1e20])
+    def test_numbers_of_any_size_fit_into_the_table(self, data, scale):
+        model = LANAMRegressor(random_state=0).fit(data[0][["income"]], data[1] * scale)
+        assert max(len(line) for line in str(model.summary()).splitlines()) < 100

@@ -1,0 +1,81 @@
+"""The line that shows how a fit comes along."""
+
+import io
+
+from lanam.progress import Progress, describe
+
+
+def record(iteration, stage="smooth", **more):
+    return {"iteration": iteration, "stage": stage, "log_evidence": -1.0, "n_active": 4, **more}
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_has_one_line_that_is_rewritten():
+    stream = Terminal()
+    with Progress(10, stream) as progress:
+        for iteration in range(1, 11):
+            progress(record(iteration))
+    text = stream.getvalue()
+    assert text.count("\n") == 1
+    assert text.endswith("\n")
+    lines = text.rstrip("\n").split("\r")[1:]
+    assert len(lines) == 10
+    assert [line.count("#") for line in lines] == list(range(2, 21, 2))
+
+
+def test_the_bar_starts_again_with_a_stage():
+    stream = Terminal()
+    with Progress(10, stream) as progress:
+        for iteration in range(1, 6):
+            progress(record(iteration))
+        progress(record(6, stage="levels"))
+    assert [line.count("#") for line in stream.getvalue().split("\r")[1:]][-2:] == [10, 2]
+
+
+def test_a_shorter_line_covers_a_longer_one():
+    stream = Terminal()
+    with Progress(10, stream) as progress:
+        progress(record(1, noise_std=123456.0))
+        progress(record(2))
+    first, second = stream.getvalue().rstrip("\n").split("\r")[1:]
+    assert len(second) == len(first)
+
+
+def test_elsewhere_every_tenth_iteration_and_the_last():
+    stream = io.StringIO()
+    with Progress(100, stream) as progress:
+        for iteration in range(1, 24):
+            progress(record(iteration))
+    lines = stream.getvalue().splitlines()
+    assert [line.split()[2] for line in lines] == ["1", "11", "21", "23"]
+    assert "\r" not in stream.getvalue()
+
+
+def test_an_interrupted_line_is_ended():
+    stream = Terminal()
+    try:
+        with Progress(10, stream) as progress:
+            progress(record(1))
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+    assert stream.getvalue().endswith("\n")
+
+
+def test_nothing_is_written_where_nothing_happened():
+    stream = Terminal()
+    with Progress(10, stream):
+        pass
+    assert stream.getvalue() == ""
+
+
+def test_words():
+    full = record(3, noise_std=0.25, seconds=1.26)
+    assert describe(full) == (
+        "lanam  iteration 3 (smooth)  log evidence -1.0  noise sd 0.25  terms 4  1.3 s"
+    )
+    assert "noise" not in describe(record(1, noise_std=None))
