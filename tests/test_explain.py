@@ -132,7 +132,7 @@ class TestGlobal:
 
 
 def test_the_importances_deviation_is_the_posteriors():
-    # One straight line through the origin with an uncertain slope, |2 + 0.1 z| times the mean of |x|.
+    # A line through the origin with an uncertain slope: its importance is |2 + 0.1 z| mean |x|.
     knots = place_knots(np.array([-3.0, -1.0, 1.0, 3.0]), np.ones(4), 256)
     line, share = knots.values, np.isin(knots.values, [-3.0, -1.0, 1.0, 3.0]) / 4.0
     term = FittedTerm(
