@@ -155,7 +155,12 @@ class TestRefusedTargets:
         ):
             estimator().fit(data[0], y)
 
-    @pytest.mark.parametrize("missing", [None, np.nan])
+    def test_missing_values_of_pandas(self, data):
+        y = pd.array([1.0, None, 2.0] * 20, dtype="Float64")
+        with pytest.raises(ValueError, match="y contains NaN: 20 of 60 values"):
+            LANAMRegressor().fit(data[0], y)
+
+    @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
     def test_missing_labels(self, data, missing):
         y = np.array(["no", "yes", missing] * 20, dtype=object)
         with pytest.raises(ValueError, match="y contains NaN: 20 of 60 values"):

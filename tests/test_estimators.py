@@ -234,6 +234,14 @@ class TestColumnsByName:
             assert [term.name for term in model.terms_[:3]] == ["x0", "x1", "x2"]
             np.testing.assert_allclose(model.predict(X), regressor.predict(data[0]), rtol=1e-9)
 
+    def test_targets_and_weights_of_every_library(self, data):
+        weight = np.arange(200) % 3 + 1.0
+        expected = LANAMRegressor(random_state=0).fit(*data, sample_weight=weight)
+        for convert in (pd.Series, pl.Series, pa.array, list):
+            model = LANAMRegressor(random_state=0)
+            model.fit(data[0], convert(data[1]), sample_weight=convert(weight))
+            np.testing.assert_array_equal(model.predict(data[0]), expected.predict(data[0]))
+
     def test_a_missing_column_is_named(self, regressor, data):
         with pytest.raises(ValueError, match="yet now missing:\n- b"):
             regressor.predict(data[0][["a", "noise"]])

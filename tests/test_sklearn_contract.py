@@ -146,3 +146,11 @@ def test_an_estimator_that_failed_to_fit_is_not_fitted(data):
         model.predict(data[0])
     with pytest.raises(NotFittedError):
         model.summary()
+
+
+def test_a_fit_that_fails_does_not_leave_the_one_before(data):
+    model = LANAMRegressor(random_state=0).fit(*data)
+    with pytest.raises(ValueError, match="y contains NaN"):
+        model.fit(data[0][["a", "b"]], np.full(len(data[0]), np.nan))
+    with pytest.raises(NotFittedError):
+        model.predict(data[0])

@@ -105,6 +105,7 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         True
         """
         options = read_options(self.get_params(deep=False))
+        self.__dict__.pop("_model", None)  # a fit that fails leaves no mixture of two
         columns, schema = read_columns(self, X, fitting=True)
         weight = read_weights(sample_weight, len(columns))
         target = self._read_target(y, len(columns))

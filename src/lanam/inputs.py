@@ -20,6 +20,7 @@ from lanam.data import (
     column_names,
     encode_array,
     encode_frame,
+    is_missing,
     learn_schema,
     require_finite,
 )
@@ -81,6 +82,8 @@ def _array_of_lists(X: Any) -> Any:
 def read_response(estimator: BaseEstimator, y: Any, n_rows: int) -> Array:
     """The regression target ``y`` as a finite float vector."""
     target = read_target(estimator, y, n_rows)
+    if target.dtype.kind == "O":
+        _refuse_target(_missing(target), "NaN")
     if target.dtype.kind in "USOmMV":
         try:
             target = target.astype(np.float64)
@@ -101,10 +104,13 @@ def read_labels(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
     if labels.dtype.kind == "f":
         _require_finite_target(labels)
     elif labels.dtype.kind == "O":
-        # NaN is the one value that is not itself; None and pandas' NA have no place in an order.
-        missing = [value is None or bool(value != value) for value in labels.tolist()]
-        _refuse_target(np.array(missing), "NaN")
+        _refuse_target(_missing(labels), "NaN")
     return labels
+
+
+def _missing(objects: np.ndarray) -> np.ndarray:
+    # NaN is the one value that is not itself.
+    return np.array([is_missing(value) or bool(value != value) for value in objects.tolist()])
 
 
 def _require_squares(response: Array) -> None:

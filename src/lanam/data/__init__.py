@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lanam.data.encoding import encode_array, encode_frame, make_frame, require_finite
-from lanam.data.schema import Column, Schema, as_frame, column_names, learn_schema
+from lanam.data.schema import Column, Schema, as_frame, column_names, is_missing, learn_schema
 
 __all__ = [
     "Column",
@@ -12,6 +12,7 @@ __all__ = [
     "column_names",
     "encode_array",
     "encode_frame",
+    "is_missing",
     "learn_schema",
     "make_frame",
     "require_finite",
