@@ -186,6 +186,7 @@ class LinearModel:
     """The regression of one linearisation at unit noise: ``constant + target' z - z' gram z / 2``.
 
     The intercept is the last coordinate. ``n_rows`` is None for likelihoods without a noise.
+    ``log_rho_bound`` is how far each group's log prior variance may still rise.
     """
 
     gram: Array
@@ -193,6 +194,11 @@ class LinearModel:
     constant: float
     prior: Prior
     n_rows: float | None
+    log_rho_bound: Array
+
+    def clip(self, log_rho: Array) -> Array:
+        """Bring log variances within reach of the tables and within bounds."""
+        return np.clip(log_rho, -_LOG_REACH, np.minimum(self.log_rho_bound, _LOG_REACH))
 
     def log_likelihood(self, mean: Array, noise: float) -> float:
         """Log-likelihood at coordinates ``mean``."""
@@ -284,7 +290,7 @@ def mackay_step(model: LinearModel, hyper: Hyper, posterior: Posterior) -> Hyper
     tiny = 1e-12
     ratio = np.log((posterior.energy + tiny) / np.maximum(posterior.effective, tiny))
     step = np.clip(_RELAXATION * ratio, -_LOG_STEP, _LOG_STEP)
-    log_rho = np.clip(hyper.log_rho + step, -_LOG_REACH, _LOG_REACH)
+    log_rho = model.clip(hyper.log_rho + step)
     if model.n_rows is None:
         return Hyper(log_rho, hyper.noise)
     # One degree of freedom is the intercept's.
@@ -300,17 +306,19 @@ def tune(
     hyper = Hyper(np.zeros(model.prior.n_groups), noise)
     best, best_posterior = hyper, solve(model, hyper, joint)
     posterior, moments = best_posterior, _AdamMoments.zeros(model.prior.n_groups + 1)
-    stalled = 0
+    first, stalled = best_posterior.evidence, 0
     for _ in range(max_steps):
         if update == "mackay":
             hyper = mackay_step(model, hyper, posterior)
         else:
             hyper, moments = _gradient_step(model, hyper, posterior, moments)
         posterior = solve(model, hyper, joint)
-        stalled = 0 if posterior.evidence > best_posterior.evidence + tol else stalled + 1
+        # These tables are remade anyway: the last per cent of what they can give is not worth a step.
+        enough = tol + 0.01 * (best_posterior.evidence - first)
+        stalled = 0 if posterior.evidence > best_posterior.evidence + enough else stalled + 1
         if posterior.evidence > best_posterior.evidence:
             best, best_posterior = hyper, posterior
-        if stalled >= 3:
+        if stalled >= 2:
             break
     return best, best_posterior
 
@@ -336,7 +344,7 @@ def _gradient_step(
     first = 0.9 * moments.first + 0.1 * slope
     second = 0.999 * moments.second + 0.001 * slope**2
     step = rate * (first / (1 - 0.9**count)) / (np.sqrt(second / (1 - 0.999**count)) + 1e-8)
-    log_rho = np.clip(hyper.log_rho + step[:-1], -_LOG_REACH, _LOG_REACH)
+    log_rho = model.clip(hyper.log_rho + step[:-1])
     noise = float(np.clip(hyper.noise * math.exp(step[-1]), *NOISE_BOUNDS))
     if model.n_rows is None:
         noise = hyper.noise

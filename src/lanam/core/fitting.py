@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from lanam.core import evidence, gauss_newton, selection, statistics
+from lanam.core import evidence, gauss_newton, posterior, selection, statistics
 from lanam.core.arrays import Array
-from lanam.core.evidence import Hyper, Posterior
-from lanam.core.gauss_newton import Problem, Regression, State
+from lanam.core.evidence import Hyper
+from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import Position, place_knots, place_levels, power_of_two_scale
 from lanam.core.likelihoods import LIKELIHOODS, Likelihood
 from lanam.core.model import ACTIVE, CONSTANT, SWITCHED_OFF, FittedModel, FittedTerm
 from lanam.core.networks import Architecture
 from lanam.core.options import Options
+from lanam.core.posterior import Solution
 from lanam.core.statistics import Rows
 from lanam.core.terms import LevelTerm, SmoothTerm, Term
 
@@ -159,16 +160,8 @@ def _fit_once(
     except KeyboardInterrupt:
         problem, state = record.newest
         reason = "interrupted"
-    linear = gauss_newton.regression(problem, state, rng, gauss_newton.UNSEEN_ROWS)
-    posterior = evidence.solve(linear.model, _as_made(linear, state), problem.joint)
-    return _assemble(
-        columns.shape[1], units, problem, linear, posterior, state, dropped, reason, record
-    )
-
-
-def _as_made(linear: Regression, state: State) -> Hyper:
-    """The hyperparameters the tables were made with."""
-    return Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
+    solution = posterior.exact(problem, state, rng)
+    return _assemble(columns.shape[1], units, problem, solution, dropped, reason, record)
 
 
 def _smooth_terms(columns: Array, weight: Array, options: Options) -> list[SmoothTerm]:
@@ -200,9 +193,14 @@ def _fit_and_select(
             problem, state, rng, left, options.tol, lambda s: record.add(stage, problem, s)  # noqa: B023
         )
         linear = gauss_newton.regression(problem, state, rng)
-        posterior = evidence.solve(linear.model, _as_made(linear, state), problem.joint)
+        as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
         tables = [part.table for part in linear.compressed]
-        gone, worth = selection.eliminate(linear.model.prior, posterior, tables, problem.shares)
+        gone, worth = selection.eliminate(
+            linear.model.prior,
+            evidence.solve(linear.model, as_made, problem.joint),
+            tables,
+            problem.shares,
+        )
         if not gone:
             break
         for k in gone:
@@ -239,7 +237,7 @@ def _add_levels(
             for _, position, weight in candidates
         ]
         best = max(range(len(gains)), key=lambda k: gains[k].evidence)
-        if gains[best].evidence < selection.WORTH:
+        if gains[best].evidence < selection.LEVEL_WORTH:
             break
         term, position, _ = candidates.pop(best)
         slope = slope - curvature * gains[best].mean[position.index]
@@ -265,44 +263,41 @@ def _assemble(
     n_columns: int,
     units: _Units,
     problem: Problem,
-    linear: Regression,
-    posterior: Posterior,
-    state: State,
+    solution: Solution,
     dropped: _Dropped,
     reason: str,
     record: _Record,
 ) -> FittedModel:
     """The fitted model in the response's own units."""
-    prior, scale = linear.model.prior, units.scale
-    worth = selection.term_worth(prior, posterior)
+    scale = units.scale
     active = {
         (term.kind, term.feature): FittedTerm(
             kind=term.kind,
             features=(term.feature,),
             entries=term.entries,
             share=problem.shares[k],
-            mean=scale * (linear.compressed[k].table @ posterior.mean[prior.blocks[k]]),
-            table=scale * linear.compressed[k].table,
+            mean=scale * solution.means[k],
+            table=scale * solution.tables[k],
             status=ACTIVE,
-            effective_parameters=float(posterior.effective[prior.groups[k]].sum()),
-            evidence=worth[k],
-            precision=state.terms[k].precision,
+            effective_parameters=solution.effective[k],
+            evidence=solution.worth[k],
+            precision=solution.precisions[k],
         )
         for k, term in enumerate(problem.terms)
     }
     smooth = [("smooth", feature) for feature in range(n_columns)]
     levels = [key for key in (*active, *dropped) if key[0] == "level"]
     terms = [active[key] if key in active else _off(key, dropped) for key in (*smooth, *levels)]
-    covariance = posterior.covariance.copy()
+    covariance = solution.covariance.copy()
     covariance[-1] *= scale
     covariance[:, -1] *= scale
     return FittedModel(
         likelihood=units.likelihood.name,
-        intercept=units.shift + scale * float(posterior.mean[-1]),
+        intercept=units.shift + scale * solution.intercept,
         terms=tuple(terms),
         covariance=covariance,
-        noise_variance=state.noise * scale**2 if units.likelihood.learns_noise else 0.0,
-        log_evidence=record.own_units(posterior.evidence),
+        noise_variance=solution.noise * scale**2 if units.likelihood.learns_noise else 0.0,
+        log_evidence=record.own_units(solution.evidence),
         history=(),
         converged=reason == "converged",
         stop_reason=reason,

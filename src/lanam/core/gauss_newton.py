@@ -32,14 +32,18 @@ from lanam.core.terms import LevelTerm, Term
 #: Prior variance a term starts with, in units of the response's (on the link scale).
 _START_VARIANCE = 0.1
 
+#: A group's prior variance may rise to this many times its start. More is never needed to fit a
+#: standardised response; it only lets terms that are functions of each other cancel at huge values.
+_LARGEST_RISE = 1e3
+
 #: Evidence steps within one linearisation; fewer where each one is expensive.
 _TUNE_STEPS = 25
 _TUNE_STEPS_WIDE = 10
 _WIDE = 400
 
-#: Entries the data does not reach are treated as if they had this many rows when the final posterior
-#: is made, so that the prior's variance there is kept.
-UNSEEN_ROWS = 0.01
+#: When the final posterior is made, every entry counts as seen with this precision (in units of the
+#: response), so that the prior's variance where there is no data is kept to 2% of the response's spread.
+UNSEEN_PRECISION = 0.25
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class TermState:
     expansion: Array
     jacobian: Array
     precision: Array
+    smallest_precision: Array
     values: Array
     basis: Array | None = None
 
@@ -117,7 +122,9 @@ def start(term: Term, share: Array, rng: np.random.Generator) -> TermState:
     expansion = term.initial(rng)
     jacobian = tangent(term, expansion, share)
     precision = initial_precision(term, jacobian, share, _START_VARIANCE)
-    return TermState(expansion, jacobian, precision, np.zeros(len(share)))
+    return TermState(
+        expansion, jacobian, precision, precision / _LARGEST_RISE, np.zeros(len(share))
+    )
 
 
 def make_problem(
@@ -141,7 +148,7 @@ def regression(
     problem: Problem,
     state: State,
     rng: np.random.Generator,
-    unseen_rows: float = 0.0,
+    unseen_precision: float = 0.0,
 ) -> Regression:
     """Compress all terms at the state's hyperparameters and sum the regression over the rows."""
     quadratic = problem.quadratic(state)
@@ -150,7 +157,7 @@ def regression(
             term,
             known.jacobian,
             known.precision,
-            (curvature + unseen_rows) / state.noise,
+            curvature / state.noise + unseen_precision,
             rng,
             known.basis,
         )
@@ -163,8 +170,10 @@ def regression(
         tuple(part.table.shape[1] for part in compressed),
         tuple(part.group_grams for part in compressed),
     )
+    bounds = [np.log(known.precision / known.smallest_precision) for known in state.terms]
+    bound = np.concatenate([np.empty(0), *bounds])
     return Regression(
-        compressed, LinearModel(gram, target, quadratic.constant, prior, problem.n_rows)
+        compressed, LinearModel(gram, target, quadratic.constant, prior, problem.n_rows, bound)
     )
 
 

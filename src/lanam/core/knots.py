@@ -17,7 +17,7 @@ from lanam.core.arrays import Array, IntArray
 
 #: Beyond this many standard deviations a network's input grows logarithmically, so that an outlier
 #: does not squeeze all other values into one point.
-_TAIL = 4.0
+_TAIL = 2.0
 
 #: Knots beyond the data on either side, in units of the spread of the network's input: bands widen
 #: there instead of being cut off. Further out the outermost knot holds.
@@ -42,15 +42,22 @@ class Knots:
     """The entries of a smooth term's table.
 
     ``points`` are the knots in units of ``scale`` (a power of two that keeps huge and tiny columns
-    away from overflow), ``inputs`` what the network sees there.
+    away from overflow), ``inputs`` what the network sees there; ``inside`` are those within the data's
+    range.
     """
 
     points: Array
     inputs: Array
     scale: float
+    inside: slice
 
     def __len__(self) -> int:
         return len(self.points)
+
+    def quantile_input(self, place: Array) -> Array:
+        """Network inputs at places between 0 and 1 along the knots within the data's range."""
+        inside = self.inputs[self.inside]
+        return np.interp(place, np.linspace(0.0, 1.0, len(inside)), inside)
 
     @property
     def values(self) -> Array:
@@ -167,7 +174,10 @@ def place_knots(column: Array, weight: Array, max_knots: int) -> Knots | None:
     if len(unique) <= max_knots:
         points[len(_MARGIN) : -len(_MARGIN)] = unique
     distinct = np.r_[True, np.diff(points) > 0.0]
-    return Knots(points[distinct], inputs[distinct], scale)
+    points, inputs = points[distinct], inputs[distinct]
+    first = int(np.searchsorted(points, unique[0]))
+    last = int(np.searchsorted(points, unique[-1]))
+    return Knots(points, inputs, scale, slice(first, last + 1))
 
 
 def place_levels(column: Array, weight: Array, max_levels: int) -> Levels:

@@ -109,8 +109,14 @@ class Architecture:
         return np.concatenate(groups)
 
 
-def initialise(architecture: Architecture, rng: np.random.Generator) -> Array:
-    """Uniform on ``+-1/sqrt(fan_in)`` as torch's linear layers start; the first layer by scale."""
+def initialise(
+    architecture: Architecture, rng: np.random.Generator, centres: Array | None = None
+) -> Array:
+    """Random parameters: uniform on ``+-1/sqrt(fan_in)`` as torch's linear layers start.
+
+    The first layer's weights are scaled band by band, and its units bend at ``centres``
+    (n_units, n_inputs) if those are given.
+    """
     unit_scale = np.asarray(architecture.scales)[architecture.band_of_unit]
     tensors: list[Array] = []
     fan_in = architecture.n_inputs
@@ -119,8 +125,10 @@ def initialise(architecture: Architecture, rng: np.random.Generator) -> Array:
         is_bias = len(shape) == 1 and len(tensors) < len(architecture.shapes) - 1
         fan_in = fan_in if is_bias else shape[0]
         tensor = rng.uniform(-1.0, 1.0, shape) / math.sqrt(fan_in)
-        tensors.append((tensor * unit_scale if len(tensors) < 2 else tensor).ravel())
-    return np.concatenate(tensors)
+        tensors.append(tensor * unit_scale if len(tensors) < 2 else tensor)
+    if centres is not None:
+        tensors[1] = -np.einsum("ij,ji->j", tensors[0], centres)
+    return np.concatenate([tensor.ravel() for tensor in tensors])
 
 
 def unflatten(architecture: Architecture, theta: Array) -> list[Array]:

@@ -14,6 +14,9 @@ from lanam.core.evidence import Posterior, Prior, inverse_and_log_det
 #: makes a useless term look worth up to about this much.
 WORTH = 3.0
 
+#: What a level effect must promise to be tried.
+LEVEL_WORTH = 3.0
+
 #: A term that is worth less stays only if its effect is more than this share of the model's spread:
 #: with few rows, weak terms that are not negligible predict better together than without them.
 NEGLIGIBLE = 0.05

@@ -40,8 +40,15 @@ class SmoothTerm:
         return self.architecture.group_index
 
     def initial(self, rng: np.random.Generator) -> Array:
-        """A random expansion point."""
-        return networks.initialise(self.architecture, rng)
+        """A random expansion point; the units of each band bend all over the data."""
+        band = self.architecture.band_of_unit
+        centres = np.empty(len(band))
+        for own in range(band.max() + 1):
+            members = np.flatnonzero(band == own)
+            # One centre in each of equal parts of the knots, which are dense where the data is.
+            place = (np.arange(len(members)) + rng.uniform(size=len(members))) / len(members)
+            centres[members] = self.entries.quantile_input(place)
+        return networks.initialise(self.architecture, rng, centres[:, None])
 
     def jacobian(self, expansion: Array) -> Array:
         """Derivatives of the network at the entries (B, P)."""
