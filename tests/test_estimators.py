@@ -373,8 +373,11 @@ class TestArguments:
 class TestTalking:
     def test_not_converging_is_a_warning_and_a_field(self, data):
         model = LANAMRegressor(max_iter=2, random_state=0)
-        with pytest.warns(ConvergenceWarning, match="Raise max_iter to train on, or raise tol"):
+        with pytest.warns(
+            ConvergenceWarning, match="Raise max_iter to train on, or raise tol"
+        ) as told:
             model.fit(*data)
+        assert told[0].filename == __file__  # the user's line, not ours
         assert not model.converged_
         assert "NOT converged" in str(model.summary())
         assert np.isfinite(model.predict(data[0])).all()

@@ -124,6 +124,7 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         else:
             model = fitting.fit(columns, response, weight, likelihood, options, seed)
         self._keep(model, schema, len(columns))
+        self._warn_if_unfinished()
         return self
 
     def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
@@ -135,7 +136,7 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         raise NotImplementedError
 
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int) -> None:
-        """Learned attributes, and a warning if the fit did not end by itself."""
+        """Set the learned attributes."""
         self._model, self._schema, self._n_rows = model, schema, n_rows
         self.terms_ = explain.describe_terms(model, schema)
         self.intercept_ = float(model.intercept)
@@ -144,14 +145,17 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         self.n_iter_ = model.n_iter
         self.converged_ = model.converged
         self.history_ = [dict(record) for record in model.history]
-        if model.stop_reason == "interrupted":
+
+    def _warn_if_unfinished(self) -> None:
+        """Warn if the fit did not end by itself, at the line that called ``fit``."""
+        if self._model.stop_reason == "interrupted":
             warnings.warn(
-                f"Training was interrupted after {model.n_iter} iterations; the best model so far "
+                f"Training was interrupted after {self.n_iter_} iterations; the best model so far "
                 "is kept. Fit again to train to the end.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        elif not model.converged:
+        elif not self.converged_:
             warnings.warn(
                 f"The log evidence was still rising after max_iter={self.max_iter} iterations; the "
                 "best model so far is kept. Raise max_iter to train on, or raise "

@@ -51,11 +51,8 @@ class Progress:
         if record.get("stage") != self._stage:
             self._stage, self._in_stage = record.get("stage"), 0
         if self.rewrites:
-            filled = round(min((self._in_stage + 1) / self.total, 1.0) * _BAR)
-            text = f"[{'#' * filled}{'.' * (_BAR - filled)}] {text}"
-            self.stream.write("\r" + text.ljust(self._width))
-            self.stream.flush()
-            self._width = len(text)
+            self._rewrite(min((self._in_stage + 1) / self.total, 1.0), text)
+            self._pending = text
         elif self._in_stage % _EVERY == 0:
             self.stream.write(text + "\n")
             self._pending = None
@@ -69,11 +66,22 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.rewrites and self._width:
+        if self._pending is None:
+            return
+        if self.rewrites:
+            if kind is None:  # a fit that converged early is complete all the same
+                self._rewrite(1.0, self._pending)
             self.stream.write("\n")
-        elif self._pending is not None:  # the last iteration is always shown
+        else:  # the last iteration is always shown
             self.stream.write(self._pending + "\n")
         self.stream.flush()
+
+    def _rewrite(self, done: float, text: str) -> None:
+        filled = round(done * _BAR)
+        line = f"[{'#' * filled}{'.' * (_BAR - filled)}] {text}"
+        self.stream.write("\r" + line.ljust(self._width))
+        self.stream.flush()
+        self._width = len(line)
 
 
 def describe(record: Mapping[str, Any]) -> str:
