@@ -25,7 +25,7 @@ from scipy.linalg import lapack
 from lanam.core.arrays import Array
 
 #: Bounds of the noise variance in units of the response's variance.
-NOISE_BOUNDS = (1e-9, 4.0)
+NOISE_BOUNDS = (1e-6, 4.0)
 
 _LOG_STEP = 1.5
 _LOG_REACH = 6.0
@@ -250,7 +250,9 @@ def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     effective, energy = prior.group_sums(mean, covariance)
     log_likelihood = model.log_likelihood(mean, hyper.noise)
     penalty = float(energy.sum()) + log_det + prior.log_det_covariance
-    return Posterior(mean, covariance, log_likelihood - 0.5 * penalty, log_likelihood, effective, energy)
+    return Posterior(
+        mean, covariance, log_likelihood - 0.5 * penalty, log_likelihood, effective, energy
+    )
 
 
 def _block_inverse(precision: Array, blocks: Sequence[slice]) -> tuple[Array, float]:

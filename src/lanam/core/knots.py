@@ -32,9 +32,7 @@ class Position:
     fraction: NDArray[np.float32] | None
 
     def rows(self, part: slice) -> Position:
-        return Position(
-            self.index[part], None if self.fraction is None else self.fraction[part]
-        )
+        return Position(self.index[part], None if self.fraction is None else self.fraction[part])
 
 
 @dataclass(frozen=True)
@@ -133,11 +131,41 @@ def weighted_quantiles(values: Array, weight: Array, levels: Array) -> Array:
     return values[np.minimum(reached, len(values) - 1)]
 
 
-def _unique_with_weight(column: Array, weight: Array) -> tuple[Array, Array]:
-    order = np.argsort(column, kind="stable")
-    ordered = column[order]
+@dataclass(frozen=True)
+class Distribution:
+    """A column's distinct values, ascending and in units of ``scale``, and the weight at each."""
+
+    values: Array
+    mass: Array
+    scale: float
+
+
+def summarise(column: Array, weight: Array) -> Distribution:
+    """Sort a column into its distribution."""
+    scale = power_of_two_scale(column)
+    scaled = column / scale
+    if np.all(weight == weight[0]):
+        ordered, ordered_weight = np.sort(scaled), weight
+    else:
+        order = np.argsort(scaled)
+        ordered, ordered_weight = scaled[order], weight[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    return ordered[starts], np.add.reduceat(weight[order], starts)
+    return Distribution(ordered[starts], np.add.reduceat(ordered_weight, starts), scale)
+
+
+def _location_and_spread(distribution: Distribution) -> tuple[float, float]:
+    """Mean and standard deviation, or median and quartiles where outliers make the latter."""
+    share = distribution.mass / distribution.mass.sum()
+    centre = float(share @ distribution.values)
+    spread = float(np.sqrt(share @ (distribution.values - centre) ** 2))
+    low, median, high = weighted_quantiles(
+        distribution.values, distribution.mass, np.array([0.25, 0.5, 0.75])
+    )
+    # For a normal distribution the quartiles lie 1.35 standard deviations apart.
+    robust = (high - low) / 1.35
+    if 0.0 < robust < 0.5 * spread:
+        return float(median), float(robust)
+    return centre, spread
 
 
 def _compress_tails(standard: Array) -> Array:
@@ -150,46 +178,44 @@ def _expand_tails(inputs: Array) -> Array:
     return np.sign(inputs) * (np.minimum(np.abs(inputs), _TAIL) + np.expm1(beyond))
 
 
-def place_knots(column: Array, weight: Array, max_knots: int) -> Knots | None:
-    """Knots for a column: its unique values where there are few, else quantiles and an even grid.
+def place_knots(distribution: Distribution, max_knots: int) -> Knots | None:
+    """Knots for a column: its distinct values where there are few, else quantiles and an even grid.
 
     Half are quantiles (where the data is) and half stand evenly over the range (where the shape
     is). None where the column is constant.
     """
-    scale = power_of_two_scale(column)
-    unique, mass = _unique_with_weight(column / scale, weight)
+    unique = distribution.values
     if len(unique) == 1:
         return None
-    share = mass / mass.sum()
-    centre = float(share @ unique)
-    spread = float(np.sqrt(share @ (unique - centre) ** 2))
+    centre, spread = _location_and_spread(distribution)
     inputs = _compress_tails((unique - centre) / spread)
     if len(unique) > max_knots:
-        quantiles = weighted_quantiles(inputs, mass, np.linspace(0.0, 1.0, max_knots // 2))
+        levels = np.linspace(0.0, 1.0, max_knots // 2)
+        quantiles = weighted_quantiles(inputs, distribution.mass, levels)
         even = np.linspace(inputs[0], inputs[-1], max_knots - max_knots // 2)
         inputs = np.unique(np.concatenate([quantiles, even]))
     margin = _MARGIN * (inputs[-1] - inputs[0])
     inputs = np.concatenate([inputs[0] - margin[::-1], inputs, inputs[-1] + margin])
     points = centre + spread * _expand_tails(inputs)
+    first, last = len(_MARGIN), len(inputs) - len(_MARGIN)
     if len(unique) <= max_knots:
-        points[len(_MARGIN) : -len(_MARGIN)] = unique
+        points[first:last] = unique
+    # Rounding must not put the data's own ends outside.
+    points[first], points[last - 1] = unique[0], unique[-1]
     distinct = np.r_[True, np.diff(points) > 0.0]
-    points, inputs = points[distinct], inputs[distinct]
-    first = int(np.searchsorted(points, unique[0]))
-    last = int(np.searchsorted(points, unique[-1]))
-    return Knots(points, inputs, scale, slice(first, last + 1))
+    inside = slice(int(distinct[:first].sum()), int(distinct[:last].sum()))
+    return Knots(points[distinct], inputs[distinct], distribution.scale, inside)
 
 
-def place_levels(column: Array, weight: Array, max_levels: int) -> Levels:
-    """Levels for a column: its unique values, or quantile bins where there are too many."""
-    scale = power_of_two_scale(column)
-    unique, mass = _unique_with_weight(column / scale, weight)
+def place_levels(distribution: Distribution, max_levels: int) -> Levels:
+    """Levels for a column: its distinct values, or quantile bins where there are too many."""
+    unique, mass = distribution.values, distribution.mass
     if len(unique) <= max_levels:
-        return Levels(unique, np.empty(0), scale, exact=True)
+        return Levels(unique, np.empty(0), distribution.scale, exact=True)
     inner = np.linspace(0.0, 1.0, max_levels + 1)[1:-1]
     edges = np.unique(weighted_quantiles(unique, mass, inner))
     edges = edges[edges > unique[0]]
     bin_of = np.searchsorted(edges, unique, side="right")
     total = np.bincount(bin_of, weights=mass)
     middles = np.bincount(bin_of, weights=mass * unique) / total
-    return Levels(middles, edges, scale, exact=False)
+    return Levels(middles, edges, distribution.scale, exact=False)

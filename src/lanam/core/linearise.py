@@ -18,7 +18,7 @@ from lanam.core.terms import LevelTerm, Term
 
 #: Directions whose squared prior size, in units of the noise and summed over the data, is below
 #: this cannot be told from noise and are left to the prior.
-RANK_TOLERANCE = 1e-4
+RANK_TOLERANCE = 1e-3
 
 _SKETCH_WIDTH = 24
 _OVERSAMPLING = 6
@@ -42,9 +42,7 @@ def tangent(term: Term, expansion: Array, share: Array) -> Array:
     return jacobian - share @ jacobian
 
 
-def initial_precision(
-    term: Term, jacobian: Array, share: Array, prior_variance: float
-) -> Array:
+def initial_precision(term: Term, jacobian: Array, share: Array, prior_variance: float) -> Array:
     """Precisions that give every group an equal part in a prior variance averaged over the data."""
     per_parameter = share @ np.square(jacobian)
     per_group = np.bincount(term.group_index, weights=per_parameter)
@@ -78,10 +76,12 @@ def _group_grams(term: Term, basis: Array) -> Array:
     if n_groups == 1:
         # One group: its Gram matrix is the identity, which nobody needs to store.
         return np.ones((1, 1, 1))
-    return np.stack([
-        basis[term.group_index == group].T @ basis[term.group_index == group]
-        for group in range(n_groups)
-    ])
+    return np.stack(
+        [
+            basis[term.group_index == group].T @ basis[term.group_index == group]
+            for group in range(n_groups)
+        ]
+    )
 
 
 def _visible_directions(seen: Array, rng: np.random.Generator, start: Array | None) -> Array:

@@ -19,6 +19,7 @@ from lanam.core.knots import Knots, Levels
 ACTIVE = "active"
 SWITCHED_OFF = "switched off: evidence"
 CONSTANT = "switched off: constant column"
+DUPLICATE = "switched off: same values as another column"
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,10 @@ class FittedModel:
 
     @cached_property
     def root(self) -> Array:
-        """A factor ``F`` with ``covariance = F F'``."""
-        size, vectors = np.linalg.eigh(self.covariance)
-        return np.asarray(vectors * np.sqrt(np.maximum(size, 0.0)))
+        """A factor ``F`` with ``covariance = F F'``.
+
+        Of the correlations, because the intercept's unit is the response's and the others' is not.
+        """
+        scale = np.sqrt(np.diag(self.covariance))
+        size, vectors = np.linalg.eigh(self.covariance / np.outer(scale, scale))
+        return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(size, 0.0)))

@@ -1,9 +1,8 @@
-"""Which terms the evidence pays for: dropping weak ones, screening level effects (method.md 4, 5)."""
+"""Which terms the evidence pays for: dropping weak ones (method.md 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,14 +13,9 @@ from lanam.core.evidence import Posterior, Prior, inverse_and_log_det
 #: makes a useless term look worth up to about this much.
 WORTH = 3.0
 
-#: What a level effect must promise to be tried.
-LEVEL_WORTH = 3.0
-
 #: A term that is worth less stays only if its effect is more than this share of the model's spread:
 #: with few rows, weak terms that are not negligible predict better together than without them.
 NEGLIGIBLE = 0.05
-
-_LEVEL_VARIANCES = np.logspace(-6.0, 1.0, 50)
 
 
 def eliminate(
@@ -76,37 +70,3 @@ def _worth(mean: Array, covariance: Array, block: slice) -> tuple[float, Array]:
         return 0.0, np.empty((0, 0))
     inverse, log_det = inverse_and_log_det(covariance[block, block])
     return 0.5 * (float(own @ inverse @ own) + log_det), inverse
-
-
-@dataclass(frozen=True)
-class LevelGain:
-    """What a level effect would add: evidence, its best prior variance and posterior mean."""
-
-    evidence: float
-    variance: float
-    mean: Array
-
-
-def level_gain(weight: Array, score: Array) -> LevelGain:
-    """Evidence of independent level effects, maximised over their variance (method.md 5).
-
-    ``weight`` and ``score`` are the sums per level of the curvature and of the slope, in units of the
-    noise: ``1/2 sum_k [v s_k^2 / (1 + v n_k) - log(1 + v n_k)]``.
-    """
-    scale = float(weight.sum()) / max(len(weight), 1)
-    if scale <= 0.0:
-        return LevelGain(0.0, 0.0, np.zeros_like(score))
-    # The grid is in units of the variance at which a typical level's data and prior weigh the same.
-    variances = _LEVEL_VARIANCES * 10.0 / scale
-    for _ in range(2):
-        shrunk = 1.0 + variances[:, None] * weight
-        gains = 0.5 * (variances[:, None] * score**2 / shrunk - np.log(shrunk)).sum(axis=1)
-        best = int(gains.argmax())
-        low, high = variances[max(best - 1, 0)], variances[min(best + 1, len(variances) - 1)]
-        found = LevelGain(
-            float(gains[best]),
-            float(variances[best]),
-            variances[best] * score / (1.0 + variances[best] * weight),
-        )
-        variances = np.geomspace(low, high, 12)
-    return found

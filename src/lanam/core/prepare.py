@@ -1,0 +1,96 @@
+"""Columns and a response to what a fit works on: terms, rows at their positions, standard units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.knots import Levels, place_knots, place_levels, power_of_two_scale, summarise
+from lanam.core.likelihoods import Likelihood
+from lanam.core.model import CONSTANT, DUPLICATE
+from lanam.core.networks import Architecture
+from lanam.core.options import Options
+from lanam.core.statistics import Rows
+from lanam.core.terms import SmoothTerm
+
+#: A level effect has at most this many levels; beyond, they are quantile bins.
+_MAX_LEVELS = 300
+
+
+@dataclass(frozen=True)
+class Units:
+    """The response as the core sees it: a Gaussian one has mean 0 and variance 1."""
+
+    likelihood: Likelihood
+    y: Array
+    shift: float
+    scale: float
+    total_weight: float
+
+    @classmethod
+    def of(cls, response: Array, weight: Array, likelihood: Likelihood) -> Units:
+        """Standardise a response, with care for huge and tiny ones."""
+        total = float(weight.sum())
+        if not likelihood.learns_noise:
+            return cls(likelihood, response, 0.0, 1.0, total)
+        magnitude = power_of_two_scale(response)
+        scaled = response / magnitude
+        share = weight / total
+        shift = float(share @ scaled)
+        spread = float(np.sqrt(share @ (scaled - shift) ** 2))
+        # Rounding of a constant response is not a spread.
+        if spread <= 1e-14 * abs(shift):
+            spread = 1.0
+        standard = (scaled - shift) / spread
+        return cls(likelihood, standard, shift * magnitude, spread * magnitude, total)
+
+    def log_evidence(self, standard: float) -> float:
+        """Log evidence of the response in its own units."""
+        if not self.likelihood.learns_noise:
+            return standard
+        return standard - self.total_weight * float(np.log(self.scale))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that is the same for all restarts.
+
+    ``unused`` maps columns without a term to why; ``levels`` are the others' levels.
+    """
+
+    units: Units
+    terms: tuple[SmoothTerm, ...]
+    rows: Rows
+    levels: dict[int, Levels]
+    unused: dict[int, str]
+
+
+def prepare(
+    columns: Array, response: Array, weight: Array, likelihood: Likelihood, options: Options
+) -> Prepared:
+    """Place every column's knots and levels, and find the rows among them."""
+    units = Units.of(response, weight, likelihood)
+    architecture = Architecture(1, options.hidden_sizes, options.activation, options.init_scales)
+    terms: list[SmoothTerm] = []
+    positions, levels, unused = [], {}, {}
+    seen: dict[int, int] = {}
+    for feature in range(columns.shape[1]):
+        column = np.ascontiguousarray(columns[:, feature])
+        fingerprint = hash(column.tobytes())
+        twin = seen.setdefault(fingerprint, feature)
+        if twin != feature and np.array_equal(columns[:, twin], column):
+            unused[feature] = DUPLICATE
+            continue
+        distribution = summarise(column, weight)
+        knots = place_knots(distribution, options.max_knots)
+        if knots is None:
+            unused[feature] = CONSTANT
+            continue
+        terms.append(SmoothTerm(feature, knots, architecture, options.prior_groups))
+        positions.append(knots.locate(column))
+        levels[feature] = place_levels(distribution, _MAX_LEVELS)
+    sizes = tuple(len(term.entries) for term in terms)
+    rows = Rows(tuple(positions), sizes, units.y, weight)
+    return Prepared(units, tuple(terms), rows, levels, unused)
