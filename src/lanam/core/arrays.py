@@ -9,3 +9,8 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.signedinteger[Any]]
+
+
+def sum_by(index: NDArray[np.integer[Any]], values: Array, size: int) -> Array:
+    """Sums of ``values`` per index below ``size``."""
+    return np.asarray(np.bincount(index, weights=values, minlength=size), dtype=np.float64)

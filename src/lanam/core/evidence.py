@@ -113,7 +113,7 @@ class Prior:
         """``W^-1`` and ``log |W|`` at the given changes of the groups' variances."""
         grams, groups, columns = self._mixed
         rho = np.append(np.exp(log_rho), 0.0)
-        plain_columns, plain_groups = self._plain
+        _, plain_groups = self._plain
         log_det = float(log_rho[plain_groups].sum())
         inverse = np.zeros(columns.shape + columns.shape[1:])
         if columns.size:

@@ -32,6 +32,7 @@ class Position:
     fraction: NDArray[np.float32] | None
 
     def rows(self, part: slice) -> Position:
+        """Positions of some of the rows."""
         return Position(self.index[part], None if self.fraction is None else self.fraction[part])
 
 
@@ -128,7 +129,7 @@ def weighted_quantiles(values: Array, weight: Array, levels: Array) -> Array:
     share = np.cumsum(weight)
     # The tolerance keeps a share that reaches a level exactly from missing it by rounding.
     reached = np.searchsorted(share, levels * share[-1] * (1.0 - 1e-12), side="left")
-    return values[np.minimum(reached, len(values) - 1)]
+    return np.asarray(values[np.minimum(reached, len(values) - 1)])
 
 
 @dataclass(frozen=True)
@@ -170,12 +171,14 @@ def _location_and_spread(distribution: Distribution) -> tuple[float, float]:
 
 def _compress_tails(standard: Array) -> Array:
     beyond = np.maximum(np.abs(standard) - _TAIL, 0.0)
-    return np.sign(standard) * (np.minimum(np.abs(standard), _TAIL) + np.log1p(beyond))
+    within = np.minimum(np.abs(standard), _TAIL)
+    return np.asarray(np.sign(standard) * (within + np.log1p(beyond)))
 
 
 def _expand_tails(inputs: Array) -> Array:
     beyond = np.maximum(np.abs(inputs) - _TAIL, 0.0)
-    return np.sign(inputs) * (np.minimum(np.abs(inputs), _TAIL) + np.expm1(beyond))
+    within = np.minimum(np.abs(inputs), _TAIL)
+    return np.asarray(np.sign(inputs) * (within + np.expm1(beyond)))
 
 
 def place_knots(distribution: Distribution, max_knots: int) -> Knots | None:

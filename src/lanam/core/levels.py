@@ -48,8 +48,8 @@ def level_gain(weight: Array, score: Array) -> LevelGain:
         gains = 0.5 * (variances[:, None] * score**2 / shrinkage - np.log(shrinkage)).sum(axis=1)
         best = int(gains.argmax())
         evidence, variance = float(gains[best]), float(variances[best])
-        neighbours = variances[[max(best - 1, 0), min(best + 1, len(variances) - 1)]]
-        variances = np.geomspace(*neighbours, 12)
+        lower, upper = variances[max(best - 1, 0)], variances[min(best + 1, len(variances) - 1)]
+        variances = np.geomspace(lower, upper, 12)
     return LevelGain(evidence, variance, variance * score / (1.0 + variance * weight))
 
 

@@ -27,9 +27,11 @@ class Gaussian:
         return -0.5 * (y - f) ** 2
 
     def slope(self, y: Array, f: Array) -> Array:
+        """Derivative of the log-density in ``f``."""
         return y - f
 
     def curvature(self, f: Array) -> Array:
+        """Minus its second derivative."""
         return np.ones_like(f)
 
     def start(self, mean: float) -> float:
@@ -45,16 +47,20 @@ class Bernoulli:
     learns_noise = False
 
     def log_prob(self, y: Array, f: Array) -> Array:
-        return y * f + log_expit(-f)
+        """Log-density."""
+        return np.asarray(y * f + log_expit(-f))
 
     def slope(self, y: Array, f: Array) -> Array:
-        return y - expit(f)
+        """Derivative of the log-density in ``f``."""
+        return np.asarray(y - expit(f))
 
     def curvature(self, f: Array) -> Array:
+        """Minus its second derivative."""
         p = expit(f)
-        return p * (1.0 - p)
+        return np.asarray(p * (1.0 - p))
 
     def start(self, mean: float) -> float:
+        """The intercept of the best constant model."""
         return math.log(mean / (1.0 - mean))
 
 
@@ -70,8 +76,9 @@ def gaussian_log_density(y: Array, mean: Array, variance: Array) -> Array:
 
 def probit_probability(mean: Array, variance: Array) -> Array:
     """``E[sigmoid(f)]`` for Gaussian ``f``, by MacKay's probit approximation."""
-    return expit(mean / np.sqrt(1.0 + math.pi / 8.0 * variance))
+    return np.asarray(expit(mean / np.sqrt(1.0 + math.pi / 8.0 * variance)))
 
 
 def bernoulli_log_mass(y: Array, probability: Array) -> Array:
-    return xlogy(y, probability) + xlogy(1.0 - y, 1.0 - probability)
+    """Log-probability of 0/1 outcomes."""
+    return np.asarray(xlogy(y, probability) + xlogy(1.0 - y, 1.0 - probability))

@@ -40,9 +40,9 @@ class Units:
         share = weight / total
         shift = float(share @ scaled)
         spread = float(np.sqrt(share @ (scaled - shift) ** 2))
-        # Rounding of a constant response is not a spread.
+        # A constant response has rounding at most; its unit is small so that its noise is.
         if spread <= 1e-14 * abs(shift):
-            spread = 1.0
+            spread = 1e-9 * max(abs(shift), 1.0)
         standard = (scaled - shift) / spread
         return cls(likelihood, standard, shift * magnitude, spread * magnitude, total)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, sum_by
 from lanam.core.knots import Position
 from lanam.core.likelihoods import Likelihood
 
@@ -76,10 +76,10 @@ def read(position: Position, table: Array) -> Array:
 def spread(position: Position, values: Array, size: int) -> Array:
     """Sums of row values per table entry: ``W_d' v``."""
     if position.fraction is None:
-        return np.bincount(position.index, weights=values, minlength=size)
+        return sum_by(position.index, values, size)
     right = values * position.fraction
-    total = np.bincount(position.index, weights=values - right, minlength=size)
-    total[1:] += np.bincount(position.index, weights=right, minlength=size)[:-1]
+    total = sum_by(position.index, values - right, size)
+    total[1:] += sum_by(position.index, right, size)[:-1]
     return total
 
 
@@ -288,7 +288,7 @@ def _add_cross_table(block: Array, left: Position, right: Position, weight: Arra
         left_value = weight if left_weight is None else weight * left_weight
         for right_step, right_weight in _corners(right):
             value = left_value if right_weight is None else left_value * right_weight
-            table = np.bincount(cell, weights=value, minlength=n_left * n_right)
+            table = sum_by(cell, value, n_left * n_right)
             table = table.reshape(n_left, n_right)
             # A row's right neighbour lies one entry on; a row on the last entry gives it nothing.
             block[left_step:, right_step:] += table[: n_left - left_step, : n_right - right_step]
