@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core.knots import place_knots, summarise
+from lanam.core import knots as core_knots
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.data import learn_schema
 from lanam.explain import explain_global
@@ -133,7 +133,8 @@ class TestGlobal:
 
 def test_the_importances_deviation_is_the_posteriors():
     # A line through the origin with an uncertain slope: its importance is |2 + 0.1 z| mean |x|.
-    knots = place_knots(summarise(np.array([-3.0, -1.0, 1.0, 3.0]), np.ones(4)), 256)
+    column = core_knots.summarise(np.array([-3.0, -1.0, 1.0, 3.0]), np.ones(4))
+    knots = core_knots.place_knots(column, 256)
     line, share = knots.values, np.isin(knots.values, [-3.0, -1.0, 1.0, 3.0]) / 4.0
     term = FittedTerm(
         kind="smooth",

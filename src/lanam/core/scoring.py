@@ -76,8 +76,9 @@ def term_variances(model: FittedModel, columns: Array) -> Array:
         for k, (term, block) in enumerate(zip(model.terms, model.blocks, strict=True)):
             if term.active:
                 rows = read(_position(term, columns[part]), term.table)
-                result[part, k] = np.einsum("ij,jk,ik->i", rows, model.covariance[block, block], rows,
-                    optimize=True)
+                result[part, k] = np.einsum(
+                    "ij,jk,ik->i", rows, model.covariance[block, block], rows, optimize=True
+                )
     return np.maximum(result, 0.0)
 
 
