@@ -1,0 +1,365 @@
+"""The paper's solver: Adam on all network parameters, alternating with evidence steps.
+
+A round is 100 epochs of Adam on the log-likelihood plus log prior, in batches of at most 512 rows,
+then 30 steps of the log precisions and the log noise on the Laplace evidence (``laplace.py``). Rounds
+go on until the evidence stops rising; the best one is restored. All of it is done for three
+learning rates, of which the one with most evidence is kept (paper, appendix C).
+
+Networks start as torch's linear layers do, at precisions and noise variance 1. They are evaluated at
+the entries of their tables and rows read them, as everywhere in lanam; a term centred over the data
+gives its mean to the intercept, which changes no prediction. Features are selected by the precisions
+alone; level effects do not exist here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lanam.core import evidence, gauss_newton, kron, laplace, networks, statistics
+from lanam.core.arrays import Array, IntArray
+from lanam.core.gauss_newton import Problem, State
+from lanam.core.knots import Position
+from lanam.core.laplace import Evidence, Hyper, Laplace
+from lanam.core.likelihoods import Likelihood
+from lanam.core.options import Options
+from lanam.core.posterior import Solution
+from lanam.core.stacked import Stack
+from lanam.core.statistics import Rows
+from lanam.core.terms import SmoothTerm
+
+LEARNING_RATES = (0.1, 0.01, 0.001)
+
+_BATCH_ROWS = 512
+_EPOCHS = 100
+_EVIDENCE_STEPS = 30
+_EVIDENCE_RATE = 0.1
+
+#: Rounds without a rise of the evidence after which a run ends.
+_PATIENCE = 4
+
+#: A term is off when the data determines less of it than this (effective parameters), or when its
+#: spread is below this share of the model's.
+_EFFECTIVE_OFF = 0.01
+_SPREAD_OFF = 1e-3
+
+
+@dataclass(frozen=True)
+class AdamResult:
+    """The best networks found; a term's parameters are its state's ``expansion``."""
+
+    state: State
+    learning_rate: float
+    converged: bool
+    interrupted: bool
+
+    @property
+    def thetas(self) -> tuple[Array, ...]:
+        """Every term's parameters."""
+        return tuple(known.expansion for known in self.state.terms)
+
+    def keep(self, kept: Sequence[int]) -> AdamResult:
+        """The same result with some of the terms."""
+        state = replace(self.state, terms=tuple(self.state.terms[k] for k in kept))
+        return replace(self, state=state)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Adam's running means of a gradient and of its square."""
+
+    first: Array
+    second: Array
+    count: int
+
+    @classmethod
+    def zeros(cls, size: int) -> Moments:
+        """Before the first step."""
+        return cls(np.zeros(size), np.zeros(size), 0)
+
+    def step(self, gradient: Array, rate: float) -> tuple[Array, Moments]:
+        """The ascent step, and the moments after it."""
+        count = self.count + 1
+        first = 0.9 * self.first + 0.1 * gradient
+        second = 0.999 * self.second + 0.001 * np.square(gradient)
+        scale = np.sqrt(second / (1.0 - 0.999**count)) + 1e-8
+        return rate / (1.0 - 0.9**count) * first / scale, Moments(first, second, count)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows in the precision networks are trained in, each with a position in every term's table.
+
+    ``position`` holds the rows' places in the stack of all tables, row by row.
+    """
+
+    position: Position
+    y: Array
+    weight: Array
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Log-likelihood plus log prior of all networks, a row's share of it.
+
+    Parameters are those of all networks and, last, the intercept.
+    """
+
+    stack: Stack
+    batch: Batch
+    likelihood: Likelihood
+
+    @classmethod
+    def of(cls, problem: Problem, dtype: type[np.floating] = np.float32) -> Objective:
+        """Single precision is enough for noisy gradients and takes half of the time."""
+        terms = _smooth(problem)
+        stack = Stack(
+            tuple(term.architecture for term in terms),
+            tuple(term.entries.inputs[:, None].astype(dtype) for term in terms),
+        )
+        rows = problem.rows
+        position = _stack_positions(rows, stack)
+        batch = Batch(position, rows.y.astype(dtype), rows.weight.astype(dtype))
+        return cls(stack, batch, problem.likelihood)
+
+    def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
+        """One epoch: all rows in shuffled batches of almost equal size."""
+        whole = self.batch
+        n_rows = len(whole.y)
+        n_batches = -(-n_rows // _BATCH_ROWS)
+        if n_batches == 1:
+            yield whole
+            return
+        shape = (n_rows, -1)
+        index, fraction = whole.position.index.reshape(shape), whole.position.fraction
+        for part in np.array_split(rng.permutation(n_rows), n_batches):
+            own = None if fraction is None else fraction.reshape(shape)[part].ravel()
+            yield Batch(Position(index[part].ravel(), own), whole.y[part], whole.weight[part])
+
+    def gradient(self, parameters: Array, batch: Batch, precision: Array, noise: float) -> Array:
+        """The gradient as a batch sees it; ``precision`` is every parameter's."""
+        sweep = self.stack.forward(parameters[:-1].astype(batch.y.dtype))
+        # One more entry: the right neighbour, never read, of a row on the last one.
+        table = np.append(sweep.values, sweep.values[-1:])
+        n_rows = len(batch.y)
+        f = statistics.read(batch.position, table).reshape(n_rows, -1).sum(axis=1)
+        f += batch.y.dtype.type(parameters[-1])
+        slope = batch.weight * self.likelihood.slope(batch.y, f)
+        per_term = np.repeat(slope, len(self.stack.inputs))
+        entry_slopes = statistics.spread(batch.position, per_term, len(table))[:-1]
+        gradient = np.append(
+            self.stack.pull_back(sweep, entry_slopes.astype(slope.dtype)), slope.sum()
+        ).astype(np.float64)
+        gradient /= noise * n_rows
+        gradient[:-1] -= precision * parameters[:-1] / len(self.batch.y)
+        return gradient
+
+
+def _smooth(problem: Problem) -> list[SmoothTerm]:
+    terms = [term for term in problem.terms if isinstance(term, SmoothTerm)]
+    assert len(terms) == len(problem.terms), "Adam trains networks only"
+    return terms
+
+
+def _stack_positions(rows: Rows, stack: Stack) -> Position:
+    """Rows' places in the stack of all tables, all terms of a row together."""
+    first = [own.start for own in stack.entries]
+    index: IntArray = np.stack(
+        [
+            position.index.astype(np.int32) + start
+            for position, start in zip(rows.positions, first, strict=True)
+        ],
+        axis=1,
+    )
+    if all(position.fraction is None for position in rows.positions):
+        return Position(index.ravel(), None)
+    zeros = np.zeros(len(rows), dtype=np.float32)
+    fraction = np.stack(
+        [zeros if p.fraction is None else p.fraction for p in rows.positions], axis=1
+    )
+    return Position(index.ravel(), fraction.ravel())
+
+
+def fit(
+    problem: Problem,
+    options: Options,
+    rng: np.random.Generator,
+    on_round: Callable[[State], None] = lambda state: None,
+) -> AdamResult:
+    """Train with every learning rate from the same start; the one with most evidence is kept.
+
+    ``options.max_iter`` counts the rounds of one learning rate, ``options.tol`` is the rise of the
+    evidence that counts as one. ``on_round`` is told every round's state. Ctrl-C ends the training and
+    keeps the best so far.
+    """
+    objective = Objective.of(problem)
+    starts = [networks.initialise(term.architecture, rng) for term in _smooth(problem)]
+    mean = float(problem.rows.weight @ problem.rows.y / problem.rows.weight.sum())
+    start = np.concatenate([*starts, [problem.likelihood.start(mean)]])
+    best: AdamResult | None = None
+    for rate in LEARNING_RATES:
+        run = _run(problem, objective, options, start, rate, rng, on_round)
+        if best is None or run.state.evidence > best.state.evidence:
+            best = replace(run, interrupted=False)
+        if run.interrupted:
+            return replace(best, interrupted=True)
+    assert best is not None
+    return best
+
+
+def _run(
+    problem: Problem,
+    objective: Objective,
+    options: Options,
+    parameters: Array,
+    rate: float,
+    rng: np.random.Generator,
+    on_round: Callable[[State], None],
+) -> AdamResult:
+    """Rounds with one learning rate."""
+    n_groups = sum(int(term.group_index.max()) + 1 for term in problem.terms)
+    hyper = Hyper(np.zeros(n_groups), 0.0)
+    moments = Moments.zeros(len(parameters)), Moments.zeros(n_groups + 1)
+    best, now = _expand(problem, objective.stack, parameters, hyper, options, rng)
+    best = laplace.retuned(problem, best, hyper, now.evidence(hyper))
+    result = AdamResult(best, rate, converged=False, interrupted=False)
+    stalled = 0
+    try:
+        for _ in range(options.max_iter):
+            # 1. the networks at fixed hyperparameters
+            parameters, weights = _train(
+                problem, objective, parameters, hyper, moments[0], rate, rng
+            )
+            # 2. the hyperparameters at fixed networks
+            state, now = _expand(problem, objective.stack, parameters, hyper, options, rng)
+            hyper, value, logs = _raise_evidence(now, hyper, moments[1], problem.evidence_update)
+            moments = weights, logs
+            state = laplace.retuned(problem, state, hyper, value)
+            on_round(state)
+            # 3. the best so far, and whether it still rises
+            stalled = 0 if state.evidence > result.state.evidence + options.tol else stalled + 1
+            if state.evidence > result.state.evidence:
+                result = replace(result, state=state)
+            if stalled >= _PATIENCE:
+                return replace(result, converged=True)
+    except KeyboardInterrupt:
+        return replace(result, interrupted=True)
+    return result
+
+
+def _train(
+    problem: Problem,
+    objective: Objective,
+    parameters: Array,
+    hyper: Hyper,
+    moments: Moments,
+    rate: float,
+    rng: np.random.Generator,
+) -> tuple[Array, Moments]:
+    """A round's epochs."""
+    per_term = laplace.per_term(problem, np.exp(hyper.log_precision))
+    precision = np.concatenate(
+        [own[term.group_index] for own, term in zip(per_term, problem.terms, strict=True)]
+    )
+    for _ in range(_EPOCHS):
+        for batch in objective.batches(rng):
+            gradient = objective.gradient(parameters, batch, precision, hyper.noise)
+            step, moments = moments.step(gradient, rate)
+            parameters = parameters + step
+    return parameters, moments
+
+
+def _expand(
+    problem: Problem,
+    stack: Stack,
+    parameters: Array,
+    hyper: Hyper,
+    options: Options,
+    rng: np.random.Generator,
+) -> tuple[State, Laplace]:
+    """The trained networks' state, and their evidence as a function of the hyperparameters."""
+    thetas = [parameters[own] for own in stack.parameters]
+    state = laplace.trained(problem, thetas, float(parameters[-1]), hyper)
+    return state, laplace.approximate(problem, state, options.curvature, rng)
+
+
+def _raise_evidence(
+    now: Laplace, hyper: Hyper, moments: Moments, update: str
+) -> tuple[Hyper, Evidence, Moments]:
+    """A round's steps of the hyperparameters, by the evidence's gradient or MacKay's updates."""
+    value = now.evidence(hyper)
+    for _ in range(_EVIDENCE_STEPS):
+        if update == "mackay":
+            # Bounded as the gradient's steps are: networks need time to follow.
+            step = np.clip(now.mackay_step(hyper, value), -_EVIDENCE_RATE, _EVIDENCE_RATE)
+        else:
+            step, moments = moments.step(value.slope, _EVIDENCE_RATE)
+        hyper = hyper.moved(step, now.n_rows is not None)
+        value = now.evidence(hyper)
+    return hyper, value, moments
+
+
+def solution(
+    problem: Problem, result: AdamResult, options: Options, rng: np.random.Generator
+) -> Solution:
+    """The Laplace posterior around the trained networks: joint, in blocks or Kronecker-factored."""
+    state = result.state
+    if options.curvature == "kron":
+        made = kron.posterior(problem, state)
+        tables, covariance = made.tables, made.covariance
+        effective, log_dets = made.effective, list(made.log_dets)
+    else:
+        linear = gauss_newton.regression(problem, state, rng, gauss_newton.UNSEEN_PRECISION)
+        prior = linear.model.prior
+        as_made = evidence.Hyper(np.zeros(prior.n_groups), state.noise)
+        exact = evidence.solve(linear.model, as_made, problem.joint)
+        tables, covariance = tuple(part.table for part in linear.compressed), exact.covariance
+        effective = tuple(float(exact.effective[groups].sum()) for groups in prior.groups)
+        log_dets = [
+            -evidence.inverse_and_log_det(covariance[block, block])[1] for block in prior.blocks
+        ]
+    return Solution(
+        means=tuple(state.values),
+        tables=tables,
+        covariance=covariance,
+        intercept=state.intercept,
+        noise=state.noise,
+        evidence=state.evidence,
+        effective=effective,
+        worth=tuple(_worth(problem, state, log_dets)),
+        precisions=tuple(known.precision for known in state.terms),
+    )
+
+
+def _worth(problem: Problem, state: State, log_dets: Sequence[float]) -> list[float]:
+    """By how much the evidence falls when a term is taken out and nothing else changes."""
+
+    def log_likelihood(values: Sequence[Array]) -> float:
+        return (
+            statistics.log_likelihood(problem.rows, problem.likelihood, values, state.intercept)
+            / state.noise
+        )
+
+    worth, whole = [], log_likelihood(state.values)
+    for k, (term, known) in enumerate(zip(problem.terms, state.terms, strict=True)):
+        without = state.values
+        without[k] = np.zeros_like(known.values)
+        energy = float(known.precision[term.group_index] @ np.square(known.expansion))
+        worth.append(whole - log_likelihood(without) - 0.5 * (energy + log_dets[k]))
+    return worth
+
+
+def switched_off(problem: Problem, found: Solution) -> list[int]:
+    """Terms whose precisions have switched them off."""
+    variances = [
+        float(share @ np.square(mean))
+        for share, mean in zip(problem.shares, found.means, strict=True)
+    ]
+    least = _SPREAD_OFF**2 * sum(variances)
+    return [
+        k
+        for k, (variance, effective) in enumerate(zip(variances, found.effective, strict=True))
+        if effective < _EFFECTIVE_OFF or variance < least
+    ]
