@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lanam.core import evidence, gauss_newton, posterior, selection
+from lanam.core import adam, evidence, gauss_newton, kron, posterior, selection
 from lanam.core.arrays import Array
 from lanam.core.evidence import Hyper
 from lanam.core.gauss_newton import Problem, State
@@ -50,7 +50,12 @@ def fit(
         run = _Run(prepared, options)
         best: FittedModel | None = None
         for seed in np.random.SeedSequence(random_state).spawn(options.n_restarts):
-            model = _fit_once(columns, problem, run, np.random.default_rng(seed))
+            rng = np.random.default_rng(seed)
+            # Without a term there is nothing for Adam to train.
+            if options.solver == "adam" and problem.terms:
+                model = _fit_adam(columns.shape[1], problem, run, rng)
+            else:
+                model = _fit_once(columns, problem, run, rng)
             if best is None or model.log_evidence > best.log_evidence:
                 best = model
             if model.stop_reason == "interrupted":
@@ -133,8 +138,24 @@ def _fit_once(columns: Array, problem: Problem, run: _Run, rng: np.random.Genera
     except KeyboardInterrupt:
         problem, state = run.newest
         reason = "interrupted"
-    solution = posterior.exact(problem, state, rng)
+    solve = kron.solution if run.options.curvature == "kron" else posterior.exact
+    solution = solve(problem, state, rng)
     return _assemble(run.prepared, columns.shape[1], problem, solution, dropped, reason)
+
+
+def _fit_adam(n_columns: int, problem: Problem, run: _Run, rng: np.random.Generator) -> FittedModel:
+    """The paper's solver: a network per column, no level effects, off where the precisions say so."""
+    result = adam.fit(problem, run.options, rng, run.recorder("adam", problem))
+    solution = adam.solution(problem, result, run.options, rng)
+    off = adam.switched_off(problem, solution)
+    dropped = [_Dropped(problem.terms[k], problem.shares[k], solution.worth[k]) for k in off]
+    if off:
+        kept = [k for k in range(len(problem.terms)) if k not in off]
+        problem, result = problem.keep(kept), result.keep(kept)
+        solution = adam.solution(problem, result, run.options, rng)
+    reason = "converged" if result.converged else "max_iter"
+    reason = "interrupted" if result.interrupted else reason
+    return _assemble(run.prepared, n_columns, problem, solution, dropped, reason)
 
 
 def _fit_and_select(
