@@ -67,7 +67,11 @@ def compress(
     if isinstance(term, LevelTerm):
         basis = np.eye(len(root))
         return Compressed(phi, basis, np.ones((1, 1, 1)))
-    basis = _visible_directions(phi * np.sqrt(curvature)[:, None], rng, start)
+    if start is not None and start.shape[1] == 0:
+        # Nothing was left of the term, and nothing can bring it back.
+        basis = start
+    else:
+        basis = _visible_directions(phi * np.sqrt(curvature)[:, None], rng, start)
     return Compressed(phi @ basis, basis, _group_grams(term, basis))
 
 
