@@ -334,6 +334,12 @@ class TestArguments:
         with pytest.raises(ValueError, match=message):
             LANAMRegressor(**{argument: value}).fit(*data)
 
+    def test_kronecker_factors_need_one_precision_a_tensor(self, data):
+        kron = {"curvature": "kron", "posterior": "block", "init_scales": (1.0, 4.0)}
+        with pytest.raises(ValueError, match="init_scales='auto', prior_groups='network'"):
+            LANAMRegressor(**kron).fit(*data)
+        LANAMRegressor(prior_groups="network", random_state=0, **kron).fit(*data)
+
     @pytest.mark.parametrize("nothing", [(), [], None, 0, np.int64(0)])
     def test_no_interactions_can_be_said_in_many_ways(self, data, nothing):
         model = LANAMRegressor(interactions=nothing, max_iter=1, tol=1e6)
@@ -355,6 +361,7 @@ class TestArguments:
             ({"hidden_sizes": [np.int64(3), 2]}, "hidden_sizes", (3, 2)),
             ({"max_knots": 50}, "max_knots", 50),
             ({"posterior": "block", "curvature": "kron"}, "curvature", "kron"),
+            ({"posterior": "block", "curvature": "kron"}, "init_scales", (1.0,)),
         ],
     )
     def test_what_reaches_the_core(self, data, monkeypatch, arguments, field, expected):

@@ -28,7 +28,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 }
 
 #: Networks start as sums of features of these steepnesses where the user leaves it to us.
-AUTO_INIT_SCALES = {"gauss-newton": (1.0, 4.0, 16.0), "adam": (1.0,)}
+ONE_SCALE = (1.0,)
+AUTO_INIT_SCALES = {"gauss-newton": (1.0, 4.0, 16.0), "adam": ONE_SCALE}
 
 
 def read_options(arguments: Mapping[str, Any]) -> Options:
@@ -63,7 +64,7 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     return Options(
         hidden_sizes=_require_sizes("hidden_sizes", arguments["hidden_sizes"]),
         activation=arguments["activation"],
-        init_scales=_read_scales(arguments["init_scales"], arguments["solver"]),
+        init_scales=_read_scales(arguments),
         prior_groups=arguments["prior_groups"],
         posterior=arguments["posterior"],
         curvature=arguments["curvature"],
@@ -137,11 +138,18 @@ def _require_sizes(name: str, value: Any) -> tuple[int, ...]:
     )
 
 
-def _read_scales(value: Any, solver: str) -> tuple[float, ...]:
+def _read_scales(arguments: Mapping[str, Any]) -> tuple[float, ...]:
+    value, kron = arguments["init_scales"], arguments["curvature"] == "kron"
     if isinstance(value, str) and value == "auto":
-        return AUTO_INIT_SCALES[solver]
+        return ONE_SCALE if kron else AUTO_INIT_SCALES[arguments["solver"]]
     fine = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
     if fine and all(_is_number(scale) and 0.0 < scale < math.inf for scale in value):
+        if kron and len(value) > 1 and arguments["prior_groups"] == "layer":
+            raise ValueError(
+                f"init_scales={value!r} gives the units of one layer several prior precisions, for "
+                "which curvature='kron' has no form: set init_scales='auto', "
+                "prior_groups='network' or curvature='exact'"
+            )
         return tuple(float(scale) for scale in value)
     raise ValueError(
         f"init_scales={value!r} must be 'auto' or a sequence of positive numbers, for example "

@@ -48,6 +48,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Activation of the hidden layers.
     init_scales : "auto" or sequence of float, default="auto"
         Steepnesses of the hidden units at the start; larger ones make wigglier functions reachable.
+        "auto" is (1, 4, 16), and 1 with ``solver="adam"`` or ``curvature="kron"``.
     prior_groups : {"layer", "network"}, default="layer"
         Whether each layer of a network has a prior precision of its own, or the network has one.
     posterior : {"joint", "block"}, default="joint"
@@ -56,7 +57,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Gauss-Newton curvature, exact or Kronecker-factored as in the paper ("kron" needs
         ``posterior="block"``).
     solver : {"gauss-newton", "adam"}, default="gauss-newton"
-        How networks are trained; "adam" is the paper's.
+        How networks are trained; "adam" is the paper's, and knows no level effects.
     evidence_update : {"mackay", "gradient"}, default="mackay"
         How precisions and noise follow the evidence; "gradient" is the paper's.
     categorical_features : "auto", default="auto"

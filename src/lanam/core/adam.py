@@ -102,7 +102,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Objective:
-    """Log-likelihood plus log prior of all networks, a row's share of it.
+    """Log-likelihood plus log prior of all networks, per unit of the rows' weight.
 
     Parameters are those of all networks and, last, the intercept.
     """
@@ -110,6 +110,7 @@ class Objective:
     stack: Stack
     batch: Batch
     likelihood: Likelihood
+    total_weight: float
 
     @classmethod
     def of(cls, problem: Problem, dtype: type[np.floating] = np.float32) -> Objective:
@@ -122,7 +123,7 @@ class Objective:
         rows = problem.rows
         position = _stack_positions(rows, stack)
         batch = Batch(position, rows.y.astype(dtype), rows.weight.astype(dtype))
-        return cls(stack, batch, problem.likelihood)
+        return cls(stack, batch, problem.likelihood, float(rows.weight.sum()))
 
     def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
         """One epoch: all rows in shuffled batches of almost equal size."""
@@ -152,9 +153,9 @@ class Objective:
         gradient = np.append(
             self.stack.pull_back(sweep, entry_slopes.astype(slope.dtype)), slope.sum()
         ).astype(np.float64)
-        gradient /= noise * n_rows
-        gradient[:-1] -= precision * parameters[:-1] / len(self.batch.y)
-        return gradient
+        gradient *= len(self.batch.y) / (n_rows * noise)
+        gradient[:-1] -= precision * parameters[:-1]
+        return gradient / self.total_weight
 
 
 def _smooth(problem: Problem) -> list[SmoothTerm]:
