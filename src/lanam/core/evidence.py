@@ -27,6 +27,10 @@ from lanam.core.arrays import Array
 #: Bounds of the noise variance in units of the response's variance.
 NOISE_BOUNDS = (1e-6, 4.0)
 
+#: The intercept's prior is flat but for this, which only matters where the data says nothing of it: a
+#: classifier's separable classes.
+_INTERCEPT_PRECISION = 1e-6
+
 _LOG_STEP = 1.5
 _LOG_REACH = 6.0
 _RELAXATION = 1.3
@@ -240,6 +244,7 @@ def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     """Posterior and evidence at ``hyper``."""
     prior = model.prior.precision(hyper.log_rho)
     precision = model.gram / hyper.noise
+    precision[-1, -1] += _INTERCEPT_PRECISION
     prior.add_to(precision)
     covariance, log_det = inverse_and_log_det(precision)
     mean = covariance @ (model.target / hyper.noise)
