@@ -19,6 +19,11 @@ from lanam.core.arrays import Array, IntArray
 #: does not squeeze all other values into one point.
 _TAIL = 2.0
 
+#: A margin ends where the next knot would not be a finite number; and a spread this small, in units of
+#: the largest value, is no unit to measure that value in.
+_LARGEST_BEYOND = 700.0
+_SMALLEST_SPREAD = 1e-307
+
 #: Knots beyond the data on either side, in units of the spread of the network's input: bands widen
 #: there instead of being cut off. Further out the outermost knot holds.
 _MARGIN = np.array([0.1, 0.25, 0.5, 1.0])
@@ -164,7 +169,7 @@ def _location_and_spread(distribution: Distribution) -> tuple[float, float]:
     )
     # For a normal distribution the quartiles lie 1.35 standard deviations apart.
     robust = (high - low) / 1.35
-    if 0.0 < robust < 0.5 * spread:
+    if _SMALLEST_SPREAD < robust < 0.5 * spread:
         return float(median), float(robust)
     return centre, spread
 
@@ -176,7 +181,7 @@ def _compress_tails(standard: Array) -> Array:
 
 
 def _expand_tails(inputs: Array) -> Array:
-    beyond = np.maximum(np.abs(inputs) - _TAIL, 0.0)
+    beyond = np.clip(np.abs(inputs) - _TAIL, 0.0, _LARGEST_BEYOND)
     within = np.minimum(np.abs(inputs), _TAIL)
     return np.asarray(np.sign(inputs) * (within + np.expm1(beyond)))
 
