@@ -1,0 +1,48 @@
+"""Small data and half-made fits that several tests of the core start from."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import expit
+
+from lanam.core import gauss_newton
+from lanam.core.gauss_newton import State
+from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.options import Options
+from lanam.core.prepare import prepare
+
+SMALL = Options(hidden_sizes=(7,), init_scales=(1.0, 4.0))
+
+
+def additive_data(n=60, likelihood="gaussian", seed=0):
+    """Two columns that matter, one with few values; weights that differ."""
+    rng = np.random.default_rng(seed)
+    columns = np.column_stack([rng.uniform(-2, 2, n), rng.integers(0, 6, n).astype(float)])
+    f = np.sin(2 * columns[:, 0]) + 0.5 * columns[:, 1]
+    weight = rng.integers(1, 4, n).astype(float)
+    if likelihood == "gaussian":
+        return columns, f + 0.3 * rng.standard_normal(n), weight
+    return columns, (rng.uniform(size=n) < expit(2.0 * (f - 1.0))).astype(float), weight
+
+
+def started(columns, y, weight, likelihood="gaussian", options=SMALL, noise=0.3, seed=0):
+    """A problem and its state before the first pass."""
+    prepared = prepare(columns, y, weight, LIKELIHOODS[likelihood], options)
+    problem = gauss_newton.make_problem(
+        prepared.terms,
+        prepared.rows,
+        prepared.units.likelihood,
+        options.posterior == "joint",
+        options.evidence_update,
+    )
+    rng = np.random.default_rng(seed)
+    known = tuple(
+        gauss_newton.start(term, share, rng)
+        for term, share in zip(problem.terms, problem.shares, strict=True)
+    )
+    # Precisions that differ between groups, so that none can stand for another.
+    known = tuple(
+        replace(one, precision=one.precision * rng.uniform(0.3, 3.0, len(one.precision)))
+        for one in known
+    )
+    return problem, State(known, 0.0, noise if likelihood == "gaussian" else 1.0)

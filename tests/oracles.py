@@ -1,0 +1,234 @@
+"""Slow and obvious twins of the fast code: loops over rows, dense matrices, finite differences.
+
+Nothing here shares code with `lanam.core`, and everything is written to be read, not to be fast.
+"""
+
+import math
+
+import numpy as np
+from scipy.stats import multivariate_normal
+
+#: How close two results must be, relative to the larger one's largest entry, and why not closer.
+TOLERANCES = {
+    # the same sums in another order
+    "rounding": 1e-10,
+    # a factorisation or an inverse in between loses digits with the condition number
+    "conditioning": 1e-6,
+    # rows read tables with single-precision fractions
+    "single precision": 1e-6,
+    # central differences lose half of the digits
+    "finite differences": 1e-6,
+}
+
+
+def assert_close(actual, expected, because):
+    """Equal up to the tolerance that belongs to a reason."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape
+    size = max(np.abs(actual).max(initial=0.0), np.abs(expected).max(initial=0.0))
+    np.testing.assert_allclose(actual, expected, rtol=0.0, atol=TOLERANCES[because] * size)
+
+
+# networks
+
+
+def activation(name, h):
+    if name == "gelu":
+        return 0.5 * h * (1 + math.tanh(math.sqrt(2 / math.pi) * (h + 0.044715 * h**3)))
+    if name == "relu":
+        return max(h, 0.0)
+    if name == "tanh":
+        return math.tanh(h)
+    if name == "silu":
+        return h / (1 + math.exp(-h))
+    raise KeyError(name)
+
+
+def network_value(hidden_sizes, name, theta, point):
+    """One output for one point, one unit after the other."""
+    values, rest = list(point), list(theta)
+    for size in hidden_sizes:
+        n = len(values)
+        weight, bias, rest = (
+            rest[: n * size],
+            rest[n * size : (n + 1) * size],
+            rest[(n + 1) * size :],
+        )
+        values = [
+            activation(name, sum(values[i] * weight[i * size + j] for i in range(n)) + bias[j])
+            for j in range(size)
+        ]
+    assert len(rest) == len(values)
+    return sum(v * w for v, w in zip(values, rest, strict=True))
+
+
+def differences(function, at, step=1e-6):
+    """Central differences of a vector-valued function: (outputs, len(at))."""
+    columns = []
+    for k in range(len(at)):
+        forth, back = at.copy(), at.copy()
+        forth[k] += step
+        back[k] -= step
+        columns.append((np.asarray(function(forth)) - np.asarray(function(back))) / (2 * step))
+    return np.stack(columns, axis=-1)
+
+
+# rows and tables
+
+
+def interpolation_matrix(position, size):
+    """``W``: what every row takes of every entry of a table."""
+    weights = np.zeros((len(position.index), size))
+    for i, index in enumerate(position.index):
+        fraction = 0.0 if position.fraction is None else float(position.fraction[i])
+        weights[i, index] += 1.0 - fraction
+        if fraction:
+            weights[i, index + 1] += fraction
+    return weights
+
+
+def all_entries_matrix(rows):
+    """``[W_1, ..., W_D, 1]``."""
+    parts = [interpolation_matrix(p, n) for p, n in zip(rows.positions, rows.sizes, strict=True)]
+    return np.hstack([*parts, np.ones((len(rows), 1))])
+
+
+def repeated_quantiles(values, repetitions, levels):
+    """The smallest value that at least a share ``level`` of the repeated rows does not exceed."""
+    rows = np.sort(np.repeat(values, repetitions))
+    return [
+        next(v for v in rows if np.sum(rows <= v) >= level * len(rows) * (1 - 1e-12))
+        for level in levels
+    ]
+
+
+# Bayesian linear regression in parameter space
+
+
+class DensePosterior:
+    """``f = Phi theta + b`` with ``theta ~ N(0, diag(precision)^-1)`` and a flat prior for ``b``.
+
+    ``phi`` (N, P) are the features of every row, all terms together; ``blocks`` the parameters of
+    each term. The likelihood is ``exp(-gamma_i (y_i - f_i)^2 / (2 noise))`` with constants for
+    weights ``gamma``: the row counts ``gamma_i`` times.
+    """
+
+    def __init__(self, phi, precision, y, gamma, noise, blocks=None):
+        n_parameters = phi.shape[1]
+        design = np.hstack([phi, np.ones((len(phi), 1))])
+        prior = np.diag(np.append(precision, 0.0))
+        self.precision = design.T @ np.diag(gamma) @ design / noise + prior
+        full = np.linalg.inv(self.precision)
+        self.mean = full @ design.T @ (gamma * y) / noise
+        self.covariance = full
+        terms_only = self.precision[:n_parameters, :n_parameters]
+        log_det = np.linalg.slogdet(terms_only)[1]
+        # What is known of the terms given the intercept: it decides the determinant's slopes.
+        given_intercept = np.linalg.inv(terms_only)
+        if blocks is not None:
+            self.covariance = np.zeros_like(full)
+            given_intercept = np.zeros_like(terms_only)
+            log_det = 0.0
+            for block in blocks:
+                own = self.precision[block, block]
+                self.covariance[block, block] = np.linalg.inv(own)
+                given_intercept[block, block] = np.linalg.inv(own)
+                log_det += np.linalg.slogdet(own)[1]
+            self.covariance[-1, -1] = 1.0 / self.precision[-1, -1]
+        residual = y - design @ self.mean
+        count = gamma.sum()
+        self.log_likelihood = -0.5 * gamma @ residual**2 / noise - 0.5 * count * np.log(
+            2 * np.pi * noise
+        )
+        theta = self.mean[:-1]
+        self.log_evidence = (
+            self.log_likelihood
+            - 0.5 * theta @ (precision * theta)
+            + 0.5 * np.log(precision).sum()
+            - 0.5 * log_det
+        )
+        #: per parameter, ``1 - lambda_p S_pp`` and ``lambda_p theta_p^2``
+        self.effective = 1.0 - precision * np.diag(given_intercept)
+        self.energy = precision * theta**2
+
+
+def profiled_log_marginal(y, covariance):
+    """Log-density of ``y`` under ``N(b 1, covariance)`` at the best constant ``b``."""
+    ones = np.ones(len(y))
+    solved = np.linalg.solve(covariance, np.column_stack([y, ones]))
+    constant = (ones @ solved[:, 0]) / (ones @ solved[:, 1])
+    return multivariate_normal.logpdf(y, np.full(len(y), constant), covariance)
+
+
+# Kronecker factors
+
+
+def entering_values(hidden_sizes, name, theta, point):
+    """What enters each layer of a network, the output's included."""
+    values, rest = np.asarray(point, dtype=float), np.asarray(theta)
+    entering = [values]
+    for size in hidden_sizes:
+        n = len(values)
+        sums = values @ rest[: n * size].reshape(n, size) + rest[n * size : (n + 1) * size]
+        values, rest = np.array([activation(name, h) for h in sums]), rest[(n + 1) * size :]
+        entering.append(values)
+    return entering
+
+
+def kron_curvature(hidden_sizes, name, theta, points, weight, gamma):
+    """``A kron B / N`` of every tensor along the diagonal, summed row by row.
+
+    A bias's derivative is the signal its layer sends back, so signals need no backward sweep.
+    """
+    n_tensors = 2 * len(hidden_sizes) + 1
+    left, right = [0.0] * n_tensors, [0.0] * n_tensors
+    for point, w, g in zip(points, weight, gamma, strict=True):
+        slope = differences(lambda at: network_value(hidden_sizes, name, at, point), theta)  # noqa: B023
+        entering, signals, start = entering_values(hidden_sizes, name, theta, point), [], 0
+        for before, size in zip(entering, hidden_sizes, strict=False):
+            start += len(before) * size
+            signals.append(slope[start : start + size])
+            start += size
+        one = np.ones(1)
+        pairs = [(a, s) for k, s in enumerate(signals) for a in (entering[k], one)]
+        for tensor, (a, s) in enumerate([*pairs, (entering[-1], one)]):
+            left[tensor] = left[tensor] + w * np.outer(a, a)
+            right[tensor] = right[tensor] + g * np.outer(s, s)
+    blocks = [np.kron(a, b) / sum(weight) for a, b in zip(left, right, strict=True)]
+    return block_diagonal(blocks)
+
+
+def block_diagonal(blocks):
+    """Blocks along the diagonal, zeros elsewhere."""
+    size, start = sum(len(block) for block in blocks), 0
+    matrix = np.zeros((size, size))
+    for block in blocks:
+        own = slice(start, start + len(block))
+        matrix[own, own] = block
+        start += len(block)
+    return matrix
+
+
+# Laplace at given parameters
+
+
+def log_likelihood(likelihood, y, f, weight, noise):
+    """Weighted log-likelihood, row by row."""
+    total = 0.0
+    for y_n, f_n, w in zip(y, f, weight, strict=True):
+        if likelihood == "gaussian":
+            total += w * (-0.5 * (y_n - f_n) ** 2 / noise - 0.5 * math.log(2 * math.pi * noise))
+        else:
+            p = 1 / (1 + math.exp(-f_n))
+            total += w * math.log(p if y_n == 1 else 1 - p)
+    return total
+
+
+def laplace_evidence(log_likelihood, theta, hessian, precision):
+    """``log p(D, theta) + P/2 log 2 pi - 1/2 log |H + Lambda|`` (paper, eq. marglik), all dense."""
+    log_prior = sum(
+        -0.5 * lam * t**2 + 0.5 * math.log(lam / (2 * math.pi))
+        for t, lam in zip(theta, precision, strict=True)
+    )
+    log_det = np.linalg.slogdet(hessian + np.diag(precision))[1]
+    return log_likelihood + log_prior + 0.5 * len(theta) * math.log(2 * math.pi) - 0.5 * log_det
