@@ -1,0 +1,199 @@
+import numpy as np
+import pytest
+
+from lanam.core import gauss_newton, kron, networks, posterior, statistics
+from lanam.core.gauss_newton import State
+from lanam.core.knots import place_knots, place_levels, summarise
+from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.networks import Architecture
+from lanam.core.options import Options
+from lanam.core.prepare import prepare
+from lanam.core.terms import LevelTerm, SmoothTerm
+from tests.oracles import assert_close, interpolation_matrix, kron_curvature
+
+ARCHITECTURES = [((3,), "gelu"), ((4,), "relu"), ((3, 2), "tanh"), ((2, 3, 2), "silu")]
+
+
+def make_term(hidden_sizes=(3,), activation="gelu", prior_groups="layer", scales=(1.0,), seed=0):
+    column = np.random.default_rng(seed).normal(size=9)
+    knots = place_knots(summarise(column, np.ones(9)), 64)
+    return SmoothTerm(0, knots, Architecture(1, hidden_sizes, activation, scales), prior_groups)
+
+
+def make_block(term, seed=1):
+    rng = np.random.default_rng(seed)
+    n = len(term.entries)
+    theta = networks.initialise(term.architecture, rng)
+    weight, curvature = rng.uniform(0.5, 2.0, n), rng.uniform(0.1, 1.0, n)
+    return theta, weight, curvature, kron.block(term, theta, weight, curvature)
+
+
+def make_precision(term, seed=2):
+    n_groups = int(term.group_index.max()) + 1
+    return np.random.default_rng(seed).uniform(0.3, 3.0, n_groups)
+
+
+class TestBlock:
+    @pytest.mark.parametrize(("hidden_sizes", "activation"), ARCHITECTURES)
+    def test_factors_are_explicit_sums_over_rows(self, hidden_sizes, activation):
+        term = make_term(hidden_sizes, activation)
+        theta, weight, curvature, block = make_block(term)
+        inputs = term.entries.inputs[:, None]
+        expected = kron_curvature(hidden_sizes, activation, theta, inputs, weight, curvature)
+        assert_close(block.dense(), expected, "finite differences")
+
+    @pytest.mark.parametrize("prior_groups", ["layer", "network"])
+    @pytest.mark.parametrize(("hidden_sizes", "activation"), ARCHITECTURES)
+    def test_sums_of_the_spectrum_are_dense_determinants_and_traces(
+        self, hidden_sizes, activation, prior_groups
+    ):
+        term = make_term(hidden_sizes, activation, prior_groups)
+        *_, block = make_block(term)
+        precision, noise = make_precision(term), 0.3
+        prior = np.diag(precision[term.group_index])
+        curvature = block.dense() / noise
+        sigma = np.linalg.inv(curvature + prior)
+        expected = np.linalg.slogdet(curvature + prior)[1] - np.linalg.slogdet(prior)[1]
+        assert block.log_det(precision, noise) == pytest.approx(expected, rel=1e-10)
+        for group in range(len(precision)):
+            own = term.group_index == group
+            trace = np.trace(sigma[np.ix_(own, own)])
+            assert block.trace(precision, noise)[group] == pytest.approx(trace, rel=1e-10)
+            # MacKay's count: parameters less what of them is still the prior's.
+            effective = own.sum() - precision[group] * trace
+            assert block.effective(precision, noise)[group] == pytest.approx(effective, rel=1e-9)
+
+    @pytest.mark.parametrize(("hidden_sizes", "activation"), ARCHITECTURES)
+    def test_factor_table_is_the_centred_functions_covariance(self, hidden_sizes, activation):
+        term = make_term(hidden_sizes, activation)
+        theta, weight, _, block = make_block(term)
+        precision, noise, share = make_precision(term), 0.3, weight / weight.sum()
+        jacobian = term.jacobian(theta)
+        jacobian = jacobian - share @ jacobian
+        sigma = np.linalg.inv(block.dense() / noise + np.diag(precision[term.group_index]))
+        factor = block.factor_table(precision, share, noise)
+        assert factor.shape[1] < len(term.entries)
+        assert_close(factor @ factor.T, jacobian @ sigma @ jacobian.T, "rounding")
+        np.testing.assert_allclose(share @ factor, 0.0, atol=1e-7)
+
+    def test_a_single_row_makes_every_tensor_exact(self):
+        term = make_term((3, 2))
+        theta = networks.initialise(term.architecture, np.random.default_rng(0))
+        weight, curvature = np.zeros(len(term.entries)), np.zeros(len(term.entries))
+        weight[5], curvature[5] = 1.7, 0.6
+        row = term.jacobian(theta)[5]
+        exact = 0.6 * np.outer(row, row)
+        sizes = term.architecture.sizes
+        same_tensor = np.repeat(np.arange(len(sizes)), sizes)
+        exact *= same_tensor[:, None] == same_tensor
+        dense = kron.block(term, theta, weight, curvature).dense()
+        np.testing.assert_allclose(dense, exact, atol=1e-14)
+
+    def test_constant_curvature_makes_biases_and_output_exact_and_no_more(self):
+        term = make_term((3,))
+        theta, weight, _, _ = make_block(term)
+        jacobian = term.jacobian(theta)
+        exact = jacobian.T @ (jacobian * (0.4 * weight)[:, None])
+        dense = kron.block(term, theta, weight, 0.4 * weight).dense()
+        for own in (slice(3, 6), slice(6, 9)):
+            np.testing.assert_allclose(dense[own, own], exact[own, own], rtol=1e-10)
+        first = slice(0, 3)
+        assert np.abs(dense[first, first] / exact[first, first] - 1.0).max() > 0.1
+
+    def test_levels_are_independent(self):
+        levels = place_levels(summarise(np.array([1.0, 2.0, 2.0, 5.0]), np.ones(4)), 10)
+        curvature = np.array([1.0, 2.0, 1.0, 0.0])
+        block = kron.block(LevelTerm(0, levels), np.empty(0), 2.0 * curvature, curvature)
+        np.testing.assert_allclose(block.dense(), np.diag(curvature))
+        # The last level was not seen: its variance is the prior's.
+        factor = block.factor_table(np.array([4.0]), np.zeros(4))
+        variance = np.square(factor).sum(axis=1)
+        np.testing.assert_allclose(variance, 1.0 / (curvature + 4.0))
+
+    def test_one_precision_a_tensor_is_required(self):
+        term = make_term((4,), scales=(1.0, 4.0))
+        with pytest.raises(AssertionError, match="one prior precision a tensor"):
+            make_block(term)
+        *_, block = make_block(make_term((4,), prior_groups="network", scales=(1.0, 4.0)))
+        assert block.groups.max() == 0
+
+
+@pytest.fixture(params=["gaussian", "bernoulli"])
+def fitted(request):
+    """A small problem and the state the default solver leaves, with rows of different weights."""
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(40, 2)).round(1)
+    y = np.sin(2.0 * columns[:, 0]) + 0.5 * columns[:, 1] + 0.2 * rng.normal(size=40)
+    if request.param == "bernoulli":
+        y = (y > 0.0).astype(float)
+    weight = rng.uniform(0.5, 2.0, size=40)
+    options = Options(
+        hidden_sizes=(5,), init_scales=(1.0,), posterior="block", curvature="kron", max_knots=128
+    )
+    prepared = prepare(columns, y, weight, LIKELIHOODS[request.param], options)
+    problem = gauss_newton.make_problem(
+        prepared.terms, prepared.rows, prepared.units.likelihood, False, "mackay"
+    )
+    known = tuple(
+        gauss_newton.start(term, share, rng)
+        for term, share in zip(problem.terms, problem.shares, strict=True)
+    )
+    noise = 0.1 if request.param == "gaussian" else 1.0
+    state = State(known, 0.0, noise)
+    state, _ = gauss_newton.converge(problem, state, rng, 20, 0.01, lambda state: None)
+    return problem, state, columns
+
+
+class TestSolution:
+    def test_blocks_are_those_of_the_rows(self, fitted):
+        problem, state, columns = fitted
+        f = state.intercept + sum(
+            known.values[position.index]
+            for known, position in zip(state.terms, problem.rows.positions, strict=True)
+        )
+        weight = problem.rows.weight
+        gamma = weight * problem.likelihood.curvature(f)
+        for k, block in enumerate(kron.blocks(problem, state)):
+            entries = problem.terms[k].entries
+            inputs = np.interp(columns[:, k], entries.values, entries.inputs)[:, None]
+            theta = state.terms[k].expansion
+            expected = kron_curvature((5,), "gelu", theta, inputs, weight, gamma)
+            assert_close(block.dense(), expected, "finite differences")
+
+    def test_mean_is_the_regressions_and_the_rest_kroneckers(self, fitted):
+        problem, state, _ = fitted
+        exact = posterior.exact(problem, state, np.random.default_rng(1))
+        found = kron.solution(problem, state, np.random.default_rng(1))
+        assert found.intercept == exact.intercept
+        blocks = kron.blocks(problem, state)
+        for k, block in enumerate(blocks):
+            np.testing.assert_array_equal(found.means[k], exact.means[k])
+            precision, jacobian = state.terms[k].precision, state.terms[k].jacobian
+            prior = np.diag(precision[problem.terms[k].group_index])
+            sigma = np.linalg.inv(block.dense() / state.noise + prior)
+            variance = np.einsum("bi,ij,bj->b", jacobian, sigma, jacobian)
+            table = np.square(found.tables[k]).sum(axis=1)
+            np.testing.assert_allclose(table, variance, rtol=1e-6, atol=1e-12)
+            effective = block.effective(precision, state.noise).sum()
+            assert found.effective[k] == pytest.approx(effective)
+        n_coordinates = sum(table.shape[1] for table in found.tables)
+        np.testing.assert_array_equal(found.covariance[:-1, :-1], np.eye(n_coordinates))
+        assert found.covariance[-1, -1] == pytest.approx(exact.covariance[-1, -1])
+
+    def test_evidence_differs_from_the_exact_one_by_the_determinants(self, fitted):
+        problem, state, _ = fitted
+        exact = posterior.exact(problem, state, np.random.default_rng(1))
+        found = kron.solution(problem, state, np.random.default_rng(1))
+        f = statistics.predict(problem.rows, state.values, state.intercept)
+        gamma = problem.rows.weight * problem.likelihood.curvature(f) / state.noise
+        difference = 0.0
+        for k, block in enumerate(kron.blocks(problem, state)):
+            term, known, size = problem.terms[k], state.terms[k], problem.rows.sizes[k]
+            rows = interpolation_matrix(problem.rows.positions[k], size) @ known.jacobian
+            prior = np.diag(known.precision[term.group_index])
+            difference += block.log_det(known.precision, state.noise)
+            difference -= np.linalg.slogdet(rows.T @ np.diag(gamma) @ rows + prior)[1]
+            difference += np.linalg.slogdet(prior)[1]
+        # Compression leaves out directions worth less than 1e-4 nats each.
+        assert exact.evidence - found.evidence == pytest.approx(0.5 * difference, abs=2e-3)
+        assert abs(difference) > 0.1
