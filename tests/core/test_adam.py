@@ -1,0 +1,402 @@
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from lanam.core import adam, fitting, gauss_newton, kron, networks, statistics
+from lanam.core.adam import Moments, Objective
+from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.model import ACTIVE, SWITCHED_OFF
+from lanam.core.networks import Architecture
+from lanam.core.options import Options
+from lanam.core.prepare import prepare
+from lanam.core.stacked import Stack
+from tests.oracles import (
+    assert_close,
+    block_diagonal,
+    differences,
+    interpolation_matrix,
+    log_likelihood,
+    network_value,
+)
+
+PAPER = Options(
+    hidden_sizes=(8,),
+    init_scales=(1.0,),
+    prior_groups="network",
+    posterior="block",
+    curvature="kron",
+    solver="adam",
+    evidence_update="gradient",
+    level_effects=False,
+    max_iter=4,
+)
+
+
+def toy(n_rows=200, seed=0):
+    """A bump, a line and a column that has nothing to do with it."""
+    rng = np.random.default_rng(seed)
+    columns = rng.normal(size=(n_rows, 3)).round(2)
+    signal = np.sin(2.0 * columns[:, 0]) + 0.5 * columns[:, 1]
+    return columns, signal, signal + 0.2 * rng.normal(size=n_rows)
+
+
+def make_problem(options=PAPER, likelihood="gaussian", n_rows=200, weight=None):
+    columns, signal, y = toy(n_rows)
+    if likelihood == "bernoulli":
+        y = (signal + 0.3 > 0.0).astype(float)
+    weight = np.ones(n_rows) if weight is None else weight
+    prepared = prepare(columns, y, weight, LIKELIHOODS[likelihood], options)
+    return gauss_newton.make_problem(
+        prepared.terms,
+        prepared.rows,
+        prepared.units.likelihood,
+        options.posterior == "joint",
+        options.evidence_update,
+    )
+
+
+class TestStack:
+    @pytest.mark.parametrize(
+        ("hidden_sizes", "activation"), [((3,), "gelu"), ((2, 3), "tanh"), ((3, 2, 2), "silu")]
+    )
+    def test_values_and_gradient(self, hidden_sizes, activation):
+        rng = np.random.default_rng(0)
+        # Networks of one and of two inputs stand in one stack.
+        architectures = tuple(Architecture(n, hidden_sizes, activation) for n in (1, 2, 1))
+        inputs = tuple(rng.normal(size=(size, n)) for size, n in ((4, 1), (3, 2), (5, 1)))
+        stack = Stack(architectures, inputs)
+        theta = rng.normal(size=sum(a.n_parameters for a in architectures))
+
+        def values(at):
+            return np.array(
+                [
+                    network_value(hidden_sizes, activation, at[own], point)
+                    for own, points in zip(stack.parameters, inputs, strict=True)
+                    for point in points
+                ]
+            )
+
+        sweep = stack.forward(theta)
+        assert_close(sweep.values, values(theta), "rounding")
+        pull = rng.normal(size=12)
+        expected = pull @ differences(values, theta)
+        assert_close(stack.pull_back(sweep, pull), expected, "finite differences")
+
+
+class TestObjective:
+    @pytest.mark.parametrize("max_knots", [256, 16])
+    @pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+    def test_gradient_is_that_of_the_log_posterior(self, likelihood, max_knots):
+        rng = np.random.default_rng(1)
+        weight = rng.uniform(0.5, 2.0, size=50)
+        options = replace(PAPER, hidden_sizes=(3,), max_knots=max_knots)
+        problem = make_problem(options, likelihood, 50, weight)
+        objective = Objective.of(problem, dtype=np.float64)
+        parameters = rng.normal(size=3 * 9 + 1)
+        precision, noise = rng.uniform(0.5, 2.0, size=27), 0.3 if likelihood == "gaussian" else 1.0
+
+        def log_posterior(at):
+            tables = [
+                networks.forward(term.architecture, theta, term.entries.inputs[:, None])
+                for term, theta in zip(problem.terms, np.split(at[:-1], 3), strict=True)
+            ]
+            f = statistics.predict(problem.rows, tables, at[-1])
+            value = log_likelihood(likelihood, problem.rows.y, f, weight, noise)
+            return (value - 0.5 * precision @ at[:-1] ** 2) / weight.sum()
+
+        found = objective.gradient(parameters, objective.batch, precision, noise)
+        assert_close(found, differences(log_posterior, parameters, 1e-5), "finite differences")
+
+    def test_an_epoch_sees_every_row_once_in_small_shuffled_batches(self):
+        problem = make_problem(n_rows=1200)
+        objective = Objective.of(problem)
+        batches = list(objective.batches(np.random.default_rng(0)))
+        assert [len(batch.y) for batch in batches] == [400, 400, 400]
+        seen = np.concatenate([batch.y for batch in batches])
+        assert not np.array_equal(seen, objective.batch.y)
+        np.testing.assert_array_equal(np.sort(seen), np.sort(objective.batch.y))
+
+    def test_batches_average_to_the_whole_gradient(self):
+        problem = make_problem(replace(PAPER, max_knots=32), n_rows=1200)
+        objective = Objective.of(problem, dtype=np.float64)
+        rng = np.random.default_rng(0)
+        parameters = rng.normal(size=3 * 24 + 1)
+        precision = np.ones(72)
+        parts = [
+            objective.gradient(parameters, batch, precision, 0.5)
+            for batch in objective.batches(rng)
+        ]
+        whole = objective.gradient(parameters, objective.batch, precision, 0.5)
+        assert_close(np.mean(parts, axis=0), whole, "rounding")
+
+    def test_a_weight_is_a_repetition(self):
+        columns, _, y = toy(60)
+        weight = np.r_[np.full(30, 2.0), np.ones(30)]
+        twice = np.r_[np.arange(30), np.arange(60)]
+        gradients = []
+        for rows, own in ((np.arange(60), weight), (twice, np.ones(90))):
+            prepared = prepare(columns[rows], y[rows], own, LIKELIHOODS["gaussian"], PAPER)
+            problem = gauss_newton.make_problem(
+                prepared.terms, prepared.rows, prepared.units.likelihood, False, "gradient"
+            )
+            objective = Objective.of(problem, dtype=np.float64)
+            parameters = np.linspace(-1.0, 1.0, 3 * 24 + 1)
+            gradients.append(objective.gradient(parameters, objective.batch, np.ones(72), 0.5))
+        assert_close(*gradients, "rounding")
+
+
+def test_adams_first_step_is_the_rate_and_later_ones_remember():
+    moments = Moments.zeros(2)
+    step, moments = moments.step(np.array([3.0, -0.01]), 0.1)
+    np.testing.assert_allclose(step, [0.1, -0.1], rtol=1e-5)
+    # Two equal gradients of opposite sign: the first's weight has fallen to 0.9 of the second's.
+    step, _ = moments.step(np.array([-3.0, -0.01]), 0.1)
+    np.testing.assert_allclose(step, [-0.1 * 0.1 / 1.9, -0.1], rtol=1e-5)
+
+
+class TestFit:
+    def test_a_toy_is_learned(self):
+        problem, states = make_problem(), []
+        result = adam.fit(problem, PAPER, np.random.default_rng(0), states.append)
+        state = result.state
+        # Three learning rates, each with as many rounds as it may have.
+        assert len(states) == 3 * PAPER.max_iter
+        assert not result.converged
+        assert not result.interrupted
+        assert states[-1].evidence > states[-PAPER.max_iter].evidence
+        # The best round of the best rate is restored.
+        assert state.evidence == max(seen.evidence for seen in states)
+        assert result.learning_rate in adam.LEARNING_RATES
+        f = statistics.predict(problem.rows, state.values, state.intercept)
+        assert np.mean((problem.rows.y - f) ** 2) < 0.15
+        assert state.noise < 0.2
+
+    def test_same_seed_same_result(self):
+        problem, options = make_problem(), replace(PAPER, max_iter=1)
+        one, two, other = (
+            adam.fit(problem, options, np.random.default_rng(seed)) for seed in (3, 3, 4)
+        )
+        assert one.state.evidence == two.state.evidence
+        for left, right in zip(one.thetas, two.thetas, strict=True):
+            np.testing.assert_array_equal(left, right)
+        assert one.state.evidence != other.state.evidence
+
+    def test_stops_when_the_evidence_does_not_rise(self):
+        states = []
+        options = replace(PAPER, max_iter=50, tol=1e6)
+        result = adam.fit(make_problem(), options, np.random.default_rng(0), states.append)
+        assert result.converged
+        assert len(states) == 3 * 4
+
+    @pytest.mark.parametrize("stop_at", [2, 6])
+    def test_an_interrupt_keeps_the_best(self, stop_at):
+        states = []
+
+        def on_round(state):
+            states.append(state)
+            if len(states) == stop_at:
+                raise KeyboardInterrupt
+
+        options = replace(PAPER, max_iter=4)
+        result = adam.fit(make_problem(), options, np.random.default_rng(0), on_round)
+        assert result.interrupted
+        assert len(states) == stop_at
+        # The interrupted round is not finished.
+        assert result.state.evidence == max(state.evidence for state in states[:-1])
+
+    def test_an_interrupt_before_the_first_round_leaves_the_start(self, monkeypatch):
+        def interrupt(*arguments):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Objective, "gradient", interrupt)
+        result = adam.fit(make_problem(), PAPER, np.random.default_rng(0))
+        assert result.interrupted
+        assert np.isfinite(result.state.evidence)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"prior_groups": "layer"},
+            {"curvature": "exact"},
+            {"curvature": "exact", "posterior": "joint"},
+            {"evidence_update": "mackay"},
+            {"activation": "tanh"},
+            {"hidden_sizes": (4, 4)},
+            {"max_iter": 2},
+        ],
+    )
+    def test_every_option_changes_something(self, change):
+        base = replace(PAPER, max_iter=1, **({} if len(change) == 1 else {"curvature": "exact"}))
+        changed = replace(base, **change)
+        one, two = (
+            adam.fit(make_problem(options), options, np.random.default_rng(0)).state
+            for options in (base, changed)
+        )
+        assert abs(one.evidence - two.evidence) > 1e-3
+
+
+def dense_covariance(problem, state, posterior, curvature):
+    """Covariance of all parameters and the intercept, from the rows."""
+    rows = problem.rows
+    f = statistics.predict(rows, state.values, state.intercept)
+    gamma = rows.weight * problem.likelihood.curvature(f) / state.noise
+    if curvature == "kron":
+        blocks = [block.dense() / state.noise for block in kron.blocks(problem, state)]
+        hessian = block_diagonal([*blocks, [[gamma.sum()]]])
+    else:
+        parts = [
+            interpolation_matrix(position, size) @ known.jacobian
+            for position, size, known in zip(rows.positions, rows.sizes, state.terms, strict=True)
+        ]
+        design = np.hstack([*parts, np.ones((len(rows), 1))])
+        hessian = design.T @ np.diag(gamma) @ design
+        if posterior == "block":
+            ends = np.cumsum([0, *(part.shape[1] for part in parts), 1])
+            own = [slice(*pair) for pair in itertools.pairwise(ends)]
+            hessian = block_diagonal([hessian[block, block] for block in own])
+    prior = [
+        known.precision[term.group_index]
+        for term, known in zip(problem.terms, state.terms, strict=True)
+    ]
+    return np.linalg.inv(hessian + np.diag(np.concatenate([*prior, [0.0]])))
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize(
+    ("posterior", "curvature"), [("joint", "exact"), ("block", "exact"), ("block", "kron")]
+)
+class TestSolution:
+    @pytest.fixture
+    def fitted(self, likelihood, posterior, curvature):
+        options = replace(PAPER, posterior=posterior, curvature=curvature, max_iter=2)
+        problem = make_problem(options, likelihood)
+        rng = np.random.default_rng(0)
+        result = adam.fit(problem, options, rng)
+        return problem, result, adam.solution(problem, result, options, rng)
+
+    def test_means_are_the_centred_networks(self, fitted):
+        problem, result, found = fitted
+        for k, term in enumerate(problem.terms):
+            inputs = term.entries.inputs[:, None]
+            values = networks.forward(term.architecture, result.thetas[k], inputs)
+            values -= problem.shares[k] @ values
+            np.testing.assert_allclose(found.means[k], values, atol=1e-12)
+        assert found.intercept == result.state.intercept
+        assert found.evidence == result.state.evidence
+
+    def test_covariance_is_the_dense_one(self, fitted, posterior, curvature):
+        problem, result, found = fitted
+        dense = dense_covariance(problem, result.state, posterior, curvature)
+        features = block_diagonal_tables([known.jacobian for known in result.state.terms])
+        expected = features @ dense @ features.T
+        tables = block_diagonal_tables(found.tables)
+        covariance = tables @ found.covariance @ tables.T
+        # Compression may lose 2% of the response's spread where there is no data.
+        np.testing.assert_allclose(covariance, expected, atol=1e-3)
+        assert expected.max() > 0.1
+
+    def test_worth_is_the_evidence_without_the_term(self, fitted, likelihood, posterior, curvature):
+        problem, result, found = fitted
+        state = result.state
+        rows, groups = problem.rows, [term.group_index for term in problem.terms]
+        dense = dense_covariance(problem, state, posterior, curvature)
+        size = len(state.terms[0].expansion)
+        for k in range(3):
+            with_it = statistics.predict(rows, state.values, state.intercept)
+            without = with_it - statistics.read(rows.positions[k], state.values[k])
+            gain = log_likelihood(
+                likelihood, rows.y, with_it, rows.weight, state.noise
+            ) - log_likelihood(likelihood, rows.y, without, rows.weight, state.noise)
+            own, precision = slice(k * size, (k + 1) * size), state.terms[k].precision[groups[k]]
+            penalty = precision @ state.terms[k].expansion ** 2
+            penalty -= np.linalg.slogdet(dense[own, own] * precision)[1]
+            assert found.worth[k] == pytest.approx(gain - 0.5 * penalty, abs=0.01)
+        # The bump is worth much, the column of noise much less.
+        assert found.worth[0] > 10.0
+        assert found.worth[2] < 1.0
+
+    def test_effective_parameters_are_the_dense_trace(self, fitted, posterior, curvature):
+        problem, result, found = fitted
+        state = result.state
+        dense = dense_covariance(problem, state, posterior, curvature)
+        shrunk = 1.0 - np.diag(dense)[:-1] * np.concatenate(
+            [
+                known.precision[term.group_index]
+                for term, known in zip(problem.terms, state.terms, strict=True)
+            ]
+        )
+        expected = shrunk.reshape(3, -1).sum(axis=1)
+        np.testing.assert_allclose(found.effective, expected, atol=0.01)
+
+
+def block_diagonal_tables(tables):
+    """Tables of all terms along the diagonal, and the intercept's 1."""
+    return scipy.linalg.block_diag(*tables, np.ones((1, 1)))
+
+
+class TestSwitchedOff:
+    def test_by_effective_parameters_or_spread(self):
+        problem = make_problem()
+        rng = np.random.default_rng(0)
+        result = adam.fit(problem, replace(PAPER, max_iter=1), rng)
+        found = adam.solution(problem, result, PAPER, rng)
+        assert adam.switched_off(problem, found) == []
+        small = tuple(mean * factor for mean, factor in zip(found.means, (1, 1, 1e-5), strict=True))
+        assert adam.switched_off(problem, replace(found, means=small)) == [2]
+        undetermined = (*found.effective[:1], 0.001, *found.effective[2:])
+        assert adam.switched_off(problem, replace(found, effective=undetermined)) == [1]
+
+    def test_the_fitted_model_says_so(self, monkeypatch):
+        monkeypatch.setattr(adam, "switched_off", lambda problem, found: [2])
+        columns, _, y = toy()
+        model = fitting.fit(columns, y, np.ones(200), "gaussian", replace(PAPER, max_iter=1), 0)
+        assert [term.status for term in model.terms] == [ACTIVE, ACTIVE, SWITCHED_OFF]
+        assert (model.terms[2].mean == 0.0).all()
+        assert len(model.covariance) == sum(term.table.shape[1] for term in model.terms) + 1
+
+    def test_all_of_them(self, monkeypatch):
+        monkeypatch.setattr(adam, "switched_off", lambda problem, found: [0, 1, 2])
+        columns, _, y = toy()
+        for change in ({}, {"curvature": "exact", "posterior": "joint"}):
+            options = replace(PAPER, max_iter=1, **change)
+            model = fitting.fit(columns, y, np.ones(200), "gaussian", options, 0)
+            assert model.covariance.shape == (1, 1)
+
+
+class TestFitting:
+    def test_level_effects_are_not_for_adam(self):
+        columns, _, y = toy()
+        options = replace(PAPER, level_effects=True, max_iter=1)
+        model = fitting.fit(columns, y, np.ones(200), "gaussian", options, 0)
+        assert [term.kind for term in model.terms] == ["smooth"] * 3
+        assert model.n_iter == 3
+        assert model.stop_reason == "max_iter"
+        assert model.history[0]["stage"] == "adam"
+
+    def test_an_interrupt_is_a_reason(self):
+        def interrupt(record):
+            raise KeyboardInterrupt
+
+        columns, _, y = toy()
+        options = replace(PAPER, on_iteration=interrupt)
+        model = fitting.fit(columns, y, np.ones(200), "gaussian", options, 0)
+        assert model.stop_reason == "interrupted"
+
+    def test_constant_columns_alone(self):
+        y = np.arange(5.0)
+        model = fitting.fit(np.ones((5, 2)), y, np.ones(5), "gaussian", PAPER, 0)
+        assert model.intercept == pytest.approx(2.0)
+
+    def test_kronecker_factors_with_the_default_solver(self):
+        columns, _, y = toy()
+        options = replace(PAPER, solver="gauss-newton", evidence_update="mackay", max_iter=20)
+        models = [
+            fitting.fit(columns, y, np.ones(200), "gaussian", replace(options, curvature=name), 0)
+            for name in ("kron", "exact")
+        ]
+        for one, two in zip(models[0].terms, models[1].terms, strict=True):
+            np.testing.assert_allclose(one.mean, two.mean, atol=1e-8)
+        assert abs(models[0].log_evidence - models[1].log_evidence) > 0.1

@@ -1,0 +1,184 @@
+"""The Laplace evidence at given networks, against dense matrices and finite differences."""
+
+import numpy as np
+import pytest
+
+from lanam.core import gauss_newton, laplace, networks, statistics
+from lanam.core.evidence import NOISE_BOUNDS
+from lanam.core.laplace import Hyper
+from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.options import Options
+from lanam.core.prepare import prepare
+from tests.oracles import (
+    block_diagonal,
+    differences,
+    interpolation_matrix,
+    kron_curvature,
+    laplace_evidence,
+    log_likelihood,
+)
+
+VARIANTS = [("joint", "exact"), ("block", "exact"), ("block", "kron")]
+
+
+class Case:
+    """Random networks on a small problem, with rows of different weights."""
+
+    def __init__(self, likelihood, posterior, prior_groups, max_knots=128):
+        rng = np.random.default_rng(0)
+        columns = rng.normal(size=(60, 2)).round(1)
+        y = np.sin(2.0 * columns[:, 0]) + columns[:, 1] + 0.3 * rng.normal(size=60)
+        if likelihood == "bernoulli":
+            y = (y > 0.0).astype(float)
+        weight = rng.uniform(0.5, 2.0, size=60)
+        options = Options(
+            hidden_sizes=(4,), init_scales=(1.0,), prior_groups=prior_groups, max_knots=max_knots
+        )
+        prepared = prepare(columns, y, weight, LIKELIHOODS[likelihood], options)
+        self.problem = gauss_newton.make_problem(
+            prepared.terms, prepared.rows, LIKELIHOODS[likelihood], posterior == "joint", "mackay"
+        )
+        self.likelihood, self.weight = likelihood, weight
+        self.thetas = [
+            1.5 * networks.initialise(term.architecture, rng) for term in self.problem.terms
+        ]
+        n_groups = 2 * (3 if prior_groups == "layer" else 1)
+        log_noise = -0.7 if likelihood == "gaussian" else 0.0
+        self.hyper = Hyper(0.3 * rng.normal(size=n_groups), log_noise)
+        self.state = laplace.trained(self.problem, self.thetas, 0.2, self.hyper)
+
+    def approximate(self, curvature):
+        rng = np.random.default_rng(1)
+        return laplace.approximate(self.problem, self.state, curvature, rng)
+
+    def dense_evidence(self, hyper, posterior, curvature):
+        """Everything from the rows and the networks' values, nothing compressed."""
+        problem = self.problem
+        readers = [
+            interpolation_matrix(position, size)
+            for position, size in zip(problem.rows.positions, problem.rows.sizes, strict=True)
+        ]
+        inputs = [term.entries.inputs[:, None] for term in problem.terms]
+        f = 0.2 + sum(
+            reader @ networks.forward(term.architecture, theta, x)
+            for reader, term, theta, x in zip(
+                readers, problem.terms, self.thetas, inputs, strict=True
+            )
+        )
+        noise = np.exp(hyper.log_noise)
+        gamma = self.weight * problem.likelihood.curvature(f) / noise
+        if curvature == "kron":
+            hessian = block_diagonal(
+                [
+                    kron_curvature((4,), "gelu", theta, reader @ x, self.weight, gamma)
+                    for reader, theta, x in zip(readers, self.thetas, inputs, strict=True)
+                ]
+            )
+        else:
+            rows = [
+                reader @ term.jacobian(theta)
+                for reader, term, theta in zip(readers, problem.terms, self.thetas, strict=True)
+            ]
+            # Terms are centred over the data.
+            rows = [part - self.weight @ part / self.weight.sum() for part in rows]
+            hessian = np.hstack(rows).T @ np.diag(gamma) @ np.hstack(rows)
+            if posterior == "block":
+                size = rows[0].shape[1]
+                hessian = block_diagonal([hessian[:size, :size], hessian[size:, size:]])
+        theta, split = np.concatenate(self.thetas), len(hyper.log_precision) // 2
+        precision = np.concatenate(
+            [
+                np.exp(own)[term.group_index]
+                for own, term in zip(
+                    [hyper.log_precision[:split], hyper.log_precision[split:]],
+                    problem.terms,
+                    strict=True,
+                )
+            ]
+        )
+        value = log_likelihood(self.likelihood, problem.rows.y, f, self.weight, noise)
+        return laplace_evidence(value, theta, hessian, precision)
+
+
+@pytest.mark.parametrize("prior_groups", ["layer", "network"])
+@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize(("posterior", "curvature"), VARIANTS)
+class TestEvidence:
+    def test_value_is_the_dense_one(self, likelihood, posterior, curvature, prior_groups):
+        case = Case(likelihood, posterior, prior_groups)
+        # Away from where the tables were made, too, as far as one round of steps goes.
+        for step in (0.0, 1.0, -1.0, 2.5, -2.5):
+            moved = np.append(np.full(len(case.hyper.log_precision), step), 0.3 * step)
+            hyper = case.hyper.moved(moved, likelihood == "gaussian")
+            found = case.approximate(curvature).evidence(hyper).value
+            # Compression leaves out directions worth less than 1e-4 nats each.
+            expected = case.dense_evidence(hyper, posterior, curvature)
+            assert found == pytest.approx(expected, abs=1e-3)
+
+    def test_slope_is_the_values(self, likelihood, posterior, curvature, prior_groups):
+        case = Case(likelihood, posterior, prior_groups)
+        now = case.approximate(curvature)
+
+        def value(logs):
+            return now.evidence(Hyper(logs[:-1], logs[-1])).value
+
+        # Away from where the tables were made.
+        logs = np.append(case.hyper.log_precision, case.hyper.log_noise) - 0.4
+        if likelihood == "bernoulli":
+            logs[-1] = 0.0
+        slope = now.evidence(Hyper(logs[:-1], logs[-1])).slope
+        expected = differences(value, logs, 1e-5)
+        if likelihood == "bernoulli":
+            assert slope[-1] == 0.0
+            slope, expected = slope[:-1], expected[:-1]
+        np.testing.assert_allclose(slope, expected, atol=1e-5)
+        assert np.abs(slope).min() > 1e-3
+
+
+def test_every_variant_has_its_own_evidence():
+    values = [
+        Case("gaussian", posterior, "layer").approximate(curvature)
+        for posterior, curvature in VARIANTS
+    ]
+    hyper = Case("gaussian", "joint", "layer").hyper
+    found = [now.evidence(hyper).value for now in values]
+    assert min(abs(a - b) for i, a in enumerate(found) for b in found[:i]) > 0.01
+    # Dropping what correlates terms can only raise the determinant (paper, eq. marglik's bound).
+    assert found[1] < found[0]
+
+
+def test_mackays_updates_point_where_the_evidence_rises():
+    case = Case("gaussian", "block", "layer")
+    now = case.approximate("exact")
+    hyper = case.hyper
+    for _ in range(200):
+        step = now.mackay_step(hyper, now.evidence(hyper))
+        hyper = hyper.moved(np.clip(step, -0.1, 0.1), True)
+    value = now.evidence(hyper)
+    # A fixed point is a stationary point, but for the intercept's degree of freedom.
+    inside = np.abs(hyper.log_precision) < 8.0
+    assert inside.any()
+    np.testing.assert_allclose(value.slope[:-1][inside], 0.0, atol=1e-2)
+    assert value.slope[-1] == pytest.approx(-0.5, abs=1e-2)
+    assert value.value > now.evidence(case.hyper).value
+
+
+def test_centring_changes_no_prediction():
+    case = Case("gaussian", "joint", "layer", max_knots=8)
+    rows = case.problem.rows
+    plain = [
+        networks.forward(term.architecture, theta, term.entries.inputs[:, None])
+        for term, theta in zip(case.problem.terms, case.thetas, strict=True)
+    ]
+    centred = statistics.predict(rows, case.state.values, case.state.intercept)
+    np.testing.assert_allclose(centred, statistics.predict(rows, plain, 0.2), atol=1e-12)
+    for share, values in zip(case.problem.shares, case.state.values, strict=True):
+        assert share @ values == pytest.approx(0.0, abs=1e-12)
+
+
+def test_hyperparameters_stay_within_bounds():
+    hyper = Hyper(np.zeros(2), 0.0)
+    far = hyper.moved(np.array([1e3, -1e3, -1e3]), learns_noise=True)
+    assert np.isfinite(far.log_precision).all()
+    assert far.noise == pytest.approx(NOISE_BOUNDS[0])
+    assert hyper.moved(np.array([0.1, 0.1, 5.0]), learns_noise=False).noise == 1.0
