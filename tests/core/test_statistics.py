@@ -1,0 +1,200 @@
+"""Sums over rows against loops over rows, in every form and with every chunk size."""
+
+import numpy as np
+import pytest
+
+from lanam.core import statistics
+from lanam.core.knots import Position
+from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.statistics import Rows
+from tests.oracles import all_entries_matrix, assert_close, interpolation_matrix
+
+SIZES = (6, 4, 5)
+
+
+def example(likelihood="gaussian", n=50, seed=0):
+    """Interpolated, exact and interpolated positions; some rows on the very last entry."""
+    rng = np.random.default_rng(seed)
+
+    def between(size):
+        index = rng.integers(0, size - 1, n).astype(np.int16)
+        fraction = rng.uniform(size=n).astype(np.float32)
+        fraction[:3] = [0.0, 1.0, 0.5]
+        index[1] = size - 2
+        return Position(index, fraction)
+
+    on_one = Position(rng.integers(0, SIZES[1], n).astype(np.int16), None)
+    y = rng.standard_normal(n)
+    if likelihood == "bernoulli":
+        y = (y > 0.0).astype(float)
+    positions = (between(SIZES[0]), on_one, between(SIZES[2]))
+    rows = Rows(positions, SIZES, y, rng.uniform(0.2, 3.0, n))
+    values = [rng.standard_normal(size) for size in SIZES]
+    tables = [
+        rng.standard_normal((size, width)) for size, width in zip(SIZES, (3, 2, 1), strict=True)
+    ]
+    return rows, values, tables
+
+
+@pytest.fixture(params=["gaussian", "bernoulli"])
+def name(request):
+    return request.param
+
+
+@pytest.fixture(params=[1, 7, 50])
+def _chunks(request, monkeypatch):
+    monkeypatch.setattr(statistics, "_CHUNK_ROWS", request.param)
+    monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", request.param)
+
+
+class TestReading:
+    @pytest.mark.parametrize("term", range(3))
+    def test_read_is_a_loop_over_rows(self, term):
+        rows, values, tables = example()
+        weights = interpolation_matrix(rows.positions[term], SIZES[term])
+        assert_close(
+            statistics.read(rows.positions[term], values[term]), weights @ values[term], "rounding"
+        )
+        assert_close(
+            statistics.read(rows.positions[term], tables[term]), weights @ tables[term], "rounding"
+        )
+
+    @pytest.mark.parametrize("term", range(3))
+    def test_reading_leaves_the_table_alone(self, term):
+        rows, values, _ = example()
+        before = values[term].copy()
+        statistics.read(rows.positions[term], values[term])
+        np.testing.assert_array_equal(values[term], before)
+
+    @pytest.mark.parametrize("term", range(3))
+    def test_spread_is_its_transpose(self, term):
+        rows, _, _ = example()
+        weights = interpolation_matrix(rows.positions[term], SIZES[term])
+        found = statistics.spread(rows.positions[term], rows.y, SIZES[term])
+        assert_close(found, weights.T @ rows.y, "rounding")
+
+    def test_predict_adds_up_the_terms(self):
+        rows, values, _ = example()
+        expected = all_entries_matrix(rows) @ np.concatenate([*values, [0.7]])
+        assert_close(statistics.predict(rows, values, 0.7), expected, "rounding")
+        part = statistics.predict(rows, values, 0.7, slice(10, 20))
+        assert_close(part, expected[10:20], "rounding")
+
+    def test_design_matrix(self):
+        rows, _, tables = example()
+        parts = [
+            interpolation_matrix(p, n) @ table
+            for p, n, table in zip(rows.positions, SIZES, tables, strict=True)
+        ]
+        expected = np.hstack([*parts, np.ones((len(rows), 1))])
+        assert_close(statistics.design_matrix(rows, tables), expected, "rounding")
+
+
+@pytest.mark.usefixtures("_chunks")
+class TestSums:
+    def test_entry_sums(self):
+        rows, _, _ = example()
+        found = statistics.entry_sums(rows, rows.weight)
+        expected = all_entries_matrix(rows)[:, :-1].T @ rows.weight
+        assert_close(np.concatenate(found), expected, "rounding")
+        assert [len(part) for part in found] == list(SIZES)
+
+    def test_log_likelihood(self, name):
+        rows, values, _ = example(name)
+        f = all_entries_matrix(rows) @ np.concatenate([*values, [0.3]])
+        expected = sum(
+            w * LIKELIHOODS[name].log_prob(y, f)
+            for w, y, f in zip(rows.weight, rows.y, f, strict=True)
+        )
+        found = statistics.log_likelihood(rows, LIKELIHOODS[name], values, 0.3)
+        assert_close(found, expected, "rounding")
+
+    def test_slopes(self, name):
+        rows, values, _ = example(name)
+        slope, curvature = statistics.slopes(rows, LIKELIHOODS[name], values, 0.3)
+        f = all_entries_matrix(rows) @ np.concatenate([*values, [0.3]])
+        assert_close(slope, rows.weight * LIKELIHOODS[name].slope(rows.y, f), "rounding")
+        assert_close(curvature, rows.weight * LIKELIHOODS[name].curvature(f), "rounding")
+
+    @pytest.mark.parametrize("form", [statistics.row_quadratic, statistics.table_quadratic])
+    def test_both_forms_are_the_dense_sums(self, name, form):
+        rows, values, tables = example(name)
+        likelihood = LIKELIHOODS[name]
+        entries = all_entries_matrix(rows)
+        f = entries @ np.concatenate([*values, [0.3]])
+        gamma = rows.weight * likelihood.curvature(f)
+        pseudo = rows.weight * likelihood.slope(rows.y, f) + gamma * f
+        dense = np.zeros((sum(SIZES) + 1, 7))
+        corner = [0, 0]
+        for table in [*tables, np.ones((1, 1))]:
+            dense[
+                corner[0] : corner[0] + table.shape[0], corner[1] : corner[1] + table.shape[1]
+            ] = table
+            corner = [corner[0] + table.shape[0], corner[1] + table.shape[1]]
+        design = entries @ dense
+
+        quadratic = form(rows, likelihood, values, 0.3)
+        gram, target = quadratic.normal_equations(tables)
+        assert_close(gram, design.T @ np.diag(gamma) @ design, "rounding")
+        assert_close(target, design.T @ pseudo, "rounding")
+        found = np.concatenate(quadratic.entry_curvature())
+        assert_close(found, entries[:, :-1].T @ gamma, "rounding")
+        # It is the log-likelihood's own value, slope and curvature where it was made.
+        value = quadratic.constant + pseudo @ f - 0.5 * f @ (gamma * f)
+        assert_close(value, rows.weight @ likelihood.log_prob(rows.y, f), "rounding")
+
+    @pytest.mark.parametrize("form", [statistics.row_quadratic, statistics.table_quadratic])
+    @pytest.mark.parametrize("kept", [[0, 2], [1], []])
+    def test_some_of_the_terms(self, name, form, kept):
+        rows, values, tables = example(name)
+        whole = form(rows, LIKELIHOODS[name], values, 0.3)
+        part = whole.keep_terms(kept)
+        own = [tables[k] for k in kept]
+        columns = np.concatenate([np.arange(6).reshape(-1)[s] for s in _columns(kept)] + [[6]])
+        gram, target = whole.normal_equations(tables)
+        small_gram, small_target = part.normal_equations(own)
+        assert_close(small_gram, gram[np.ix_(columns, columns)], "rounding")
+        assert_close(small_target, target[columns], "rounding")
+        assert part.constant == whole.constant
+        for k, found in zip(kept, part.entry_curvature(), strict=True):
+            assert_close(found, whole.entry_curvature()[k], "rounding")
+
+
+def _columns(kept):
+    return [[slice(0, 3), slice(3, 5), slice(5, 6)][k] for k in kept]
+
+
+def test_the_gaussian_quadratic_is_exact_wherever_it_is_made():
+    rows, values, tables = example()
+    at_zero = statistics.row_quadratic(
+        rows, LIKELIHOODS["gaussian"], [0.0 * v for v in values], 0.0
+    )
+    elsewhere = statistics.row_quadratic(rows, LIKELIHOODS["gaussian"], values, 0.3)
+    for found, expected in zip(
+        elsewhere.normal_equations(tables), at_zero.normal_equations(tables), strict=True
+    ):
+        assert_close(found, expected, "rounding")
+    assert elsewhere.constant == pytest.approx(at_zero.constant)
+
+
+def test_the_form_is_chosen_by_the_number_of_rows_and_the_memory(monkeypatch):
+    likelihood = LIKELIHOODS["gaussian"]
+    few, values, _ = example(n=20)
+    many, _, _ = example(n=50)
+    assert isinstance(statistics.quadratic(few, likelihood, values, 0.0), statistics.RowQuadratic)
+    assert isinstance(
+        statistics.quadratic(many, likelihood, values, 0.0), statistics.TableQuadratic
+    )
+    monkeypatch.setattr(statistics, "_CROSS_TABLE_BYTES", 8 * 15**2)
+    assert isinstance(statistics.quadratic(many, likelihood, values, 0.0), statistics.RowQuadratic)
+
+
+def test_rows_gain_and_lose_terms():
+    rows, values, _ = example()
+    small = rows.keep_terms([2, 0])
+    expected = statistics.predict(rows, [values[0], 0.0 * values[1], values[2]], 0.0)
+    assert_close(statistics.predict(small, [values[2], values[0]], 0.0), expected, "rounding")
+    wide = small.with_terms([rows.positions[1]], [SIZES[1]])
+    assert wide.sizes == (5, 6, 4)
+    found = statistics.predict(wide, [values[2], values[0], values[1]], 0.0)
+    assert_close(found, statistics.predict(rows, values, 0.0), "rounding")
