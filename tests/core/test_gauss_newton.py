@@ -1,0 +1,191 @@
+"""The solver: what one pass and many do to a state."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lanam.core import evidence, gauss_newton, statistics
+from lanam.core.evidence import Hyper
+from lanam.core.gauss_newton import Problem, State
+from lanam.core.likelihoods import LIKELIHOODS
+from tests.core.examples import additive_data, started
+from tests.oracles import assert_close
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def converge(problem, state, max_iter=50, tol=0.05):
+    passes = []
+    state, converged = gauss_newton.converge(problem, state, rng(), max_iter, tol, passes.append)
+    return state, converged, passes
+
+
+def permuted(problem, state, order):
+    """The same terms in another order."""
+    again = gauss_newton.make_problem(
+        [problem.terms[k] for k in order],
+        problem.rows.keep_terms(order),
+        problem.likelihood,
+        problem.joint,
+        problem.evidence_update,
+    )
+    return again, replace(state, terms=tuple(state.terms[k] for k in order))
+
+
+@pytest.fixture(params=["gaussian", "bernoulli"])
+def name(request):
+    return request.param
+
+
+class TestStart:
+    def test_a_term_knows_nothing(self, name):
+        problem, _ = started(*additive_data(likelihood=name), name)
+        known = gauss_newton.start(problem.terms[0], problem.shares[0], rng())
+        assert not known.values.any()
+        variance = problem.shares[0] @ np.square(
+            known.jacobian / np.sqrt(known.precision[problem.terms[0].group_index])
+        ).sum(axis=1)
+        assert variance == pytest.approx(0.1)
+        np.testing.assert_allclose(known.precision / known.smallest_precision, 1e3)
+
+    def test_shares_are_of_the_weight(self, name):
+        problem, _ = started(*additive_data(likelihood=name), name)
+        for share, position in zip(problem.shares, problem.rows.positions, strict=True):
+            assert share.sum() == pytest.approx(1.0)
+            total = statistics.spread(position, problem.rows.weight, len(share))
+            assert_close(share, total / problem.rows.weight.sum(), "rounding")
+
+    def test_only_a_gaussian_is_summed_once(self, name):
+        problem, state = started(*additive_data(likelihood=name), name)
+        assert (problem.exact is not None) == (name == "gaussian")
+        assert (problem.n_rows is not None) == (name == "gaussian")
+        assert (problem.quadratic(state) is problem.exact) == (name == "gaussian")
+
+
+class TestConvergence:
+    def test_the_state_is_the_posterior_mean_of_its_own_regression(self, name):
+        problem, state = started(*additive_data(likelihood=name), name)
+        state, converged, _ = converge(problem, state, tol=1e-4)
+        assert converged
+        linear = gauss_newton.regression(problem, state, rng())
+        as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
+        posterior = evidence.solve(linear.model, as_made, problem.joint)
+        for part, block, known in zip(
+            linear.compressed, linear.model.prior.blocks, state.terms, strict=True
+        ):
+            # The rank is cut a thousandth of the noise above zero, each time anew.
+            seen = part.table @ posterior.mean[block]
+            np.testing.assert_allclose(seen[4:-4], known.values[4:-4], atol=0.01)
+        assert posterior.evidence == pytest.approx(state.evidence, abs=0.05)
+
+    def test_the_evidence_rises(self):
+        problem, state = started(*additive_data())
+        best, _, passes = converge(problem, state)
+        levels = [one.evidence for one in passes]
+        assert best.evidence == max(levels)
+        assert levels[1] > levels[0]
+        assert len(passes) >= 2
+
+    def test_the_likelihood_of_a_bernoulli_settles(self):
+        problem, state = started(*additive_data(likelihood="bernoulli"), "bernoulli")
+        best, converged, passes = converge(problem, state)
+        assert converged
+        assert best is passes[-1]
+        assert abs(passes[-1].evidence - passes[-2].evidence) < 0.05
+
+    def test_too_few_passes_are_reported(self, name):
+        problem, state = started(*additive_data(likelihood=name), name)
+        for max_iter in (0, 1):
+            after, converged, passes = converge(problem, state, max_iter=max_iter)
+            assert not converged
+            assert len(passes) == max_iter
+        assert after is passes[-1]
+
+    def test_columns_in_another_order(self, name):
+        # Each column brings its own start along; only sums and factorisations change order.
+        problem, state = started(*additive_data(likelihood=name), name)
+        first, _, _ = converge(problem, state)
+        second, _, _ = converge(*permuted(problem, state, [1, 0]))
+        # The range finder's random probe differs: equal up to the rank's tolerance.
+        assert second.evidence == pytest.approx(first.evidence, abs=0.02)
+        f = statistics.predict(problem.rows, first.values, first.intercept)
+        flipped = problem.rows.keep_terms([1, 0])
+        g = statistics.predict(flipped, second.values, second.intercept)
+        np.testing.assert_allclose(g, f, atol=0.01)
+
+    def test_precisions_stay_above_their_floor(self, name):
+        problem, state = started(*additive_data(likelihood=name), name)
+        state = replace(
+            state,
+            terms=tuple(
+                replace(known, smallest_precision=known.precision / 1.5) for known in state.terms
+            ),
+        )
+        after, _, _ = converge(problem, state)
+        at_floor = 0
+        for known in after.terms:
+            ratio = known.precision / known.smallest_precision
+            assert (ratio >= 1.0 - 1e-9).all()
+            at_floor += int((ratio < 1.0 + 1e-6).sum())
+        assert at_floor > 0
+
+
+def test_keeping_terms_is_making_the_problem_with_them(name):
+    problem, state = started(*additive_data(likelihood=name), name)
+    kept, kept_state = problem.keep([1]), replace(state, terms=state.terms[1:])
+    fresh, _ = permuted(problem, state, [1])
+    assert isinstance(kept, Problem)
+    for part in (kept, fresh):
+        assert part.terms == (problem.terms[1],)
+    found = gauss_newton.regression(kept, kept_state, rng()).model
+    expected = gauss_newton.regression(fresh, kept_state, rng()).model
+    assert_close(found.gram, expected.gram, "rounding")
+    assert_close(found.target, expected.target, "rounding")
+    assert found.constant == pytest.approx(expected.constant)
+
+
+class TestDamping:
+    def problem(self):
+        columns, y, weight = additive_data(likelihood="bernoulli")
+        problem, state = started(columns, y, weight, "bernoulli")
+        start = LIKELIHOODS["bernoulli"].start(float(np.average(y, weights=weight)))
+        return problem, replace(state, intercept=start)
+
+    def log_likelihood(self, problem, state):
+        return statistics.log_likelihood(
+            problem.rows, problem.likelihood, state.values, state.intercept
+        )
+
+    def test_a_step_that_keeps_its_promise_is_taken(self):
+        problem, state = self.problem()
+        after, _, _ = converge(problem, state, max_iter=3)
+        promised = self.log_likelihood(problem, after)
+        assert gauss_newton._damped(problem, state, after, promised) is after
+
+    def test_a_step_far_too_long_is_halved_until_it_helps(self):
+        problem, state = self.problem()
+        good, _, _ = converge(problem, state, max_iter=3)
+
+        def beyond(factor):
+            terms = tuple(replace(term, values=factor * term.values) for term in good.terms)
+            return replace(good, terms=terms, intercept=state.intercept)
+
+        promised = self.log_likelihood(problem, good)
+        wild = beyond(-16.0)
+        before = self.log_likelihood(problem, state)
+        assert self.log_likelihood(problem, wild) < before - 10.0
+        found = gauss_newton._damped(problem, state, wild, promised)
+        assert self.log_likelihood(problem, found) > self.log_likelihood(problem, wild)
+        # Still on the way from one to the other.
+        ratio = found.terms[0].values[10] / wild.terms[0].values[10]
+        assert np.log2(ratio) == pytest.approx(round(np.log2(ratio)))
+        assert ratio < 1.0
+
+    def test_a_gaussian_step_is_exact_and_never_damped(self):
+        problem, state = started(*additive_data())
+        terms = tuple(replace(term, values=term.values + 1e3) for term in state.terms)
+        wild = State(terms, 0.0, 1.0)
+        assert gauss_newton._damped(problem, state, wild, 0.0) is wild

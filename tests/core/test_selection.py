@@ -1,0 +1,184 @@
+"""What a term is worth, against refitting without it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lanam.core import gauss_newton, selection
+from lanam.core.evidence import Hyper, LinearModel, Prior, solve
+from lanam.core.selection import eliminate, term_worth
+from tests.core.examples import started
+from tests.oracles import assert_close
+
+
+class Example:
+    """A Gaussian regression on four terms: strong, twins of each other, and noise."""
+
+    def __init__(self, joint=True):
+        rng = np.random.default_rng(0)
+        n = 80
+        x = rng.uniform(-1, 1, (n, 2))
+        columns = np.column_stack([x, x[:, 1] + 1e-3 * rng.standard_normal(n), rng.uniform(size=n)])
+        y = np.sin(3 * x[:, 0]) + x[:, 1] + 0.3 * rng.standard_normal(n)
+        self.problem, state = started(columns, y, np.ones(n), noise=0.1)
+        # Wide priors: with narrow ones a twin pays, because it doubles the prior's variance.
+        wide = tuple(replace(known, precision=0.1 * known.precision) for known in state.terms)
+        state = replace(state, terms=wide)
+        linear = gauss_newton.regression(self.problem, state, np.random.default_rng(0))
+        self.model, self.joint = linear.model, joint
+        self.tables = [part.table for part in linear.compressed]
+        self.posterior = self.solve(range(4))
+
+    def solve(self, kept):
+        prior = self.model.prior
+        columns = np.concatenate(
+            [np.arange(prior.blocks[k].start, prior.blocks[k].stop) for k in kept]
+            + [[len(self.model.target) - 1]]
+        )
+        groups = np.concatenate(
+            [np.arange(prior.groups[k].start, prior.groups[k].stop) for k in kept]
+            + [np.empty(0, int)]
+        )
+        part = LinearModel(
+            self.model.gram[np.ix_(columns, columns)],
+            self.model.target[columns],
+            self.model.constant,
+            Prior(tuple(prior.widths[k] for k in kept), tuple(prior.group_grams[k] for k in kept)),
+            self.model.n_rows,
+            self.model.log_rho_bound[groups],
+        )
+        return solve(part, Hyper(np.zeros(len(groups)), 0.1), self.joint)
+
+    def eliminate(self):
+        return eliminate(self.model.prior, self.posterior, self.tables, self.problem.shares)
+
+
+@pytest.fixture(scope="module")
+def example():
+    return Example()
+
+
+def test_worth_is_the_evidence_lost_by_refitting_without_the_term(example):
+    found = term_worth(example.model.prior, example.posterior)
+    for k in range(4):
+        without = example.solve([j for j in range(4) if j != k]).evidence
+        assert_close(found[k], example.posterior.evidence - without, "conditioning")
+    assert found[0] > 10.0
+
+
+def test_one_of_two_twins_goes_and_the_other_gains(example):
+    dropped, worth = example.eliminate()
+    assert len({1, 2} & set(dropped)) == 1
+    assert 3 in dropped
+    assert 0 not in dropped
+    kept_twin = ({1, 2} - set(dropped)).pop()
+    assert worth[kept_twin] > 10.0
+    # Together they were worth next to nothing each.
+    before = term_worth(example.model.prior, example.posterior)
+    assert max(before[1], before[2]) < 3.0
+
+
+def test_each_step_is_a_refit_without_what_went_before(example):
+    dropped, worth = example.eliminate()
+    left = list(range(4))
+    for k in dropped:
+        with_it = example.solve(left).evidence
+        left.remove(k)
+        assert_close(worth[k], with_it - example.solve(left).evidence, "conditioning")
+    whole = example.solve(left).evidence
+    for k in left:
+        without = example.solve([j for j in left if j != k]).evidence
+        assert_close(worth[k], whole - without, "conditioning")
+
+
+def test_the_weakest_goes_first(example):
+    dropped, _ = example.eliminate()
+    before = term_worth(example.model.prior, example.posterior)
+    assert dropped[0] == int(np.argmin(before))
+
+
+def test_the_order_of_terms_does_not_matter(example):
+    order = [3, 1, 0, 2]
+    prior = example.model.prior
+    columns = np.concatenate(
+        [np.arange(prior.blocks[k].start, prior.blocks[k].stop) for k in order]
+        + [[len(example.model.target) - 1]]
+    )
+    posterior = replace(
+        example.posterior,
+        mean=example.posterior.mean[columns],
+        covariance=example.posterior.covariance[np.ix_(columns, columns)],
+    )
+    permuted = Prior(
+        tuple(prior.widths[k] for k in order), tuple(prior.group_grams[k] for k in order)
+    )
+    dropped, worth = eliminate(
+        permuted,
+        posterior,
+        [example.tables[k] for k in order],
+        [example.problem.shares[k] for k in order],
+    )
+    expected_dropped, expected_worth = example.eliminate()
+    assert [order[k] for k in dropped] == expected_dropped
+    assert_close(worth, [expected_worth[k] for k in order], "conditioning")
+
+
+def test_blocks_are_judged_one_by_one():
+    example = Example(joint=False)
+    dropped, worth = example.eliminate()
+    for k, block in enumerate(example.model.prior.blocks):
+        mean, own = example.posterior.mean[block], example.posterior.covariance[block, block]
+        expected = 0.5 * (mean @ np.linalg.solve(own, mean) + np.linalg.slogdet(own)[1])
+        assert worth[k] == pytest.approx(expected)
+    assert 3 in dropped
+
+
+class TestThreshold:
+    """Two terms of one coordinate each, whose worth and spread are set by hand."""
+
+    def eliminate(self, mean, variance, sizes=(1.0, 1.0)):
+        prior = Prior((1, 1), (np.ones((1, 1, 1)),) * 2)
+        model = LinearModel(np.eye(3), np.zeros(3), 0.0, prior, None, np.zeros(2))
+        posterior = replace(
+            solve(model, Hyper(np.zeros(2), 1.0), True),
+            mean=np.array([*mean, 0.0]),
+            covariance=np.diag([*variance, 1.0]),
+        )
+        tables = [np.array([[-size], [size]]) for size in sizes]
+        return eliminate(prior, posterior, tables, [np.array([0.5, 0.5])] * 2)
+
+    def test_a_visible_term_stays_with_any_worth_at_all(self):
+        # Worth (m^2 / v + log v) / 2: half a nat each, and equal spreads.
+        variance = 0.1
+        mean = np.sqrt(variance * (1.0 - np.log(variance)))
+        dropped, worth = self.eliminate([mean, mean], [variance, variance])
+        assert worth == pytest.approx([0.5, 0.5])
+        assert dropped == []
+
+    def test_a_visible_term_that_costs_evidence_goes(self):
+        variance = 0.1
+        mean = np.sqrt(variance * (-1.0 - np.log(variance)))
+        dropped, worth = self.eliminate([mean, 3.0], [variance, variance])
+        assert worth[0] == pytest.approx(-0.5)
+        assert dropped == [0]
+
+    @pytest.mark.parametrize(("target", "goes"), [(2.9, True), (3.1, False)])
+    def test_a_negligible_term_must_pay(self, target, goes):
+        variance = 0.1
+        mean = np.sqrt(variance * (2.0 * target - np.log(variance)))
+        share = 0.5 * selection.NEGLIGIBLE
+        dropped, worth = self.eliminate([mean, mean], [variance, variance / 5], (share, 1.0))
+        assert worth[0] == pytest.approx(target)
+        assert dropped == ([0] if goes else [])
+
+
+def test_a_term_without_coordinates_goes():
+    prior = Prior((0, 1), (np.zeros((2, 0, 0)), np.ones((1, 1, 1))))
+    model = LinearModel(100.0 * np.eye(2), np.array([300.0, 0.0]), 0.0, prior, None, np.zeros(3))
+    posterior = solve(model, Hyper(np.zeros(3), 1.0), True)
+    tables = [np.empty((2, 0)), np.array([[-1.0], [1.0]])]
+    dropped, worth = eliminate(prior, posterior, tables, [np.array([0.5, 0.5])] * 2)
+    assert dropped == [0]
+    assert worth[0] == 0.0
+    assert term_worth(prior, posterior)[0] == 0.0
