@@ -29,12 +29,13 @@ from lanam.core.linearise import Compressed, compress, initial_precision, tangen
 from lanam.core.statistics import Quadratic, Rows
 from lanam.core.terms import LevelTerm, Term
 
-#: Prior variance a term starts with, in units of the response's (on the link scale).
-_START_VARIANCE = 0.1
+#: Prior variance a term starts with, in units of the response's (on the link scale). Small, so that few
+#: directions are visible at first: the evidence raises what is needed.
+_START_VARIANCE = 0.005
 
 #: A group's prior variance may rise to this many times its start. More is never needed to fit a
 #: standardised response; it only lets terms that are functions of each other cancel at huge values.
-_LARGEST_RISE = 1e3
+_LARGEST_RISE = 2e4
 
 #: Evidence steps within one linearisation; fewer where each one is expensive.
 _TUNE_STEPS = 25

@@ -215,12 +215,12 @@ def place_knots(distribution: Distribution, max_knots: int) -> Knots | None:
     return Knots(points[distinct], inputs[distinct], distribution.scale, inside)
 
 
-def place_levels(distribution: Distribution, max_levels: int) -> Levels:
-    """Levels for a column: its distinct values, or quantile bins where there are too many."""
+def place_levels(distribution: Distribution, max_levels: int, n_bins: int) -> Levels:
+    """Levels for a column: its distinct values, or quantile bins where they are too many."""
     unique, mass = distribution.values, distribution.mass
     if len(unique) <= max_levels:
         return Levels(unique, np.empty(0), distribution.scale, exact=True)
-    inner = np.linspace(0.0, 1.0, max_levels + 1)[1:-1]
+    inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
     edges = np.unique(weighted_quantiles(unique, mass, inner))
     edges = edges[edges > unique[0]]
     bin_of = np.searchsorted(edges, unique, side="right")

@@ -15,8 +15,10 @@ from lanam.core.options import Options
 from lanam.core.statistics import Rows
 from lanam.core.terms import SmoothTerm
 
-#: A level effect has at most this many levels; beyond, they are quantile bins.
-_MAX_LEVELS = 300
+#: Columns with at most this many distinct values have a level each: values that recur. Others have
+#: bins, whose number matters little because their borders mean nothing.
+_MAX_LEVELS = 1000
+_N_BINS = 150
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def prepare(
             continue
         terms.append(SmoothTerm(feature, knots, architecture, options.prior_groups))
         positions.append(knots.locate(column))
-        levels[feature] = place_levels(distribution, _MAX_LEVELS)
+        levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     sizes = tuple(len(term.entries) for term in terms)
     rows = Rows(tuple(positions), sizes, units.y, weight)
     return Prepared(units, tuple(terms), rows, levels, unused)
