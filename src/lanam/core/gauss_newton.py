@@ -161,6 +161,7 @@ def regression(
             curvature / state.noise + unseen_precision,
             rng,
             known.basis,
+            coarse=known.basis is None,
         )
         for term, known, curvature in zip(
             problem.terms, state.terms, quadratic.entry_curvature(), strict=True

@@ -20,6 +20,10 @@ from lanam.core.terms import LevelTerm, Term
 #: this cannot be told from noise and are left to the prior.
 RANK_TOLERANCE = 1e-3
 
+#: At the first look, before any prior was tuned, only the larger directions are worth having: below
+#: this, and below a hundredth of the largest.
+COARSE_TOLERANCE = 0.1
+
 _SKETCH_WIDTH = 24
 _OVERSAMPLING = 6
 
@@ -57,10 +61,12 @@ def compress(
     curvature: Array,
     rng: np.random.Generator,
     start: Array | None = None,
+    coarse: bool = False,
 ) -> Compressed:
     """Whiten and compress; ``curvature`` (per entry, in units of the noise) says what is seen.
 
-    ``start`` is an earlier basis, from which the range finder needs one product only.
+    ``start`` is an earlier basis, from which the range finder needs one product only; ``coarse`` keeps
+    the larger directions only.
     """
     root = np.sqrt(precision[term.group_index])
     phi = jacobian / root
@@ -71,7 +77,7 @@ def compress(
         # Nothing was left of the term, and nothing can bring it back.
         basis = start
     else:
-        basis = _visible_directions(phi * np.sqrt(curvature)[:, None], rng, start)
+        basis = _visible_directions(phi * np.sqrt(curvature)[:, None], rng, start, coarse)
     return Compressed(phi @ basis, basis, _group_grams(term, basis))
 
 
@@ -88,7 +94,9 @@ def _group_grams(term: Term, basis: Array) -> Array:
     )
 
 
-def _visible_directions(seen: Array, rng: np.random.Generator, start: Array | None) -> Array:
+def _visible_directions(
+    seen: Array, rng: np.random.Generator, start: Array | None, coarse: bool
+) -> Array:
     """Right singular vectors of ``seen`` whose squared singular value is above the tolerance."""
     n_parameters = seen.shape[1]
     widest = min(seen.shape) // 2
@@ -100,7 +108,7 @@ def _visible_directions(seen: Array, rng: np.random.Generator, start: Array | No
         span, _ = np.linalg.qr(seen @ probe)
         lift = span.T @ seen
         size, vectors = np.linalg.eigh(lift @ lift.T)
-        keep = size > _floor(size)
+        keep = size > _floor(size, coarse)
         # A sketch full of visible directions may have missed some: widen it.
         if keep.sum() <= probe.shape[1] - _OVERSAMPLING // 2:
             return np.asarray((lift.T @ vectors[:, keep]) / np.sqrt(size[keep]))
@@ -108,12 +116,14 @@ def _visible_directions(seen: Array, rng: np.random.Generator, start: Array | No
         probe = np.concatenate([probe, more], axis=1)
     if seen.shape[0] < n_parameters:
         size, vectors = np.linalg.eigh(seen @ seen.T)
-        keep = size > _floor(size)
+        keep = size > _floor(size, coarse)
         return np.asarray((seen.T @ vectors[:, keep]) / np.sqrt(size[keep]))
     size, vectors = np.linalg.eigh(seen.T @ seen)
-    return np.asarray(vectors[:, size > _floor(size)])
+    return np.asarray(vectors[:, size > _floor(size, coarse)])
 
 
-def _floor(size: Array) -> float:
+def _floor(size: Array, coarse: bool) -> float:
     """Eigenvalues below this are invisible, or rounding of the largest one."""
-    return max(RANK_TOLERANCE, 1e-13 * float(size.max(initial=0.0)))
+    largest = float(size.max(initial=0.0))
+    tolerance = min(COARSE_TOLERANCE, 0.01 * largest) if coarse else RANK_TOLERANCE
+    return max(tolerance, 1e-13 * largest)
