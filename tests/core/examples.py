@@ -8,6 +8,7 @@ from scipy.special import expit
 from lanam.core import gauss_newton
 from lanam.core.gauss_newton import State
 from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.linearise import initial_precision
 from lanam.core.options import Options
 from lanam.core.prepare import prepare
 
@@ -40,9 +41,15 @@ def started(columns, y, weight, likelihood="gaussian", options=SMALL, noise=0.3,
         gauss_newton.start(term, share, rng)
         for term, share in zip(problem.terms, problem.shares, strict=True)
     )
-    # Precisions that differ between groups, so that none can stand for another.
+    # Precisions that differ between groups, so that none can stand for another, and of a size that
+    # does not depend on where the solver starts.
+    precisions = [
+        initial_precision(term, one.jacobian, share, 0.1)
+        * rng.uniform(0.3, 3.0, len(one.precision))
+        for term, one, share in zip(problem.terms, known, problem.shares, strict=True)
+    ]
     known = tuple(
-        replace(one, precision=one.precision * rng.uniform(0.3, 3.0, len(one.precision)))
-        for one in known
+        replace(one, precision=precision, smallest_precision=precision / 1e3)
+        for one, precision in zip(known, precisions, strict=True)
     )
     return problem, State(known, 0.0, noise if likelihood == "gaussian" else 1.0)

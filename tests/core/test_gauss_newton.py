@@ -48,8 +48,9 @@ class TestStart:
         variance = problem.shares[0] @ np.square(
             known.jacobian / np.sqrt(known.precision[problem.terms[0].group_index])
         ).sum(axis=1)
-        assert variance == pytest.approx(0.1)
-        np.testing.assert_allclose(known.precision / known.smallest_precision, 1e3)
+        assert variance == pytest.approx(gauss_newton._START_VARIANCE)
+        rise = known.precision / known.smallest_precision
+        np.testing.assert_allclose(rise, gauss_newton._LARGEST_RISE)
 
     def test_shares_are_of_the_weight(self, name):
         problem, _ = started(*additive_data(likelihood=name), name)

@@ -23,11 +23,10 @@ def knots_of(column, max_knots=256, weight=None):
     )
 
 
-def levels_of(column, max_levels=300, weight=None):
+def levels_of(column, max_levels=300, n_bins=20, weight=None):
     column = np.asarray(column, dtype=float)
-    return place_levels(
-        summarise(column, np.ones(len(column)) if weight is None else weight), max_levels
-    )
+    weight = np.ones(len(column)) if weight is None else weight
+    return place_levels(summarise(column, weight), max_levels, n_bins)
 
 
 class TestScale:
@@ -262,7 +261,7 @@ class TestLevels:
     def test_many_values_share_bins(self):
         rng = np.random.default_rng(0)
         column, weight = rng.standard_normal(1000), rng.uniform(0.5, 1.5, 1000)
-        levels = levels_of(column, 20, weight)
+        levels = levels_of(column, 300, 20, weight)
         assert not levels.exact
         assert len(levels.points) == 20
         index = levels.locate(column).index
@@ -277,12 +276,12 @@ class TestLevels:
 
     def test_no_row_of_the_data_reads_the_unseen_entry(self):
         column = np.random.default_rng(0).standard_normal(1000)
-        for levels in (levels_of(column, 20), levels_of(column, 1000)):
+        for levels in (levels_of(column, 300), levels_of(column, 1000)):
             assert levels.locate(column).index.max() == len(levels) - 2
 
     def test_a_value_with_most_of_the_weight_gets_one_bin(self):
         column = np.r_[np.zeros(900), np.arange(1.0, 101.0)]
-        levels = levels_of(column, 10)
+        levels = levels_of(column, 50, 10)
         assert isinstance(levels, Levels)
         index = levels.locate(column).index
         assert len(np.unique(index[:900])) == 1

@@ -84,7 +84,7 @@ class TestAdding:
         rng = np.random.default_rng(0)
         state, _ = gauss_newton.converge(problem, state, rng, 20, 0.05, lambda state: None)
         levels = {
-            k: place_levels(summarise(columns[:, k], np.ones(len(y))), 300)
+            k: place_levels(summarise(columns[:, k], np.ones(len(y))), 300, 20)
             for k in range(columns.shape[1])
         }
         return problem, state, levels
@@ -134,5 +134,5 @@ class TestAdding:
         y = np.array([0.0, 5.0, -3.0])[columns[:, 0].astype(int)] + rng.standard_normal(300)
         problem, state = started(columns, y, np.ones(300))
         # Before any fit the residuals hold the whole effect.
-        levels = {0: place_levels(summarise(columns[:, 0], np.ones(300)), 300)}
+        levels = {0: place_levels(summarise(columns[:, 0], np.ones(300)), 300, 20)}
         assert add_levels(problem, state, columns, levels, rng) is None
