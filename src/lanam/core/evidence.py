@@ -29,7 +29,7 @@ NOISE_BOUNDS = (1e-6, 4.0)
 
 #: The intercept's prior is flat but for this, which only matters where the data says nothing of it: a
 #: classifier's separable classes.
-_INTERCEPT_PRECISION = 1e-6
+INTERCEPT_PRECISION = 1e-6
 
 _LOG_STEP = 1.5
 _LOG_REACH = 6.0
@@ -244,15 +244,19 @@ def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     """Posterior and evidence at ``hyper``."""
     prior = model.prior.precision(hyper.log_rho)
     precision = model.gram / hyper.noise
-    precision[-1, -1] += _INTERCEPT_PRECISION
+    precision[-1, -1] += INTERCEPT_PRECISION
     prior.add_to(precision)
     covariance, log_det = inverse_and_log_det(precision)
     mean = covariance @ (model.target / hyper.noise)
-    # |A_terms| = |A| times the intercept's posterior variance.
+    # |A_terms| = |A| times the intercept's posterior variance; its slopes are what the data says of
+    # the terms given the intercept (coupled to them where the curvature differs between rows).
     log_det += math.log(covariance[-1, -1])
+    coupling = covariance[:, -1:] / math.sqrt(covariance[-1, -1])
+    given_intercept = covariance - coupling * coupling.T
     if not joint:
         covariance, log_det = _block_inverse(precision, model.prior.blocks)
-    effective, energy = prior.group_sums(mean, covariance)
+        given_intercept = covariance
+    effective, energy = prior.group_sums(mean, given_intercept)
     log_likelihood = model.log_likelihood(mean, hyper.noise)
     penalty = float(energy.sum()) + log_det + prior.log_det_covariance
     return Posterior(

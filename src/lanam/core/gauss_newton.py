@@ -150,8 +150,12 @@ def regression(
     state: State,
     rng: np.random.Generator,
     unseen_precision: float = 0.0,
+    fine: bool = False,
 ) -> Regression:
-    """Compress all terms at the state's hyperparameters and sum the regression over the rows."""
+    """Compress all terms at the state's hyperparameters and sum the regression over the rows.
+
+    A term is compressed coarsely at its first look, unless it is to be ``fine``.
+    """
     quadratic = problem.quadratic(state)
     compressed = tuple(
         compress(
@@ -161,7 +165,7 @@ def regression(
             curvature / state.noise + unseen_precision,
             rng,
             known.basis,
-            coarse=known.basis is None,
+            coarse=known.basis is None and not fine,
         )
         for term, known, curvature in zip(
             problem.terms, state.terms, quadratic.entry_curvature(), strict=True

@@ -200,7 +200,8 @@ def posterior(problem: Problem, state: State) -> KronPosterior:
         problem.rows, problem.likelihood, state.values, state.intercept
     )
     covariance = np.eye(sum(table.shape[1] for table in tables) + 1)
-    covariance[-1, -1] = state.noise / float(curvature.sum())
+    seen = float(curvature.sum()) / state.noise
+    covariance[-1, -1] = 1.0 / (seen + evidence.INTERCEPT_PRECISION)
     return KronPosterior(
         tables,
         covariance,

@@ -221,7 +221,7 @@ def approximate(
     else:
         # Directions count as visible at a fraction of the noise, because precisions may fall.
         linear = gauss_newton.regression(
-            problem, replace(state, noise=state.noise / _HEADROOM), rng
+            problem, replace(state, noise=state.noise / _HEADROOM), rng, fine=True
         )
         made_at = np.concatenate([np.empty(0), *(np.log(known.precision) for known in state.terms)])
         made = TangentCurvature(
