@@ -326,7 +326,9 @@ class TestSolution:
         problem, result, found = fitted
         state = result.state
         dense = dense_covariance(problem, state, posterior, curvature)
-        shrunk = 1.0 - np.diag(dense)[:-1] * np.concatenate(
+        # Given the intercept, as the evidence counts them.
+        given = dense - np.outer(dense[-1], dense[-1]) / dense[-1, -1]
+        shrunk = 1.0 - np.diag(given)[:-1] * np.concatenate(
             [
                 known.precision[term.group_index]
                 for term, known in zip(problem.terms, state.terms, strict=True)
@@ -334,6 +336,7 @@ class TestSolution:
         )
         expected = shrunk.reshape(3, -1).sum(axis=1)
         np.testing.assert_allclose(found.effective, expected, atol=1e-4)
+        assert sum(found.effective) == pytest.approx(state.n_effective, abs=1e-4)
 
 
 def block_diagonal_tables(tables):
