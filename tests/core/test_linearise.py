@@ -139,6 +139,25 @@ class TestCompression:
         # The singular values fall slowly here, so that a sketch's edge is blurred more.
         assert np.linalg.norm(lost, 2) ** 2 < 4.0 * RANK_TOLERANCE
 
+    def test_a_coarse_look_keeps_the_larger_directions(self, smooth):
+        term, share = smooth
+        jacobian, precision, phi = whitened(term, share)
+        curvature = 500.0 * share
+        fine = compress(term, jacobian, precision, curvature, RNG(3))
+        coarse = compress(term, jacobian, precision, curvature, RNG(3), coarse=True)
+        assert 0 < coarse.table.shape[1] < fine.table.shape[1]
+        seen = np.sqrt(curvature)[:, None]
+        lost = (phi - coarse.table @ coarse.basis.T) * seen
+        largest = np.linalg.norm(phi * seen, 2) ** 2
+        edge = min(linearise.COARSE_TOLERANCE, 0.01 * largest)
+        assert np.linalg.norm(lost, 2) ** 2 < 2.0 * edge
+
+    def test_however_small_a_prior_is_at_first_its_largest_direction_is_there(self, smooth):
+        term, share = smooth
+        jacobian, precision, _ = whitened(term, share)
+        found = compress(term, jacobian, precision * 1e9, 500.0 * share, RNG(3), coarse=True)
+        assert found.table.shape[1] > 0
+
     @pytest.mark.parametrize("hidden", [2, 64])
     def test_small_tables_are_compressed_densely(self, hidden):
         # Fewer entries than parameters, or fewer parameters than entries.
