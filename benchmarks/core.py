@@ -41,6 +41,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--scale-rows", type=int, default=None, help="leave out larger cells of the scale part")
     add("--public-python", default=os.environ.get("LANAM_PUBLIC_PYTHON"), help=PUBLIC_HELP)
     add("--public-folds", type=int, default=1, help="folds for it; it is slow")
+    add("--page", type=Path, help="also write the report to this file, as the documentation does")
     add("--tables-only", action="store_true", help="report again from the CSV files in --out")
     options = parser.parse_args(arguments)
     unknown = set(options.parts) - set(PARTS)
@@ -189,7 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             (options.out / f"{name}.csv").unlink(missing_ok=True)
         skipped = run(options)
     text = report(options, skipped)
-    (options.out / "report.md").write_text(text)
+    for path in filter(None, [options.out / "report.md", options.page]):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     print(text)
 
 
