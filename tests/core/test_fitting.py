@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import BayesianRidge
 
-from lanam.core import fitting, scoring
+from lanam.core import fitting, scoring, statistics
 from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE, SWITCHED_OFF
 from lanam.core.options import Options
 
@@ -117,6 +117,18 @@ class TestInvariances:
         order = np.random.default_rng(1).permutation(len(y))
         shuffled = fit(columns[order], y[order], None, likelihood)
         assert_same_model(shuffled, fit(columns, y, None, likelihood), columns, atol=1e-6)
+
+    @pytest.mark.parametrize(
+        ("setting", "value"),
+        [("_CROSS_TABLE_BYTES", 0), ("_CHUNK_ROWS", 17), ("_DESIGN_CHUNK_ROWS", 17)],
+    )
+    def test_how_rows_are_summed(self, likelihood, setting, value, monkeypatch):
+        options = replace(QUICK, max_knots=16)  # few entries, so that cross-tables pay
+        columns, y = data(likelihood)
+        expected = fit(columns, y, None, likelihood, options)
+        monkeypatch.setattr(statistics, setting, value)
+        found = fit(columns, y, None, likelihood, options)
+        assert_same_model(found, expected, columns, atol=1e-6)
 
     def test_columns_draw_their_starts_one_after_the_other(self):
         # The order of columns decides who gets which start, and that is all of it: a column

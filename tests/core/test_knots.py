@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lanam.core.knots import (
     Levels,
@@ -242,6 +244,35 @@ class TestLocate:
         column = np.arange(40_000.0)
         knots = knots_of(column, 50_000)
         np.testing.assert_array_equal(knots.values[knots.locate(column).index], column)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=40),
+    st.sampled_from([4, 5, 16, 256]),
+)
+def test_any_column_of_numbers_at_all(values, max_knots):
+    column = np.array(values)
+    distribution = summarise(column, np.ones(len(column)))
+    knots = place_knots(distribution, max_knots)
+    if len(distribution.values) == 1:
+        assert knots is None
+        return
+    assert np.isfinite(knots.points).all()
+    assert np.isfinite(knots.inputs).all()
+    assert (np.diff(knots.points) > 0.0).all()
+    # Two values may be one to the network.
+    assert (np.diff(knots.inputs) >= 0.0).all()
+    inside = knots.points[knots.inside]
+    assert inside[0] == distribution.values[0]
+    assert inside[-1] == distribution.values[-1]
+    position = knots.locate(column)
+    place = position.index + (0.0 if position.fraction is None else position.fraction)
+    assert (place >= 0.0).all()
+    assert (place <= len(knots) - 1).all()
+    levels = place_levels(distribution, 10, 5)
+    assert levels.locate(column).index.max() <= len(levels) - 2
+    assert np.isfinite(levels.values).all()
 
 
 class TestLevels:
