@@ -148,13 +148,28 @@ class TestThreshold:
         tables = [np.array([[-size], [size]]) for size in sizes]
         return eliminate(prior, posterior, tables, [np.array([0.5, 0.5])] * 2)
 
+    def mean_for(self, worth, variance):
+        """The mean at which a term is worth so much: (m^2 / v + log v) / 2."""
+        return np.sqrt(variance * (2.0 * worth - np.log(variance)))
+
     def test_a_visible_term_stays_with_any_worth_at_all(self):
-        # Worth (m^2 / v + log v) / 2: half a nat each, and equal spreads.
-        variance = 0.1
-        mean = np.sqrt(variance * (1.0 - np.log(variance)))
-        dropped, worth = self.eliminate([mean, mean], [variance, variance])
-        assert worth == pytest.approx([0.5, 0.5])
+        means = [self.mean_for(0.5, 0.1), self.mean_for(3.5, 0.1)]
+        dropped, worth = self.eliminate(means, [0.1, 0.1])
+        assert worth == pytest.approx([0.5, 3.5])
         assert dropped == []
+
+    @pytest.mark.parametrize(("each", "goes"), [(1.4, True), (1.6, False)])
+    def test_terms_that_are_together_worth_less_than_one_must_be_all_go(self, each, goes):
+        mean = self.mean_for(each, 0.1)
+        dropped, worth = self.eliminate([mean, mean], [0.1, 0.1])
+        assert worth == pytest.approx([each, each])
+        assert dropped == ([0, 1] if goes else [])
+
+    def test_a_term_known_to_the_last_digit_stays(self):
+        # Rounding has made its covariance singular: all that can be said is that it is known.
+        dropped, worth = self.eliminate([1.0, 1.0], [0.0, 0.0])
+        assert dropped == []
+        assert worth == [np.inf, np.inf]
 
     def test_a_visible_term_that_costs_evidence_goes(self):
         variance = 0.1
