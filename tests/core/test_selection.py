@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from lanam.core import gauss_newton, selection
 from lanam.core.evidence import Hyper, LinearModel, Prior, solve
-from lanam.core.selection import eliminate, term_worth
+from lanam.core.likelihoods import Bernoulli, Gaussian
+from lanam.core.selection import eliminate, null_evidence, term_worth
+from lanam.core.statistics import Rows
 from tests.core.examples import started
 from tests.oracles import assert_close
 
@@ -158,13 +161,6 @@ class TestThreshold:
         assert worth == pytest.approx([0.5, 3.5])
         assert dropped == []
 
-    @pytest.mark.parametrize(("each", "goes"), [(1.4, True), (1.6, False)])
-    def test_terms_that_are_together_worth_less_than_one_must_be_all_go(self, each, goes):
-        mean = self.mean_for(each, 0.1)
-        dropped, worth = self.eliminate([mean, mean], [0.1, 0.1])
-        assert worth == pytest.approx([each, each])
-        assert dropped == ([0, 1] if goes else [])
-
     def test_a_term_known_to_the_last_digit_stays(self):
         # Rounding has made its covariance singular: all that can be said is that it is known.
         dropped, worth = self.eliminate([1.0, 1.0], [0.0, 0.0])
@@ -197,3 +193,17 @@ def test_a_term_without_coordinates_goes():
     assert dropped == [0]
     assert worth[0] == 0.0
     assert term_worth(prior, posterior)[0] == 0.0
+
+
+def test_the_null_model_is_the_best_constant():
+    rng = np.random.default_rng(0)
+    y, weight = rng.normal(1.0, 2.0, 50), rng.uniform(0.5, 2.0, 50)
+    rows = Rows((), (), y, weight)
+    mean = np.average(y, weights=weight)
+    std = np.sqrt(np.average((y - mean) ** 2, weights=weight))
+    assert null_evidence(rows, Gaussian()) == pytest.approx(weight @ norm.logpdf(y, mean, std))
+    labels = (y > 0).astype(float)
+    share = np.average(labels, weights=weight)
+    expected = weight @ np.where(labels == 1, np.log(share), np.log(1 - share))
+    found = null_evidence(Rows((), (), labels, weight), Bernoulli())
+    assert found == pytest.approx(expected)

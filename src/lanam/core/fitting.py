@@ -168,9 +168,12 @@ def _fit_and_select(
 ) -> tuple[Problem, State, bool]:
     """Fit, drop what does not pay, fit on; ``dropped`` collects what went."""
     before = len(run.history)
+    null = selection.null_evidence(problem.rows, problem.likelihood)
     converged = False
     for _ in range(_MAX_ROUNDS):
         left = run.options.max_iter - (len(run.history) - before)
+        if left == 0:
+            return problem, state, False
         state, converged = gauss_newton.converge(
             problem, state, rng, left, run.options.tol, run.recorder(stage, problem)
         )
@@ -182,6 +185,9 @@ def _fit_and_select(
             [part.table for part in linear.compressed],
             problem.shares,
         )
+        if converged and not gone and state.evidence < null + selection.WORTH:
+            # All there is together is not worth more than one term must be: made of noise.
+            gone = list(range(len(problem.terms)))
         if not gone:
             break
         dropped += [_Dropped(problem.terms[k], problem.shares[k], worth[k]) for k in gone]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lanam.core import statistics
 from lanam.core.arrays import Array
-from lanam.core.evidence import Posterior, Prior, inverse_and_log_det
+from lanam.core.evidence import NOISE_BOUNDS, Posterior, Prior, inverse_and_log_det
+from lanam.core.likelihoods import Likelihood
+from lanam.core.statistics import Rows
 
 #: A term stays if it is worth this many nats of evidence. Its precisions were tuned, which by itself
 #: makes a useless term look worth up to about this much.
@@ -26,8 +29,7 @@ def eliminate(
 
     ``prior`` must be at the hyperparameters its tables were made with (``W = I``). Removing block ``d``
     lowers the log evidence by ``(m_d' S_dd^-1 m_d + log |S_dd|) / 2``. Of two terms that can stand in
-    for each other only one goes, because the other's worth rises when it has gone. If in the end all
-    that is left is together worth less than one term must be, all of it goes.
+    for each other only one goes, because the other's worth rises when it has gone.
 
     Returns
     -------
@@ -43,18 +45,11 @@ def eliminate(
     def spread(k: int) -> float:
         return float(np.sqrt(shares[k] @ np.square(tables[k] @ mean[prior.blocks[k]])))
 
-    def total(terms: list[int]) -> float:
-        columns = [np.arange(prior.blocks[k].start, prior.blocks[k].stop) for k in terms]
-        return _worth(mean, covariance, np.concatenate(columns))[0]
-
     negligible = NEGLIGIBLE * float(np.sqrt(sum(spread(k) ** 2 for k in left)))
     while left:
         for k in left:
             worth[k] = _worth(mean, covariance, prior.blocks[k])[0]
         weak = [k for k in left if worth[k] < (WORTH if spread(k) <= negligible else 0.0)]
-        if not weak and max(worth[k] for k in left) < WORTH and total(left) < WORTH:
-            # All there is together is not worth more than one term must be: made of noise.
-            weak = left
         if not weak:
             break
         weakest = min(weak, key=worth.__getitem__)
@@ -73,12 +68,23 @@ def term_worth(prior: Prior, posterior: Posterior) -> list[float]:
     return [_worth(posterior.mean, posterior.covariance, block)[0] for block in prior.blocks]
 
 
-def _worth(mean: Array, covariance: Array, block: slice | NDArray[np.intp]) -> tuple[float, Array]:
+def null_evidence(rows: Rows, likelihood: Likelihood) -> float:
+    """Log evidence of the intercept alone: what a model must beat."""
+    total = float(rows.weight.sum())
+    start = likelihood.start(float(rows.weight @ rows.y / total))
+    value = statistics.log_likelihood(rows.keep_terms([]), likelihood, [], start)
+    if not likelihood.learns_noise:
+        return value
+    noise = max(-2.0 * value / total, NOISE_BOUNDS[0])
+    return value / noise - 0.5 * total * math.log(2.0 * math.pi * noise)
+
+
+def _worth(mean: Array, covariance: Array, block: slice) -> tuple[float, Array]:
     own = mean[block]
     if len(own) == 0:
         return 0.0, np.empty((0, 0))
     try:
-        inverse, log_det = inverse_and_log_det(covariance[block][:, block])
+        inverse, log_det = inverse_and_log_det(covariance[block, block])
     except np.linalg.LinAlgError:
         # Determined to the last digit, so that rounding is all that is left: certainly worth keeping.
         return np.inf, np.zeros((len(own), len(own)))
