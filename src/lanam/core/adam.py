@@ -22,6 +22,7 @@ from lanam.core import evidence, gauss_newton, kron, laplace, networks, statisti
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.laplace import Evidence, Hyper, Laplace
+from lanam.core.moments import Moments
 from lanam.core.objective import Objective, smooth_terms
 from lanam.core.options import Options
 from lanam.core.posterior import Solution
@@ -60,28 +61,6 @@ class AdamResult:
         """The same result with some of the terms."""
         state = replace(self.state, terms=tuple(self.state.terms[k] for k in kept))
         return replace(self, state=state)
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Adam's running means of a gradient and of its square."""
-
-    first: Array
-    second: Array
-    count: int
-
-    @classmethod
-    def zeros(cls, size: int) -> Moments:
-        """Before the first step."""
-        return cls(np.zeros(size), np.zeros(size), 0)
-
-    def step(self, gradient: Array, rate: float) -> tuple[Array, Moments]:
-        """The ascent step, and the moments after it."""
-        count = self.count + 1
-        first = 0.9 * self.first + 0.1 * gradient
-        second = 0.999 * self.second + 0.001 * np.square(gradient)
-        scale = np.sqrt(second / (1.0 - 0.999**count)) + 1e-8
-        return rate / (1.0 - 0.9**count) * first / scale, Moments(first, second, count)
 
 
 def fit(

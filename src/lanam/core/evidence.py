@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from lanam.core.arrays import Array
+from lanam.core.moments import Moments
 
 #: Bounds of the noise variance in units of the response's variance.
 NOISE_BOUNDS = (1e-6, 4.0)
@@ -316,7 +317,7 @@ def tune(
     """Raise the evidence of a linear model over its hyperparameters; returns the best seen."""
     hyper = Hyper(np.zeros(model.prior.n_groups), noise)
     best, best_posterior = hyper, solve(model, hyper, joint)
-    posterior, moments = best_posterior, _AdamMoments.zeros(model.prior.n_groups + 1)
+    posterior, moments = best_posterior, Moments.zeros(model.prior.n_groups + 1)
     first, stalled = best_posterior.evidence, 0
     for _ in range(max_steps):
         if update == "mackay":
@@ -334,29 +335,14 @@ def tune(
     return best, best_posterior
 
 
-@dataclass(frozen=True)
-class _AdamMoments:
-    first: Array
-    second: Array
-    count: int
-
-    @classmethod
-    def zeros(cls, size: int) -> _AdamMoments:
-        return cls(np.zeros(size), np.zeros(size), 0)
-
-
 def _gradient_step(
-    model: LinearModel, hyper: Hyper, posterior: Posterior, moments: _AdamMoments, rate: float = 0.1
-) -> tuple[Hyper, _AdamMoments]:
+    model: LinearModel, hyper: Hyper, posterior: Posterior, moments: Moments, rate: float = 0.1
+) -> tuple[Hyper, Moments]:
     """The paper's alternative: an Adam step on the log hyperparameters."""
     noise_slope = 0.0 if model.n_rows is None else noise_gradient(model, posterior, hyper.noise)
-    slope = np.append(gradient(posterior), noise_slope)
-    count = moments.count + 1
-    first = 0.9 * moments.first + 0.1 * slope
-    second = 0.999 * moments.second + 0.001 * slope**2
-    step = rate * (first / (1 - 0.9**count)) / (np.sqrt(second / (1 - 0.999**count)) + 1e-8)
+    step, moments = moments.step(np.append(gradient(posterior), noise_slope), rate)
     log_rho = model.clip(hyper.log_rho + step[:-1])
-    noise = float(np.clip(hyper.noise * math.exp(step[-1]), *NOISE_BOUNDS))
     if model.n_rows is None:
-        noise = hyper.noise
-    return Hyper(log_rho, noise), _AdamMoments(first, second, count)
+        return Hyper(log_rho, hyper.noise), moments
+    noise = float(np.clip(hyper.noise * math.exp(step[-1]), *NOISE_BOUNDS))
+    return Hyper(log_rho, noise), moments

@@ -33,8 +33,8 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Bundle:
-    """Networks that share hidden layers and activation, and their inputs (B_d, n_inputs)."""
+class _Networks:
+    """Networks and their inputs (B_d, n_inputs), one below the other."""
 
     architectures: tuple[Architecture, ...]
     inputs: tuple[Array, ...]
@@ -48,6 +48,11 @@ class Bundle:
     def parameters(self) -> tuple[slice, ...]:
         """Each term's parameters in the vector of all."""
         return _slices([architecture.n_parameters for architecture in self.architectures])
+
+
+@dataclass(frozen=True)
+class Bundle(_Networks):
+    """Networks that share hidden layers and activation, swept together."""
 
     def forward(self, theta: Array) -> Sweep:
         """Values of all networks at parameters ``theta``, with what their derivatives need."""
@@ -99,21 +104,8 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class Stack:
+class Stack(_Networks):
     """All terms' networks in bundles; entries and parameters in the terms' order."""
-
-    architectures: tuple[Architecture, ...]
-    inputs: tuple[Array, ...]
-
-    @cached_property
-    def entries(self) -> tuple[slice, ...]:
-        """Each term's entries, one term below the other."""
-        return _slices([len(inputs) for inputs in self.inputs])
-
-    @cached_property
-    def parameters(self) -> tuple[slice, ...]:
-        """Each term's parameters in the vector of all."""
-        return _slices([architecture.n_parameters for architecture in self.architectures])
 
     @cached_property
     def _bundles(self) -> list[tuple[slice, slice, Bundle]]:
