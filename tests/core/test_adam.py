@@ -6,9 +6,9 @@ import pytest
 import scipy.linalg
 
 from lanam.core import adam, fitting, gauss_newton, kron, linearise, networks, stacked, statistics
-from lanam.core.moments import Moments
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import ACTIVE, SWITCHED_OFF
+from lanam.core.moments import Moments
 from lanam.core.networks import Architecture
 from lanam.core.objective import Objective
 from lanam.core.options import Options

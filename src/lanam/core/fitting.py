@@ -27,6 +27,9 @@ _MAX_ROUNDS = 4
 
 _START_NOISE = 0.1
 
+#: Tables of at most so many columns are fitted with one thread.
+_NARROW = 40
+
 
 def fit(
     columns: Array,
@@ -37,8 +40,9 @@ def fit(
     random_state: int,
 ) -> FittedModel:
     """Fit a first-order additive model; of several restarts the one with most evidence is kept."""
-    # The matrices are small: threads inside BLAS would cost more than they bring.
-    with threadpool_limits(limits=1, user_api="blas"):
+    # With few columns the matrices are small: threads inside BLAS would cost more than they bring.
+    limits = 1 if columns.shape[1] <= _NARROW else None
+    with threadpool_limits(limits=limits, user_api="blas"):
         prepared = prepare(columns, response, weight, LIKELIHOODS[likelihood], options)
         problem = gauss_newton.make_problem(
             prepared.terms,
