@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
-DATA   ?= ../shared/data
+DATA   ?= data
 BIN    := $(VENV)/bin
 # The peers have an environment of their own: what they pin must not reach what we test with.
 PEERS  ?= .venv-bench
