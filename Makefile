@@ -24,6 +24,8 @@ test: export OPENBLAS_NUM_THREADS = 1
 test: export MKL_NUM_THREADS = 1
 test: export OMP_NUM_THREADS = 1
 test: export MPLBACKEND = Agg
+# Lets scikit-learn run its array API check, which it otherwise skips.
+test: export SCIPY_ARRAY_API = 1
 test: $(VENV)/.test ## run the tests and the docstrings' examples (ARGS="-k name" for some)
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
