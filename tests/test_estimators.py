@@ -322,7 +322,7 @@ class TestArguments:
             ("pair_hidden_sizes", (2.5,), "integer of at least 1"),
             ("init_scales", "steep", "must be 'auto' or a sequence of positive numbers"),
             ("init_scales", (1.0, -1.0), "must be 'auto' or a sequence of positive numbers"),
-            ("max_knots", 1, "max_knots=1 must be an integer of at least 4"),
+            ("max_knots", 1, "max_knots=1 must be an integer of at least 16"),
             ("max_iter", 0, "max_iter=0 must be an integer of at least 1"),
             ("max_iter", True, "must be an integer"),
             ("tol", -1.0, "tol=-1.0 must be a finite number"),
@@ -460,3 +460,31 @@ def test_level_effects_have_terms_of_their_own():
     assert model.score(X, y) > 0.95
     smooth = LANAMRegressor(level_effects=False, random_state=0).fit(X, y)
     assert all(term.kind == "smooth" for term in smooth.terms_)
+
+
+def test_numpys_own_values_are_as_good_as_plain_ones(data):
+    X, y = data
+    plain = LANAMRegressor(
+        activation="relu", level_effects=False, hidden_sizes=(8,), random_state=0
+    ).fit(X, y)
+    numpys = LANAMRegressor(
+        activation=np.str_("relu"),
+        level_effects=np.False_,
+        hidden_sizes=np.array([8]),
+        random_state=0,
+    ).fit(X, y)
+    np.testing.assert_array_equal(plain.predict(X), numpys.predict(X))
+
+
+def test_levels_are_found_again_in_single_precision():
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 40, 2000)
+    X = 0.1 * level[:, None]
+    y = rng.normal(0.0, 1.0, 40)[level] + 0.1 * rng.standard_normal(2000)
+    model = LANAMRegressor(random_state=0).fit(X, y)
+    assert any(term.kind == "level" and term.active for term in model.terms_)
+    np.testing.assert_allclose(model.predict(X.astype(np.float32)), model.predict(X), atol=0.01)
+    between = model.predict_terms(X[:1] + 0.05)
+    assert between[0, [term.kind == "level" for term in model.terms_]] == pytest.approx(
+        [0.0], abs=0.1
+    )

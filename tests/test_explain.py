@@ -197,7 +197,14 @@ class TestLocal:
         local = classifier.explain_local(data[0][:20])
         assert local.link == "logit"
         assert classifier.explain_global().link == "logit"
-        np.testing.assert_allclose(local.response, 1.0 / (1.0 + np.exp(-local.prediction)))
+        np.testing.assert_allclose(local.response, classifier.predict_proba(data[0][:20])[:, 1])
+
+    def test_an_explanation_is_a_copy(self, model, data):
+        before = model.predict(data[0][:5])
+        for shape in model.explain_global().terms:
+            shape.mean[:] += 5.0
+            shape.density[:] = 0.0
+        np.testing.assert_array_equal(model.predict(data[0][:5]), before)
 
     def test_plain_data_and_frame(self, model, data):
         local = model.explain_local(data[0][:2])

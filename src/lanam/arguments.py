@@ -51,6 +51,8 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
         ...
     ValueError: activation='sine' is not known: choose 'gelu', 'relu', 'tanh' or 'silu'
     """
+    # A grid search over an array passes numpy's own strings, numbers and truth values.
+    arguments = {name: _plain(value) for name, value in arguments.items()}
     _refuse_what_is_planned(arguments)
     for name, allowed in CHOICES.items():
         if name in arguments:
@@ -71,11 +73,19 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
         solver=arguments["solver"],
         evidence_update=arguments["evidence_update"],
         level_effects=arguments["level_effects"] == "auto",
-        max_knots=_require_integer("max_knots", arguments["max_knots"], 4),
+        max_knots=_require_integer("max_knots", arguments["max_knots"], 16),
         max_iter=_require_integer("max_iter", arguments["max_iter"], 1),
         tol=_require_number("tol", arguments["tol"]),
         n_restarts=_require_integer("n_restarts", arguments["n_restarts"], 1),
     )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return value.tolist()
+    return value
 
 
 def _refuse_what_is_planned(arguments: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from lanam.additive import AdditiveModel, generator, require_coverage, weighted_mean
 from lanam.core.arrays import Array
-from lanam.core.likelihoods import gaussian_log_density
+from lanam.core.likelihoods import gaussian_log_density, moderated_log_odds
 from lanam.core.model import FittedModel
 from lanam.data import Schema
 from lanam.inputs import read_labels, read_response
@@ -65,7 +65,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     max_knots : int, default=256
         At how many points the function of a column with more values than that is tabulated.
     max_iter : int, default=100
-        The most iterations.
+        The most iterations, for each stage (smooth terms, then level effects) of each restart.
     tol : float, default=0.05
         Stop when the log evidence no longer rises by this much.
     n_restarts : int, default=1
@@ -344,7 +344,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         True
         """
         mean, variance = self._link_moments(X)
-        return mean / np.sqrt(1.0 + np.pi / 8.0 * variance)
+        return moderated_log_odds(mean, variance)
 
     def predict(self, X: Any) -> np.ndarray:
         """The more probable class of each row.

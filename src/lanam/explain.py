@@ -17,6 +17,7 @@ from scipy.special import expit
 from lanam.core import scoring
 from lanam.core.arrays import Array
 from lanam.core.knots import Levels
+from lanam.core.likelihoods import moderated_log_odds
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.data import Schema, make_frame
 
@@ -285,10 +286,15 @@ def explain_local(model: FittedModel, schema: Schema, columns: Array) -> LocalEx
         contributions_std=np.sqrt(scoring.term_variances(model, columns)),
         prediction=mean,
         prediction_std=np.sqrt(variance),
-        response=mean if _link(model) == "identity" else expit(mean),
+        response=mean if _link(model) == "identity" else _probability(mean, variance),
         link=_link(model),
         backend=schema.backend,
     )
+
+
+def _probability(mean: Array, variance: Array) -> Array:
+    """The probability as ``predict_proba`` gives it: averaged over the posterior."""
+    return np.asarray(expit(moderated_log_odds(mean, variance)))
 
 
 def importance_std(model: FittedModel, index: int, rng: np.random.Generator) -> float:
@@ -338,10 +344,10 @@ def _shape(model: FittedModel, index: int, schema: Schema, rng: np.random.Genera
     return Shape(
         **_facts(term, schema),
         importance_std=importance_std(model, index, rng),
-        values=values,
-        mean=mean,
+        values=values.copy(),
+        mean=mean.copy(),
         std=std,
-        density=density,
+        density=density.copy(),
         inside=(values >= column.lowest - slack) & (values <= column.highest + slack),
         unseen_std=unseen_std,
     )

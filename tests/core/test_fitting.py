@@ -470,3 +470,36 @@ class TestFewRows:
         mean, std = links(model, columns)
         assert np.corrcoef(mean, f)[0, 1] > 0.9
         assert np.isfinite(std).all()
+
+
+def test_an_interrupt_of_a_later_restart_is_not_lost():
+    rng = np.random.default_rng(0)
+    columns = rng.uniform(-1, 1, (100, 2))
+    y = np.sin(3 * columns[:, 0]) + 0.1 * rng.standard_normal(100)
+    single = fit(columns, y, options=Options(level_effects=False))
+
+    def stop(record):
+        if record["iteration"] > single.n_iter + 1:
+            raise KeyboardInterrupt
+
+    model = fit(columns, y, options=Options(level_effects=False, n_restarts=2, on_iteration=stop))
+    assert model.stop_reason == "interrupted"
+    assert not model.converged
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_more_columns_than_noise_can_pay_for(seed):
+    rng = np.random.default_rng(seed)
+    columns, y = rng.standard_normal((60, 20)), rng.standard_normal(60)
+    model = fit(columns, y, options=Options())
+    assert sum(term.active for term in model.terms) <= 2
+    assert model.noise_variance > 0.5
+
+
+def test_one_clear_effect_among_noise_is_not_dropped_with_it():
+    rng = np.random.default_rng(0)
+    columns = rng.standard_normal((80, 15))
+    y = columns[:, 3] + rng.standard_normal(80)
+    model = fit(columns, y, options=Options())
+    assert model.terms[3].active
+    assert sum(term.active for term in model.terms) <= 4

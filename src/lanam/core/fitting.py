@@ -53,6 +53,7 @@ def fit(
         )
         run = _Run(prepared, options)
         best: FittedModel | None = None
+        interrupted = False
         for seed in np.random.SeedSequence(random_state).spawn(options.n_restarts):
             rng = np.random.default_rng(seed)
             # Without a term there is nothing for Adam to train.
@@ -62,9 +63,12 @@ def fit(
                 model = _fit_once(columns, problem, run, rng)
             if best is None or model.log_evidence > best.log_evidence:
                 best = model
-            if model.stop_reason == "interrupted":
+            interrupted = model.stop_reason == "interrupted"
+            if interrupted:
                 break
     assert best is not None
+    if interrupted:
+        best = replace(best, converged=False, stop_reason="interrupted")
     return replace(best, history=tuple(run.history))
 
 
@@ -174,32 +178,45 @@ def _fit_and_select(
     before = len(run.history)
     null = selection.null_evidence(problem.rows, problem.likelihood)
     converged = False
-    for _ in range(_MAX_ROUNDS):
+    for round_number in range(_MAX_ROUNDS + 1):
         left = run.options.max_iter - (len(run.history) - before)
         if left == 0:
             return problem, state, False
         state, converged = gauss_newton.converge(
             problem, state, rng, left, run.options.tol, run.recorder(stage, problem)
         )
-        linear = gauss_newton.regression(problem, state, rng)
-        as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
-        gone, worth = selection.eliminate(
-            linear.model.prior,
-            evidence.solve(linear.model, as_made, problem.joint),
-            [part.table for part in linear.compressed],
-            problem.shares,
-        )
-        if converged and not gone and state.evidence < null + selection.WORTH:
-            # All there is together is not worth more than one term must be: made of noise.
-            gone = list(range(len(problem.terms)))
+        if round_number == _MAX_ROUNDS:
+            break
+        gone, worth = _weak(problem, state, rng, strict=False)
+        enough = max(selection.WORTH, selection.PER_PARAMETER * state.n_effective)
+        if converged and not gone and state.evidence < null + enough:
+            # Made of noise: every term must pay; where all seem to, the rows are merely interpolated.
+            gone, worth = _weak(problem, state, rng, strict=True)
+            gone = gone or list(range(len(problem.terms)))
         if not gone:
             break
-        dropped += [_Dropped(problem.terms[k], problem.shares[k], worth[k]) for k in gone]
+        went = [_Dropped(problem.terms[k], problem.shares[k], worth[k]) for k in gone]
         kept = [k for k in range(len(problem.terms)) if k not in gone]
         problem = problem.keep(kept)
         state = replace(state, terms=tuple(state.terms[k] for k in kept))
         run.newest = (problem, state)
+        dropped += went
     return problem, state, converged
+
+
+def _weak(
+    problem: Problem, state: State, rng: np.random.Generator, strict: bool
+) -> tuple[list[int], list[float]]:
+    """Terms that do not pay, and what every term is worth."""
+    linear = gauss_newton.regression(problem, state, rng)
+    as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
+    return selection.eliminate(
+        linear.model.prior,
+        evidence.solve(linear.model, as_made, problem.joint),
+        [part.table for part in linear.compressed],
+        problem.shares,
+        strict,
+    )
 
 
 def _assemble(

@@ -8,7 +8,7 @@ hyperparameters go to that evidence's optimum without touching rows or networks.
 1. compress every term's tangent features at the current precisions and noise,
 2. sum the regression over the rows (for a Gaussian likelihood from cross-tables made once),
 3. run precisions and noise to the evidence's optimum within reach of these tables,
-4. step to the posterior mean, halving the step while the true posterior density falls,
+4. step to the posterior mean, halving the step while the true likelihood misses what was promised,
 
 until the evidence stops rising. Step 4 is a Gauss-Newton step on the likelihood; for a Gaussian one
 it is exact. Moving the expansion point as well was measured and does not pay (docs, method page).
@@ -214,8 +214,8 @@ def _damped(problem: Problem, before: State, after: State, predicted: float) -> 
     old = statistics.log_likelihood(rows, likelihood, before.values, before.intercept)
     for _ in range(6):
         new = statistics.log_likelihood(rows, likelihood, after.values, after.intercept)
-        # Half of the promised gain, or a loss no larger than promised, is good enough.
-        if new >= min(old, predicted) - 0.5 * abs(predicted - old) - 1e-9:
+        # Half of a promised gain, or a loss half as large again as promised, is good enough.
+        if new >= predicted - 0.5 * abs(predicted - old) - 1e-9:
             return after
         after = replace(
             after,

@@ -71,7 +71,8 @@ class Knots:
 
     def locate(self, column: Array) -> Position:
         """Positions of a column's values; beyond the outermost knots these hold."""
-        scaled = np.clip(column / self.scale, self.points[0], self.points[-1])
+        with np.errstate(over="ignore"):
+            scaled = np.clip(column / self.scale, self.points[0], self.points[-1])
         index = np.searchsorted(self.points, scaled, side="right") - 1
         index = np.minimum(index, len(self.points) - 2)
         left = self.points[index]
@@ -104,12 +105,15 @@ class Levels:
 
     def locate(self, column: Array) -> Position:
         """Positions of a column's values."""
-        scaled = column / self.scale
+        with np.errstate(over="ignore"):
+            scaled = column / self.scale
         if not self.exact:
             index = np.searchsorted(self.edges, scaled, side="right")
             return Position(_compact(index, len(self)), None)
-        index = np.minimum(np.searchsorted(self.points, scaled), len(self.points) - 1)
-        seen = self.points[index] == scaled
+        # The nearest level, if it is the same number to six digits: a table may come back as float32.
+        middles = 0.5 * (self.points[1:] + self.points[:-1])
+        index = np.searchsorted(middles, scaled)
+        seen = np.abs(scaled - self.points[index]) <= 1e-6 * np.abs(self.points[index])
         return Position(_compact(np.where(seen, index, len(self.points)), len(self)), None)
 
 

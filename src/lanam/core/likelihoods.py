@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, log_expit, xlogy
+from scipy.special import expit, log_expit
 
 from lanam.core.arrays import Array
 
@@ -74,11 +74,6 @@ def gaussian_log_density(y: Array, mean: Array, variance: Array) -> Array:
     return -0.5 * ((y - mean) ** 2 / variance + np.log(2.0 * math.pi * variance))
 
 
-def probit_probability(mean: Array, variance: Array) -> Array:
-    """``E[sigmoid(f)]`` for Gaussian ``f``, by MacKay's probit approximation."""
-    return np.asarray(expit(mean / np.sqrt(1.0 + math.pi / 8.0 * variance)))
-
-
-def bernoulli_log_mass(y: Array, probability: Array) -> Array:
-    """Log-probability of 0/1 outcomes."""
-    return np.asarray(xlogy(y, probability) + xlogy(1.0 - y, 1.0 - probability))
+def moderated_log_odds(mean: Array, variance: Array) -> Array:
+    """Log-odds of ``E[sigmoid(f)]`` for Gaussian ``f``, by MacKay's probit approximation."""
+    return mean / np.sqrt(1.0 + math.pi / 8.0 * variance)

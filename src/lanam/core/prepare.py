@@ -79,7 +79,8 @@ def prepare(
     positions, levels, unused = [], {}, {}
     seen: dict[int, int] = {}
     for feature in range(columns.shape[1]):
-        column = np.ascontiguousarray(columns[:, feature])
+        # Adding zero makes a contiguous copy, and one zero of two.
+        column = columns[:, feature] + 0.0
         fingerprint = hash(column.tobytes())
         twin = seen.setdefault(fingerprint, feature)
         if twin != feature and np.array_equal(columns[:, twin], column):
