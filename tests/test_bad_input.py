@@ -320,3 +320,9 @@ class TestHandled:
         model = LANAMRegressor(random_state=0).fit(X, data[1])
         expected = LANAMRegressor(random_state=0).fit(X.astype(float), data[1])
         np.testing.assert_array_equal(model.predict(X), expected.predict(X.astype(float)))
+
+
+def test_weights_that_cannot_be_counts_are_refused():
+    X = np.linspace(-1, 1, 20)[:, None]
+    with pytest.raises(ValueError, match="divide all weights by their mean"):
+        LANAMRegressor(random_state=0).fit(X, X[:, 0], sample_weight=np.full(20, 1e300))

@@ -28,6 +28,9 @@ from lanam.data import (
 #: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
 _LARGEST = 1e140
 
+#: No row was seen more often than this.
+_LARGEST_WEIGHT = 1e12
+
 
 def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Array, Schema]:
     """The table ``X`` as a finite array (n, D), and its schema.
@@ -184,4 +187,9 @@ def read_weights(sample_weight: Any, n_rows: int) -> Array:
         )
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: nothing is left to fit")
+    if weight.max() > _LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight has values up to {weight.max():.0e}. A weight counts how often a row was "
+            "seen: divide all weights by their mean if only their ratios matter"
+        )
     return weight

@@ -76,7 +76,7 @@ def fit(
 class _Run:
     """The only state a fit keeps outside its values: its history, and the newest state.
 
-    The latter is what remains when the user interrupts.
+    The latter is what remains when the user interrupts: of a Gaussian fit the best so far.
     """
 
     prepared: Prepared
@@ -89,7 +89,11 @@ class _Run:
         """A function that records a pass over ``problem``."""
 
         def record(state: State) -> None:
-            self.newest = (problem, state)
+            known = self.newest
+            # Of one problem's Gaussian passes the best; a classifier's settle, so the newest.
+            same = known is not None and known[0] is problem and problem.likelihood.learns_noise
+            if known is None or not same or state.evidence >= known[1].evidence:
+                self.newest = (problem, state)
             self.add(stage, state.evidence, state.noise, len(problem.terms), state.n_effective)
 
         return record
