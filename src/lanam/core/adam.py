@@ -59,8 +59,7 @@ class AdamResult:
 
     def keep(self, kept: Sequence[int]) -> AdamResult:
         """The same result with some of the terms."""
-        state = replace(self.state, terms=tuple(self.state.terms[k] for k in kept))
-        return replace(self, state=state)
+        return replace(self, state=self.state.keep(kept))
 
 
 def fit(
@@ -195,8 +194,7 @@ def solution(
         unseen = gauss_newton.UNSEEN_PRECISION
         linear = gauss_newton.regression(problem, state, rng, unseen, fine=True)
         prior = linear.model.prior
-        as_made = evidence.Hyper(np.zeros(prior.n_groups), state.noise)
-        exact = evidence.solve(linear.model, as_made, problem.joint)
+        exact = gauss_newton.solve_as_made(problem, state, linear)
         tables, covariance = tuple(part.table for part in linear.compressed), exact.covariance
         effective = tuple(float(exact.effective[groups].sum()) for groups in prior.groups)
         log_dets = [

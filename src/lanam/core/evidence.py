@@ -186,6 +186,11 @@ class PriorPrecision:
         return effective[:-1], energy[:-1]
 
 
+def at_noise(value: float, n_rows: float, noise: float) -> float:
+    """A Gaussian log-likelihood from its ``value`` at unit noise without constants."""
+    return value / noise - 0.5 * n_rows * math.log(2.0 * math.pi * noise)
+
+
 @dataclass(frozen=True)
 class LinearModel:
     """The regression of one linearisation at unit noise: ``constant + target' z - z' gram z / 2``.
@@ -208,9 +213,7 @@ class LinearModel:
     def log_likelihood(self, mean: Array, noise: float) -> float:
         """Log-likelihood at coordinates ``mean``."""
         value = self.constant + float(mean @ (self.target - 0.5 * (self.gram @ mean)))
-        if self.n_rows is None:
-            return value
-        return value / noise - 0.5 * self.n_rows * math.log(2.0 * math.pi * noise)
+        return value if self.n_rows is None else at_noise(value, self.n_rows, noise)
 
 
 @dataclass(frozen=True)

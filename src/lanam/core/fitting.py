@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lanam.core import adam, evidence, gauss_newton, kron, posterior, selection
+from lanam.core import adam, gauss_newton, kron, posterior, selection
 from lanam.core.arrays import Array
-from lanam.core.evidence import Hyper
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.levels import add_levels
 from lanam.core.likelihoods import LIKELIHOODS
@@ -191,36 +191,28 @@ def _fit_and_select(
         )
         if round_number == _MAX_ROUNDS:
             break
-        gone, worth = _weak(problem, state, rng, strict=False)
+        linear = gauss_newton.regression(problem, state, rng)
+        weak = partial(
+            selection.eliminate,
+            linear.model.prior,
+            gauss_newton.solve_as_made(problem, state, linear),
+            [part.table for part in linear.compressed],
+            problem.shares,
+        )
+        gone, worth = weak()
         enough = max(selection.WORTH, selection.PER_PARAMETER * state.n_effective)
         if converged and not gone and state.evidence < null + enough:
             # Made of noise: every term must pay; where all seem to, the rows are merely interpolated.
-            gone, worth = _weak(problem, state, rng, strict=True)
+            gone, worth = weak(strict=True)
             gone = gone or list(range(len(problem.terms)))
         if not gone:
             break
         went = [_Dropped(problem.terms[k], problem.shares[k], worth[k]) for k in gone]
         kept = [k for k in range(len(problem.terms)) if k not in gone]
-        problem = problem.keep(kept)
-        state = replace(state, terms=tuple(state.terms[k] for k in kept))
+        problem, state = problem.keep(kept), state.keep(kept)
         run.newest = (problem, state)
         dropped += went
     return problem, state, converged
-
-
-def _weak(
-    problem: Problem, state: State, rng: np.random.Generator, strict: bool
-) -> tuple[list[int], list[float]]:
-    """Terms that do not pay, and what every term is worth."""
-    linear = gauss_newton.regression(problem, state, rng)
-    as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
-    return selection.eliminate(
-        linear.model.prior,
-        evidence.solve(linear.model, as_made, problem.joint),
-        [part.table for part in linear.compressed],
-        problem.shares,
-        strict,
-    )
 
 
 def _assemble(

@@ -109,6 +109,10 @@ class State:
         """Every term's posterior mean at its entries."""
         return [term.values for term in self.terms]
 
+    def keep(self, kept: Sequence[int]) -> State:
+        """The same state with some of the terms."""
+        return replace(self, terms=tuple(self.terms[k] for k in kept))
+
 
 @dataclass(frozen=True)
 class Regression:
@@ -181,6 +185,12 @@ def regression(
     return Regression(
         compressed, LinearModel(gram, target, quadratic.constant, prior, problem.n_rows, bound)
     )
+
+
+def solve_as_made(problem: Problem, state: State, linear: Regression) -> Posterior:
+    """The regression's posterior at the hyperparameters its tables were made with."""
+    as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
+    return evidence.solve(linear.model, as_made, problem.joint)
 
 
 def _step(

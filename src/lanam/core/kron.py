@@ -25,18 +25,17 @@ with several bands of scales, each with its own, has no such form: use one scale
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from lanam.core import evidence, gauss_newton, networks, selection, statistics
+from lanam.core import evidence, gauss_newton, networks, statistics
 from lanam.core.arrays import Array, sum_by
-from lanam.core.evidence import Hyper
 from lanam.core.gauss_newton import Problem, State
-from lanam.core.posterior import Solution
+from lanam.core.posterior import Solution, of_regression
 from lanam.core.terms import LevelTerm, Term
 
 #: Directions of the function's posterior smaller than this share of the largest are left out.
@@ -217,22 +216,13 @@ def solution(problem: Problem, state: State, rng: np.random.Generator) -> Soluti
     term is worth.
     """
     linear = gauss_newton.regression(problem, state, rng, gauss_newton.UNSEEN_PRECISION)
-    prior = linear.model.prior
-    as_made = Hyper(np.zeros(prior.n_groups), state.noise)
-    tuned = evidence.solve(linear.model, as_made, problem.joint)
+    tuned = gauss_newton.solve_as_made(problem, state, linear)
     kron = posterior(problem, state)
     penalty = float(tuned.energy.sum()) + sum(kron.log_dets)
-    return Solution(
-        means=tuple(
-            part.table @ tuned.mean[coordinates]
-            for part, coordinates in zip(linear.compressed, prior.blocks, strict=True)
-        ),
+    return replace(
+        of_regression(state, linear, tuned),
         tables=kron.tables,
         covariance=kron.covariance,
-        intercept=float(tuned.mean[-1]),
-        noise=state.noise,
         evidence=tuned.log_likelihood - 0.5 * penalty,
         effective=kron.effective,
-        worth=tuple(selection.term_worth(prior, tuned)),
-        precisions=tuple(known.precision for known in state.terms),
     )

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lanam.core import evidence, gauss_newton, selection
+from lanam.core import gauss_newton, selection
 from lanam.core.arrays import Array
-from lanam.core.evidence import Hyper
-from lanam.core.gauss_newton import Problem, State
+from lanam.core.evidence import Posterior
+from lanam.core.gauss_newton import Problem, Regression, State
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,12 @@ class Solution:
 def exact(problem: Problem, state: State, rng: np.random.Generator) -> Solution:
     """The posterior at a state's hyperparameters, with the prior kept where there is no data."""
     linear = gauss_newton.regression(problem, state, rng, gauss_newton.UNSEEN_PRECISION)
+    return of_regression(state, linear, gauss_newton.solve_as_made(problem, state, linear))
+
+
+def of_regression(state: State, linear: Regression, posterior: Posterior) -> Solution:
+    """A regression's posterior at the hyperparameters its tables were made with, as a solution."""
     prior = linear.model.prior
-    as_made = Hyper(np.zeros(prior.n_groups), state.noise)
-    posterior = evidence.solve(linear.model, as_made, problem.joint)
     return Solution(
         means=tuple(
             part.table @ posterior.mean[block]

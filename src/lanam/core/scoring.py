@@ -76,10 +76,14 @@ def term_variances(model: FittedModel, columns: Array) -> Array:
         for k, (term, block) in enumerate(zip(model.terms, model.blocks, strict=True)):
             if term.active:
                 rows = read(_position(term, columns[part]), term.table)
-                result[part, k] = np.einsum(
-                    "ij,jk,ik->i", rows, model.covariance[block, block], rows, optimize=True
-                )
-    return np.maximum(result, 0.0)
+                result[part, k] = _variance(rows, model.covariance[block, block])
+    return result
+
+
+def _variance(rows: Array, covariance: Array) -> Array:
+    """The diagonal of ``rows @ covariance @ rows.T``, not below zero by rounding."""
+    variance = np.einsum("ij,jk,ik->i", rows, covariance, rows, optimize=True)
+    return np.asarray(np.maximum(variance, 0.0))
 
 
 def sample_links(
@@ -97,6 +101,4 @@ def sample_links(
 def entry_moments(model: FittedModel, index: int) -> tuple[Array, Array]:
     """Mean and variance of one term at its entries."""
     term, block = model.terms[index], model.blocks[index]
-    covariance = model.covariance[block, block]
-    variance = np.einsum("ij,jk,ik->i", term.table, covariance, term.table, optimize=True)
-    return term.mean, np.maximum(variance, 0.0)
+    return term.mean, _variance(term.table, model.covariance[block, block])

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from lanam.core import statistics
 from lanam.core.arrays import Array
-from lanam.core.evidence import NOISE_BOUNDS, Posterior, Prior, inverse_and_log_det
+from lanam.core.evidence import (
+    NOISE_BOUNDS,
+    Posterior,
+    Prior,
+    at_noise,
+    inverse_and_log_det,
+)
 from lanam.core.likelihoods import Likelihood
 from lanam.core.statistics import Rows
 
@@ -87,7 +92,7 @@ def null_evidence(rows: Rows, likelihood: Likelihood) -> float:
     if not likelihood.learns_noise:
         return value
     noise = max(-2.0 * value / total, NOISE_BOUNDS[0])
-    return value / noise - 0.5 * total * math.log(2.0 * math.pi * noise)
+    return at_noise(value, total, noise)
 
 
 def _worth(mean: Array, covariance: Array, block: slice) -> tuple[float, Array]:
