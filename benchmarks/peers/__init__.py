@@ -29,6 +29,7 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
         LaplaceAdditive("lanam-smooth", level_effects=False),
         LaplaceAdditive("lanam-paper", **paper),
         ExplainableBoosting(),
+        ExplainableBoosting("ebm10", interactions=10),
         LightGBM(),
         SplineGAM(),
         Linear(),

@@ -1,4 +1,4 @@
-"""Explainable boosting machine of interpret, library defaults, without interactions."""
+"""Explainable boosting machine of interpret, library defaults but for the number of pairs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from benchmarks.peers.interface import Fitted, Prediction, missing_module
 class ExplainableBoosting:
     """Has no noise model: it gets the noise of its training residuals (the paper's rule)."""
 
-    name = "ebm"
+    def __init__(self, name: str = "ebm", interactions: int = 0) -> None:
+        self.name = name
+        self.interactions = interactions
 
     def missing(self) -> str | None:
         return missing_module("interpret.glassbox")
@@ -23,7 +25,7 @@ class ExplainableBoosting:
         # Every column is a number here, as for the others; "auto" would turn small integer
         # columns into categories.
         settings = {
-            "interactions": 0,
+            "interactions": self.interactions,
             "n_jobs": threads,
             "random_state": seed,
             "feature_types": ["continuous"] * X.shape[1],

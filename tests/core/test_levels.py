@@ -108,7 +108,7 @@ class TestAdding:
         problem, state, levels = self.converged(columns, y)
         wider, wider_state = add_levels(problem, state, columns, levels, np.random.default_rng(0))
         added = wider.terms[len(problem.terms) :]
-        assert sorted(term.feature for term in added) == effects
+        assert sorted(term.features[0] for term in added) == effects
         assert all(term.kind == "level" for term in added)
         assert wider.rows.sizes[-len(added) :] == (41,) * len(added)
         assert len(wider_state.terms) == len(wider.terms)

@@ -65,7 +65,7 @@ class TestPrepare:
 
     def test_constant_and_duplicate_columns_get_no_term(self):
         _, found = self.example()
-        assert [term.feature for term in found.terms] == [0, 2]
+        assert [term.features[0] for term in found.terms] == [0, 2]
         assert found.unused == {1: CONSTANT, 3: DUPLICATE, 4: DUPLICATE}
         assert set(found.levels) == {0, 2}
 
@@ -73,7 +73,7 @@ class TestPrepare:
         columns, found = self.example()
         for term, position in zip(found.terms, found.rows.positions, strict=True):
             read = statistics.read(position, term.entries.values)
-            assert_close(read, columns[:, term.feature], "single precision")
+            assert_close(read, columns[:, term.features[0]], "single precision")
         assert found.rows.sizes == tuple(len(term.entries) for term in found.terms)
 
     def test_levels_are_the_columns_values(self):

@@ -226,9 +226,9 @@ def _assemble(
     """The fitted model in the response's own units."""
     units, scale = prepared.units, prepared.units.scale
     found = {
-        (term.kind, term.feature): FittedTerm(
+        (term.kind, term.features): FittedTerm(
             kind=term.kind,
-            features=(term.feature,),
+            features=term.features,
             entries=term.entries,
             share=problem.shares[k],
             mean=scale * solution.means[k],
@@ -241,12 +241,12 @@ def _assemble(
         for k, term in enumerate(problem.terms)
     }
     for gone in dropped:
-        found[gone.term.kind, gone.term.feature] = _switched_off(gone)
+        found[gone.term.kind, gone.term.features] = _switched_off(gone)
     for feature, reason_unused in prepared.unused.items():
-        found["smooth", feature] = _unused(feature, reason_unused)
+        found["smooth", (feature,)] = _unused(feature, reason_unused)
     # Smooth terms in the columns' order, then levels; active ones keep the covariance's order.
-    smooth = [found["smooth", feature] for feature in range(n_columns)]
-    levels = [term for (kind, _), term in found.items() if kind == "level"]
+    smooth = [found["smooth", (feature,)] for feature in range(n_columns)]
+    levels = [term for (kind, _), term in found.items() if kind != "smooth"]
     covariance = solution.covariance.copy()
     covariance[-1] *= scale
     covariance[:, -1] *= scale
@@ -267,7 +267,7 @@ def _switched_off(gone: _Dropped) -> FittedTerm:
     n_entries = len(gone.share)
     return FittedTerm(
         kind=gone.term.kind,
-        features=(gone.term.feature,),
+        features=gone.term.features,
         entries=gone.term.entries,
         share=gone.share,
         mean=np.zeros(n_entries),

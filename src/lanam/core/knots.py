@@ -4,6 +4,8 @@ A smooth term is evaluated at ``points`` and rows read it by linear interpolatio
 one entry per level and rows read theirs. Either way a row's value is
 
     (1 - fraction) * table[index] + fraction * table[index + 1].
+
+A pair of columns has a grid of knots, and rows read it by bilinear interpolation.
 """
 
 from __future__ import annotations
@@ -26,19 +28,27 @@ _SMALLEST_SPREAD = 1e-307
 
 #: Knots beyond the data on either side, in units of the spread of the network's input: bands widen
 #: there instead of being cut off. Further out the outermost knot holds.
-_MARGIN = np.array([0.1, 0.25, 0.5, 1.0])
+MARGINS = np.array([0.1, 0.25, 0.5, 1.0])
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where rows stand among the entries of a table; ``fraction`` is None where all stand on one."""
+    """Where rows stand among the entries of a table.
+
+    ``fraction`` is how far towards the next entry, None where all stand on one. In a grid, whose rows
+    of entries follow each other, ``across`` is how far towards the entry ``stride`` further on.
+    """
 
     index: IntArray
     fraction: NDArray[np.float32] | None
+    across: NDArray[np.float32] | None = None
+    stride: int = 0
 
     def rows(self, part: slice) -> Position:
         """Positions of some of the rows."""
-        return Position(self.index[part], None if self.fraction is None else self.fraction[part])
+        fraction = None if self.fraction is None else self.fraction[part]
+        across = None if self.across is None else self.across[part]
+        return Position(self.index[part], fraction, across, self.stride)
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,16 @@ class Knots:
 
     def __len__(self) -> int:
         return len(self.points)
+
+    @property
+    def network_inputs(self) -> Array:
+        """What the network sees at the entries (B, 1)."""
+        return self.inputs[:, None]
+
+    @property
+    def axes(self) -> tuple[Knots, ...]:
+        """The knots of every input."""
+        return (self,)
 
     def quantile_input(self, place: Array) -> Array:
         """Network inputs at places between 0 and 1 along the knots within the data's range."""
@@ -80,6 +100,40 @@ class Knots:
         if np.all((fraction == 0.0) | (fraction == 1.0)):
             return Position(_compact(index + (fraction == 1.0), len(self)), None)
         return Position(_compact(index, len(self)), fraction.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The entries of a pair's table: all pairs of two columns' knots, the second's running faster."""
+
+    first: Knots
+    second: Knots
+
+    @property
+    def axes(self) -> tuple[Knots, ...]:
+        """The knots of every input."""
+        return (self.first, self.second)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many knots either column has."""
+        return len(self.first), len(self.second)
+
+    def __len__(self) -> int:
+        return len(self.first) * len(self.second)
+
+    @property
+    def network_inputs(self) -> Array:
+        """What the network sees at the entries (B, 2)."""
+        first, second = np.meshgrid(self.first.inputs, self.second.inputs, indexing="ij")
+        return np.column_stack([first.ravel(), second.ravel()])
+
+    def locate(self, first: Array, second: Array) -> Position:
+        """Positions of the rows of two columns."""
+        down, along = self.first.locate(first), self.second.locate(second)
+        stride = len(self.second)
+        index = down.index.astype(np.int64) * stride + along.index
+        return Position(_compact(index, len(self)), along.fraction, down.fraction, stride)
 
 
 @dataclass(frozen=True)
@@ -115,6 +169,15 @@ class Levels:
         index = np.searchsorted(middles, scaled)
         seen = np.abs(scaled - self.points[index]) <= 1e-6 * np.abs(self.points[index])
         return Position(_compact(np.where(seen, index, len(self.points)), len(self)), None)
+
+
+Entries = Knots | Grid | Levels
+
+
+def locate(entries: Entries, features: tuple[int, ...], columns: Array) -> Position:
+    """Positions of the rows of ``columns`` (n, D) among the entries of a term over ``features``."""
+    own = [columns[:, feature] for feature in features]
+    return entries.locate(*own)
 
 
 def _compact(index: IntArray, size: int) -> IntArray:
@@ -190,7 +253,9 @@ def _expand_tails(inputs: Array) -> Array:
     return np.asarray(np.sign(inputs) * (within + np.expm1(beyond)))
 
 
-def place_knots(distribution: Distribution, max_knots: int) -> Knots | None:
+def place_knots(
+    distribution: Distribution, max_knots: int, margins: Array = MARGINS
+) -> Knots | None:
     """Knots for a column: its distinct values where there are few, else quantiles and an even grid.
 
     Half are quantiles (where the data is) and half stand evenly over the range (where the shape
@@ -206,10 +271,10 @@ def place_knots(distribution: Distribution, max_knots: int) -> Knots | None:
         quantiles = weighted_quantiles(inputs, distribution.mass, levels)
         even = np.linspace(inputs[0], inputs[-1], max_knots - max_knots // 2)
         inputs = np.unique(np.concatenate([quantiles, even]))
-    margin = _MARGIN * (inputs[-1] - inputs[0])
+    margin = margins * (inputs[-1] - inputs[0])
     inputs = np.concatenate([inputs[0] - margin[::-1], inputs, inputs[-1] + margin])
     points = centre + spread * _expand_tails(inputs)
-    first, last = len(_MARGIN), len(inputs) - len(_MARGIN)
+    first, last = len(margins), len(inputs) - len(margins)
     if len(unique) <= max_knots:
         points[first:last] = unique
     # Rounding must not put the data's own ends outside.

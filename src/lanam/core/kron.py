@@ -159,7 +159,7 @@ def _outer_factors(term: Term, expansion: Array) -> Iterator[tuple[Array, Array]
     if isinstance(term, LevelTerm):
         yield ones, np.eye(len(term.entries))
         return
-    sweep = networks.trace(term.architecture, expansion, term.entries.inputs[:, None])
+    sweep = networks.trace(term.architecture, expansion, term.entries.network_inputs)
     for activations, signals in zip(sweep.activations, sweep.signals, strict=False):
         yield activations, signals
         yield ones, signals

@@ -171,7 +171,7 @@ def trained(problem: Problem, thetas: Sequence[Array], intercept: float, hyper: 
         problem.terms, thetas, problem.shares, precisions, strict=True
     ):
         assert isinstance(term, SmoothTerm)
-        values = networks.forward(term.architecture, theta, term.entries.inputs[:, None])
+        values = networks.forward(term.architecture, theta, term.entries.network_inputs)
         mean = float(share @ values)
         intercept += mean
         jacobian = tangent(term, theta, share)

@@ -82,7 +82,7 @@ def add_levels(
         if len(entries.points) >= _MIN_LEVELS:
             position = entries.locate(columns[:, feature])
             weight = statistics.spread(position, curvature, len(entries)) / state.noise
-            candidates.append(_Candidate(LevelTerm(feature, entries), position, weight))
+            candidates.append(_Candidate(LevelTerm((feature,), entries), position, weight))
     added: list[_Candidate] = []
     variances: list[float] = []
     while candidates:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanam.core.arrays import Array
+from lanam.core.knots import Grid
+from lanam.core.purity import purify
 from lanam.core.terms import LevelTerm, Term
 
 #: Directions whose squared prior size, in units of the noise and summed over the data, is below
@@ -41,8 +43,13 @@ class Compressed:
 
 
 def tangent(term: Term, expansion: Array, share: Array) -> Array:
-    """The centred Jacobian at the entries; ``share`` is the data's weight there, summing to 1."""
+    """The Jacobian at the entries, centred over the data; for a pair, pure.
+
+    ``share`` is the data's weight at the entries, summing to 1.
+    """
     jacobian = term.jacobian(expansion)
+    if isinstance(term.entries, Grid):
+        return purify(jacobian, share, term.entries.shape)
     return jacobian - share @ jacobian
 
 

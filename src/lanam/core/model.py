@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.arrays import Array
-from lanam.core.knots import Knots, Levels
+from lanam.core.knots import Entries
 
 ACTIVE = "active"
 SWITCHED_OFF = "switched off: evidence"
@@ -52,7 +52,7 @@ class FittedTerm:
 
     kind: str
     features: tuple[int, ...]
-    entries: Knots | Levels | None
+    entries: Entries | None
     share: Array
     mean: Array
     table: Array

@@ -54,7 +54,7 @@ class Objective:
         terms = smooth_terms(problem)
         stack = Stack(
             tuple(term.architecture for term in terms),
-            tuple(term.entries.inputs[:, None].astype(dtype) for term in terms),
+            tuple(term.entries.network_inputs.astype(dtype) for term in terms),
         )
         rows = problem.rows
         position = _stack_positions(rows, stack)

@@ -20,6 +20,9 @@ class Options:
     solver: str = "gauss-newton"
     evidence_update: str = "mackay"
     level_effects: bool = True
+    pair_hidden_sizes: tuple[int, ...] = (64,)
+    pair_init_scales: tuple[float, ...] = (1.0, 4.0)
+    pair_knots: int = 16
     max_knots: int = 256
     max_iter: int = 100
     tol: float = 0.05

@@ -91,7 +91,7 @@ def prepare(
         if knots is None:
             unused[feature] = CONSTANT
             continue
-        terms.append(SmoothTerm(feature, knots, architecture, options.prior_groups))
+        terms.append(SmoothTerm((feature,), knots, architecture, options.prior_groups))
         positions.append(knots.locate(column))
         levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     sizes = tuple(len(term.entries) for term in terms)

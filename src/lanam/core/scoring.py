@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lanam.core.arrays import Array
-from lanam.core.knots import Position
+from lanam.core.knots import Position, locate
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.statistics import read
 
@@ -25,7 +25,7 @@ def _chunks(n_rows: int) -> Iterator[slice]:
 
 def _position(term: FittedTerm, columns: Array) -> Position:
     assert term.entries is not None
-    return term.entries.locate(columns[:, term.features[0]])
+    return locate(term.entries, term.features, columns)
 
 
 def link_mean(model: FittedModel, columns: Array) -> Array:

@@ -16,7 +16,7 @@ with one interface:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,6 +64,19 @@ def _chunks(n_rows: int, size: int) -> Iterator[slice]:
 
 def read(position: Position, table: Array) -> Array:
     """Rows of a table, interpolated: ``W_d T_d`` without forming ``W_d``."""
+    value = _read_along(position, table)
+    if position.across is None:
+        return value
+    # The difference to the next row of the grid; the last one has no next, and no row reads it.
+    change = np.zeros_like(table)
+    np.subtract(table[position.stride :], table[: -position.stride], out=change[: -position.stride])
+    step = _read_along(position, change)
+    step *= position.across if table.ndim == 1 else position.across[:, None]
+    value += step
+    return value
+
+
+def _read_along(position: Position, table: Array) -> Array:
     left = table[position.index]
     if position.fraction is None:
         return left
@@ -75,6 +88,12 @@ def read(position: Position, table: Array) -> Array:
 
 def spread(position: Position, values: Array, size: int) -> Array:
     """Sums of row values per table entry: ``W_d' v``."""
+    if position.across is not None:
+        beyond = values * position.across
+        here = replace(position, across=None)
+        total = spread(here, values - beyond, size)
+        total[position.stride :] += spread(here, beyond, size)[: -position.stride]
+        return total
     if position.fraction is None:
         return sum_by(position.index, values, size)
     right = values * position.fraction
@@ -274,10 +293,16 @@ def table_quadratic(
 
 def _corners(position: Position) -> list[tuple[int, Array | None]]:
     """A row's entries as (offset from its index, weight)."""
-    if position.fraction is None:
-        return [(0, None)]
-    right = position.fraction.astype(np.float64)
-    return [(0, 1.0 - right), (1, right)]
+    corners: list[tuple[int, Array | None]] = [(0, None)]
+    for step, fraction in ((position.stride, position.across), (1, position.fraction)):
+        if fraction is not None:
+            on = fraction.astype(np.float64)
+            corners = [
+                (offset + more, part if weight is None else weight * part)
+                for offset, weight in corners
+                for more, part in ((0, 1.0 - on), (step, on))
+            ]
+    return corners
 
 
 def _add_cross_table(block: Array, left: Position, right: Position, weight: Array) -> None:
@@ -290,5 +315,5 @@ def _add_cross_table(block: Array, left: Position, right: Position, weight: Arra
             value = left_value if right_weight is None else left_value * right_weight
             table = sum_by(cell, value, n_left * n_right)
             table = table.reshape(n_left, n_right)
-            # A row's right neighbour lies one entry on; a row on the last entry gives it nothing.
+            # A row's neighbours lie some entries on; a row on the last entry gives them nothing.
             block[left_step:, right_step:] += table[: n_left - left_step, : n_right - right_step]

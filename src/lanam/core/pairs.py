@@ -1,0 +1,62 @@
+"""Joint networks of pairs of columns, added to a fitted model (method.md 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from lanam.core import gauss_newton
+from lanam.core.arrays import Array
+from lanam.core.gauss_newton import Problem, State
+from lanam.core.knots import Grid, Knots, locate, place_knots, summarise
+from lanam.core.networks import Architecture
+from lanam.core.options import Options
+from lanam.core.terms import SmoothTerm
+
+#: Knots beyond the data on either side of a pair's grid, as for single columns but fewer.
+_MARGINS = np.array([0.2, 1.0])
+
+
+def place_grids(
+    columns: Array, weight: Array, pairs: Sequence[tuple[int, int]], max_knots: int
+) -> list[Grid]:
+    """A grid of knots for every pair."""
+    axes: dict[int, Knots] = {}
+    for feature in sorted({feature for pair in pairs for feature in pair}):
+        knots = place_knots(summarise(columns[:, feature] + 0.0, weight), max_knots, _MARGINS)
+        assert knots is not None, "a constant column cannot interact"
+        axes[feature] = knots
+    return [Grid(axes[first], axes[second]) for first, second in pairs]
+
+
+def add_pairs(
+    problem: Problem,
+    state: State,
+    columns: Array,
+    pairs: Sequence[tuple[int, int]],
+    options: Options,
+    rng: np.random.Generator,
+) -> tuple[Problem, State]:
+    """The problem with a joint network for every pair; what is known stays as it is."""
+    rows = problem.rows
+    architecture = Architecture(2, options.pair_hidden_sizes, options.activation, options.pair_init_scales)
+    grids = place_grids(columns, rows.weight, pairs, options.pair_knots)
+    terms = [
+        SmoothTerm(pair, grid, architecture, options.prior_groups)
+        for pair, grid in zip(pairs, grids, strict=True)
+    ]
+    positions = [locate(term.entries, term.features, columns) for term in terms]
+    wider = gauss_newton.make_problem(
+        (*problem.terms, *terms),
+        rows.with_terms(positions, [len(term.entries) for term in terms]),
+        problem.likelihood,
+        problem.joint,
+        problem.evidence_update,
+    )
+    known = tuple(
+        gauss_newton.start(term, share, rng)
+        for term, share in zip(terms, wider.shares[len(problem.terms) :], strict=True)
+    )
+    return wider, replace(state, terms=(*state.terms, *known))
