@@ -147,6 +147,7 @@ def test_the_importances_deviation_is_the_posteriors():
         effective_parameters=1.0,
         evidence=5.0,
         precision=np.ones(1),
+        expansion=np.empty(0),
     )
     model = FittedModel(
         likelihood="gaussian",
@@ -155,9 +156,6 @@ def test_the_importances_deviation_is_the_posteriors():
         covariance=np.diag([0.01, 0.5]),
         noise_variance=1.0,
         log_evidence=0.0,
-        history=(),
-        converged=True,
-        stop_reason="converged",
     )
     schema = learn_schema(["x"], np.array([[-3.0], [3.0]]))
     (shape,) = explain_global(model, schema)

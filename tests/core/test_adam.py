@@ -280,7 +280,7 @@ class TestSolution:
         problem = make_problem(options, likelihood)
         rng = np.random.default_rng(0)
         result = adam.fit(problem, options, rng)
-        return problem, result, adam.solution(problem, result, options, rng)
+        return problem, result, adam.solution(problem, result.state, options, rng)
 
     def test_means_are_the_centred_networks(self, fitted):
         problem, result, found = fitted
@@ -349,7 +349,7 @@ class TestSwitchedOff:
         problem = make_problem()
         rng = np.random.default_rng(0)
         result = adam.fit(problem, replace(PAPER, max_iter=1), rng)
-        found = adam.solution(problem, result, PAPER, rng)
+        found = adam.solution(problem, result.state, PAPER, rng)
         assert adam.switched_off(problem, found) == []
         small = tuple(mean * factor for mean, factor in zip(found.means, (1, 1, 1e-5), strict=True))
         assert adam.switched_off(problem, replace(found, means=small)) == [2]

@@ -17,7 +17,7 @@ ARCHITECTURES = [((3,), "gelu"), ((4,), "relu"), ((3, 2), "tanh"), ((2, 3, 2), "
 def make_term(hidden_sizes=(3,), activation="gelu", prior_groups="layer", scales=(1.0,), seed=0):
     column = np.random.default_rng(seed).normal(size=9)
     knots = place_knots(summarise(column, np.ones(9)), 64)
-    return SmoothTerm(0, knots, Architecture(1, hidden_sizes, activation, scales), prior_groups)
+    return SmoothTerm((0,), knots, Architecture(1, hidden_sizes, activation, scales), prior_groups)
 
 
 def make_block(term, seed=1):
@@ -71,7 +71,7 @@ class TestBlock:
         jacobian = term.jacobian(theta)
         jacobian = jacobian - share @ jacobian
         sigma = np.linalg.inv(block.dense() / noise + np.diag(precision[term.group_index]))
-        factor = block.factor_table(precision, share, noise)
+        factor = block.factor_table(term, precision, share, noise)
         assert factor.shape[1] < len(term.entries)
         assert_close(factor @ factor.T, jacobian @ sigma @ jacobian.T, "rounding")
         np.testing.assert_allclose(share @ factor, 0.0, atol=1e-7)
@@ -103,10 +103,11 @@ class TestBlock:
     def test_levels_are_independent(self):
         levels = Levels(np.array([1.0, 2.0, 5.0]), np.empty(0), 1.0, exact=True)
         curvature = np.array([1.0, 2.0, 1.0, 0.0])
-        block = kron.block(LevelTerm(0, levels), np.empty(0), 2.0 * curvature, curvature)
+        term = LevelTerm((0,), levels)
+        block = kron.block(term, np.empty(0), 2.0 * curvature, curvature)
         np.testing.assert_allclose(block.dense(), np.diag(curvature))
         # The last level was not seen: its variance is the prior's.
-        factor = block.factor_table(np.array([4.0]), np.zeros(4))
+        factor = block.factor_table(term, np.array([4.0]), np.zeros(4))
         variance = np.square(factor).sum(axis=1)
         np.testing.assert_allclose(variance, 1.0 / (curvature + 4.0))
 

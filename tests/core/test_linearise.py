@@ -19,7 +19,7 @@ RNG = np.random.default_rng
 def smooth(request):
     column = RNG(0).standard_normal(200)
     knots = place_knots(summarise(column, np.ones(200)), 60)
-    term = SmoothTerm(0, knots, Architecture(1, (16,), "gelu", (1.0, 4.0)), request.param)
+    term = SmoothTerm((0,), knots, Architecture(1, (16,), "gelu", (1.0, 4.0)), request.param)
     share = statistics.spread(knots.locate(column), np.full(200, 1 / 200), len(knots))
     return term, share
 
@@ -129,7 +129,7 @@ class TestCompression:
         # Sharp units have many visible directions.
         column = RNG(0).uniform(-1, 1, 3000)
         knots = place_knots(summarise(column, np.ones(3000)), 256)
-        term = SmoothTerm(0, knots, Architecture(1, (128,), "relu", (16.0,)))
+        term = SmoothTerm((0,), knots, Architecture(1, (128,), "relu", (16.0,)))
         share = statistics.spread(knots.locate(column), np.full(3000, 1 / 3000), len(knots))
         jacobian, precision, phi = whitened(term, share)
         monkeypatch.setattr(linearise, "_SKETCH_WIDTH", 8)
@@ -163,7 +163,7 @@ class TestCompression:
         # Fewer entries than parameters, or fewer parameters than entries.
         column = np.repeat(np.arange(5.0), 20)
         knots = place_knots(summarise(column, np.ones(100)), 60)
-        term = SmoothTerm(0, knots, Architecture(1, (hidden,), "gelu"))
+        term = SmoothTerm((0,), knots, Architecture(1, (hidden,), "gelu"))
         share = statistics.spread(knots.locate(column), np.full(100, 0.01), len(knots))
         jacobian, precision, phi = whitened(term, share)
         found = compress(term, jacobian, precision, 100.0 * share, RNG(3))
@@ -180,7 +180,7 @@ class TestCompression:
 
 def test_levels_are_their_own_coordinates():
     levels = place_levels(summarise(np.repeat(np.arange(4.0), [1, 2, 3, 4]), np.ones(10)), 300, 20)
-    term = LevelTerm(0, levels)
+    term = LevelTerm((0,), levels)
     share = np.array([0.1, 0.2, 0.3, 0.4, 0.0])
     jacobian = tangent(term, term.initial(RNG(0)), share)
     np.testing.assert_allclose(jacobian, np.eye(5) - share)

@@ -67,20 +67,20 @@ def fit(
     options: Options,
     rng: np.random.Generator,
     on_round: Callable[[State], None] = lambda state: None,
+    known: State | None = None,
 ) -> AdamResult:
     """Train with every learning rate from the same start; the one with most evidence is kept.
 
+    ``known`` is an earlier result for the first of the terms, from which they go on.
     ``options.max_iter`` counts the rounds of one learning rate, ``options.tol`` is the rise of the
     evidence that counts as one. ``on_round`` is told every round's state. Ctrl-C ends the training and
     keeps the best so far.
     """
     objective = Objective.of(problem)
-    starts = [networks.initialise(term.architecture, rng) for term in smooth_terms(problem)]
-    mean = float(problem.rows.weight @ problem.rows.y / problem.rows.weight.sum())
-    start = np.concatenate([*starts, [problem.likelihood.start(mean)]])
+    start, hyper = _start(problem, known, rng)
     best: AdamResult | None = None
     for rate in LEARNING_RATES:
-        run = _run(problem, objective, options, start, rate, rng, on_round)
+        run = _run(problem, objective, options, (start, hyper), rate, rng, on_round)
         if best is None or run.state.evidence > best.state.evidence:
             best = replace(run, interrupted=False)
         if run.interrupted:
@@ -89,19 +89,32 @@ def fit(
     return best
 
 
+def _start(problem: Problem, known: State | None, rng: np.random.Generator) -> tuple[Array, Hyper]:
+    """Parameters and hyperparameters of all terms before training."""
+    mean = float(problem.rows.weight @ problem.rows.y / problem.rows.weight.sum())
+    if known is None:
+        known = State((), problem.likelihood.start(mean), 1.0)
+    fresh = problem.terms[len(known.terms) :]
+    parameters = [term.expansion for term in known.terms]
+    parameters += [networks.initialise(term.architecture, rng) for term in smooth_terms(fresh)]
+    precisions = [np.log(term.precision) for term in known.terms]
+    precisions += [np.zeros(int(term.group_index.max()) + 1) for term in fresh]
+    hyper = Hyper(np.concatenate(precisions), float(np.log(known.noise)))
+    return np.concatenate([*parameters, [known.intercept]]), hyper
+
+
 def _run(
     problem: Problem,
     objective: Objective,
     options: Options,
-    parameters: Array,
+    start: tuple[Array, Hyper],
     rate: float,
     rng: np.random.Generator,
     on_round: Callable[[State], None],
 ) -> AdamResult:
     """Rounds with one learning rate."""
-    n_groups = sum(int(term.group_index.max()) + 1 for term in problem.terms)
-    hyper = Hyper(np.zeros(n_groups), 0.0)
-    moments = Moments.zeros(len(parameters)), Moments.zeros(n_groups + 1)
+    parameters, hyper = start
+    moments = Moments.zeros(len(parameters)), Moments.zeros(len(hyper.log_precision) + 1)
     best, now = _expand(problem, objective.stack, parameters, hyper, options, rng)
     best = laplace.retuned(problem, best, hyper, now.evidence(hyper))
     result = AdamResult(best, rate, converged=False, interrupted=False)
@@ -182,10 +195,9 @@ def _raise_evidence(
 
 
 def solution(
-    problem: Problem, result: AdamResult, options: Options, rng: np.random.Generator
+    problem: Problem, state: State, options: Options, rng: np.random.Generator
 ) -> Solution:
     """The Laplace posterior around the trained networks: joint, in blocks or Kronecker-factored."""
-    state = result.state
     if options.curvature == "kron":
         made = kron.posterior(problem, state)
         tables, covariance = made.tables, made.covariance

@@ -1,9 +1,14 @@
-"""The whole fit, readable as a script: columns and a response in, a ``FittedModel`` out."""
+"""The whole fit, readable as a script: columns and a response in, a ``FittedModel`` out.
+
+The first stage fits a network per column, then effects of single values where the residuals ask for
+them. The second adds joint networks of pairs of columns and fits on with all terms. Each ends by
+dropping the terms that the evidence does not pay for.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -11,16 +16,18 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lanam.core import adam, gauss_newton, kron, posterior, selection
+from lanam.core import adam, gauss_newton, interactions, kron, posterior, selection
 from lanam.core.arrays import Array
+from lanam.core.assembly import assemble, switched_off, unused
 from lanam.core.gauss_newton import Problem, State
+from lanam.core.interactions import Pair
 from lanam.core.levels import add_levels
 from lanam.core.likelihoods import LIKELIHOODS
-from lanam.core.model import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
+from lanam.core.model import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm, ScoredPair
 from lanam.core.options import Options
-from lanam.core.posterior import Solution
+from lanam.core.pairs import add_pairs
 from lanam.core.prepare import Prepared, prepare
-from lanam.core.terms import Term
+from lanam.core.stage import Stage, resume
 
 #: Rounds of dropping weak terms and fitting on.
 _MAX_ROUNDS = 4
@@ -29,6 +36,12 @@ _START_NOISE = 0.1
 
 #: Tables of at most so many columns are fitted with one thread.
 _NARROW = 40
+
+#: Where the evidence is to say how many pairs there are, so many are tried at once, in at most so many
+#: rounds, if they promise this many nats: the score does not know of the noise that other pairs explain.
+_PAIRS_AT_ONCE = 10
+_MAX_PAIR_ROUNDS = 5
+_PROMISING = 1.0
 
 
 def fit(
@@ -39,11 +52,10 @@ def fit(
     options: Options,
     random_state: int,
 ) -> FittedModel:
-    """Fit a first-order additive model; of several restarts the one with most evidence is kept."""
-    # With few columns the matrices are small: threads inside BLAS would cost more than they bring.
-    limits = 1 if columns.shape[1] <= _NARROW else None
-    with threadpool_limits(limits=limits, user_api="blas"):
+    """Fit an additive model; of several restarts of its first stage the one with most evidence is kept."""
+    with _few_threads(columns):
         prepared = prepare(columns, response, weight, LIKELIHOODS[likelihood], options)
+        run = _Run(prepared, options)
         problem = gauss_newton.make_problem(
             prepared.terms,
             prepared.rows,
@@ -51,25 +63,44 @@ def fit(
             options.posterior == "joint",
             options.evidence_update,
         )
-        run = _Run(prepared, options)
-        best: FittedModel | None = None
-        interrupted = False
-        for seed in np.random.SeedSequence(random_state).spawn(options.n_restarts):
-            rng = np.random.default_rng(seed)
-            # Without a term there is nothing for Adam to train.
-            if options.solver == "adam" and problem.terms:
-                model = _fit_adam(columns.shape[1], problem, run, rng)
-            else:
-                model = _fit_once(columns, problem, run, rng)
-            if best is None or model.log_evidence > best.log_evidence:
-                best = model
-            interrupted = model.stop_reason == "interrupted"
-            if interrupted:
+        *seeds, second_seed = _seeds(random_state, options)
+        best: Stage | None = None
+        for seed in seeds:
+            stage = _first_stage(columns, problem, run, np.random.default_rng(seed))
+            if best is None or stage.state.evidence > best.state.evidence:
+                best = stage
+            if stage.reason == "interrupted":
+                best = replace(best, reason="interrupted")
                 break
-    assert best is not None
-    if interrupted:
-        best = replace(best, converged=False, stop_reason="interrupted")
-    return replace(best, history=tuple(run.history))
+        assert best is not None
+        return _finish(columns, best, run, np.random.default_rng(second_seed))
+
+
+def fit_on(
+    model: FittedModel,
+    columns: Array,
+    response: Array,
+    weight: Array,
+    options: Options,
+    random_state: int,
+) -> FittedModel:
+    """The second stage alone, on a model whose terms and hyperparameters are where it starts."""
+    with _few_threads(columns):
+        prepared, stage = resume(model, columns, response, weight, options)
+        run = _Run(prepared, options, history=[dict(record) for record in model.history])
+        second_seed = _seeds(random_state, options)[-1]
+        return _finish(columns, stage, run, np.random.default_rng(second_seed))
+
+
+def _few_threads(columns: Array) -> threadpool_limits:
+    # With few columns the matrices are small: threads inside BLAS would cost more than they bring.
+    limits = 1 if columns.shape[1] <= _NARROW else None
+    return threadpool_limits(limits=limits, user_api="blas")
+
+
+def _seeds(random_state: int, options: Options) -> list[np.random.SeedSequence]:
+    """A seed for every restart of the first stage and, last, one for the second."""
+    return np.random.SeedSequence(random_state).spawn(options.n_restarts + 1)
 
 
 @dataclass
@@ -119,16 +150,13 @@ class _Run:
             self.options.on_iteration(entry)
 
 
-@dataclass(frozen=True)
-class _Dropped:
-    """A term that went, and what it was worth when it did."""
-
-    term: Term
-    share: Array
-    worth: float
+# --- the first stage --------------------------------------------------------------------------------
 
 
-def _fit_once(columns: Array, problem: Problem, run: _Run, rng: np.random.Generator) -> FittedModel:
+def _first_stage(columns: Array, problem: Problem, run: _Run, rng: np.random.Generator) -> Stage:
+    # Without a term there is nothing for Adam to train.
+    if run.options.solver == "adam" and problem.terms:
+        return _train(problem, None, run, rng)
     units = run.prepared.units
     known = tuple(
         gauss_newton.start(term, share, rng)
@@ -137,37 +165,32 @@ def _fit_once(columns: Array, problem: Problem, run: _Run, rng: np.random.Genera
     mean = float(problem.rows.weight @ units.y / units.total_weight)
     noise = _START_NOISE if units.likelihood.learns_noise else 1.0
     state = State(known, units.likelihood.start(mean), noise)
-    dropped: list[_Dropped] = []
+    off: list[FittedTerm] = []
     run.newest = (problem, state)
     try:
-        # First a network per column, then effects of single values where the residuals ask for them.
-        problem, state, converged = _fit_and_select("smooth", problem, state, run, rng, dropped)
+        problem, state, converged = _fit_and_select("smooth", problem, state, run, rng, off)
         if run.options.level_effects:
             wider = add_levels(problem, state, columns, run.prepared.levels, rng)
             if wider is not None:
-                problem, state, converged = _fit_and_select("levels", *wider, run, rng, dropped)
+                problem, state, converged = _fit_and_select("levels", *wider, run, rng, off)
         reason = "converged" if converged else "max_iter"
     except KeyboardInterrupt:
         problem, state = run.newest
         reason = "interrupted"
-    solve = kron.solution if run.options.curvature == "kron" else posterior.exact
-    solution = solve(problem, state, rng)
-    return _assemble(run.prepared, columns.shape[1], problem, solution, dropped, reason)
+    return Stage(problem, state, tuple(off), reason)
 
 
-def _fit_adam(n_columns: int, problem: Problem, run: _Run, rng: np.random.Generator) -> FittedModel:
-    """The paper's solver: a network per column, no level effects, off where the precisions say so."""
-    result = adam.fit(problem, run.options, rng, run.recorder("adam", problem))
-    solution = adam.solution(problem, result, run.options, rng)
-    off = adam.switched_off(problem, solution)
-    dropped = [_Dropped(problem.terms[k], problem.shares[k], solution.worth[k]) for k in off]
-    if off:
-        kept = [k for k in range(len(problem.terms)) if k not in off]
-        problem, result = problem.keep(kept), result.keep(kept)
-        solution = adam.solution(problem, result, run.options, rng)
+def _train(problem: Problem, start: State | None, run: _Run, rng: np.random.Generator) -> Stage:
+    """The paper's solver: no level effects, off where the precisions say so."""
+    result = adam.fit(problem, run.options, rng, run.recorder("adam", problem), start)
+    state = result.state
+    found = adam.solution(problem, state, run.options, rng)
+    gone = adam.switched_off(problem, found)
+    off = [switched_off(problem.terms[k], problem.shares[k], found.worth[k]) for k in gone]
+    kept = [k for k in range(len(problem.terms)) if k not in gone]
     reason = "converged" if result.converged else "max_iter"
     reason = "interrupted" if result.interrupted else reason
-    return _assemble(run.prepared, n_columns, problem, solution, dropped, reason)
+    return Stage(problem.keep(kept), state.keep(kept), tuple(off), reason)
 
 
 def _fit_and_select(
@@ -176,9 +199,14 @@ def _fit_and_select(
     state: State,
     run: _Run,
     rng: np.random.Generator,
-    dropped: list[_Dropped],
+    off: list[FittedTerm],
+    least: Callable[[Problem], Sequence[float]] | None = None,
 ) -> tuple[Problem, State, bool]:
-    """Fit, drop what does not pay, fit on; ``dropped`` collects what went."""
+    """Fit, drop what does not pay, fit on; ``off`` collects what went.
+
+    ``least`` says what every term of a problem must be worth; without it, the rules of first-order
+    terms hold.
+    """
     before = len(run.history)
     null = selection.null_evidence(problem.rows, problem.likelihood)
     converged = False
@@ -199,88 +227,144 @@ def _fit_and_select(
             [part.table for part in linear.compressed],
             problem.shares,
         )
-        gone, worth = weak()
+        gone, worth = weak(None if least is None else least(problem))
         enough = max(selection.WORTH, selection.PER_PARAMETER * state.n_effective)
-        if converged and not gone and state.evidence < null + enough:
+        if least is None and converged and not gone and state.evidence < null + enough:
             # Made of noise: every term must pay; where all seem to, the rows are merely interpolated.
-            gone, worth = weak(strict=True)
+            gone, worth = weak([selection.WORTH] * len(problem.terms))
             gone = gone or list(range(len(problem.terms)))
         if not gone:
             break
-        went = [_Dropped(problem.terms[k], problem.shares[k], worth[k]) for k in gone]
+        off += [switched_off(problem.terms[k], problem.shares[k], worth[k]) for k in gone]
         kept = [k for k in range(len(problem.terms)) if k not in gone]
         problem, state = problem.keep(kept), state.keep(kept)
         run.newest = (problem, state)
-        dropped += went
     return problem, state, converged
 
 
-def _assemble(
-    prepared: Prepared,
-    n_columns: int,
-    problem: Problem,
-    solution: Solution,
-    dropped: list[_Dropped],
-    reason: str,
-) -> FittedModel:
-    """The fitted model in the response's own units."""
-    units, scale = prepared.units, prepared.units.scale
-    found = {
-        (term.kind, term.features): FittedTerm(
-            kind=term.kind,
-            features=term.features,
-            entries=term.entries,
-            share=problem.shares[k],
-            mean=scale * solution.means[k],
-            table=scale * solution.tables[k],
-            status=ACTIVE,
-            effective_parameters=solution.effective[k],
-            evidence=solution.worth[k],
-            precision=solution.precisions[k],
-        )
-        for k, term in enumerate(problem.terms)
-    }
-    for gone in dropped:
-        found[gone.term.kind, gone.term.features] = _switched_off(gone)
-    for feature, reason_unused in prepared.unused.items():
-        found["smooth", (feature,)] = _unused(feature, reason_unused)
-    # Smooth terms in the columns' order, then levels; active ones keep the covariance's order.
-    smooth = [found["smooth", (feature,)] for feature in range(n_columns)]
-    levels = [term for (kind, _), term in found.items() if kind != "smooth"]
-    covariance = solution.covariance.copy()
-    covariance[-1] *= scale
-    covariance[:, -1] *= scale
-    return FittedModel(
-        likelihood=units.likelihood.name,
-        intercept=units.shift + scale * solution.intercept,
-        terms=(*smooth, *levels),
-        covariance=covariance,
-        noise_variance=solution.noise * scale**2 if units.likelihood.learns_noise else 0.0,
-        log_evidence=units.log_evidence(solution.evidence),
-        history=(),
-        converged=reason == "converged",
-        stop_reason=reason,
-    )
+# --- the second stage -------------------------------------------------------------------------------
 
 
-def _switched_off(gone: _Dropped) -> FittedTerm:
-    n_entries = len(gone.share)
-    return FittedTerm(
-        kind=gone.term.kind,
-        features=gone.term.features,
-        entries=gone.term.entries,
-        share=gone.share,
-        mean=np.zeros(n_entries),
-        table=np.empty((n_entries, 0)),
-        status=SWITCHED_OFF,
-        effective_parameters=0.0,
-        evidence=gone.worth,
-        precision=np.empty(0),
-    )
+def _finish(columns: Array, stage: Stage, run: _Run, rng: np.random.Generator) -> FittedModel:
+    """Add the pairs that were asked for, and put the model together."""
+    options, prepared = run.options, run.prepared
+    pairs: tuple[ScoredPair, ...] = ()
+    if options.interactions != 0 and options.interactions != () and stage.reason != "interrupted":
+        stage, pairs = _second_stage(columns, stage, run, rng)
+    if options.solver == "adam" and stage.problem.terms:
+        solution = adam.solution(stage.problem, stage.state, options, rng)
+    else:
+        solve = kron.solution if options.curvature == "kron" else posterior.exact
+        solution = solve(stage.problem, stage.state, rng)
+    off = [*stage.off, *(unused(*item) for item in prepared.unused.items())]
+    model = assemble(prepared.units, stage.problem, stage.state, solution, off)
+    return replace(model, history=tuple(run.history), stop_reason=stage.reason, pairs=pairs)
 
 
-def _unused(feature: int, reason: str) -> FittedTerm:
-    nothing = np.empty(0)
-    return FittedTerm(
-        "smooth", (feature,), None, nothing, nothing, np.empty((0, 0)), reason, 0.0, 0.0, nothing
-    )
+def _second_stage(
+    columns: Array, stage: Stage, run: _Run, rng: np.random.Generator
+) -> tuple[Stage, tuple[ScoredPair, ...]]:
+    """Score all pairs, try some, keep what pays; the first stage is where it starts.
+
+    What was asked for is tried at once. For ``"auto"`` the best that are left are tried in rounds, each
+    scored on what the rounds before it left over, until a round gains nothing.
+    """
+    asked, kind = run.options.interactions, run.options.interaction_score
+    known = {term.features for term in stage.problem.terms}
+    usable = [k for k in range(columns.shape[1]) if k not in run.prepared.unused]
+    pairs = interactions.all_pairs(usable)
+    first = scores = interactions.score(kind, stage.problem, stage.state, columns, pairs, rng)
+    left = [k for k, pair in enumerate(pairs) if pair not in known]
+    for number in range(_MAX_PAIR_ROUNDS):
+        if number and kind == "evidence":
+            still = [pairs[k] for k in left]
+            scores = first.copy()
+            scores[left] = interactions.score(kind, stage.problem, stage.state, columns, still, rng)
+        tried = _choose(asked, kind, pairs, scores, left)
+        if not tried:
+            break
+        before = len(stage.problem.terms)
+        stage = _try_pairs(columns, stage, [pairs[k] for k in tried], len(pairs), run, rng)
+        gained = len(stage.problem.terms) > before
+        left = [k for k in left if k not in tried]
+        if asked != "auto" or not gained or stage.reason == "interrupted":
+            break
+    return stage, _tell(asked, kind, pairs, first, stage)
+
+
+def _choose(
+    asked: str | int | tuple[Pair, ...],
+    kind: str,
+    pairs: Sequence[Pair],
+    scores: Array,
+    left: Sequence[int],
+) -> list[int]:
+    """The pairs to try next, best first."""
+    ranked = sorted(left, key=lambda k: -scores[k])
+    if isinstance(asked, tuple):
+        return [k for k in ranked if pairs[k] in asked]
+    if isinstance(asked, int):
+        return ranked[:asked]
+    least = _PROMISING if kind == "evidence" else np.finfo(float).tiny
+    return [k for k in ranked if scores[k] >= least][:_PAIRS_AT_ONCE]
+
+
+def _try_pairs(
+    columns: Array,
+    stage: Stage,
+    tried: Sequence[Pair],
+    n_candidates: int,
+    run: _Run,
+    rng: np.random.Generator,
+) -> Stage:
+    """Fit with some more pairs; those that do not pay are off, and without any all is as it was."""
+    # What was off before a later call is tried anew.
+    stage = replace(stage, off=tuple(term for term in stage.off if term.features not in tried))
+    problem, state = add_pairs(stage.problem, stage.state, columns, tried, run.options, rng)
+    if run.options.solver == "adam":
+        wider = _train(problem, stage.state, run, rng)
+        return replace(wider, off=(*stage.off, *wider.off))
+    # A pair the user named need not make up for the search among all of them.
+    named = isinstance(run.options.interactions, tuple)
+    needed = 0.0 if named else selection.WORTH + float(np.log(n_candidates))
+
+    def least(now: Problem) -> list[float]:
+        return [needed if term.kind == "pair" else -np.inf for term in now.terms]
+
+    off: list[FittedTerm] = []
+    run.newest = (stage.problem, stage.state)
+    try:
+        problem, state, converged = _fit_and_select("pairs", problem, state, run, rng, off, least)
+        reason = "converged" if converged else "max_iter"
+    except KeyboardInterrupt:
+        problem, state = run.newest
+        reason = "interrupted"
+    if len(problem.terms) <= len(stage.problem.terms):
+        problem, state = stage.problem, stage.state
+    return Stage(problem, state, (*stage.off, *off), reason)
+
+
+def _tell(
+    asked: str | int | tuple[Pair, ...],
+    kind: str,
+    pairs: Sequence[Pair],
+    scores: Array,
+    stage: Stage,
+) -> tuple[ScoredPair, ...]:
+    """Every pair with its score and why it is in or out, best first."""
+    status = {term.features: SWITCHED_OFF for term in stage.off}
+    status |= {term.features: ACTIVE for term in stage.problem.terms}
+    if isinstance(asked, tuple):
+        otherwise = "left out: not named"
+    elif isinstance(asked, int):
+        otherwise = f"left out: not among the best {asked}"
+    else:
+        otherwise = "left out: better ones gained nothing"
+
+    def tell(k: int) -> str:
+        if asked == "auto" and kind == "evidence" and scores[k] < _PROMISING:
+            return status.get(pairs[k], "left out: no gain expected")
+        return status.get(pairs[k], otherwise)
+
+    ranked = sorted(range(len(pairs)), key=lambda k: -scores[k])
+    return tuple(ScoredPair(pairs[k], float(scores[k]), tell(k)) for k in ranked)

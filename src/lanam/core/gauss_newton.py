@@ -124,7 +124,11 @@ class Regression:
 
 def start(term: Term, share: Array, rng: np.random.Generator) -> TermState:
     """A term before any data was seen."""
-    expansion = term.initial(rng)
+    return start_at(term, term.initial(rng), share)
+
+
+def start_at(term: Term, expansion: Array, share: Array) -> TermState:
+    """A term before any data was seen, its network expanded at given parameters."""
     jacobian = tangent(term, expansion, share)
     precision = initial_precision(term, jacobian, share, _START_VARIANCE)
     return TermState(
@@ -191,6 +195,13 @@ def solve_as_made(problem: Problem, state: State, linear: Regression) -> Posteri
     """The regression's posterior at the hyperparameters its tables were made with."""
     as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
     return evidence.solve(linear.model, as_made, problem.joint)
+
+
+def settle(problem: Problem, state: State, rng: np.random.Generator) -> State:
+    """The state at the posterior mean of its own hyperparameters, with its evidence."""
+    linear = regression(problem, state, rng, fine=True)
+    as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
+    return _step(problem, state, linear, as_made, solve_as_made(problem, state, linear))
 
 
 def _step(

@@ -253,6 +253,12 @@ def _expand_tails(inputs: Array) -> Array:
     return np.asarray(np.sign(inputs) * (within + np.expm1(beyond)))
 
 
+def standard_inputs(distribution: Distribution) -> Array:
+    """A column's distinct values in the units that networks see."""
+    centre, spread = _location_and_spread(distribution)
+    return _compress_tails((distribution.values - centre) / spread)
+
+
 def place_knots(
     distribution: Distribution, max_knots: int, margins: Array = MARGINS
 ) -> Knots | None:

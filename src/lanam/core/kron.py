@@ -35,6 +35,7 @@ from scipy.linalg import block_diag
 from lanam.core import evidence, gauss_newton, networks, statistics
 from lanam.core.arrays import Array, sum_by
 from lanam.core.gauss_newton import Problem, State
+from lanam.core.linearise import centred
 from lanam.core.posterior import Solution, of_regression
 from lanam.core.terms import LevelTerm, Term
 
@@ -117,15 +118,14 @@ class KronBlock:
         posterior = 1.0 / (self.eigenvalues / noise + precision[self.groups])
         return sum_by(self.groups, posterior, len(precision))
 
-    def factor_table(self, precision: Array, share: Array, noise: float = 1.0) -> Array:
+    def factor_table(self, term: Term, precision: Array, share: Array, noise: float = 1.0) -> Array:
         """A table ``F`` (B, r) with ``F F'`` the posterior covariance of the centred function."""
         parts = []
         for tensor in self.tensors:
             posterior = 1.0 / (tensor.eigenvalues / noise + precision[tensor.group])
             part = tensor.rotated_jacobian() * np.sqrt(posterior)
             parts.append(part.reshape(len(part), -1))
-        factor = np.concatenate(parts, axis=1)
-        factor -= share @ factor
+        factor = centred(term, np.concatenate(parts, axis=1), share)
         size, vectors = np.linalg.eigh(factor @ factor.T)
         # Eigenvalues are squares of what the tolerance is about.
         keep = size > _FACTOR_TOLERANCE**2 * size[-1]
@@ -192,8 +192,8 @@ def posterior(problem: Problem, state: State) -> KronPosterior:
     """Factor tables with unit covariance, and the intercept on its own."""
     made = list(zip(blocks(problem, state), state.terms, strict=True))
     tables = tuple(
-        own.factor_table(known.precision, share, state.noise)
-        for (own, known), share in zip(made, problem.shares, strict=True)
+        own.factor_table(term, known.precision, share, state.noise)
+        for term, (own, known), share in zip(problem.terms, made, problem.shares, strict=True)
     )
     _, curvature = statistics.slopes(
         problem.rows, problem.likelihood, state.values, state.intercept

@@ -25,7 +25,7 @@ from lanam.core.arrays import Array, sum_by
 from lanam.core.evidence import NOISE_BOUNDS, Prior, inverse_and_log_det
 from lanam.core.gauss_newton import Problem, State, TermState
 from lanam.core.kron import KronBlock
-from lanam.core.linearise import tangent
+from lanam.core.linearise import centred, tangent
 from lanam.core.terms import SmoothTerm
 
 #: Tables are made for precisions that may still fall by this factor.
@@ -172,10 +172,12 @@ def trained(problem: Problem, thetas: Sequence[Array], intercept: float, hyper: 
     ):
         assert isinstance(term, SmoothTerm)
         values = networks.forward(term.architecture, theta, term.entries.network_inputs)
-        mean = float(share @ values)
-        intercept += mean
+        # A pair is trained as its pure part; others give their mean to the intercept.
+        if term.kind != "pair":
+            intercept += float(share @ values)
+        values = centred(term, values[:, None], share)[:, 0]
         jacobian = tangent(term, theta, share)
-        known.append(TermState(theta, jacobian, precision, precision, values - mean))
+        known.append(TermState(theta, jacobian, precision, precision, values))
     return State(tuple(known), intercept, hyper.noise)
 
 

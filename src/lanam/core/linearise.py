@@ -43,14 +43,18 @@ class Compressed:
 
 
 def tangent(term: Term, expansion: Array, share: Array) -> Array:
-    """The Jacobian at the entries, centred over the data; for a pair, pure.
+    """The Jacobian at the entries, of the function centred over the data."""
+    return centred(term, term.jacobian(expansion), share)
+
+
+def centred(term: Term, table: Array, share: Array) -> Array:
+    """A table without its mean over the data; a pair's, without its means in either column.
 
     ``share`` is the data's weight at the entries, summing to 1.
     """
-    jacobian = term.jacobian(expansion)
     if isinstance(term.entries, Grid):
-        return purify(jacobian, share, term.entries.shape)
-    return jacobian - share @ jacobian
+        return purify(table, share, term.entries.shape)
+    return table - share @ table
 
 
 def initial_precision(term: Term, jacobian: Array, share: Array, prior_variance: float) -> Array:

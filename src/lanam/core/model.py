@@ -23,13 +23,23 @@ DUPLICATE = "switched off: same values as another column"
 
 
 @dataclass(frozen=True)
+class ScoredPair:
+    """A pair of columns that might interact: its score, and whether it is in the model or why not."""
+
+    features: tuple[int, int]
+    score: float
+    status: str
+
+
+@dataclass(frozen=True)
 class FittedTerm:
     """One term of the sum.
 
     Attributes
     ----------
     kind
-        ``"smooth"`` (a feature network) or ``"level"`` (an effect per value).
+        ``"smooth"`` (a feature network), ``"level"`` (an effect per value) or ``"pair"`` (a joint
+        network of two columns, without what either says alone).
     features
         Column indices.
     entries
@@ -48,6 +58,8 @@ class FittedTerm:
         what it had when it was.
     precision
         Prior precision of each group of parameters.
+    expansion
+        Parameters at which the network was linearised; empty for levels.
     """
 
     kind: str
@@ -60,6 +72,7 @@ class FittedTerm:
     effective_parameters: float
     evidence: float
     precision: Array
+    expansion: Array
 
     @property
     def active(self) -> bool:
@@ -78,7 +91,7 @@ class FittedModel:
     intercept
         The mean link-scale prediction over the training data.
     terms
-        Active or not, in a fixed order: first the smooth term of every column, then level terms.
+        Active or not, in a fixed order: the smooth term of every column, level terms, pairs.
     covariance
         Posterior covariance (R + 1, R + 1) of the active terms' coordinates, in order, and of the
         intercept, last. Block-diagonal where the posterior is.
@@ -88,8 +101,11 @@ class FittedModel:
         Of the response in its own units.
     history
         One record an iteration.
-    converged
-        Whether the evidence had stopped rising; if not, ``stop_reason`` says what ended the fit.
+    stop_reason
+        ``"converged"``, or what else ended the fit.
+    pairs
+        Every pair of columns with its score and why it is in or out, best first; empty where none
+        was asked for.
     """
 
     likelihood: str
@@ -98,9 +114,14 @@ class FittedModel:
     covariance: Array
     noise_variance: float
     log_evidence: float
-    history: tuple[dict[str, Any], ...]
-    converged: bool
-    stop_reason: str
+    history: tuple[dict[str, Any], ...] = ()
+    stop_reason: str = "converged"
+    pairs: tuple[ScoredPair, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the evidence had stopped rising when the fit ended."""
+        return self.stop_reason == "converged"
 
     @property
     def n_iter(self) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lanam.core.networks import Architecture
+
 
 @dataclass(frozen=True)
 class Options:
@@ -20,12 +22,22 @@ class Options:
     solver: str = "gauss-newton"
     evidence_update: str = "mackay"
     level_effects: bool = True
+    #: "auto", how many, or which
+    interactions: str | int | tuple[tuple[int, int], ...] = 0
+    interaction_score: str = "evidence"
     pair_hidden_sizes: tuple[int, ...] = (64,)
     pair_init_scales: tuple[float, ...] = (1.0, 4.0)
-    pair_knots: int = 16
     max_knots: int = 256
     max_iter: int = 100
     tol: float = 0.05
     n_restarts: int = 1
     #: called with every new record of the history; used to show progress
     on_iteration: Callable[[dict[str, Any]], None] | None = None
+
+    def architecture(self, n_inputs: int) -> Architecture:
+        """The network of a column, or of a pair of columns."""
+        if n_inputs == 1:
+            return Architecture(1, self.hidden_sizes, self.activation, self.init_scales)
+        return Architecture(
+            n_inputs, self.pair_hidden_sizes, self.activation, self.pair_init_scales
+        )

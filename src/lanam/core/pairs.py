@@ -11,9 +11,11 @@ from lanam.core import gauss_newton
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import Grid, Knots, locate, place_knots, summarise
-from lanam.core.networks import Architecture
 from lanam.core.options import Options
 from lanam.core.terms import SmoothTerm
+
+#: Knots of a column within a pair: fewer than for a column alone, because a grid has their square.
+_MAX_KNOTS = 16
 
 #: Knots beyond the data on either side of a pair's grid, as for single columns but fewer.
 _MARGINS = np.array([0.2, 1.0])
@@ -41,8 +43,8 @@ def add_pairs(
 ) -> tuple[Problem, State]:
     """The problem with a joint network for every pair; what is known stays as it is."""
     rows = problem.rows
-    architecture = Architecture(2, options.pair_hidden_sizes, options.activation, options.pair_init_scales)
-    grids = place_grids(columns, rows.weight, pairs, options.pair_knots)
+    architecture = options.architecture(2)
+    grids = place_grids(columns, rows.weight, pairs, min(options.max_knots, _MAX_KNOTS))
     terms = [
         SmoothTerm(pair, grid, architecture, options.prior_groups)
         for pair, grid in zip(pairs, grids, strict=True)

@@ -10,7 +10,6 @@ from lanam.core.arrays import Array
 from lanam.core.knots import Levels, place_knots, place_levels, power_of_two_scale, summarise
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model import CONSTANT, DUPLICATE
-from lanam.core.networks import Architecture
 from lanam.core.options import Options
 from lanam.core.statistics import Rows
 from lanam.core.terms import SmoothTerm
@@ -54,6 +53,10 @@ class Units:
             return standard
         return standard - self.total_weight * float(np.log(self.scale))
 
+    def standard_evidence(self, own: float) -> float:
+        """The other way round."""
+        return own - self.log_evidence(0.0)
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -74,7 +77,7 @@ def prepare(
 ) -> Prepared:
     """Place every column's knots and levels, and find the rows among them."""
     units = Units.of(response, weight, likelihood)
-    architecture = Architecture(1, options.hidden_sizes, options.activation, options.init_scales)
+    architecture = options.architecture(1)
     terms: list[SmoothTerm] = []
     positions, levels, unused = [], {}, {}
     seen: dict[int, int] = {}

@@ -27,8 +27,12 @@ def purify(table: Array, share: Array, shape: tuple[int, int]) -> Array:
     rows, columns = cells.sum(axis=1), cells.sum(axis=0)
     seen_rows, seen_columns = rows > 0.0, columns > 0.0
     # Where a row has no data, its mean is taken over the other column's own distribution.
-    given_row = np.where(seen_rows[:, None], cells, columns) / np.where(seen_rows, rows, 1.0)[:, None]
-    given_column = np.where(seen_columns, cells, rows[:, None]) / np.where(seen_columns, columns, 1.0)
+    given_row = (
+        np.where(seen_rows[:, None], cells, columns) / np.where(seen_rows, rows, 1.0)[:, None]
+    )
+    given_column = np.where(seen_columns, cells, rows[:, None]) / np.where(
+        seen_columns, columns, 1.0
+    )
     values = table.reshape(*shape, -1)
     # Twice: the second time removes what rounding left.
     for _ in range(2):

@@ -36,13 +36,14 @@ def eliminate(
     posterior: Posterior,
     tables: Sequence[Array],
     shares: Sequence[Array],
-    strict: bool = False,
+    least: Sequence[float] | None = None,
 ) -> tuple[list[int], list[float]]:
     """Drop the term that is worth least, update all others in closed form, repeat.
 
     ``prior`` must be at the hyperparameters its tables were made with (``W = I``). Removing block ``d``
     lowers the log evidence by ``(m_d' S_dd^-1 m_d + log |S_dd|) / 2``. Of two terms that can stand in
-    for each other only one goes, because the other's worth rises when it has gone.
+    for each other only one goes, because the other's worth rises when it has gone. ``least`` is what each
+    term must be worth to stay, however visible it is; without it, weak terms that are not negligible may.
 
     Returns
     -------
@@ -58,14 +59,17 @@ def eliminate(
     def spread(k: int) -> float:
         return float(np.sqrt(shares[k] @ np.square(tables[k] @ mean[prior.blocks[k]])))
 
-    # Strictly, every term must pay, however visible it is.
-    negligible = (
-        np.inf if strict else NEGLIGIBLE * float(np.sqrt(sum(spread(k) ** 2 for k in left)))
-    )
+    negligible = NEGLIGIBLE * float(np.sqrt(sum(spread(k) ** 2 for k in left)))
+
+    def needed(k: int) -> float:
+        if least is not None:
+            return least[k]
+        return WORTH if spread(k) <= negligible else 0.0
+
     while left:
         for k in left:
             worth[k] = _worth(mean, covariance, prior.blocks[k])[0]
-        weak = [k for k in left if worth[k] < (WORTH if spread(k) <= negligible else 0.0)]
+        weak = [k for k in left if worth[k] < needed(k)]
         if not weak:
             break
         weakest = min(weak, key=worth.__getitem__)

@@ -24,7 +24,8 @@ class SmoothTerm:
     """A network of one column tabulated at knots, or a joint network of two on a grid of them.
 
     ``prior_groups`` is "layer" (a precision per layer tensor and, in the first layer's units, per
-    initial scale) or "network" (one for all, the paper's main choice).
+    initial scale) or "network" (one for all, the paper's main choice). Joint networks have one for
+    all: there may be many of them, and more were measured to be fitted to noise where rows are few.
     """
 
     features: tuple[int, ...]
@@ -40,7 +41,7 @@ class SmoothTerm:
     @cached_property
     def group_index(self) -> NDArray[np.intp]:
         """The prior group of every parameter."""
-        if self.prior_groups == "network":
+        if self.prior_groups == "network" or self.kind == "pair":
             return np.zeros(self.architecture.n_parameters, dtype=np.intp)
         return self.architecture.group_index
 

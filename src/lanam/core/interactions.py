@@ -1,0 +1,231 @@
+"""Scores of pairs of columns: which might interact (method.md 6; paper, section 3.2.3, appendix A.2).
+
+All are computed after the first stage, for every pair, without fitting one.
+
+- ``evidence``: what a joint term would add to the log evidence, in closed form, on what the first
+  stage left over. It sees any interaction, with or without main effects, and its unit is nats.
+- ``mutual_information``: between the posteriors of the two columns' effects, and ``evidence_gain``:
+  what the determinant of the paper's evidence bound would gain from joining the pair's blocks. Both are
+  the paper's, and both look at effects that are confounded in the data, not at what they leave
+  over. They exist for the effects' output multipliers (the last layer) and for all parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from lanam.core import gauss_newton, statistics
+from lanam.core.arrays import Array, IntArray, sum_by
+from lanam.core.evidence import inverse_and_log_det
+from lanam.core.gauss_newton import Problem, State
+from lanam.core.knots import standard_inputs, summarise, weighted_quantiles
+from lanam.core.purity import purify
+
+Pair = tuple[int, int]
+
+#: Cells of a column where a pair is binned.
+_N_BINS = 12
+
+#: Length scales of the kernels, in units of a column's spread, and the prior variances tried, in
+#: units of the response's (on the link scale).
+_LENGTHS = (0.5, 1.0, 2.0)
+_VARIANCES = np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1.0])
+
+#: Directions of a product of two kernels below this share of the largest are left out, and no column
+#: has more than this many.
+_SMALLEST_DIRECTION = 3e-3
+_MAX_DIRECTIONS = 6
+
+
+def all_pairs(features: Sequence[int]) -> list[Pair]:
+    """Every pair of different columns, the smaller index first."""
+    return list(combinations(sorted(features), 2))
+
+
+def score(
+    kind: str,
+    problem: Problem,
+    state: State,
+    columns: Array,
+    pairs: Sequence[Pair],
+    rng: np.random.Generator,
+) -> Array:
+    """Score ``pairs`` by ``kind``; larger is more likely to interact, none is below zero."""
+    if kind == "evidence":
+        slope, curvature = statistics.slopes(
+            problem.rows, problem.likelihood, state.values, state.intercept
+        )
+        return evidence_scores(
+            columns, problem.rows.weight, slope / state.noise, curvature / state.noise, pairs
+        )
+    effects = joint_precision(problem, state, rng)
+    if not kind.endswith("_full"):
+        effects = effects.last_layer()
+    measure = gain_scores if kind.startswith("evidence_gain") else information_scores
+    return measure(effects, pairs)
+
+
+# --- evidence ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Binned:
+    """A column in few cells: every row's cell, and for each length scale a kernel's directions.
+
+    ``directions[l]`` (cells, r) are scaled so that ``directions @ directions.T`` is the kernel, made
+    orthogonal to constants under the data; ``sizes[l]`` are their prior variances over the data.
+    """
+
+    cell: IntArray
+    n_cells: int
+    directions: tuple[Array, ...]
+    sizes: tuple[Array, ...]
+
+
+def evidence_scores(
+    columns: Array, weight: Array, slope: Array, curvature: Array, pairs: Sequence[Pair]
+) -> Array:
+    """Gain in log evidence from a joint term, maximised over its length scale and variance.
+
+    ``slope`` and ``curvature`` are of the rows' log-likelihood at the first stage's prediction, in units
+    of the noise. The joint term is a Gaussian process: a product of two kernels on a grid of cells,
+    without what main effects could say.
+    """
+    features = sorted({feature for pair in pairs for feature in pair})
+    binned = {feature: _bin(columns[:, feature] + 0.0, weight) for feature in features}
+    return np.array(
+        [_evidence_gain(binned[i], binned[j], slope, curvature) for i, j in pairs], dtype=float
+    )
+
+
+def _bin(column: Array, weight: Array) -> _Binned:
+    distribution = summarise(column, weight)
+    values, mass = distribution.values, distribution.mass
+    edges = values[1:]
+    if len(values) > _N_BINS:
+        inner = np.linspace(0.0, 1.0, _N_BINS + 1)[1:-1]
+        edges = np.unique(weighted_quantiles(values, mass, inner))
+        edges = edges[edges > values[0]]
+    cell_of_value = np.searchsorted(edges, values, side="right")
+    total = sum_by(cell_of_value, mass, len(edges) + 1)
+    centres = sum_by(cell_of_value, mass * standard_inputs(distribution), len(total)) / total
+    share = total / total.sum()
+    kernels = [_kernel_directions(centres, share, length) for length in _LENGTHS]
+    cell = np.searchsorted(edges, column / distribution.scale, side="right").astype(np.int16)
+    return _Binned(cell, len(total), tuple(k[0] for k in kernels), tuple(k[1] for k in kernels))
+
+
+def _kernel_directions(centres: Array, share: Array, length: float) -> tuple[Array, Array]:
+    kernel = np.exp(-0.5 * np.square((centres[:, None] - centres) / length))
+    mean = kernel @ share
+    kernel -= np.outer(mean, mean) / (share @ mean)
+    root = np.sqrt(share)
+    size, vectors = np.linalg.eigh(root[:, None] * kernel * root)
+    size, vectors = size[::-1][:_MAX_DIRECTIONS], vectors[:, ::-1][:, :_MAX_DIRECTIONS]
+    keep = size > _SMALLEST_DIRECTION * size[0]
+    return vectors[:, keep] / root[:, None] * np.sqrt(size[keep]), size[keep]
+
+
+def _evidence_gain(first: _Binned, second: _Binned, slope: Array, curvature: Array) -> float:
+    shape = (first.n_cells, second.n_cells)
+    cell = first.cell * np.int32(shape[1]) + second.cell
+    seen = sum_by(cell, curvature, shape[0] * shape[1])
+    pull = sum_by(cell, slope, shape[0] * shape[1])
+    best = 0.0
+    for left, left_size, right, right_size in zip(
+        first.directions, first.sizes, second.directions, second.sizes, strict=True
+    ):
+        size = np.outer(left_size, right_size).ravel()
+        keep = size > _SMALLEST_DIRECTION * size.max(initial=0.0)
+        product = np.asarray(np.kron(left, right)[:, keep], dtype=np.float64)
+        table = purify(product, seen / seen.sum(), shape)
+        best = max(best, _best_gain(table.T @ (table * seen[:, None]), table.T @ pull))
+    return best
+
+
+def _best_gain(gram: Array, target: Array) -> float:
+    """``1/2 t' (G + I/v)^-1 t - 1/2 log |I + v G|``, maximised over ``v``."""
+    size, vectors = np.linalg.eigh(gram)
+    shrunk = 1.0 + _VARIANCES[:, None] * np.maximum(size, 0.0)
+    fit = _VARIANCES[:, None] * np.square(vectors.T @ target) / shrunk
+    return float((0.5 * (fit - np.log(shrunk))).sum(axis=1).max(initial=0.0))
+
+
+# --- the paper's scores -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Effects:
+    """The posterior precision of all effects together; ``blocks[d]`` are column ``d``'s coordinates.
+
+    The intercept is the last coordinate. ``mean`` is the posterior mean.
+    """
+
+    precision: Array
+    mean: Array
+    blocks: dict[int, IntArray]
+
+    def last_layer(self) -> Effects:
+        """The same for one multiplier a column: its effect as a whole, up to a factor."""
+        project = np.zeros((len(self.precision), len(self.blocks) + 1))
+        project[-1, -1] = 1.0
+        for k, own in enumerate(self.blocks.values()):
+            project[own, k] = self.mean[own]
+        blocks = {feature: np.array([k]) for k, feature in enumerate(self.blocks)}
+        return Effects(project.T @ self.precision @ project, np.ones(project.shape[1]), blocks)
+
+
+def joint_precision(problem: Problem, state: State, rng: np.random.Generator) -> Effects:
+    """The Laplace posterior of all main effects, dense (paper, appendix A.2)."""
+    linear = gauss_newton.regression(problem, state, rng, fine=True)
+    posterior = gauss_newton.solve_as_made(problem, state, linear)
+    precision = linear.model.gram / state.noise
+    # In the coordinates of these tables every prior precision is one.
+    coordinates = np.arange(len(precision) - 1)
+    precision[coordinates, coordinates] += 1.0
+    blocks: dict[int, IntArray] = {}
+    for term, block in zip(problem.terms, linear.model.prior.blocks, strict=True):
+        own = coordinates[block]
+        if len(term.features) == 1 and len(own):
+            feature = term.features[0]
+            blocks[feature] = np.concatenate([blocks.get(feature, own[:0]), own])
+    return Effects(precision, posterior.mean, blocks)
+
+
+def information_scores(effects: Effects, pairs: Sequence[Pair]) -> Array:
+    """Mutual information of two effects' posteriors (paper, eq. mi_param).
+
+    ``1/2 log (|S_d| |S_d'| / |S_dd'|)`` with ``S`` the joint posterior covariance; for multipliers
+    ``-1/2 log(1 - corr^2)``.
+    """
+    covariance, _ = inverse_and_log_det(effects.precision)
+    return 0.5 * _log_det_ratios(covariance, effects.blocks, pairs)
+
+
+def gain_scores(effects: Effects, pairs: Sequence[Pair]) -> Array:
+    """Slack of the evidence bound that joining two blocks takes away (paper, eq. interaction_gain)."""
+    return _log_det_ratios(effects.precision, effects.blocks, pairs)
+
+
+def _log_det_ratios(matrix: Array, blocks: dict[int, IntArray], pairs: Sequence[Pair]) -> Array:
+    """``log |A_d| + log |A_d'| - log |A_dd'|`` of a positive definite ``A``; 0 where a block is empty.
+
+    With ``A_d = L_d L_d'`` it is ``-log |I - C C'|`` for ``C = L_d^-1 A_dd' L_d'^-T``, whose singular
+    values are the canonical correlations.
+    """
+    half = {
+        feature: np.linalg.inv(np.linalg.cholesky(matrix[np.ix_(own, own)]))
+        for feature, own in blocks.items()
+    }
+    ratios = np.zeros(len(pairs))
+    for k, (i, j) in enumerate(pairs):
+        if i in blocks and j in blocks:
+            coupling = half[i] @ matrix[np.ix_(blocks[i], blocks[j])] @ half[j].T
+            correlation = np.linalg.svd(coupling, compute_uv=False)
+            # Rounding may bring a correlation to one, where the information has no bound.
+            ratios[k] = -np.log1p(-np.minimum(np.square(correlation), 1.0 - 1e-15)).sum()
+    return ratios

@@ -1,0 +1,83 @@
+"""Where a stage of a fit ends, and how to stand there again with nothing but the fitted model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lanam.core import gauss_newton
+from lanam.core.arrays import Array
+from lanam.core.gauss_newton import Problem, State
+from lanam.core.knots import Levels, locate
+from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.model import FittedModel, FittedTerm
+from lanam.core.options import Options
+from lanam.core.prepare import Prepared, Units
+from lanam.core.statistics import Rows
+from lanam.core.terms import LevelTerm, SmoothTerm, Term
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What was fitted, the terms that went on the way, and why it ended."""
+
+    problem: Problem
+    state: State
+    off: tuple[FittedTerm, ...]
+    reason: str
+
+
+def resume(
+    model: FittedModel, columns: Array, response: Array, weight: Array, options: Options
+) -> tuple[Prepared, Stage]:
+    """The end of the fit that made ``model``, on these rows: its own knots, terms and precisions.
+
+    Raises
+    ------
+    ValueError
+        If ``options`` describe other networks than those of the model.
+    """
+    units = Units.of(response, weight, LIKELIHOODS[model.likelihood])
+    active = [term for term in model.terms if term.active]
+    terms = tuple(_term(fitted, options) for fitted in active)
+    rows = Rows(
+        tuple(locate(term.entries, term.features, columns) for term in terms),
+        tuple(len(term.entries) for term in terms),
+        units.y,
+        weight,
+    )
+    problem = gauss_newton.make_problem(
+        terms, rows, units.likelihood, options.posterior == "joint", options.evidence_update
+    )
+    noise = model.noise_variance / units.scale**2 if units.likelihood.learns_noise else 1.0
+    known = tuple(
+        replace(
+            gauss_newton.start_at(term, fitted.expansion, share),
+            precision=fitted.precision,
+            values=fitted.mean / units.scale,
+        )
+        for term, fitted, share in zip(terms, active, problem.shares, strict=True)
+    )
+    intercept = (model.intercept - units.shift) / units.scale
+    evidence = units.standard_evidence(model.log_evidence)
+    state = State(known, intercept, noise, evidence)
+    if options.solver != "adam":
+        state = gauss_newton.settle(problem, state, np.random.default_rng(0))
+    unused = {t.features[0]: t.status for t in model.terms if t.entries is None}
+    off = tuple(t for t in model.terms if not t.active and t.entries is not None)
+    prepared = Prepared(units, (), rows, {}, unused)
+    return prepared, Stage(problem, state, off, model.stop_reason)
+
+
+def _term(fitted: FittedTerm, options: Options) -> Term:
+    if isinstance(fitted.entries, Levels):
+        return LevelTerm(fitted.features, fitted.entries)
+    assert fitted.entries is not None
+    architecture = options.architecture(len(fitted.features))
+    if architecture.n_parameters != len(fitted.expansion):
+        raise ValueError(
+            "the networks' sizes were changed since the model was fitted: set hidden_sizes and "
+            "pair_hidden_sizes back to what they were, or fit again"
+        )
+    return SmoothTerm(fitted.features, fitted.entries, architecture, options.prior_groups)
