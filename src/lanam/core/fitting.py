@@ -266,8 +266,9 @@ def _second_stage(
 ) -> tuple[Stage, tuple[ScoredPair, ...]]:
     """Score all pairs, try some, keep what pays; the first stage is where it starts.
 
-    What was asked for is tried at once. For ``"auto"`` the best that are left are tried in rounds, each
-    scored on what the rounds before it left over, until a round gains nothing.
+    In rounds, each scored on what the rounds before it left over, until a round gains nothing: pairs that
+    were named are tried at once; of ``k`` the best ``k``, then others in place of those that went; for
+    ``"auto"`` the best that promise something.
     """
     asked, kind = run.options.interactions, run.options.interaction_score
     known = {term.features for term in stage.problem.terms}
@@ -275,19 +276,20 @@ def _second_stage(
     pairs = interactions.all_pairs(usable)
     first = scores = interactions.score(kind, stage.problem, stage.state, columns, pairs, rng)
     left = [k for k, pair in enumerate(pairs) if pair not in known]
+    n_first = len(stage.problem.terms)
+    most = asked if isinstance(asked, int) else len(pairs)
     for number in range(_MAX_PAIR_ROUNDS):
         if number and kind == "evidence":
             still = [pairs[k] for k in left]
             scores = first.copy()
             scores[left] = interactions.score(kind, stage.problem, stage.state, columns, still, rng)
-        tried = _choose(asked, kind, pairs, scores, left)
+        n_before = len(stage.problem.terms)
+        tried = _choose(asked, kind, pairs, scores, left)[: most - (n_before - n_first)]
         if not tried:
             break
-        before = len(stage.problem.terms)
         stage = _try_pairs(columns, stage, [pairs[k] for k in tried], len(pairs), run, rng)
-        gained = len(stage.problem.terms) > before
         left = [k for k in left if k not in tried]
-        if asked != "auto" or not gained or stage.reason == "interrupted":
+        if len(stage.problem.terms) <= n_before or stage.reason == "interrupted":
             break
     return stage, _tell(asked, kind, pairs, first, stage)
 
@@ -304,7 +306,7 @@ def _choose(
     if isinstance(asked, tuple):
         return [k for k in ranked if pairs[k] in asked]
     if isinstance(asked, int):
-        return ranked[:asked]
+        return ranked
     least = _PROMISING if kind == "evidence" else np.finfo(float).tiny
     return [k for k in ranked if scores[k] >= least][:_PAIRS_AT_ONCE]
 

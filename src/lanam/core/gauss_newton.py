@@ -46,6 +46,9 @@ _WIDE = 400
 #: response), so that the prior's variance where there is no data is kept to 2% of the response's spread.
 UNSEEN_PRECISION = 0.25
 
+#: An entry of a pair's grid counts this much of an entry of a single column: there are many more.
+_GRID_ENTRY = 0.2
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -170,7 +173,7 @@ def regression(
             term,
             known.jacobian,
             known.precision,
-            curvature / state.noise + unseen_precision,
+            curvature / state.noise + unseen_precision * _entry_weight(term),
             rng,
             known.basis,
             coarse=known.basis is None and not fine,
@@ -189,6 +192,10 @@ def regression(
     return Regression(
         compressed, LinearModel(gram, target, quadratic.constant, prior, problem.n_rows, bound)
     )
+
+
+def _entry_weight(term: Term) -> float:
+    return _GRID_ENTRY if term.kind == "pair" else 1.0
 
 
 def solve_as_made(problem: Problem, state: State, linear: Regression) -> Posterior:
