@@ -7,7 +7,9 @@ options, ``core`` fits and scores, ``explain`` and ``summary`` put the result in
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,13 +19,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lanam import explain
-from lanam.arguments import read_options
+from lanam.arguments import read_interactions, read_options
 from lanam.core import fitting, scoring
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
+from lanam.core.options import Options
 from lanam.data import Schema
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.inputs import read_columns, read_weights
+from lanam.interactions import InteractionScores, describe_pairs
 from lanam.progress import Progress
 from lanam.summary import Summary, summarise
 
@@ -33,11 +37,12 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     _model: FittedModel
     _schema: Schema
+    interaction_scores_: InteractionScores
 
     def __init__(
         self,
         *,
-        interactions: Any = 0,
+        interactions: Any = "auto",
         interaction_score: str = "evidence",
         level_effects: Any = "auto",
         hidden_sizes: Any = (64,),
@@ -107,25 +112,94 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         options = read_options(self.get_params(deep=False))
         self.__dict__.pop("_model", None)  # a fit that fails leaves no mixture of two
         columns, schema = read_columns(self, X, fitting=True)
-        weight = read_weights(sample_weight, len(columns))
-        target = self._read_target(y, len(columns))
-        if not weight.all():
-            kept = weight > 0.0
-            if kept.sum() < 2:
-                raise ValueError("only 1 sample has a positive weight: a fit needs at least 2")
-            columns, target, weight = columns[kept], target[kept], weight[kept]
-            schema = schema.narrowed(columns)
+        options = replace(options, interactions=read_interactions(self.interactions, schema.names))
+        columns, target, weight = self._read_rows(columns, y, sample_weight)
         response, likelihood = self._encode(target)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        if self.verbose:
-            with Progress(options.max_iter) as progress:
-                options = replace(options, on_iteration=progress)
-                model = fitting.fit(columns, response, weight, likelihood, options, seed)
-        else:
-            model = fitting.fit(columns, response, weight, likelihood, options, seed)
-        self._keep(model, schema, len(columns))
+        run = partial(fitting.fit, columns, response, weight, likelihood)
+        model = self._run(run, options)
+        self._keep(model, schema.narrowed(columns), len(columns), options.interaction_score)
         self._warn_if_unfinished()
         return self
+
+    def add_interactions(
+        self,
+        X: Any,
+        y: Any,
+        interactions: Any = "auto",
+        *,
+        interaction_score: str | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Add pairs of columns to a fitted model without fitting its first stage again.
+
+        All terms that are there are where training starts; then all are trained together, and pairs that
+        the evidence does not pay for are switched off, as :meth:`fit` does. Without a pair that
+        pays, the model stays as it is.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            The training data.
+        y : array-like of shape (n_samples,)
+            The target.
+        interactions : "auto", int or sequence of pairs of columns, default="auto"
+            As for the constructor: how many, or which.
+        interaction_score : str, default=None
+            As for the constructor, whose value it has by default.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lanam import LANAMRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(300, 3))
+        >>> y = X[:, 0] * X[:, 2] + 0.1 * rng.normal(size=300)
+        >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
+        >>> model = model.add_interactions(X, y)
+        >>> [term.name for term in model.terms_ if term.active]
+        ['x0 x x2']
+        """
+        arguments = self.get_params(deep=False)
+        if interaction_score is not None:
+            arguments["interaction_score"] = interaction_score
+        options = read_options(arguments)
+        columns = self._columns(X)
+        names = self._schema.names
+        options = replace(options, interactions=read_interactions(interactions, names))
+        columns, target, weight = self._read_rows(columns, y, sample_weight)
+        response = self._encode_again(target)
+        run = partial(fitting.fit_on, self._model, columns, response, weight)
+        model = self._run(run, options)
+        self._keep(model, self._schema, len(columns), options.interaction_score)
+        self._warn_if_unfinished()
+        return self
+
+    def _read_rows(
+        self, columns: Array, y: Any, sample_weight: Any
+    ) -> tuple[Array, np.ndarray, Array]:
+        """Columns, target and weights of the rows that count."""
+        weight = read_weights(sample_weight, len(columns))
+        target = self._read_target(y, len(columns))
+        if weight.all():
+            return columns, target, weight
+        kept = weight > 0.0
+        if kept.sum() < 2:
+            raise ValueError("only 1 sample has a positive weight: a fit needs at least 2")
+        return columns[kept], target[kept], weight[kept]
+
+    def _run(self, run: Callable[[Options, int], FittedModel], options: Options) -> FittedModel:
+        """Run a fit with this estimator's seed, and with a progress bar if it is wanted."""
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if not self.verbose:
+            return run(options, seed)
+        with Progress(options.max_iter) as progress:
+            return run(replace(options, on_iteration=progress), seed)
 
     def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
         """The target of the rows, checked."""
@@ -135,13 +209,17 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         """The target as the core wants it, and the name of its likelihood."""
         raise NotImplementedError
 
-    def _keep(self, model: FittedModel, schema: Schema, n_rows: int) -> None:
+    def _encode_again(self, target: np.ndarray) -> Array:
+        """The target of further rows, as the core wants it."""
+        return self._encode(target)[0]
+
+    def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         """Set the learned attributes."""
         self._model, self._schema, self._n_rows = model, schema, n_rows
         self.terms_ = explain.describe_terms(model, schema)
         self.intercept_ = float(model.intercept)
         self.log_evidence_ = float(model.log_evidence)
-        self.interaction_scores_: tuple[Any, ...] = ()
+        self.interaction_scores_ = describe_pairs(model, schema, score)
         self.n_iter_ = model.n_iter
         self.converged_ = model.converged
         self.history_ = [dict(record) for record in model.history]
@@ -263,7 +341,11 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         """
         check_is_fitted(self)
         return summarise(
-            self._model, self._schema, estimator=type(self).__name__, n_rows=self._n_rows
+            self._model,
+            self._schema,
+            self.interaction_scores_,
+            estimator=type(self).__name__,
+            n_rows=self._n_rows,
         )
 
     def explain_global(self) -> GlobalExplanation:

@@ -7,16 +7,24 @@ and what it may be.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
+from lanam.core.interactions import Pair
 from lanam.core.options import Options
 
 #: What each argument with a fixed list of values may be.
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "interaction_score": ("evidence", "mutual_information", "evidence_gain"),
+    "interaction_score": (
+        "evidence",
+        "mutual_information",
+        "evidence_gain",
+        "mutual_information_full",
+        "evidence_gain_full",
+    ),
     "level_effects": ("auto", False),
     "likelihood": ("gaussian",),
     "activation": ("gelu", "relu", "tanh", "silu"),
@@ -30,10 +38,12 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 #: Networks start as sums of features of these steepnesses where the user leaves it to us.
 ONE_SCALE = (1.0,)
 AUTO_INIT_SCALES = {"gauss-newton": (1.0, 4.0, 16.0), "adam": ONE_SCALE}
+#: The same for joint networks: a pair's finest structure is rarely visible in the data.
+AUTO_PAIR_SCALES = {"gauss-newton": (1.0, 4.0), "adam": ONE_SCALE}
 
 
 def read_options(arguments: Mapping[str, Any]) -> Options:
-    """Options of a fit from an estimator's ``get_params()``.
+    """Options of a fit from an estimator's ``get_params()``, all but which pairs it asks for.
 
     Raises
     ------
@@ -62,11 +72,13 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
             "curvature='kron' has one Kronecker factorisation a term and no joint posterior: set "
             "posterior='block' with it, or curvature='exact'"
         )
-    _require_sizes("pair_hidden_sizes", arguments["pair_hidden_sizes"])
     return Options(
+        interaction_score=arguments["interaction_score"],
+        pair_hidden_sizes=_require_sizes("pair_hidden_sizes", arguments["pair_hidden_sizes"]),
+        pair_init_scales=_read_scales(arguments, AUTO_PAIR_SCALES),
         hidden_sizes=_require_sizes("hidden_sizes", arguments["hidden_sizes"]),
         activation=arguments["activation"],
-        init_scales=_read_scales(arguments),
+        init_scales=_read_scales(arguments, AUTO_INIT_SCALES),
         prior_groups=arguments["prior_groups"],
         posterior=arguments["posterior"],
         curvature=arguments["curvature"],
@@ -80,6 +92,72 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     )
 
 
+def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pair, ...]:
+    """Which pairs of the columns ``names`` to add: "auto", how many, or these, as indices.
+
+    Examples
+    --------
+    >>> read_interactions([("bmi", "age"), (1, 2)], ["age", "sex", "bmi"])
+    ((0, 2), (1, 2))
+    >>> read_interactions([("bmi", "ages")], ["age", "sex", "bmi"])
+    Traceback (most recent call last):
+        ...
+    ValueError: interactions names the column 'ages', which X does not have; did you mean 'age'?
+    """
+    value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+    if _is_nothing(value):
+        return 0
+    if isinstance(value, str) and value == "auto":
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    if isinstance(value, (Sequence, Set)) and not isinstance(value, str):
+        pairs = {_read_pair(pair, names) for pair in value}
+        return tuple(sorted(pairs))
+    raise ValueError(
+        f"interactions={value!r} is not known: give 'auto', how many pairs to add, or the pairs "
+        "themselves, for example [('age', 'bmi')]; 0 for none"
+    )
+
+
+def _read_pair(pair: Any, names: Sequence[str]) -> Pair:
+    pair = pair.tolist() if isinstance(pair, np.ndarray) else pair
+    if isinstance(pair, str) or not isinstance(pair, Collection) or len(pair) != 2:
+        raise ValueError(
+            f"interactions must be a list of pairs of columns, and {pair!r} is not a pair: write "
+            "[('age', 'bmi')] for one pair"
+        )
+    first, second = sorted(_read_column(column, names) for column in pair)
+    if first == second:
+        raise ValueError(
+            f"interactions has the pair {pair!r}: a column has no interaction with itself"
+        )
+    return first, second
+
+
+def _read_column(column: Any, names: Sequence[str]) -> int:
+    if isinstance(column, str):
+        if column in names:
+            return list(names).index(column)
+        close = get_close_matches(column, names, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f": its columns are {_listed(names)}"
+        raise ValueError(f"interactions names the column {column!r}, which X does not have{hint}")
+    if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
+        if 0 <= column < len(names):
+            return int(column)
+        raise ValueError(
+            f"interactions has the column {column}, and X has columns 0 to {len(names) - 1}"
+        )
+    raise ValueError(
+        f"interactions has {column!r} for a column: give its name, or its index from 0"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:10])
+    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
@@ -89,11 +167,6 @@ def _plain(value: Any) -> Any:
 
 
 def _refuse_what_is_planned(arguments: Mapping[str, Any]) -> None:
-    if not _is_nothing(arguments["interactions"]):
-        raise ValueError(
-            f"interactions={arguments['interactions']!r} is not available in this version, which "
-            "fits one term a column: set interactions=0"
-        )
     if arguments.get("likelihood") == "poisson":
         raise ValueError(
             "likelihood='poisson' is not available in this version: set likelihood='gaussian', for "
@@ -148,10 +221,12 @@ def _require_sizes(name: str, value: Any) -> tuple[int, ...]:
     )
 
 
-def _read_scales(arguments: Mapping[str, Any]) -> tuple[float, ...]:
+def _read_scales(
+    arguments: Mapping[str, Any], auto: Mapping[str, tuple[float, ...]]
+) -> tuple[float, ...]:
     value, kron = arguments["init_scales"], arguments["curvature"] == "kron"
     if isinstance(value, str) and value == "auto":
-        return ONE_SCALE if kron else AUTO_INIT_SCALES[arguments["solver"]]
+        return ONE_SCALE if kron else auto[arguments["solver"]]
     fine = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
     if fine and all(_is_number(scale) and 0.0 < scale < math.inf for scale in value):
         if kron and len(value) > 1 and arguments["prior_groups"] == "layer":

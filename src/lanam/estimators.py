@@ -31,10 +31,12 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
 
     Parameters
     ----------
-    interactions : 0, default=0
-        Terms of two columns; not available in this version.
-    interaction_score : {"evidence", "mutual_information", "evidence_gain"}, default="evidence"
-        How pairs of columns will be ranked; without effect in this version.
+    interactions : "auto", int or sequence of pairs of columns, default="auto"
+        Terms of two columns: as many as the evidence pays for, the best so many, or these, by name or
+        index; 0 for none. Pairs that bring nothing are switched off.
+    interaction_score : str, default="evidence"
+        How pairs are ranked: "evidence" (what a joint term would add to it), or the paper's
+        "mutual_information" or "evidence_gain", of the last layer or, with "_full", of all layers.
     level_effects : {"auto", False}, default="auto"
         "auto" adds effects of single values where the evidence asks for them; False keeps smooth
         functions only.
@@ -43,7 +45,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     hidden_sizes : sequence of int, default=(64,)
         Widths of the hidden layers of each column's network.
     pair_hidden_sizes : sequence of int, default=(64,)
-        The same for pairs; without effect in this version.
+        The same for the joint networks of pairs; the paper has (64, 64).
     activation : {"gelu", "relu", "tanh", "silu"}, default="gelu"
         Activation of the hidden layers.
     init_scales : "auto" or sequence of float, default="auto"
@@ -85,8 +87,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Standard deviation of the noise.
     log_evidence_ : float
         Log evidence of the training data.
-    interaction_scores_ : tuple
-        Empty in this version.
+    interaction_scores_ : InteractionScores
+        Every pair of columns with its score, best first, and why it is in the model or not.
     n_iter_, converged_, history_
         Number of iterations, whether the evidence had stopped rising, and a record an iteration.
     n_features_in_, feature_names_in_
@@ -105,7 +107,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        interactions: Any = 0,
+        interactions: Any = "auto",
         interaction_score: str = "evidence",
         level_effects: Any = "auto",
         likelihood: str = "gaussian",
@@ -161,9 +163,9 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             )
         return target, self.likelihood
 
-    def _keep(self, model: FittedModel, schema: Schema, n_rows: int) -> None:
+    def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         self.noise_std_ = float(np.sqrt(model.noise_variance))
-        super()._keep(model, schema, n_rows)
+        super()._keep(model, schema, n_rows, score)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Mean of y, and the standard deviation of a new observation.
@@ -317,6 +319,21 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
                 "classifier needs rows of two classes"
             )
         return response.astype(np.float64), "bernoulli"
+
+    def _encode_again(self, target: np.ndarray) -> Array:
+        return self._is_second(target).astype(np.float64)
+
+    def _is_second(self, labels: np.ndarray) -> np.ndarray:
+        """Which labels are of the second class; others than the training data's are refused."""
+        second = labels == self.classes_[1]
+        unknown = ~(second | (labels == self.classes_[0]))
+        if unknown.any():
+            label = labels[unknown].tolist()[0]
+            raise ValueError(
+                f"y has the label {label!r}, which was not among the training data's: "
+                f"{self.classes_.tolist()}"
+            )
+        return second
 
     def decision_function(self, X: Any) -> Array:
         """Log-odds of the second class, averaged over the posterior.
@@ -500,13 +517,6 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         """
         logit = self.decision_function(X)
         labels = self._read_target(y, len(logit))
-        second = labels == self.classes_[1]
-        unknown = ~(second | (labels == self.classes_[0]))
-        if unknown.any():
-            label = labels[unknown].tolist()[0]
-            raise ValueError(
-                f"y has the label {label!r}, which was not among the training data's: "
-                f"{self.classes_.tolist()}"
-            )
+        second = self._is_second(labels)
         # log p and log(1 - p) from the logit itself: a probability near one would be rounded.
         return weighted_mean(log_expit(np.where(second, logit, -logit)), sample_weight)

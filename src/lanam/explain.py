@@ -16,10 +16,10 @@ from scipy.special import expit
 
 from lanam.core import scoring
 from lanam.core.arrays import Array
-from lanam.core.knots import Levels
+from lanam.core.knots import Grid, Levels
 from lanam.core.likelihoods import moderated_log_odds
 from lanam.core.model import FittedModel, FittedTerm
-from lanam.data import Schema, make_frame
+from lanam.data import Column, Schema, make_frame
 
 #: Posterior draws behind the standard deviation of an importance: it is known to about 5%.
 _N_DRAWS = 256
@@ -32,9 +32,10 @@ class Term:
     Attributes
     ----------
     name
-        The column's name; ``"<column> (levels)"`` for the effects of single values.
+        The column's name; ``"<column> (levels)"`` for the effects of single values, ``"a x b"`` for a
+        pair.
     kind
-        ``"smooth"`` or ``"level"``.
+        ``"smooth"``, ``"level"`` or ``"pair"``.
     features, feature_names
         The term's columns, by index and by name.
     status, active
@@ -106,6 +107,35 @@ class Shape(Term):
 
 
 @dataclass(frozen=True, eq=False)
+class Surface(Term):
+    """A pair with its function: what two columns together add beyond what either adds alone.
+
+    Its mean over the training data is zero at every value of either column.
+
+    Attributes
+    ----------
+    importance_std
+        Posterior standard deviation of the importance.
+    values, second_values
+        The grid on which the function is tabulated, in the two columns' units (bilinear in between).
+    mean, std
+        Posterior mean and standard deviation of the function there, (values, second values).
+    density
+        Share of the training data at each point of the grid; they sum to one.
+    inside
+        Whether a point lies within the range of the training data in both columns.
+    """
+
+    importance_std: float
+    values: Array
+    second_values: Array
+    mean: Array
+    std: Array
+    density: Array
+    inside: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
 class GlobalExplanation:
     """The whole model: every term's function with its uncertainty, data density and importance.
 
@@ -132,30 +162,40 @@ class GlobalExplanation:
     """
 
     intercept: float
-    terms: tuple[Shape, ...]
+    terms: tuple[Shape | Surface, ...]
     link: str
     backend: str | None = None
 
-    def __getitem__(self, name: str) -> Shape:
+    def __getitem__(self, name: str) -> Any:
         for shape in self.terms:
             if shape.name == name:
                 return shape
         raise KeyError(f"no term {name!r}; there are {[shape.name for shape in self.terms]}")
 
-    def __iter__(self) -> Iterator[Shape]:
+    def __iter__(self) -> Iterator[Shape | Surface]:
         return iter(self.terms)
 
     def __len__(self) -> int:
         return len(self.terms)
 
     @property
-    def active(self) -> tuple[Shape, ...]:
+    def active(self) -> tuple[Shape | Surface, ...]:
         """The terms that contribute, most important first."""
         shapes = [shape for shape in self.terms if shape.active]
         return tuple(sorted(shapes, key=lambda shape: -shape.importance))
 
     @property
-    def switched_off(self) -> tuple[Shape, ...]:
+    def shapes(self) -> tuple[Shape, ...]:
+        """The terms of one column."""
+        return tuple(term for term in self.terms if isinstance(term, Shape))
+
+    @property
+    def pairs(self) -> tuple[Surface, ...]:
+        """The terms of two columns."""
+        return tuple(term for term in self.terms if isinstance(term, Surface))
+
+    @property
+    def switched_off(self) -> tuple[Shape | Surface, ...]:
         """The terms that do not contribute."""
         return tuple(shape for shape in self.terms if not shape.active)
 
@@ -168,18 +208,26 @@ class GlobalExplanation:
         }
 
     def to_frame(self) -> Any:
-        """One row a term and value, as a frame of the library the model was fitted with."""
-        shapes = self.terms
-        sizes = [len(shape.values) for shape in shapes]
+        """One row a term and value, as a frame of the library the model was fitted with.
+
+        A pair has one for each point of its grid, with the second column's value in ``second_value``.
+        """
+        sizes = [shape.mean.size for shape in self.terms]
+        places = [_places(shape) for shape in self.terms]
+
+        def joined(name: str) -> Array:
+            return np.concatenate([getattr(shape, name).ravel() for shape in self.terms])
+
         return make_frame(
             {
-                "term": np.repeat([shape.name for shape in shapes], sizes).tolist(),
-                "kind": np.repeat([shape.kind for shape in shapes], sizes).tolist(),
-                "value": np.concatenate([shape.values for shape in shapes]),
-                "mean": np.concatenate([shape.mean for shape in shapes]),
-                "std": np.concatenate([shape.std for shape in shapes]),
-                "density": np.concatenate([shape.density for shape in shapes]),
-                "inside": np.concatenate([shape.inside for shape in shapes]),
+                "term": np.repeat([shape.name for shape in self.terms], sizes).tolist(),
+                "kind": np.repeat([shape.kind for shape in self.terms], sizes).tolist(),
+                "value": np.concatenate([first for first, _ in places]),
+                "second_value": np.concatenate([second for _, second in places]),
+                "mean": joined("mean"),
+                "std": joined("std"),
+                "density": joined("density"),
+                "inside": joined("inside"),
             },
             self.backend,
         )
@@ -196,7 +244,9 @@ class LocalExplanation:
     terms
         In the order of the contributions' columns.
     values
-        (n, n_terms) the value of each term's column in each row.
+        (n, n_terms) the value of each term's column in each row; of a pair, of its first column.
+    second_values
+        (n, n_terms) the value of a pair's second column, not a number for other terms.
     contributions, contributions_std
         (n, n_terms) what each term adds, and how sure that is.
     prediction, prediction_std
@@ -226,6 +276,7 @@ class LocalExplanation:
     intercept_std: float
     terms: tuple[Term, ...]
     values: Array
+    second_values: Array
     contributions: Array
     contributions_std: Array
     prediction: Array
@@ -254,6 +305,7 @@ class LocalExplanation:
                 "row": np.repeat(np.arange(n_rows), n_terms + 2),
                 "term": names * n_rows,
                 "value": np.hstack([blank, self.values, blank]).ravel(),
+                "second_value": np.hstack([blank, self.second_values, blank]).ravel(),
                 "contribution": np.hstack(contributions).ravel(),
                 "std": np.hstack(stds).ravel(),
             },
@@ -269,8 +321,11 @@ def describe_terms(model: FittedModel, schema: Schema) -> tuple[Term, ...]:
 def explain_global(model: FittedModel, schema: Schema) -> GlobalExplanation:
     """Every term's function, in the columns' units."""
     rng = np.random.default_rng(0)  # an explanation is a fact about the model, the same each time
-    shapes = tuple(_shape(model, index, schema, rng) for index in range(len(model.terms)))
-    return GlobalExplanation(model.intercept, shapes, _link(model), schema.backend)
+    terms = tuple(
+        (_surface if term.kind == "pair" else _shape)(model, index, schema, rng)
+        for index, term in enumerate(model.terms)
+    )
+    return GlobalExplanation(model.intercept, terms, _link(model), schema.backend)
 
 
 def explain_local(model: FittedModel, schema: Schema, columns: Array) -> LocalExplanation:
@@ -282,6 +337,7 @@ def explain_local(model: FittedModel, schema: Schema, columns: Array) -> LocalEx
         intercept_std=float(np.sqrt(model.covariance[-1, -1])),
         terms=describe_terms(model, schema),
         values=columns[:, [term.features[0] for term in model.terms]],
+        second_values=_second_values(model, columns),
         contributions=contributions,
         contributions_std=np.sqrt(scoring.term_variances(model, columns)),
         prediction=mean,
@@ -290,6 +346,22 @@ def explain_local(model: FittedModel, schema: Schema, columns: Array) -> LocalEx
         link=_link(model),
         backend=schema.backend,
     )
+
+
+def _second_values(model: FittedModel, columns: Array) -> Array:
+    values = np.full((len(columns), len(model.terms)), np.nan)
+    for k, term in enumerate(model.terms):
+        if term.kind == "pair":
+            values[:, k] = columns[:, term.features[1]]
+    return values
+
+
+def _places(term: Shape | Surface) -> tuple[Array, Array]:
+    """First and second value of every place where a term is tabulated."""
+    if isinstance(term, Shape):
+        return term.values, np.full(len(term.values), np.nan)
+    first, second = np.meshgrid(term.values, term.second_values, indexing="ij")
+    return first.ravel(), second.ravel()
 
 
 def _probability(mean: Array, variance: Array) -> Array:
@@ -339,8 +411,6 @@ def _shape(model: FittedModel, index: int, schema: Schema, rng: np.random.Genera
             mean, std = entry_mean[: len(values)], np.sqrt(entry_variance[: len(values)])
             if isinstance(term.entries, Levels) and term.entries.exact:
                 unseen_std = float(np.sqrt(entry_variance[-1]))
-    # Knots are computed, so the outermost data value and its knot may differ by rounding.
-    slack = 1e-9 * (column.highest / 2.0 - column.lowest / 2.0)
     return Shape(
         **_facts(term, schema),
         importance_std=importance_std(model, index, rng),
@@ -348,9 +418,40 @@ def _shape(model: FittedModel, index: int, schema: Schema, rng: np.random.Genera
         mean=mean.copy(),
         std=std,
         density=density.copy(),
-        inside=(values >= column.lowest - slack) & (values <= column.highest + slack),
+        inside=_inside(values, column),
         unseen_std=unseen_std,
     )
+
+
+def _surface(model: FittedModel, index: int, schema: Schema, rng: np.random.Generator) -> Surface:
+    term = model.terms[index]
+    assert isinstance(term.entries, Grid)
+    first, second = (knots.values for knots in term.entries.axes)
+    inside = [
+        _inside(values, schema.columns[feature])
+        for values, feature in zip((first, second), term.features, strict=True)
+    ]
+    mean, variance = scoring.entry_moments(model, index)
+    shape = term.entries.shape
+    return Surface(
+        **_facts(term, schema),
+        importance_std=importance_std(model, index, rng),
+        values=first,
+        second_values=second,
+        mean=mean.reshape(shape).copy(),
+        std=np.sqrt(variance).reshape(shape),
+        density=term.share.reshape(shape).copy(),
+        inside=np.logical_and.outer(*inside),
+    )
+
+
+def _inside(values: Array, column: Column) -> NDArray[np.bool_]:
+    """Which values lie within the data's range.
+
+    Knots are computed, so the outermost data value and its knot may differ by rounding.
+    """
+    slack = 1e-9 * (column.highest / 2.0 - column.lowest / 2.0)
+    return (values >= column.lowest - slack) & (values <= column.highest + slack)
 
 
 def _link(model: FittedModel) -> str:

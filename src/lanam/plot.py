@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanam.explain import GlobalExplanation, Shape
+from lanam.explain import GlobalExplanation, Shape, Surface
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,8 +57,8 @@ def plot_shapes(
     explanation : GlobalExplanation
         From a model's ``explain_global()``.
     terms : sequence of str, default=None
-        Names of the terms to draw, in this order; by default all active ones, the most important
-        first.
+        Names of the terms to draw, in this order; by default all active ones of one column, the most
+        important first.
     axes : Axes or array of Axes, default=None
         Where to draw, at least one for each term; by default a new figure.
     n_columns : int, default=3
@@ -80,7 +80,11 @@ def plot_shapes(
     >>> [ax.get_xlabel() for ax in axes]
     ['bmi', 'bp']
     """
-    shapes = explanation.active if terms is None else [explanation[name] for name in terms]
+    shapes = [explanation[name] for name in terms or ()]
+    if terms is None:
+        shapes = [term for term in explanation.active if isinstance(term, Shape)]
+    if any(not isinstance(shape, Shape) for shape in shapes):
+        raise ValueError("pairs have a surface, not a curve: draw them with plot_interaction")
     own = axes is None
     panels = _new_panels(len(shapes), n_columns) if own else np.atleast_1d(axes).ravel()
     if len(panels) < len(shapes):
@@ -226,16 +230,23 @@ def _draw_density(ax: Axes, shape: Shape, lowest: float, highest: float) -> None
     )
 
 
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
 def _write_note(figure: Figure, explanation: GlobalExplanation, drawn: Sequence[Shape]) -> None:
     """What the reader does not see: terms that were switched off, and active ones left out."""
     off = [shape.name for shape in explanation.switched_off]
-    hidden = len([shape for shape in explanation.active if shape not in drawn])
+    others = [term for term in explanation.active if term not in drawn]
+    pairs = [term.name for term in others if isinstance(term, Surface)]
+    hidden = len(others) - len(pairs)
     notes = [_KEY] if drawn else []
     if off:
-        named = ", ".join(off[:6]) + (f" and {len(off) - 6} more" if len(off) > 6 else "")
-        notes.append(f"{len(off)} of {len(explanation)} terms are switched off: {named}.")
+        notes.append(f"{len(off)} of {len(explanation)} terms are switched off: {_named(off)}.")
     if hidden:
         notes.append(f"{hidden} active terms are not shown.")
+    if pairs:
+        notes.append(f"Pairs are drawn by plot_interaction: {_named(pairs)}.")
     width = int(figure.get_figwidth() * 14)
     text = "\n".join(textwrap.fill(note, width) for note in notes)
     figure.supxlabel(text, fontsize="small", color="0.35", ha="left", x=0.02)

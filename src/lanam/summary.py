@@ -12,11 +12,15 @@ import numpy as np
 from lanam.core.model import FittedModel
 from lanam.data import Schema, make_frame
 from lanam.explain import describe_terms, importance_std
+from lanam.interactions import InteractionScores
 
 _HEADERS = ("term", "kind", "importance", "+/- 2 sd", "eff. params", "evidence", "status")
 
 #: Longer names are cut in the printed table only.
 _MAX_NAME = 40
+
+#: Of more pairs than this the best are printed.
+_MAX_PAIRS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,9 @@ class Summary:
         What is said above the table: ``estimator``, ``n_rows``, ``n_columns``, ``n_active``,
         ``n_terms``, ``log_evidence``, ``noise_std`` (None for a classifier), ``n_iter`` and
         ``converged``.
+    interactions
+        Every pair of columns with its score and why it is in the model or not; of more than a few,
+        the best are printed.
 
     Examples
     --------
@@ -53,11 +60,16 @@ class Summary:
 
     rows: tuple[dict[str, Any], ...]
     facts: dict[str, Any]
+    interactions: InteractionScores
     backend: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain data, ready for JSON."""
-        return {**self.facts, "terms": [dict(row) for row in self.rows]}
+        return {
+            **self.facts,
+            "terms": [dict(row) for row in self.rows],
+            "interactions": self.interactions.to_dict(),
+        }
 
     def to_frame(self) -> Any:
         """The table as a frame of the library the model was fitted with."""
@@ -65,7 +77,7 @@ class Summary:
         return make_frame({key: [row[key] for row in self.rows] for key in keys}, self.backend)
 
     def __str__(self) -> str:
-        return "\n".join([*self._headlines(), "", *_aligned(self._cells())])
+        return "\n".join([*self._headlines(), "", *_aligned(self._cells()), *self._pair_lines()])
 
     __repr__ = __str__
 
@@ -78,9 +90,20 @@ class Summary:
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
             for cells in body
         )
+        pairs = html.escape("\n".join(self._pair_lines()))
         return (
             f"<p>{lines}</p><table><thead><tr>{header}</tr></thead><tbody>{records}</tbody></table>"
+            f"<pre>{pairs}</pre>"
         )
+
+    def _pair_lines(self) -> list[str]:
+        """Why pairs are in or out, best first."""
+        scores = self.interactions
+        if not len(scores):
+            return []
+        unit = ", in nats" if scores.score == "evidence" else ""
+        head = f"{len(scores)} pairs scored by {scores.score}{unit}, {len(scores.active)} active:"
+        return ["", head, *scores.lines(_MAX_PAIRS)]
 
     def _headlines(self) -> list[str]:
         facts = self.facts
@@ -115,7 +138,14 @@ class Summary:
         return table
 
 
-def summarise(model: FittedModel, schema: Schema, *, estimator: str, n_rows: int) -> Summary:
+def summarise(
+    model: FittedModel,
+    schema: Schema,
+    interactions: InteractionScores,
+    *,
+    estimator: str,
+    n_rows: int,
+) -> Summary:
     """Summary of a fitted model."""
     rng = np.random.default_rng(0)
     bands = [2.0 * importance_std(model, index, rng) for index in range(len(model.terms))]
@@ -145,7 +175,7 @@ def summarise(model: FittedModel, schema: Schema, *, estimator: str, n_rows: int
         "n_iter": model.n_iter,
         "converged": model.converged,
     }
-    return Summary(tuple(rows), facts, schema.backend)
+    return Summary(tuple(rows), facts, interactions, schema.backend)
 
 
 def _format(largest: float) -> str:

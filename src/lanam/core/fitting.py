@@ -291,7 +291,17 @@ def _second_stage(
         left = [k for k in left if k not in tried]
         if len(stage.problem.terms) <= n_before or stage.reason == "interrupted":
             break
-    return stage, _tell(asked, kind, pairs, first, stage)
+    told = _tell(asked, kind, pairs, first, stage)
+    return stage, told + _unusable(columns.shape[1], run.prepared.unused)
+
+
+def _unusable(n_columns: int, unused: dict[int, str]) -> tuple[ScoredPair, ...]:
+    """Pairs of columns that have no term, and why."""
+    return tuple(
+        ScoredPair(pair, 0.0, next(unused[k] for k in pair if k in unused))
+        for pair in interactions.all_pairs(range(n_columns))
+        if any(k in unused for k in pair)
+    )
 
 
 def _choose(

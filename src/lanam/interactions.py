@@ -1,0 +1,134 @@
+"""Pairs of columns in the user's words: how they scored, and why each is in the model or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.model import ACTIVE, FittedModel
+from lanam.data import Schema, make_frame
+
+#: A printed table ends here; the data has all of them.
+_MAX_PRINTED = 20
+
+
+@dataclass(frozen=True, eq=False)
+class InteractionScores:
+    """Every pair of columns, ranked by how likely it is to interact.
+
+    Attributes
+    ----------
+    rows
+        One record a pair, best first, with the keys ``rank``, ``pair`` (``"a x b"``), ``features`` and
+        ``feature_names`` (its columns, by index and by name), ``score`` and ``status``: ``"active"`` if
+        the pair is in the model, or why it is not.
+    score
+        What the scores are; ``"evidence"`` is in nats.
+    names
+        All columns' names, in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lanam import LANAMRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> y = X[:, 0] * X[:, 2] + 0.1 * rng.normal(size=300)
+    >>> scores = LANAMRegressor(random_state=0).fit(X, y).interaction_scores_
+    >>> [(row["pair"], row["status"]) for row in scores][0]
+    ('x0 x x2', 'active')
+    >>> scores.matrix().shape
+    (3, 3)
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    score: str
+    names: tuple[str, ...]
+    backend: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def __getitem__(self, position: int) -> dict[str, Any]:
+        return self.rows[position]
+
+    @property
+    def active(self) -> tuple[dict[str, Any], ...]:
+        """The pairs that are in the model."""
+        return tuple(row for row in self.rows if row["status"] == ACTIVE)
+
+    def matrix(self) -> Array:
+        """Scores as a symmetric matrix over the columns, not a number on the diagonal."""
+        result = np.full((len(self.names), len(self.names)), np.nan)
+        for row in self.rows:
+            first, second = row["features"]
+            result[first, second] = result[second, first] = row["score"]
+        return result
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table as plain data, ready for JSON."""
+        pairs = [
+            row | {"features": list(row["features"]), "feature_names": list(row["feature_names"])}
+            for row in self.rows
+        ]
+        return {"score": self.score, "names": list(self.names), "pairs": pairs}
+
+    def to_frame(self) -> Any:
+        """One row a pair, as a frame of the library the model was fitted with."""
+        return make_frame(
+            {
+                "rank": [row["rank"] for row in self.rows],
+                "first": [row["feature_names"][0] for row in self.rows],
+                "second": [row["feature_names"][1] for row in self.rows],
+                "score": [row["score"] for row in self.rows],
+                "status": [row["status"] for row in self.rows],
+            },
+            self.backend,
+        )
+
+    def __str__(self) -> str:
+        if not self.rows:
+            return "no pairs were scored"
+        lines = self.lines(_MAX_PRINTED)
+        return "\n".join([f"{len(self)} pairs by {self.score}, {len(self.active)} active", *lines])
+
+    __repr__ = __str__
+
+    def lines(self, most: int) -> list[str]:
+        """The table's first lines, and what was left out of them."""
+        shown = self.rows[:most]
+        width = max((len(row["pair"]) for row in shown), default=0)
+        lines = [
+            f"{row['rank']:>4}  {row['pair']:<{width}}  {row['score']:>9.3g}  {row['status']}"
+            for row in shown
+        ]
+        rest = self.rows[most:]
+        if rest:
+            active = sum(row["status"] == ACTIVE for row in rest)
+            lines.append(f"      and {len(rest)} more, {active} of them active")
+        return lines
+
+
+def describe_pairs(model: FittedModel, schema: Schema, score: str) -> InteractionScores:
+    """The scored pairs of a fitted model under their columns' names."""
+    rows = []
+    for rank, scored in enumerate(model.pairs, start=1):
+        names = tuple(schema.names[feature] for feature in scored.features)
+        rows.append(
+            {
+                "rank": rank,
+                "pair": " x ".join(names),
+                "features": scored.features,
+                "feature_names": names,
+                "score": scored.score,
+                "status": scored.status,
+            }
+        )
+    return InteractionScores(tuple(rows), score, schema.names, schema.backend)
