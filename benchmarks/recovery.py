@@ -68,7 +68,9 @@ def _coverage_cell(
 ) -> Iterator[Row]:
     cell: Row = {"correlation": correlation, "seed": seed, "posterior": posterior}
     try:
-        model, seconds, warned = _fit(problem, seed, posterior=posterior, level_effects=False)
+        model, seconds, warned = _fit(
+            problem, seed, interactions=0, posterior=posterior, level_effects=False
+        )
         means, stds = model.predict_terms(problem.X, return_std=True)
     except Exception as error:  # one failure must not lose the other seeds
         yield _failure(cell, error)
@@ -101,7 +103,7 @@ def _failure(cell: Row, error: Exception) -> Row:
 
 
 def selection_rows(n_toy_seeds: int, n_sparse_seeds: int) -> Iterator[Row]:
-    """Which features stay active, with lanam's defaults: one row a problem x seed."""
+    """Which features stay active in a first-order fit: one row a problem x seed."""
     n_toy_informative = len(TOY_FUNCTIONS) - 1  # f4 is zero
     for seed in range(n_toy_seeds):
         yield _selection_cell("toy", seed, toy_problem(seed), n_toy_informative)
@@ -112,7 +114,7 @@ def selection_rows(n_toy_seeds: int, n_sparse_seeds: int) -> Iterator[Row]:
 def _selection_cell(name: str, seed: int, problem: AdditiveProblem, n_informative: int) -> Row:
     cell: Row = {"problem": name, "seed": seed}
     try:
-        model, seconds, warned = _fit(problem, seed)
+        model, seconds, warned = _fit(problem, seed, interactions=0)
         active = active_features(model)
     except Exception as error:  # one failure must not lose the other seeds
         return _failure(cell, error)

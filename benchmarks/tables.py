@@ -209,7 +209,7 @@ def selection_table(selection: pd.DataFrame) -> str:
         )
     header = ["problem", "seeds", "noise features active, mean", "seeds with none"]
     header += ["informative lost, total", "fit s, median"]
-    return markdown(header, rows, "Selection, lanam's defaults")
+    return markdown(header, rows, "Selection, lanam of first order")
 
 
 def scale_tables(scale: pd.DataFrame) -> list[str]:

@@ -13,6 +13,8 @@ from benchmarks.peers.pygam import SplineGAM
 
 DEFAULT_MODELS = ("lanam", "lanam-smooth", "ebm", "lightgbm", "linear", "mean")
 OPTIONAL_MODELS = ("lanam-paper", "pygam")
+PAIR_MODELS = ("lanam", "lanam10", "lanam-auto", "ebm10", "lightgbm")
+OPTIONAL_PAIR_MODELS = ("lanam10-mi", "lanam10-gain", "lanam10-paper")
 
 
 def all_peers(public_python: str | None = None) -> dict[str, Peer]:
@@ -24,10 +26,20 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
         "solver": "adam",
         "prior_groups": "layer",
     }
+    paper_pairs = {
+        "interactions": 10,
+        "interaction_score": "mutual_information",
+        "pair_hidden_sizes": (64, 64),
+    }
     peers: list[Peer] = [
-        LaplaceAdditive("lanam"),
-        LaplaceAdditive("lanam-smooth", level_effects=False),
-        LaplaceAdditive("lanam-paper", **paper),
+        LaplaceAdditive("lanam", interactions=0),
+        LaplaceAdditive("lanam-smooth", interactions=0, level_effects=False),
+        LaplaceAdditive("lanam-paper", interactions=0, **paper),
+        LaplaceAdditive("lanam-auto"),
+        LaplaceAdditive("lanam10", interactions=10),
+        LaplaceAdditive("lanam10-mi", interactions=10, interaction_score="mutual_information"),
+        LaplaceAdditive("lanam10-gain", interactions=10, interaction_score="evidence_gain"),
+        LaplaceAdditive("lanam10-paper", **paper_pairs, **paper),
         ExplainableBoosting(),
         ExplainableBoosting("ebm10", interactions=10),
         LightGBM(),
@@ -42,6 +54,8 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
 __all__ = [
     "DEFAULT_MODELS",
     "OPTIONAL_MODELS",
+    "OPTIONAL_PAIR_MODELS",
+    "PAIR_MODELS",
     "Fitted",
     "Peer",
     "Prediction",

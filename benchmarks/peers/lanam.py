@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,4 +46,18 @@ def _learned(model: Any) -> dict[str, Any]:
         "converged": bool(model.converged_),
         "terms_active": sum(bool(term.active) for term in model.terms_),
         "terms": len(model.terms_),
+        "pairs_active": sum(term.kind == "pair" and bool(term.active) for term in model.terms_),
+        **scoring_seconds(model.history_),
     }
+
+
+def scoring_seconds(history: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Seconds between the end of the first stage and the first record of the second, if any.
+
+    All pairs are scored there; the end of the first stage's selection and one pass with the first
+    joint networks are in it too, so it is a little more than the scoring takes.
+    """
+    first = next((k for k, record in enumerate(history) if record["stage"] == "pairs"), 0)
+    if first == 0:
+        return {}
+    return {"scoring_seconds": history[first]["seconds"] - history[first - 1]["seconds"]}

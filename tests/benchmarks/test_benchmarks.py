@@ -14,7 +14,15 @@ pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pa
 
 from benchmarks import core, datasets, metrics, recovery, runner, tables, verdicts  # noqa: E402
 from benchmarks.environment import THREAD_VARIABLES, child_environment  # noqa: E402
-from benchmarks.peers import DEFAULT_MODELS, OPTIONAL_MODELS, Fitted, Prediction, all_peers  # noqa: E402
+from benchmarks.peers import (  # noqa: E402
+    DEFAULT_MODELS,
+    OPTIONAL_MODELS,
+    OPTIONAL_PAIR_MODELS,
+    PAIR_MODELS,
+    Fitted,
+    Prediction,
+    all_peers,
+)
 from benchmarks.peers.linear import Linear  # noqa: E402
 from benchmarks.peers.mean import Mean  # noqa: E402
 
@@ -193,7 +201,8 @@ def test_a_model_in_another_process_brings_its_own_clock(data_directory):
 
 def test_models_that_cannot_run_are_left_out_aloud():
     peers = all_peers()
-    assert {*DEFAULT_MODELS, *OPTIONAL_MODELS} == set(peers) - {"public"}
+    named = {*DEFAULT_MODELS, *OPTIONAL_MODELS, *PAIR_MODELS, *OPTIONAL_PAIR_MODELS}
+    assert named == set(peers) - {"public"}
     present, skipped = runner.available([peers["mean"], peers["public"]])
     assert present == [peers["mean"]]
     assert [line.split(" given")[0] for line in skipped] == ["SKIPPED public: no --public-python"]
