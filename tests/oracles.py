@@ -81,10 +81,35 @@ def interpolation_matrix(position, size):
     weights = np.zeros((len(position.index), size))
     for i, index in enumerate(position.index):
         fraction = 0.0 if position.fraction is None else float(position.fraction[i])
-        weights[i, index] += 1.0 - fraction
-        if fraction:
-            weights[i, index + 1] += fraction
+        across = 0.0 if position.across is None else float(position.across[i])
+        for step, part in ((0, 1.0 - across), (position.stride, across)):
+            for more, share in ((0, 1.0 - fraction), (1, fraction)):
+                if part * share:
+                    weights[i, index + step + more] += part * share
     return weights
+
+
+def between(knots, value):
+    """What a value takes of every knot: its two neighbours by distance, or the outermost one."""
+    knots = list(knots)
+    value = min(max(value, knots[0]), knots[-1])
+    weights = [0.0] * len(knots)
+    k = max(k for k in range(len(knots) - 1) if knots[k] <= value)
+    weights[k + 1] = (value - knots[k]) / (knots[k + 1] - knots[k])
+    weights[k] = 1.0 - weights[k + 1]
+    return weights
+
+
+def bilinear(first_knots, second_knots, table, first, second):
+    """A grid's value at every row, summed over all of its knots."""
+    return [
+        sum(
+            down * along * table[i][j]
+            for i, down in enumerate(between(first_knots, x))
+            for j, along in enumerate(between(second_knots, y))
+        )
+        for x, y in zip(first, second, strict=True)
+    ]
 
 
 def all_entries_matrix(rows):
@@ -100,6 +125,55 @@ def repeated_quantiles(values, repetitions, levels):
         next(v for v in rows if np.sum(rows <= v) >= level * len(rows) * (1 - 1e-12))
         for level in levels
     ]
+
+
+# pure pairs
+
+
+def additive_design(shape):
+    """Indicators of a grid's rows and columns at its cells."""
+    n_rows, n_columns = shape
+    design = np.zeros((n_rows * n_columns, n_rows + n_columns))
+    for i in range(n_rows):
+        for j in range(n_columns):
+            design[i * n_columns + j, i] = design[i * n_columns + j, n_rows + j] = 1.0
+    return design
+
+
+def pure_part(table, share, shape):
+    """What the best additive fit over the data leaves of a table, by least squares.
+
+    A row or a column without data gets the constant that makes its mean zero over the other
+    column's own distribution.
+    """
+    design, root = additive_design(shape), np.sqrt(share)[:, None]
+    effects = np.linalg.lstsq(root * design, root * table, rcond=1e-13)[0]
+    cells = share.reshape(shape)
+    rows, columns = cells.sum(axis=1), cells.sum(axis=0)
+    effects[: shape[0]][rows == 0.0] = 0.0
+    effects[shape[0] :][columns == 0.0] = 0.0
+    left = (table - design @ effects).reshape(*shape, -1)
+    for i in np.flatnonzero(rows == 0.0):
+        left[i] -= np.tensordot(columns, left[i], axes=1) / columns.sum()
+    for j in np.flatnonzero(columns == 0.0):
+        left[:, j] -= np.tensordot(rows, left[:, j], axes=1) / rows.sum()
+    return left.reshape(table.shape)
+
+
+def conditional_means(table, share, shape):
+    """Means of a table's columns given every row of a grid that has data, then every column."""
+    values, cells = table.reshape(*shape, -1), share.reshape(shape)
+    means = [
+        np.average(values[i], axis=0, weights=cells[i])
+        for i in range(shape[0])
+        if cells[i].sum() > 0.0
+    ]
+    means += [
+        np.average(values[:, j], axis=0, weights=cells[:, j])
+        for j in range(shape[1])
+        if cells[:, j].sum() > 0.0
+    ]
+    return np.array(means)
 
 
 # Bayesian linear regression in parameter space

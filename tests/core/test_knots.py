@@ -6,10 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lanam.core.knots import (
+    MARGINS,
+    Grid,
     Levels,
+    locate,
     place_knots,
     place_levels,
     power_of_two_scale,
+    standard_inputs,
     summarise,
     weighted_quantiles,
 )
@@ -324,3 +328,92 @@ class TestLevels:
         levels = levels_of(column)
         np.testing.assert_array_equal(levels.values, np.unique(column))
         np.testing.assert_array_equal(levels.locate(column).index, [1, 2, 1, 0])
+
+
+def test_standard_inputs_are_what_networks_see_at_the_values():
+    rng = np.random.default_rng(0)
+    column = np.r_[rng.normal(50.0, 4.0, 40), 50.0, 90.0, 1e4]
+    distribution = summarise(column, np.ones(43))
+    knots = place_knots(distribution, 100)
+    np.testing.assert_array_equal(standard_inputs(distribution), knots.inputs[knots.inside])
+    # An outlier counts by its logarithm.
+    assert standard_inputs(distribution)[-1] < 12.0
+
+
+def test_margins_can_be_chosen():
+    column = np.random.default_rng(0).uniform(size=300)
+    distribution = summarise(column, np.ones(300))
+    inner = place_knots(distribution, 20).inside
+    assert (inner.start, inner.stop) == (len(MARGINS), len(place_knots(distribution, 20)) - 4)
+    knots = place_knots(distribution, 20, np.array([0.2, 1.0]))
+    inside = knots.inputs[knots.inside]
+    beyond = (knots.inputs - inside[-1])[knots.inside.stop :] / (inside[-1] - inside[0])
+    np.testing.assert_allclose(beyond, [0.2, 1.0])
+    before = (inside[0] - knots.inputs)[: knots.inside.start] / (inside[-1] - inside[0])
+    np.testing.assert_allclose(before, [1.0, 0.2])
+
+
+class TestGrid:
+    def grid(self):
+        rng = np.random.default_rng(0)
+        return Grid(knots_of(rng.standard_normal(200), 9), knots_of(rng.integers(0, 3, 50)))
+
+    def test_entries_are_all_pairs_of_knots_the_seconds_running_faster(self):
+        grid = self.grid()
+        assert grid.shape == (len(grid.first), len(grid.second))
+        assert len(grid) == grid.shape[0] * grid.shape[1]
+        expected = [(a, b) for a in grid.first.inputs for b in grid.second.inputs]
+        np.testing.assert_array_equal(grid.network_inputs, expected)
+        assert grid.axes == (grid.first, grid.second)
+        assert grid.first.network_inputs.shape == (len(grid.first), 1)
+
+    def test_rows_on_knots_stand_on_their_entry(self):
+        grid = self.grid()
+        pairs = [(a, b) for a in grid.first.values for b in grid.second.values]
+        position = grid.locate(*np.array(pairs).T)
+        assert position.fraction is None
+        assert position.across is None
+        np.testing.assert_array_equal(position.index, np.arange(len(grid)))
+
+    def test_rows_stand_between_four_entries(self):
+        grid = self.grid()
+        rng = np.random.default_rng(1)
+        first, second = rng.standard_normal(40), rng.uniform(-1.0, 3.0, 40)
+        position = grid.locate(first, second)
+        assert position.stride == grid.shape[1]
+        for i in range(40):
+            row, column = divmod(int(position.index[i]), grid.shape[1])
+            across, along = float(position.across[i]), float(position.fraction[i])
+            x, y = grid.first.values, grid.second.values
+            assert (1 - across) * x[row] + across * x[row + 1] == pytest.approx(first[i], abs=1e-5)
+            assert (1 - along) * y[column] + along * y[column + 1] == pytest.approx(
+                second[i], abs=1e-5
+            )
+
+    def test_rows_of_a_position(self):
+        position = self.grid().locate(np.linspace(-1, 1, 11), np.linspace(0, 2, 11) + 0.1)
+        part = position.rows(slice(3, 6))
+        for name in ("index", "fraction", "across"):
+            np.testing.assert_array_equal(getattr(part, name), getattr(position, name)[3:6])
+        assert part.stride == position.stride
+        exact = self.grid().locate(np.linspace(-1, 1, 11), np.ones(11)).rows(slice(2, 4))
+        assert exact.fraction is None
+        assert len(exact.across) == 2
+
+    def test_large_grids_do_not_wrap(self):
+        axes = [knots_of(np.arange(float(n)), 1000) for n in (300, 200)]
+        grid = Grid(*axes)
+        assert len(grid) > np.iinfo(np.int16).max
+        first, second = np.array([0.0, 299.0]), np.array([0.0, 199.0])
+        index = grid.locate(first, second).index
+        np.testing.assert_array_equal(index, [4 * 208 + 4, 303 * 208 + 203])
+
+    def test_a_term_finds_its_own_columns(self):
+        grid = self.grid()
+        columns = np.random.default_rng(2).uniform(0.0, 2.0, (20, 4))
+        found = locate(grid, (3, 1), columns)
+        expected = grid.locate(columns[:, 3], columns[:, 1])
+        np.testing.assert_array_equal(found.index, expected.index)
+        np.testing.assert_array_equal(found.across, expected.across)
+        single = locate(grid.first, (2,), columns)
+        np.testing.assert_array_equal(single.index, grid.first.locate(columns[:, 2]).index)

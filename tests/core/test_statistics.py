@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from lanam.core import statistics
-from lanam.core.knots import Position
+from lanam.core.knots import Grid, Position, place_knots, place_levels, summarise
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.statistics import Rows
-from tests.oracles import all_entries_matrix, assert_close, interpolation_matrix
+from tests.oracles import all_entries_matrix, assert_close, bilinear, interpolation_matrix
 
 SIZES = (6, 4, 5)
 
@@ -198,3 +198,110 @@ def test_rows_gain_and_lose_terms():
     assert wide.sizes == (5, 6, 4)
     found = statistics.predict(wide, [values[2], values[0], values[1]], 0.0)
     assert_close(found, statistics.predict(rows, values, 0.0), "rounding")
+
+
+# grids
+
+
+def grid_example(values=("many", "many"), n=60, seed=0):
+    """A grid with margins, and rows: on knots or between them in either column, some beyond."""
+    rng = np.random.default_rng(seed)
+    kinds = {"many": lambda: rng.standard_normal(n), "few": lambda: rng.integers(0, 4, n) * 0.7}
+    columns = np.column_stack([kinds[kind]() for kind in values])
+    axes = [place_knots(summarise(column, np.ones(n)), 7) for column in columns.T]
+    return Grid(*axes), columns
+
+
+#: Which columns have knots on all of their values.
+KINDS = [("many", "many"), ("few", "many"), ("many", "few"), ("few", "few")]
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+class TestGrids:
+    def test_reading_is_bilinear(self, kinds):
+        grid, columns = grid_example(kinds)
+        table = np.random.default_rng(1).standard_normal(grid.shape)
+        expected = bilinear(grid.first.values, grid.second.values, table.tolist(), *columns.T)
+        position = grid.locate(*columns.T)
+        assert (position.across is None) == (kinds[0] == "few")
+        assert (position.fraction is None) == (kinds[1] == "few")
+        assert_close(statistics.read(position, table.ravel()), expected, "single precision")
+        # several tables at once
+        both = np.column_stack([table.ravel(), -2.0 * table.ravel()])
+        found = statistics.read(position, both)
+        assert_close(
+            found, np.column_stack([expected, np.multiply(-2.0, expected)]), "single precision"
+        )
+
+    def test_beyond_the_outermost_knots_these_hold(self, kinds):
+        grid, columns = grid_example(kinds)
+        far = np.array([[-1e9, 0.0], [1e9, 0.0], [0.0, -1e9], [0.0, 1e9], [1e9, 1e9], [-1e9, 1e9]])
+        rows = np.vstack([far, 3.0 * columns])
+        table = np.random.default_rng(1).standard_normal(grid.shape)
+        expected = bilinear(grid.first.values, grid.second.values, table.tolist(), *rows.T)
+        found = statistics.read(grid.locate(*rows.T), table.ravel())
+        assert_close(found, expected, "single precision")
+        assert found[4] == pytest.approx(table[-1, -1], rel=1e-6)
+        assert found[5] == pytest.approx(table[0, -1], rel=1e-6)
+
+    def test_reading_leaves_the_table_alone(self, kinds):
+        grid, columns = grid_example(kinds)
+        table = np.random.default_rng(1).standard_normal(len(grid))
+        before = table.copy()
+        statistics.read(grid.locate(*columns.T), table)
+        np.testing.assert_array_equal(table, before)
+
+    def test_spread_is_its_transpose(self, kinds):
+        grid, columns = grid_example(kinds)
+        # Rows on the last knots of the grid as well.
+        columns = np.vstack([columns, [[1e9, 1e9], [1e9, 0.1], [0.1, 1e9], [-1e9, -1e9]]])
+        position = grid.locate(*columns.T)
+        weights = interpolation_matrix(position, len(grid))
+        np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+        value = np.random.default_rng(2).standard_normal(len(columns))
+        before = value.copy()
+        found = statistics.spread(position, value, len(grid))
+        assert_close(found, weights.T @ value, "rounding")
+        np.testing.assert_array_equal(value, before)
+        table = np.random.default_rng(3).standard_normal((len(grid), 2))
+        assert_close(statistics.read(position, table), weights @ table, "rounding")
+
+    @pytest.mark.parametrize("chunk", [7, 60])
+    def test_cross_tables_with_terms_of_every_kind(self, kinds, chunk, monkeypatch):
+        monkeypatch.setattr(statistics, "_CHUNK_ROWS", chunk)
+        monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", chunk)
+        grid, columns = grid_example(kinds)
+        other, other_columns = grid_example(seed=5)
+        column = other_columns[:, 0]
+        knots = place_knots(summarise(column, np.ones(60)), 5)
+        levels = place_levels(summarise(columns[:, 0].round(), np.ones(60)), 100, 5)
+        positions = (
+            knots.locate(column),
+            levels.locate(columns[:, 0].round()),
+            grid.locate(*columns.T),
+            other.locate(*other_columns.T),
+        )
+        rng = np.random.default_rng(4)
+        sizes = tuple(len(entries) for entries in (knots, levels, grid, other))
+        weight = rng.uniform(0.2, 3.0, 60)
+        rows = Rows(positions, sizes, (rng.uniform(size=60) < 0.5).astype(float), weight)
+        values = [rng.standard_normal(size) for size in sizes]
+        likelihood = LIKELIHOODS["bernoulli"]
+        entries = all_entries_matrix(rows)
+        f = entries @ np.concatenate([*values, [0.3]])
+        gamma = weight * likelihood.curvature(f)
+        pseudo = weight * likelihood.slope(rows.y, f) + gamma * f
+        dense = entries.T @ np.diag(gamma) @ entries
+
+        made = statistics.table_quadratic(rows, likelihood, values, 0.3)
+        ends = np.cumsum([0, *sizes, 1])
+        for j in range(5):
+            for k in range(j, 5):
+                block = slice(ends[j], ends[j + 1]), slice(ends[k], ends[k + 1])
+                np.testing.assert_allclose(made.cross[block], dense[block], atol=1e-12)
+        assert_close(made.pseudo, entries.T @ pseudo, "rounding")
+        assert_close(np.concatenate(made.entry_curvature()), dense[:-1, -1], "rounding")
+        tables = [rng.standard_normal((size, 2)) for size in sizes]
+        by_rows = statistics.row_quadratic(rows, likelihood, values, 0.3).normal_equations(tables)
+        for found, expected in zip(made.normal_equations(tables), by_rows, strict=True):
+            assert_close(found, expected, "rounding")
