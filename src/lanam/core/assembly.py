@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -35,31 +35,27 @@ def assemble(
         )
         for k, term in enumerate(problem.terms)
     ]
-    covariance = solution.covariance.copy()
+    terms = sorted([*active, *off], key=_place)
+    order = sorted(range(len(active)), key=lambda k: _place(active[k]))
+    ends = np.cumsum([term.table.shape[1] for term in active])
+    coordinates = [np.arange(ends[k] - active[k].table.shape[1], ends[k]) for k in order]
+    own = np.concatenate([*coordinates, [len(solution.covariance) - 1]])
+    covariance = solution.covariance[np.ix_(own, own)]
     covariance[-1] *= scale
     covariance[:, -1] *= scale
     return FittedModel(
         likelihood=units.likelihood.name,
         intercept=units.shift + scale * solution.intercept,
-        terms=_in_order(active, off),
+        terms=tuple(terms),
         covariance=covariance,
         noise_variance=solution.noise * scale**2 if units.likelihood.learns_noise else 0.0,
         log_evidence=units.log_evidence(solution.evidence),
     )
 
 
-def _in_order(active: Sequence[FittedTerm], off: Iterable[FittedTerm]) -> tuple[FittedTerm, ...]:
-    """Smooth terms in the columns' order, then levels, then pairs.
-
-    Active ones keep the covariance's order, which is of the same kind.
-    """
-    terms = [*active, *off]
-    smooth = sorted((t for t in terms if t.kind == "smooth"), key=lambda t: t.features)
-    return (
-        *smooth,
-        *(t for t in terms if t.kind == "level"),
-        *(t for t in terms if t.kind == "pair"),
-    )
+def _place(term: FittedTerm) -> tuple[int, tuple[int, ...]]:
+    """Smooth terms first, then levels, then pairs; each in the columns' order."""
+    return ("smooth", "level", "pair").index(term.kind), term.features
 
 
 def switched_off(term: Term, share: Array, worth: float) -> FittedTerm:

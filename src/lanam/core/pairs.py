@@ -33,26 +33,29 @@ def place_grids(
     return [Grid(axes[first], axes[second]) for first, second in pairs]
 
 
-def add_pairs(
+def pair_terms(
+    columns: Array, weight: Array, pairs: Sequence[tuple[int, int]], options: Options
+) -> list[SmoothTerm]:
+    """A joint network for every pair."""
+    grids = place_grids(columns, weight, pairs, min(options.max_knots, _MAX_KNOTS))
+    return [
+        SmoothTerm(pair, grid, options.architecture(2), options.prior_groups)
+        for pair, grid in zip(pairs, grids, strict=True)
+    ]
+
+
+def add_networks(
     problem: Problem,
     state: State,
     columns: Array,
-    pairs: Sequence[tuple[int, int]],
-    options: Options,
+    terms: Sequence[SmoothTerm],
     rng: np.random.Generator,
 ) -> tuple[Problem, State]:
-    """The problem with a joint network for every pair; what is known stays as it is."""
-    rows = problem.rows
-    architecture = options.architecture(2)
-    grids = place_grids(columns, rows.weight, pairs, min(options.max_knots, _MAX_KNOTS))
-    terms = [
-        SmoothTerm(pair, grid, architecture, options.prior_groups)
-        for pair, grid in zip(pairs, grids, strict=True)
-    ]
+    """The problem with more networks; what is known of the others stays as it is."""
     positions = [locate(term.entries, term.features, columns) for term in terms]
     wider = gauss_newton.make_problem(
         (*problem.terms, *terms),
-        rows.with_terms(positions, [len(term.entries) for term in terms]),
+        problem.rows.with_terms(positions, [len(term.entries) for term in terms]),
         problem.likelihood,
         problem.joint,
         problem.evidence_update,

@@ -9,7 +9,7 @@ import numpy as np
 from lanam.core import gauss_newton
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
-from lanam.core.knots import Levels, locate
+from lanam.core.knots import Grid, Knots, Levels, locate
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.options import Options
@@ -73,11 +73,17 @@ def resume(
 def _term(fitted: FittedTerm, options: Options) -> Term:
     if isinstance(fitted.entries, Levels):
         return LevelTerm(fitted.features, fitted.entries)
-    assert fitted.entries is not None
-    architecture = options.architecture(len(fitted.features))
-    if architecture.n_parameters != len(fitted.expansion):
+    term = network_of(fitted, options)
+    if term.architecture.n_parameters != len(fitted.expansion):
         raise ValueError(
             "the networks' sizes were changed since the model was fitted: set hidden_sizes and "
             "pair_hidden_sizes back to what they were, or fit again"
         )
+    return term
+
+
+def network_of(fitted: FittedTerm, options: Options) -> SmoothTerm:
+    """The network of a fitted term, switched off or not."""
+    assert isinstance(fitted.entries, Knots | Grid)
+    architecture = options.architecture(len(fitted.features))
     return SmoothTerm(fitted.features, fitted.entries, architecture, options.prior_groups)

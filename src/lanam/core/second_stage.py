@@ -1,0 +1,185 @@
+"""The second stage of a fit: pairs of columns are scored, tried in rounds, and kept where they pay.
+
+All terms are trained together, and the first stage is where they start: what it has learned stays
+in the model, columns it had switched off may come back beside their pair, and where no pair pays the
+model is the first stage's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lanam.core import interactions, selection
+from lanam.core.arrays import Array
+from lanam.core.gauss_newton import Problem
+from lanam.core.interactions import Pair
+from lanam.core.model import ACTIVE, FittedTerm, ScoredPair
+from lanam.core.pairs import add_networks, pair_terms
+from lanam.core.stage import Stage, network_of
+from lanam.core.training import Run, fit_and_select, train
+
+#: Where the evidence is to say how many pairs there are, so many are tried at once, in at most so many
+#: rounds, if they promise this many nats: the score does not know of the noise that other pairs explain.
+_PAIRS_AT_ONCE = 10
+_MAX_ROUNDS = 5
+_PROMISING = 1.0
+
+
+def second_stage(
+    columns: Array, stage: Stage, run: Run, rng: np.random.Generator
+) -> tuple[Stage, tuple[ScoredPair, ...]]:
+    """Score all pairs, try some, keep what pays.
+
+    In rounds, each scored on what the rounds before it left over, until a round gains nothing: pairs that
+    were named are tried at once; of ``k`` the best ``k``, then others in place of those that went; for
+    ``"auto"`` the best that promise something.
+    """
+    usable = [k for k in range(columns.shape[1]) if k not in run.prepared.unused]
+    search = _Search.of(run, interactions.all_pairs(usable), _active_pairs(stage))
+    first = scores = search.score(stage, columns, search.pairs, rng)
+    left = [pair for pair in search.pairs if pair not in search.known]
+    for number in range(_MAX_ROUNDS):
+        if number and search.kind == "evidence":
+            scores = scores | search.score(stage, columns, left, rng)
+        found = len(_active_pairs(stage)) - len(search.known)
+        tried = search.choose(left, scores, found)
+        if not tried:
+            break
+        stage = _try_pairs(columns, stage, tried, search, run, rng)
+        left = [pair for pair in left if pair not in tried]
+        if stage.reason == "interrupted" or not _active_pairs(stage) & set(tried):
+            break
+    told = search.tell(first, stage)
+    return stage, told + _unusable(columns.shape[1], run.prepared.unused)
+
+
+def _active_pairs(stage: Stage) -> set[tuple[int, ...]]:
+    return {term.features for term in stage.problem.terms if term.kind == "pair"}
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What was asked for, among which pairs; ``known`` are those that were there before."""
+
+    asked: str | int | tuple[Pair, ...]
+    kind: str
+    pairs: tuple[Pair, ...]
+    known: frozenset[tuple[int, ...]]
+
+    @classmethod
+    def of(cls, run: Run, pairs: Sequence[Pair], known: set[tuple[int, ...]]) -> _Search:
+        options = run.options
+        return cls(options.interactions, options.interaction_score, tuple(pairs), frozenset(known))
+
+    @property
+    def needed(self) -> float:
+        """Nats a pair must be worth.
+
+        More the more pairs were searched through: by the prior odds of one in all of them. A pair the
+        user named was not searched for.
+        """
+        if isinstance(self.asked, tuple):
+            return 0.0
+        return selection.WORTH + float(np.log(len(self.pairs)))
+
+    def score(
+        self, stage: Stage, columns: Array, pairs: Sequence[Pair], rng: np.random.Generator
+    ) -> dict[Pair, float]:
+        """Scores of some pairs on what a stage left over."""
+        values = interactions.score(
+            self.kind, stage.problem, stage.state, columns, pairs, rng
+        ).tolist()
+        return dict(zip(pairs, values, strict=True))
+
+    def choose(self, left: Sequence[Pair], scores: dict[Pair, float], found: int) -> list[Pair]:
+        """The pairs to try next, best first."""
+        ranked = sorted(left, key=lambda pair: -scores[pair])
+        if isinstance(self.asked, tuple):
+            return [pair for pair in ranked if pair in self.asked]
+        if isinstance(self.asked, int):
+            return ranked[: self.asked - found]
+        return [pair for pair in ranked if self._promising(scores[pair])][:_PAIRS_AT_ONCE]
+
+    def _promising(self, score: float) -> bool:
+        return score >= (_PROMISING if self.kind == "evidence" else np.finfo(float).tiny)
+
+    def tell(self, scores: dict[Pair, float], stage: Stage) -> tuple[ScoredPair, ...]:
+        """Every pair with its score and why it is in or out, best first."""
+        status: dict[tuple[int, ...], str] = {
+            term.features: f"{term.status} ({term.evidence:.1f} nats, {self.needed:.1f} needed)"
+            for term in stage.off
+        }
+        status |= dict.fromkeys(_active_pairs(stage), ACTIVE)
+
+        def otherwise(pair: Pair) -> str:
+            if isinstance(self.asked, tuple):
+                return "left out: not named"
+            if isinstance(self.asked, int):
+                return f"left out: not among the best {self.asked}"
+            if not self._promising(scores[pair]):
+                return "left out: no gain expected"
+            return "left out: better ones gained nothing"
+
+        ranked = sorted(self.pairs, key=lambda pair: -scores[pair])
+        return tuple(
+            ScoredPair(pair, scores[pair], status.get(pair) or otherwise(pair)) for pair in ranked
+        )
+
+
+def _unusable(n_columns: int, unused: dict[int, str]) -> tuple[ScoredPair, ...]:
+    """Pairs of columns that have no term, and why."""
+    return tuple(
+        ScoredPair(pair, 0.0, next(unused[k] for k in pair if k in unused))
+        for pair in interactions.all_pairs(range(n_columns))
+        if any(k in unused for k in pair)
+    )
+
+
+def _try_pairs(
+    columns: Array,
+    stage: Stage,
+    tried: Sequence[Pair],
+    search: _Search,
+    run: Run,
+    rng: np.random.Generator,
+) -> Stage:
+    """Fit with some more pairs; those that do not pay are off, and without any all is as it was."""
+    options = run.options
+    fresh = pair_terms(columns, stage.problem.rows.weight, tried, options)
+    # With less noise, columns that were off may be worth something beside their pair.
+    beside = {(feature,) for pair in tried for feature in pair}
+    back = [term for term in stage.off if term.kind == "smooth" and term.features in beside]
+    returning = [network_of(term, options) for term in back]
+    problem, state = add_networks(stage.problem, stage.state, columns, [*returning, *fresh], rng)
+    retried = {*beside, *tried}
+    stays_off = [term for term in stage.off if term.features not in retried or term.kind == "level"]
+    if options.solver == "adam":
+        wider = train(problem, stage.state, run, rng)
+        return replace(wider, off=(*stays_off, *wider.off))
+    settled = {(term.kind, term.features) for term in stage.problem.terms if term.kind != "pair"}
+
+    def least(now: Problem) -> list[float]:
+        needed = {"pair": search.needed, "smooth": selection.WORTH, "level": 0.0}
+        return [
+            -np.inf if (term.kind, term.features) in settled else needed[term.kind]
+            for term in now.terms
+        ]
+
+    off: list[FittedTerm] = []
+    run.newest = (stage.problem, stage.state)
+    try:
+        problem, state, converged = fit_and_select("pairs", problem, state, run, rng, off, least)
+        reason = "converged" if converged else "max_iter"
+    except KeyboardInterrupt:
+        problem, state = run.newest
+        reason = "interrupted"
+    wider = Stage(problem, state, (*stays_off, *off), reason)
+    if _active_pairs(wider) & set(tried):
+        return wider
+    # Nothing new: the stage as it was, and what the pairs were worth.
+    gone = [term for term in off if term.features in tried]
+    still = [term for term in stage.off if term.features not in tried]
+    return replace(stage, off=(*still, *gone), reason=reason)

@@ -1,0 +1,131 @@
+"""Training a set of terms: fit, drop what does not pay, fit on; and the record of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lanam.core import adam, gauss_newton, selection
+from lanam.core.assembly import switched_off
+from lanam.core.gauss_newton import Problem, State
+from lanam.core.model import FittedTerm
+from lanam.core.options import Options
+from lanam.core.prepare import Prepared
+from lanam.core.stage import Stage
+
+#: Rounds of dropping weak terms and fitting on.
+_MAX_ROUNDS = 4
+
+
+@dataclass
+class Run:
+    """The only state a fit keeps outside its values: its history, and the newest state.
+
+    The latter is what remains when the user interrupts: of a Gaussian fit the best so far.
+    """
+
+    prepared: Prepared
+    options: Options
+    history: list[dict[str, Any]] = field(default_factory=list)
+    newest: tuple[Problem, State] | None = None
+    began: float = field(default_factory=time.perf_counter)
+
+    def recorder(self, stage: str, problem: Problem) -> Callable[[State], None]:
+        """A function that records a pass over ``problem``."""
+
+        def record(state: State) -> None:
+            known = self.newest
+            # Of one problem's Gaussian passes the best; a classifier's settle, so the newest.
+            same = known is not None and known[0] is problem and problem.likelihood.learns_noise
+            if known is None or not same or state.evidence >= known[1].evidence:
+                self.newest = (problem, state)
+            self.add(stage, state.evidence, state.noise, len(problem.terms), state.n_effective)
+
+        return record
+
+    def add(
+        self, stage: str, log_evidence: float, noise: float, n_active: int, effective: float
+    ) -> None:
+        """Add a record in the response's own units, and show it."""
+        units = self.prepared.units
+        entry = {
+            "iteration": len(self.history) + 1,
+            "stage": stage,
+            "log_evidence": units.log_evidence(log_evidence),
+            "noise_std": float(np.sqrt(noise)) * units.scale
+            if units.likelihood.learns_noise
+            else None,
+            "n_active": n_active,
+            "effective_parameters": effective,
+            "seconds": time.perf_counter() - self.began,
+        }
+        self.history.append(entry)
+        if self.options.on_iteration is not None:
+            self.options.on_iteration(entry)
+
+
+def train(problem: Problem, start: State | None, run: Run, rng: np.random.Generator) -> Stage:
+    """The paper's solver: no level effects, off where the precisions say so."""
+    result = adam.fit(problem, run.options, rng, run.recorder("adam", problem), start)
+    state = result.state
+    found = adam.solution(problem, state, run.options, rng)
+    gone = adam.switched_off(problem, found)
+    off = [switched_off(problem.terms[k], problem.shares[k], found.worth[k]) for k in gone]
+    kept = [k for k in range(len(problem.terms)) if k not in gone]
+    reason = "converged" if result.converged else "max_iter"
+    reason = "interrupted" if result.interrupted else reason
+    return Stage(problem.keep(kept), state.keep(kept), tuple(off), reason)
+
+
+def fit_and_select(
+    stage: str,
+    problem: Problem,
+    state: State,
+    run: Run,
+    rng: np.random.Generator,
+    off: list[FittedTerm],
+    least: Callable[[Problem], Sequence[float]] | None = None,
+) -> tuple[Problem, State, bool]:
+    """Fit, drop what does not pay, fit on; ``off`` collects what went.
+
+    ``least`` says what every term of a problem must be worth; without it, the rules of first-order
+    terms hold.
+    """
+    before = len(run.history)
+    null = selection.null_evidence(problem.rows, problem.likelihood)
+    converged = False
+    for round_number in range(_MAX_ROUNDS + 1):
+        left = run.options.max_iter - (len(run.history) - before)
+        if left == 0:
+            return problem, state, False
+        state, converged = gauss_newton.converge(
+            problem, state, rng, left, run.options.tol, run.recorder(stage, problem)
+        )
+        if round_number == _MAX_ROUNDS:
+            break
+        linear = gauss_newton.regression(problem, state, rng)
+        weak = partial(
+            selection.eliminate,
+            linear.model.prior,
+            gauss_newton.solve_as_made(problem, state, linear),
+            [part.table for part in linear.compressed],
+            problem.shares,
+        )
+        gone, worth = weak(None if least is None else least(problem))
+        enough = max(selection.WORTH, selection.PER_PARAMETER * state.n_effective)
+        if least is None and converged and not gone and state.evidence < null + enough:
+            # Made of noise: every term must pay; where all seem to, the rows are merely interpolated.
+            gone, worth = weak([selection.WORTH] * len(problem.terms))
+            gone = gone or list(range(len(problem.terms)))
+        if not gone:
+            break
+        off += [switched_off(problem.terms[k], problem.shares[k], worth[k]) for k in gone]
+        kept = [k for k in range(len(problem.terms)) if k not in gone]
+        problem, state = problem.keep(kept), state.keep(kept)
+        run.newest = (problem, state)
+    return problem, state, converged
