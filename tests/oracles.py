@@ -234,6 +234,61 @@ def profiled_log_marginal(y, covariance):
     return multivariate_normal.logpdf(y, np.full(len(y), constant), covariance)
 
 
+# scores of pairs
+
+
+def cells_of(column, repetitions, n_bins):
+    """Every row's cell: its value's rank where there are few values, else a quantile bin."""
+    values = sorted(set(column))
+    edges = values[1:]
+    if len(values) > n_bins:
+        levels = [k / n_bins for k in range(1, n_bins)]
+        edges = sorted(set(repeated_quantiles(np.asarray(column), repetitions, levels)))
+        edges = [edge for edge in edges if edge > values[0]]
+    return [sum(value >= edge for edge in edges) for value in column], len(edges) + 1
+
+
+def kernel_of_column(column, inputs, repetitions, n_bins, length):
+    """Squared-exponential kernel between the cells' centres, given that its mean over the data is 0.
+
+    ``inputs`` are the column's values in a network's units. Returns it with every row's cell.
+    """
+    cell, n_cells = cells_of(column, repetitions, n_bins)
+    share, centres = np.zeros(n_cells), np.zeros(n_cells)
+    for k, value, often in zip(cell, inputs, repetitions, strict=True):
+        share[k] += often / sum(repetitions)
+        centres[k] += often / sum(repetitions) * value
+    centres /= share
+    kernel = np.array(
+        [[math.exp(-0.5 * ((a - b) / length) ** 2) for b in centres] for a in centres]
+    )
+    with_mean = kernel @ share
+    return kernel - np.outer(with_mean, with_mean) / (share @ with_mean), cell
+
+
+def pair_evidence(kernels, cells, residual, weight, noise, variances):
+    """``log N(r; 0, noise/w + v K) - log N(r; 0, noise/w)`` at its best ``v``, dense over the rows.
+
+    ``K`` is the product of two columns' kernels without what their main effects could say.
+    """
+    shape = (len(kernels[0]), len(kernels[1]))
+    cell = [i * shape[1] + j for i, j in zip(*cells, strict=True)]
+    share = np.bincount(cell, weights=weight, minlength=shape[0] * shape[1]) / weight.sum()
+    pure = pure_part(np.eye(len(share)), share, shape)
+    kernel = (pure @ np.kron(*kernels) @ pure.T)[np.ix_(cell, cell)]
+    error, zero = np.diag(noise / weight), np.zeros(len(residual))
+    plain = multivariate_normal.logpdf(residual, zero, error)
+    gains = [multivariate_normal.logpdf(residual, zero, error + v * kernel) for v in variances]
+    return max(0.0, max(gains) - plain)
+
+
+def log_det_ratio(matrix, first, second):
+    """``log |A_d| + log |A_d'| - log |A_dd'|``."""
+    both = [*first, *second]
+    parts = [np.linalg.slogdet(matrix[np.ix_(own, own)])[1] for own in (first, second, both)]
+    return parts[0] + parts[1] - parts[2]
+
+
 # Kronecker factors
 
 
