@@ -126,6 +126,46 @@ def sparse_problem(seed: int, n_noise: int = 45, n_rows: int = 1000) -> Additive
     return AdditiveProblem(X, y, effects)
 
 
+@dataclass(frozen=True)
+class PlantedProblem:
+    """Data in which exactly ``pairs`` interact; ``signal`` is the truth without the noise."""
+
+    X: Array
+    y: Array
+    signal: Array
+    pairs: dict[str, tuple[int, int]]
+
+
+def planted_pairs(seed: int, n_rows: int = 2000) -> PlantedProblem:
+    """Ten standard normal features, three pairs that interact, four main effects, all of equal weight.
+
+    - ``product``, columns 0 and 1: their product and nothing else, so no main effect at all.
+    - ``correlated``, columns 2 and 3 (correlation 0.7): their product, of which the squares of the two
+      can say all but an eighth.
+    - ``ordinary``, columns 4 and 5: each has a main effect besides.
+
+    Columns 6 and 7 have main effects only, 8 and 9 nothing. Noise has half the standard
+    deviation of the signal.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 10))
+    correlation = 0.7
+    X[:, 3] = correlation * X[:, 2] + np.sqrt(1 - correlation**2) * X[:, 3]
+    effects = np.column_stack(
+        [
+            X[:, 0] * X[:, 1],
+            X[:, 2] * X[:, 3],
+            np.tanh(2 * X[:, 4]) * X[:, 5],
+            *(function(X[:, 4 + k]) for k, function in enumerate(SPARSE_FUNCTIONS[:4])),
+        ]
+    )
+    signal = ((effects - effects.mean(axis=0)) / effects.std(axis=0)).sum(axis=1)
+    y = signal + 0.5 * signal.std() * rng.standard_normal(n_rows)
+    return PlantedProblem(
+        X, y, signal, {"product": (0, 1), "correlated": (2, 3), "ordinary": (4, 5)}
+    )
+
+
 def large_problem(n_rows: int, n_columns: int, task: Task, seed: int = 0) -> Dataset:
     """Many rows of continuous features, every one of them informative.
 
@@ -144,3 +184,11 @@ def large_problem(n_rows: int, n_columns: int, task: Task, seed: int = 0) -> Dat
     else:
         y = signal + 0.5 * rng.standard_normal(n_rows)
     return Dataset(f"large-{n_rows}x{n_columns}", task, X, y)
+
+
+def sparse_table(n_rows: int, n_columns: int, task: Task) -> Dataset:
+    """The sparse problem at any size, as a regression: five columns matter."""
+    if task != "regression":
+        raise ValueError("the sparse problem is a regression")
+    problem = sparse_problem(0, n_columns - len(SPARSE_FUNCTIONS), n_rows)
+    return Dataset(f"sparse-{n_rows}x{n_columns}", task, problem.X, problem.y)

@@ -15,6 +15,8 @@ from benchmarks.datasets import (
     SPARSE_FUNCTIONS,
     TOY_FUNCTIONS,
     AdditiveProblem,
+    PlantedProblem,
+    planted_pairs,
     sparse_problem,
     toy_problem,
 )
@@ -24,9 +26,18 @@ Row = dict[str, Any]
 BAND_LEVEL = 0.95
 CORRELATIONS = (0.0, 0.5, 0.9)
 POSTERIORS = ("joint", "block")
+PAIR_SCORES = (
+    "evidence",
+    "mutual_information",
+    "evidence_gain",
+    "mutual_information_full",
+    "evidence_gain_full",
+)
 
 
-def _fit(problem: AdditiveProblem, seed: int, **arguments: Any) -> tuple[Any, float, str]:
+def _fit(
+    problem: AdditiveProblem | PlantedProblem, seed: int, **arguments: Any
+) -> tuple[Any, float, str]:
     """Fit lanam; return the model, its seconds and the names of the warnings it gave."""
     from lanam import LANAMRegressor
 
@@ -131,3 +142,35 @@ def _selection_cell(name: str, seed: int, problem: AdditiveProblem, n_informativ
         f"{row['informative_lost']} informative lost  {seconds:.2f} s"
     )
     return row
+
+
+def planted_rows(n_seeds: int) -> Iterator[Row]:
+    """The ranks of the pairs that do interact: one row a seed x score.
+
+    By ``evidence`` the number of pairs is left to the fit, and what it added is counted. The other
+    scores are asked for one pair only, since all that is wanted of them is the ranking. A rank is the
+    number of pairs that score no less, so that a tie is no merit.
+    """
+    for seed in range(n_seeds):
+        problem = planted_pairs(seed)
+        for score in PAIR_SCORES:
+            yield _planted_cell(problem, seed, score)
+
+
+def _planted_cell(problem: PlantedProblem, seed: int, score: str) -> Row:
+    cell: Row = {"seed": seed, "score": score}
+    asked = "auto" if score == "evidence" else 1
+    try:
+        model, seconds, warned = _fit(problem, seed, interactions=asked, interaction_score=score)
+        scores = {row["features"]: row["score"] for row in model.interaction_scores_.rows}
+    except Exception as error:  # one failure must not lose the other seeds
+        return _failure(cell, error)
+    row = dict(cell)
+    for name, pair in problem.pairs.items():
+        row[f"rank_{name}"] = sum(other >= scores[pair] for other in scores.values())
+    if asked == "auto":
+        added = {term.features for term in model.terms_ if term.kind == "pair" and term.active}
+        planted = set(problem.pairs.values())
+        row |= {"planted_added": len(added & planted), "false_added": len(added - planted)}
+    say(" ".join(f"{key} {value}" for key, value in row.items()) + f"  {seconds:.2f} s")
+    return row | {"fit_seconds": seconds, "warnings": warned}

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from benchmarks.environment import child_environment, say
 
 Row = dict[str, Any]
+Cell = tuple[str, str, int, int, int]  # sweep, task, rows, columns, repeats
 ROWS = (10_000, 100_000, 1_000_000)
 COLUMNS = (10, 30, 100)
 SWEEP_COLUMNS = 10
 SWEEP_ROWS = 10_000
+SCORED = (10_000, 100)  # rows and columns of the part that scores pairs
 REPEATS = 3  # of the cells that are over soon; the largest is run once
 
 
-def scale_cells() -> Iterator[tuple[str, str, int, int, int]]:
+def scale_cells() -> Iterator[Cell]:
     """Sweep, task, rows, columns and repeats of every cell."""
     for task in ("regression", "classification"):
         for rows in ROWS:
@@ -30,9 +32,19 @@ def scale_cells() -> Iterator[tuple[str, str, int, int, int]]:
 
 def scale_rows(models: list[str], threads: int, max_rows: int | None = None) -> Iterator[Row]:
     """One row a sweep x size x model x repeat."""
-    for sweep, task, rows, columns, repeats in scale_cells():
-        if max_rows is not None and rows > max_rows:
-            continue
+    cells = (cell for cell in scale_cells() if max_rows is None or cell[2] <= max_rows)
+    return _measured(cells, models, threads, "large")
+
+
+def scoring_rows(models: list[str], threads: int) -> Iterator[Row]:
+    """A hundred columns of which five matter: what it takes to score their 4,950 pairs."""
+    return _measured([("pairs", "regression", *SCORED, REPEATS)], models, threads, "sparse")
+
+
+def _measured(
+    cells: Iterable[Cell], models: list[str], threads: int, problem: str
+) -> Iterator[Row]:
+    for sweep, task, rows, columns, repeats in cells:
         for model in models:
             for repeat in range(repeats):
                 row: Row = {
@@ -42,15 +54,18 @@ def scale_rows(models: list[str], threads: int, max_rows: int | None = None) -> 
                     "columns": columns,
                     "model": model,
                     "repeat": repeat,
-                    **run_worker(model, task, rows, columns, threads),
+                    "threads": threads,
+                    **run_worker(model, task, rows, columns, threads, problem),
                 }
                 say(_progress(row))
                 yield row
 
 
-def run_worker(model: str, task: str, rows: int, columns: int, threads: int) -> Row:
+def run_worker(
+    model: str, task: str, rows: int, columns: int, threads: int, problem: str = "large"
+) -> Row:
     """Measure one cell in a child process; a failure becomes a row with its message."""
-    arguments = [model, task, str(rows), str(columns), str(threads)]
+    arguments = [model, task, str(rows), str(columns), str(threads), problem]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.scale_worker", *arguments],
         capture_output=True,

@@ -1,6 +1,6 @@
 """One fit on much data in a process of its own, so that its peak memory is its own.
 
-``python -m benchmarks.scale_worker MODEL TASK ROWS COLUMNS THREADS`` prints one line of JSON.
+``python -m benchmarks.scale_worker MODEL TASK ROWS COLUMNS THREADS PROBLEM`` prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import cast
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks.datasets import Task, large_problem
+from benchmarks.datasets import Task, large_problem, sparse_table
 from benchmarks.peers import all_peers
 from benchmarks.runner import score, warm_up
 
+PROBLEMS = {"large": large_problem, "sparse": sparse_table}
 TEST_ROWS = 10_000
 STATUS = Path("/proc/self/status")
 
@@ -51,14 +52,16 @@ def reset_peak() -> None:
         return
 
 
-def measure(name: str, task: Task, rows: int, columns: int, threads: int) -> dict[str, float]:
+def measure(
+    name: str, task: Task, rows: int, columns: int, threads: int, problem: str
+) -> dict[str, float]:
     """Fit and predict; seconds, and memory beyond what was there before the fit."""
     peer = all_peers()[name]
     reason = peer.missing()
     if reason is not None:
         raise RuntimeError(reason)
     warm_up([peer], threads)
-    data = large_problem(rows + TEST_ROWS, columns, task)
+    data = PROBLEMS[problem](rows + TEST_ROWS, columns, task)
     X, y = data.X[:rows], data.y[:rows]
     reset_peak()
     before = resident_bytes()
@@ -86,9 +89,10 @@ def measure(name: str, task: Task, rows: int, columns: int, threads: int) -> dic
 
 def main() -> None:
     """Read the command line, measure, print."""
-    name, task, rows, columns, threads = sys.argv[1:6]
-    with threadpool_limits(int(threads)):
-        print(json.dumps(measure(name, cast(Task, task), int(rows), int(columns), int(threads))))
+    name, task, *sizes, problem = sys.argv[1:7]
+    rows, columns, threads = (int(size) for size in sizes)
+    with threadpool_limits(threads):
+        print(json.dumps(measure(name, cast(Task, task), rows, columns, threads, problem)))
 
 
 if __name__ == "__main__":

@@ -93,16 +93,20 @@ def _failed(results: pd.DataFrame) -> pd.Series:
     return results["error"].notna()
 
 
+def published(paper: pd.DataFrame, model: str) -> dict[str, str]:
+    """The paper's NLL of a model, by set."""
+    rows = paper[paper["model"] == model]
+    return {row.set: f"{row.nll:.2f} ± {row.se:.2f}" for row in rows.itertuples()}
+
+
 def quality_tables(results: pd.DataFrame, paper: pd.DataFrame) -> list[str]:
     """Every quality table, the paper's LA-NAM beside the likelihoods."""
-    la_nam = paper[paper["model"] == "la-nam"].set_index("set")
-    published = {name: f"{row.nll:.2f} ± {row.se:.2f}" for name, row in la_nam.iterrows()}
     return [
         metric_table(
             results,
             "nll",
             "Test NLL (lower is better)",
-            beside={"paper LA-NAM": published},
+            beside={"paper LA-NAM": published(paper, "la-nam")},
         ),
         metric_table(results, "rmse", "RMSE (lower is better)", decimals=None),
         metric_table(results, "auroc", "AUROC (higher is better)"),
@@ -115,6 +119,26 @@ def quality_tables(results: pd.DataFrame, paper: pd.DataFrame) -> list[str]:
         metric_table(
             results, "predict_seconds", "Predict seconds (test rows; std where there is one)", 4
         ),
+        complaint_table(results),
+    ]
+
+
+PAPER_PAIR_MODELS = {
+    "paper LA-NAM10": "la-nam-10",
+    "paper OAK-GP*": "oak-gp-star",
+    "paper EBM10": "ebm-10",
+    "paper LightGBM": "lightgbm",
+}
+
+
+def pair_tables(results: pd.DataFrame, paper: pd.DataFrame) -> list[str]:
+    """Models with pairs of columns, the paper's beside the likelihoods."""
+    beside = {title: published(paper, model) for title, model in PAPER_PAIR_MODELS.items()}
+    return [
+        metric_table(results, "nll", "Test NLL (lower is better)", beside=beside),
+        metric_table(results, "pairs_active", "Active pairs", decimals=1),
+        metric_table(results, "coverage90", "Coverage of 90% predictive intervals"),
+        metric_table(results, "log_evidence", "Log evidence (training rows)", decimals=1),
         complaint_table(results),
     ]
 
@@ -147,19 +171,24 @@ def fit_medians(results: pd.DataFrame) -> pd.DataFrame:
 def time_ratio(results: pd.DataFrame, ours: str, theirs: str) -> tuple[float, int]:
     """Geometric mean over sets of median fit time, ours over theirs, and how many sets.
 
-    Only cells (set x fold) that both finished count.
+    Only cells (set x fold) that both finished count, where results of several runs were put
+    together (``run``) only in the same one, and only with as many threads.
     """
     if not {ours, theirs} <= set(results["model"]):
         return float("nan"), 0
     pair = results[results["model"].isin([ours, theirs])]
-    cells = pair.pivot_table(index=["set", "fold"], columns="model", values="fit_seconds").dropna()
+    same = [key for key in ("set", "fold", "threads", "run") if key in pair]
+    cells = pair.pivot_table(index=same, columns="model", values="fit_seconds")
+    cells = cells.reindex(columns=[ours, theirs]).dropna()
     if cells.empty:
         return float("nan"), 0
     medians = cells.groupby("set").median()
     return geometric_mean(medians[ours] / medians[theirs]), len(medians)
 
 
-def speed_table(results: pd.DataFrame) -> str:
+def speed_table(
+    results: pd.DataFrame, ours: str = "lanam", title: str = "Fit seconds, median over folds"
+) -> str:
     """Median fit seconds by set and their geometric mean, then our time over each peer's."""
     medians = fit_medians(results)
     models = in_order(results["model"], order=())
@@ -170,11 +199,11 @@ def speed_table(results: pd.DataFrame) -> str:
     if len(complete):
         means = [number(geometric_mean(complete[m].dropna())) for m in models]
         rows.append([f"geometric mean ({len(complete)} sets)", *means])
-    if "lanam" in models:
-        ratios = [time_ratio(results, "lanam", model)[0] for model in models]
+    if ours in models:
+        ratios = [time_ratio(results, ours, model)[0] for model in models]
         shown = [MISSING if np.isnan(ratio) else f"{ratio:.3g}" for ratio in ratios]
-        rows.append(["lanam's time over it", *shown])
-    return markdown(["set", *models], rows, "Fit seconds, median over folds")
+        rows.append([f"{ours}'s time over it", *shown])
+    return markdown(["set", *models], rows, title)
 
 
 def coverage_table(coverage: pd.DataFrame) -> str:
@@ -210,6 +239,48 @@ def selection_table(selection: pd.DataFrame) -> str:
     header = ["problem", "seeds", "noise features active, mean", "seeds with none"]
     header += ["informative lost, total", "fit s, median"]
     return markdown(header, rows, "Selection, lanam of first order")
+
+
+def planted_tables(planted: pd.DataFrame) -> list[str]:
+    """How each score ranks the pairs that do interact, and which pairs a fit added."""
+    ranks = [column for column in planted if column.startswith("rank_")]
+    rows, added = [], []
+    for score, group in planted.groupby("score", sort=False):
+        seen = [f"{group[r].median():.0f} (worst {group[r].max():.0f})" for r in ranks]
+        rows.append([str(score), f"{in_top(group)} of {len(group)}", *seen])
+        if "planted_added" in group and group["planted_added"].notna().any():
+            counts = [number(group[c].mean(), 2) for c in ("planted_added", "false_added")]
+            clean = f"{int((group['false_added'] == 0).sum())} of {len(group)}"
+            added.append([str(score), *counts, clean, number(group["fit_seconds"].median(), 2)])
+    header = ["score", "all three in the top 3", *(f"rank of {r[5:]}, median" for r in ranks)]
+    title = f"Three planted pairs among 45, {planted['seed'].nunique()} seeds"
+    fit_header = ["score", "planted pairs added, mean of 3", "false pairs added, mean"]
+    fit_header += ["seeds without a false pair", "fit s, median"]
+    return [
+        markdown(header, rows, title),
+        markdown(fit_header, added, 'What interactions="auto" added') if added else "",
+    ]
+
+
+def in_top(planted: pd.DataFrame) -> int:
+    """In how many rows the planted pairs have the first ranks; a failed fit has none."""
+    ranks = planted.filter(like="rank_")
+    return int((ranks.max(axis=1, skipna=False) <= ranks.shape[1]).sum())
+
+
+def scoring_tables(scale: pd.DataFrame) -> list[str]:
+    """Time to score all pairs of many columns, and memory."""
+    keys = ["rows", "columns", "threads", "model"]
+    values = ["scoring_seconds", "fit_seconds", "extra_bytes", "extra_over_data"]
+    # a cell that failed stays as a row of dashes
+    medians = scale.groupby(keys, sort=False)[values].median()
+    medians["extra_bytes"] /= 2**20
+    rows = [
+        [*(str(key) for key in index), *(number(value, 1) for value in line)]
+        for index, line in zip(medians.index, medians.to_numpy(), strict=True)
+    ]
+    header = [*keys, "scoring s", "fit s", "peak memory MiB", "peak memory / data"]
+    return [markdown(header, rows, "Scoring every pair of many columns, medians over repeats")]
 
 
 def scale_tables(scale: pd.DataFrame) -> list[str]:

@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,16 @@ import pytest
 
 pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pandas frames")
 
-from benchmarks import core, datasets, metrics, recovery, runner, tables, verdicts  # noqa: E402
+from benchmarks import (  # noqa: E402
+    core,
+    datasets,
+    interactions,
+    metrics,
+    recovery,
+    runner,
+    tables,
+    verdicts,
+)
 from benchmarks.environment import THREAD_VARIABLES, child_environment  # noqa: E402
 from benchmarks.peers import (  # noqa: E402
     DEFAULT_MODELS,
@@ -23,6 +33,7 @@ from benchmarks.peers import (  # noqa: E402
     Prediction,
     all_peers,
 )
+from benchmarks.peers.lanam import scoring_seconds  # noqa: E402
 from benchmarks.peers.linear import Linear  # noqa: E402
 from benchmarks.peers.mean import Mean  # noqa: E402
 
@@ -146,6 +157,34 @@ def test_sparse_problem_has_equal_effects_and_half_the_noise():
     assert (problem.y - signal).std() / signal.std() == pytest.approx(0.5, rel=0.1)
 
 
+def test_planted_pairs_are_what_they_say():
+    problem = datasets.planted_pairs(0, n_rows=20_000)
+    X, signal = problem.X, problem.signal
+    correlation = np.corrcoef(X, rowvar=False)
+    assert correlation[2, 3] == pytest.approx(0.7, abs=0.015)  # 4 standard errors
+    others = np.triu(correlation, 1)
+    others[2, 3] = 0
+    np.testing.assert_allclose(others, 0, atol=0.035)  # 5 standard errors: there are 44
+    assert (problem.y - signal).std() / signal.std() == pytest.approx(0.5, abs=0.01)
+    # what the deciles of a column explain; chance explains 9/20,000
+    deciles = [np.eye(10)[np.argsort(np.argsort(x)) * 10 // len(x)] for x in X.T]
+    main = [_explained(signal, pieces) for pieces in deciles]
+    assert max(main[d] for d in (0, 1, 8, 9)) < 0.002
+    assert min(main[d] for d in range(2, 8)) > 0.05
+    for i, j in combinations(range(10), 2):
+        both = np.hstack([deciles[i], deciles[j]])
+        product = _explained(signal, both, X[:, i] * X[:, j]) - _explained(signal, both)
+        # a seventh is one effect of seven; of the correlated pair's an eighth is not additive
+        assert product > 1 / 70 if (i, j) in problem.pairs.values() else product < 0.002
+
+
+def _explained(signal, *columns):
+    """Share of the signal's variance that a linear regression on the columns explains."""
+    design = np.column_stack([np.ones(len(signal)), *columns])
+    fitted = design @ np.linalg.lstsq(design, signal)[0]
+    return np.var(fitted) / np.var(signal)
+
+
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_large_problem_has_the_asked_size_and_a_signal(task):
     data = datasets.large_problem(2000, 3, task)
@@ -231,6 +270,27 @@ def test_a_feature_is_active_if_any_of_its_terms_is():
     assert recovery.active_features(model) == {0, 2}
 
 
+def test_a_rank_counts_ties_and_added_pairs_are_told_apart(monkeypatch):
+    scores = {(0, 1): 0.0, (2, 3): 5.0, (4, 5): 3.0, (6, 7): 4.0, (8, 9): 0.0}
+    rows = [{"features": pair, "score": score} for pair, score in scores.items()]
+    terms = [
+        SimpleNamespace(kind=kind, features=features, active=active)
+        for kind, features, active in [
+            ("smooth", (0,), True),
+            ("pair", (2, 3), True),
+            ("pair", (6, 7), True),
+            ("pair", (4, 5), False),
+        ]
+    ]
+    model = SimpleNamespace(interaction_scores_=SimpleNamespace(rows=rows), terms_=terms)
+    monkeypatch.setattr(recovery, "_fit", lambda *args, **kwargs: (model, 1.0, ""))
+    first, second, *_ = recovery.planted_rows(1)
+    ranks = [first[f"rank_{name}"] for name in ("product", "correlated", "ordinary")]
+    assert ranks == [5, 1, 3]
+    assert (first["planted_added"], first["false_added"]) == (1, 1)
+    assert "planted_added" not in second
+
+
 # tables
 
 
@@ -294,6 +354,71 @@ def test_time_ratio_uses_cells_both_models_finished():
     assert np.isnan(tables.time_ratio(results, "lanam", "lightgbm")[0])
 
 
+def test_time_ratio_compares_within_one_run_and_number_of_threads():
+    results = results_frame(lanam10=[1.0, 1.0], ebm=[1.0, 1.0]).assign(threads=1, run="here")
+    elsewhere = results.assign(run="there")
+    elsewhere.loc[elsewhere["model"] == "lanam10", "fit_seconds"] = 1.0
+    ratio, n_sets = tables.time_ratio(pd.concat([results, elsewhere]), "lanam10", "ebm")
+    assert ratio == pytest.approx((0.05 + 0.5) / 2)  # the median of 0.1, 0.1, 1, 1 over 2
+    assert n_sets == 1
+    for column, other in (("threads", 2), ("run", "there")):
+        apart = results.copy()
+        apart.loc[apart["model"] == "ebm", column] = other
+        assert np.isnan(tables.time_ratio(apart, "lanam10", "ebm")[0])
+
+
+def test_the_papers_models_with_pairs_stand_beside_ours():
+    results = results_frame(lanam10=[2.6, 2.8]).assign(pairs_active=[3, 4])
+    likelihood, pairs, *_ = tables.pair_tables(results, verdicts.read_paper())
+    header, _, row = likelihood.splitlines()[2:5]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in (header, row)]
+    assert dict(zip(*cells, strict=True)) == {
+        "set": "power",
+        "lanam10": "2.700 ± 0.100",
+        "paper LA-NAM10": "2.79 ± 0.01",
+        "paper OAK-GP*": "2.73 ± 0.02",
+        "paper EBM10": "2.72 ± 0.02",
+        "paper LightGBM": "2.67 ± 0.02",
+    }
+    assert "3.5 ± 0.5" in pairs
+
+
+def planted_frame(*ranks, false_added=0):
+    """One seed a rank of the product's, the other two planted pairs being first and second."""
+    rows = [
+        {"seed": seed, "score": "evidence", "rank_product": rank, "rank_correlated": 1}
+        | {"rank_ordinary": 2, "planted_added": 3, "false_added": false_added, "fit_seconds": 1.0}
+        for seed, rank in enumerate(ranks)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_planted_tables_count_seeds_and_show_the_worst_rank():
+    ranks, added = tables.planted_tables(planted_frame(3, 3, 8, false_added=1))
+    assert "| evidence |                 2 of 3 |             3 (worst 8) |" in ranks
+    assert "| evidence |                           3.00 |                    1.00 |" in added
+
+
+def test_scoring_time_is_read_from_the_history():
+    stages = [("smooth", 1.0), ("smooth", 2.0), ("pairs", 5.0), ("pairs", 6.0)]
+    history = [{"stage": stage, "seconds": seconds} for stage, seconds in stages]
+    assert scoring_seconds(history) == {"scoring_seconds": 3.0}
+    assert scoring_seconds(history[:2]) == scoring_seconds(history[2:]) == {}
+
+
+def test_scoring_table_and_verdict():
+    row = {"rows": 10_000, "columns": 100, "threads": 1, "model": "lanam10", "fit_seconds": 9.0}
+    row |= {"scoring_seconds": 4.0, "extra_bytes": 2**20, "extra_over_data": 1.0}
+    first_order = row | {"model": "lanam", "scoring_seconds": np.nan}
+    frame = pd.DataFrame([row, first_order])
+    (table,) = tables.scoring_tables(frame)
+    assert "lanam10 |       4.0 |   9.0 |             1.0 |" in table
+    assert holds(verdicts.scoring_verdicts(frame), "20 s") is True
+    assert holds(verdicts.scoring_verdicts(frame[1:]), "20 s") is None
+    slow = frame.assign(scoring_seconds=21.0)
+    assert holds(verdicts.scoring_verdicts(slow), "20 s") is False
+
+
 # verdicts
 
 
@@ -342,6 +467,56 @@ def test_speed_is_judged_by_the_ratio():
     assert holds(judged, "public") is None
     slow = results_frame(lanam=[1.0], ebm=[1.0]).assign(fit_seconds=1.0)
     assert holds(verdicts.speed_verdicts(slow), "ebm") is False
+
+
+def test_ten_pairs_are_judged_by_limits_first_order_and_ebm():
+    rows = {"lanam": [1.0, 1.2], "lanam10": [1.0, 1.29], "lanam_auto": [1.1, 1.1]}
+    power = results_frame(**rows, ebm10=[1.1, 1.1])
+    judged = verdicts.pair_verdicts(pd.concat([power, power.assign(set="wine")]))
+    assert holds(judged, "NLL on power") is True
+    assert holds(judged, "NLL on naval") is None
+    assert holds(judged, "NLL on wine") is True  # 0.045 worse; half the standard error is 0.05
+    assert holds(judged, "NLL on heart") is None
+    assert holds(judged, "lanam-auto") is True
+    assert holds(judged, "ebm10") is None  # two sets say nothing about ten
+    worse = power.assign(set="wine")
+    worse.loc[worse["model"] == "lanam10", "nll"] += 0.01
+    assert holds(verdicts.pair_verdicts(worse), "NLL on wine") is False
+    assert holds(verdicts.pair_verdicts(power[power["model"] == "lanam10"]), "lanam-auto") is None
+
+
+@pytest.mark.parametrize(("n_worse", "passes"), [(4, True), (5, False)])
+def test_ebm_is_beaten_on_ten_sets_or_not(n_worse, passes):
+    frames = [
+        results_frame(lanam10=[1.0], ebm10=[0.9 if k < n_worse else 1.1]).assign(set=name)
+        for k, name in enumerate(datasets.ALL_SETS)
+    ]
+    assert holds(verdicts.pair_verdicts(pd.concat(frames)), "ebm10") is passes
+    # what is decided is decided without the last sets, which are ours
+    assert holds(verdicts.pair_verdicts(pd.concat(frames[:-1])), "ebm10") is (
+        None if passes else False
+    )
+
+
+def test_a_failed_fold_with_pairs_is_never_a_pass():
+    rows = {"lanam": [1.0, 1.2], "lanam10": [0.5, np.nan], "lanam_auto": [0.1, 0.1]}
+    results = results_frame(**rows, ebm10=[2.0, 2.0])
+    judged = verdicts.pair_verdicts(pd.concat([results, results.assign(set="wine")]))
+    for part in ("NLL on power", "NLL on wine", "lanam-auto"):
+        assert holds(judged, part) is False
+    failed = results.assign(set="wine")
+    gaps = verdicts.nll_differences(failed, "lanam10", "ebm10")
+    assert not (gaps < 0).any()
+
+
+def test_planted_pairs_are_judged_by_seeds_and_false_pairs():
+    judged = verdicts.planted_verdicts(planted_frame(*[3] * 18, 4, 5))
+    assert [verdict.holds for verdict in judged] == [True, True]
+    judged = verdicts.planted_verdicts(planted_frame(*[3] * 17, 4, 5, 6, false_added=2))
+    assert [verdict.holds for verdict in judged] == [False, False]
+    failed = pd.DataFrame([{"seed": 1, "score": "evidence", "error": "ValueError: no"}])
+    judged = verdicts.planted_verdicts(pd.concat([planted_frame(3), failed]))
+    assert [verdict.holds for verdict in judged] == [False, False]
 
 
 def test_coverage_has_two_sides_except_for_the_function_that_is_zero():
@@ -425,6 +600,31 @@ def test_a_skipped_model_shows_in_the_report_and_old_figures_do_not(
     assert (out / "scale.csv").exists()  # of a part that was not asked for
 
 
+def test_interactions_are_run_in_parts_and_reported_together(
+    data_directory, tmp_path, capsys, monkeypatch
+):
+    for variable in THREAD_VARIABLES:
+        monkeypatch.setenv(variable, "1")
+    common = ["--threads", "1", "--data", str(data_directory), "--sets", "yacht", "--folds", "2"]
+    pieces = [tmp_path / model for model in ("linear", "mean")]
+    for out in pieces:
+        part = ["--parts", "quality", "--models", out.name, "--out", str(out)]
+        interactions.main([*common, *part])
+    capsys.readouterr()
+    here = ["--parts", "quality,planted", "--models", "mean", "--seeds", "1"]
+    monkeypatch.setattr(recovery, "PAIR_SCORES", ("evidence",))
+    merged = ["--out", str(tmp_path / "out"), "--merge", *map(str, pieces)]
+    interactions.main([*common, *here, *merged])
+    printed = capsys.readouterr().out
+    assert "| set   |          mean |        linear |" in printed
+    for heading in ("Test NLL", "Fit seconds", "Three planted pairs among 45, 1 seeds", "Verdicts"):
+        assert f"### {heading}" in printed
+    planted = pd.read_csv(tmp_path / "out" / "planted.csv")
+    assert planted["planted_added"].tolist() == [3]
+    interactions.main([*common, *here, *merged, "--tables-only"])
+    assert capsys.readouterr().out == printed
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -439,8 +639,9 @@ def test_the_command_refuses_what_it_cannot_do(arguments, message, capsys):
 
 
 def test_the_scale_worker_answers_in_json():
+    arguments = ["linear", "regression", "2000", "6", "1", "sparse"]
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.scale_worker", "linear", "regression", "2000", "3", "1"],
+        [sys.executable, "-m", "benchmarks.scale_worker", *arguments],
         capture_output=True,
         text=True,
         env=child_environment(1),
