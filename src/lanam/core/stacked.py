@@ -113,7 +113,9 @@ class Stack(_Networks):
         bundles, first = [], 0
         for last, own in enumerate(self.entries):
             full = own.stop - self.entries[first].start >= _BUNDLE_ENTRIES
-            if full or last == len(self.entries) - 1:
+            # A pair's network may have other layers than a column's.
+            following = self.architectures[last + 1 : last + 2]
+            if full or [_layers(a) for a in following] != [_layers(self.architectures[last])]:
                 terms = slice(first, last + 1)
                 entries = slice(self.entries[first].start, own.stop)
                 parameters = slice(self.parameters[first].start, self.parameters[last].stop)
@@ -135,6 +137,11 @@ class Stack(_Networks):
                 for (entries, _, bundle), sweep in zip(self._bundles, sweeps, strict=True)
             ]
         )
+
+
+def _layers(architecture: Architecture) -> tuple[tuple[int, ...], str]:
+    """What the networks of a bundle have in common."""
+    return architecture.hidden_sizes, architecture.activation
 
 
 def _slices(sizes: Sequence[int]) -> tuple[slice, ...]:
