@@ -5,13 +5,25 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from lanam.core import adam, fitting, gauss_newton, kron, linearise, networks, stacked, statistics
+from lanam.core import (
+    adam,
+    fitting,
+    gauss_newton,
+    kron,
+    laplace,
+    linearise,
+    networks,
+    stacked,
+    statistics,
+)
+from lanam.core.gauss_newton import State
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import ACTIVE, SWITCHED_OFF
 from lanam.core.moments import Moments
 from lanam.core.networks import Architecture
 from lanam.core.objective import Objective
 from lanam.core.options import Options
+from lanam.core.pairs import add_networks, pair_terms
 from lanam.core.prepare import prepare
 from lanam.core.stacked import Stack
 from tests.oracles import (
@@ -21,6 +33,7 @@ from tests.oracles import (
     interpolation_matrix,
     log_likelihood,
     network_value,
+    pure_part,
 )
 
 PAPER = Options(
@@ -78,6 +91,33 @@ class TestStack:
                 [
                     network_value(hidden_sizes, activation, at[own], point)
                     for own, points in zip(stack.parameters, inputs, strict=True)
+                    for point in points
+                ]
+            )
+
+        found, sweeps = stack.forward(theta)
+        assert_close(found, values(theta), "rounding")
+        pull = rng.normal(size=12)
+        expected = pull @ differences(values, theta)
+        assert_close(stack.pull_back(sweeps, pull), expected, "finite differences")
+
+    @pytest.mark.parametrize(
+        "sizes", [((3,), (3,), (2,)), ((3,), (2, 2), (2, 2)), ((2, 3), (2,), (3, 2))]
+    )
+    def test_networks_of_different_layers_stand_in_one_stack(self, sizes):
+        rng = np.random.default_rng(0)
+        architectures = tuple(
+            Architecture(n, own, "tanh") for n, own in zip((1, 2, 2), sizes, strict=True)
+        )
+        inputs = tuple(rng.normal(size=(4, n)) for n in (1, 2, 2))
+        stack = Stack(architectures, inputs)
+        theta = rng.normal(size=sum(a.n_parameters for a in architectures))
+
+        def values(at):
+            return np.array(
+                [
+                    network_value(own, "tanh", at[part], point)
+                    for own, part, points in zip(sizes, stack.parameters, inputs, strict=True)
                     for point in points
                 ]
             )
@@ -407,3 +447,123 @@ class TestFitting:
         for one, two in zip(models[0].terms, models[1].terms, strict=True):
             np.testing.assert_allclose(one.mean, two.mean, atol=1e-8)
         assert abs(models[0].log_evidence - models[1].log_evidence) > 0.1
+
+
+# joint networks
+
+
+def with_pairs(problem, options, pairs=((0, 1),), n_rows=200):
+    """The same problem with joint networks."""
+    columns = toy(n_rows)[0]
+    terms = pair_terms(columns, problem.rows.weight, pairs, options)
+    return add_networks(problem, State((), 0.0, 1.0), columns, terms, np.random.default_rng(0))[0]
+
+
+class TestPairs:
+    @pytest.mark.parametrize("max_knots", [256, 6])
+    @pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+    def test_gradient_is_that_of_the_log_posterior(self, likelihood, max_knots):
+        # Of what a pair's network says, rows read the pure part.
+        rng = np.random.default_rng(1)
+        weight = rng.uniform(0.5, 2.0, size=50)
+        options = replace(PAPER, hidden_sizes=(3,), pair_hidden_sizes=(4,), max_knots=max_knots)
+        problem = make_problem(options, likelihood, 50, weight)
+        problem = with_pairs(problem, options, ((0, 2), (1, 2)), 50)
+        objective = Objective.of(problem, dtype=np.float64)
+        sizes = [term.architecture.n_parameters for term in problem.terms]
+        assert sizes == [9, 9, 9, 16, 16]
+        parameters = rng.normal(size=sum(sizes) + 1)
+        precision = rng.uniform(0.5, 2.0, size=sum(sizes))
+        noise = 0.3 if likelihood == "gaussian" else 1.0
+        readers = [
+            interpolation_matrix(position, size)
+            for position, size in zip(problem.rows.positions, problem.rows.sizes, strict=True)
+        ]
+        pure = [
+            pure_part(np.eye(len(share)), share, term.entries.shape)
+            if term.kind == "pair"
+            else np.eye(len(share))
+            for term, share in zip(problem.terms, problem.shares, strict=True)
+        ]
+
+        def log_posterior(at):
+            thetas = np.split(at[:-1], np.cumsum(sizes)[:-1])
+            f = at[-1] + sum(
+                reader
+                @ own
+                @ networks.forward(term.architecture, theta, term.entries.network_inputs)
+                for reader, own, term, theta in zip(
+                    readers, pure, problem.terms, thetas, strict=True
+                )
+            )
+            value = log_likelihood(likelihood, problem.rows.y, f, weight, noise)
+            return (value - 0.5 * precision @ at[:-1] ** 2) / weight.sum()
+
+        found = objective.gradient(parameters, objective.batch, precision, noise)
+        assert_close(found, differences(log_posterior, parameters, 1e-5), "finite differences")
+
+    @pytest.mark.parametrize("max_knots", [32, 6])
+    def test_batches_average_to_the_whole_gradient(self, max_knots):
+        options = replace(PAPER, hidden_sizes=(3,), pair_hidden_sizes=(4,), max_knots=max_knots)
+        problem = with_pairs(make_problem(options, n_rows=1200), options, ((0, 1),), 1200)
+        objective = Objective.of(problem, dtype=np.float64)
+        rng = np.random.default_rng(0)
+        parameters, precision = rng.normal(size=44), np.ones(43)
+        parts = [
+            objective.gradient(parameters, batch, precision, 0.5)
+            for batch in objective.batches(rng)
+        ]
+        assert len(parts) == 3
+        whole = objective.gradient(parameters, objective.batch, precision, 0.5)
+        assert_close(np.mean(parts, axis=0), whole, "rounding")
+
+    @pytest.mark.parametrize("curvature", ["exact", "kron"])
+    def test_what_is_known_goes_on_where_it_was(self, curvature):
+        options = replace(PAPER, max_iter=2, curvature=curvature)
+        problem = make_problem(options)
+        before = adam.fit(problem, options, np.random.default_rng(0)).state
+        # A mean of the networks that matters, so that it cannot be counted twice unseen.
+        means = [
+            share
+            @ networks.forward(term.architecture, known.expansion, term.entries.network_inputs)
+            for term, known, share in zip(problem.terms, before.terms, problem.shares, strict=True)
+        ]
+        assert abs(sum(means)) > 0.1
+        none = replace(options, max_iter=0)
+        after = adam.fit(problem, none, np.random.default_rng(1), known=before).state
+        assert after.intercept == pytest.approx(before.intercept, abs=1e-12)
+        assert after.noise == pytest.approx(before.noise)
+        for one, two in zip(after.terms, before.terms, strict=True):
+            assert_close(one.values, two.values, "rounding")
+            assert_close(one.precision, two.precision, "rounding")
+        # The evidence's own coordinates are sketched at random.
+        assert after.evidence == pytest.approx(before.evidence, abs=1e-3)
+
+    def test_known_pairs_go_on_too(self):
+        options = replace(PAPER, max_iter=1, pair_hidden_sizes=(6,))
+        problem = with_pairs(make_problem(options), options)
+        before = adam.fit(problem, options, np.random.default_rng(0)).state
+        wider = with_pairs(problem, options, ((1, 2),))
+        start, hyper = adam._start(wider, before, np.random.default_rng(0))
+        sizes = [term.architecture.n_parameters for term in wider.terms]
+        thetas = np.split(start[:-1], np.cumsum(sizes)[:-1])
+        state = laplace.trained(wider, thetas, start[-1], hyper)
+        assert state.intercept == pytest.approx(before.intercept, abs=1e-12)
+        for one, two in zip(state.terms, before.terms, strict=False):
+            assert_close(one.values, two.values, "rounding")
+        # The new network starts at random, at precision 1.
+        assert state.terms[4].values.any()
+        np.testing.assert_array_equal(state.terms[4].precision, 1.0)
+
+    def test_training_lowers_what_a_product_leaves(self):
+        columns, signal, _ = toy()
+        y = signal + columns[:, 0] * columns[:, 1]
+        options = replace(PAPER, pair_hidden_sizes=(6, 4), interactions=((0, 1),), max_iter=2)
+        model = fitting.fit(columns, y, np.ones(200), "gaussian", options, 0)
+        plain = fitting.fit(
+            columns, y, np.ones(200), "gaussian", replace(options, interactions=0), 0
+        )
+        assert model.terms[3].kind == "pair"
+        assert model.terms[3].active
+        assert model.log_evidence > plain.log_evidence + 50.0
+        assert model.noise_variance < 0.5 * plain.noise_variance

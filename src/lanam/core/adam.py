@@ -95,12 +95,22 @@ def _start(problem: Problem, known: State | None, rng: np.random.Generator) -> t
     if known is None:
         known = State((), problem.likelihood.start(mean), 1.0)
     fresh = problem.terms[len(known.terms) :]
+    # A state's intercept has the single columns' means, which their networks still have too.
+    intercept = known.intercept - sum(
+        float(
+            share @ networks.forward(term.architecture, own.expansion, term.entries.network_inputs)
+        )
+        for term, own, share in zip(
+            smooth_terms(problem.terms), known.terms, problem.shares, strict=False
+        )
+        if term.kind != "pair"
+    )
     parameters = [term.expansion for term in known.terms]
     parameters += [networks.initialise(term.architecture, rng) for term in smooth_terms(fresh)]
     precisions = [np.log(term.precision) for term in known.terms]
     precisions += [np.zeros(int(term.group_index.max()) + 1) for term in fresh]
     hyper = Hyper(np.concatenate(precisions), float(np.log(known.noise)))
-    return np.concatenate([*parameters, [known.intercept]]), hyper
+    return np.concatenate([*parameters, [intercept]]), hyper
 
 
 def _run(
