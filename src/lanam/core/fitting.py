@@ -60,6 +60,9 @@ def fit(
                 best = replace(best, reason="interrupted")
                 break
         assert best is not None
+        if best.reason == "interrupted":
+            # Who interrupts the first stage does not want to wait for a second.
+            run.options = replace(options, interactions=0)
         return _finish(columns, best, run, np.random.default_rng(second_seed))
 
 
@@ -121,7 +124,7 @@ def _finish(columns: Array, stage: Stage, run: Run, rng: np.random.Generator) ->
     """Add the pairs that were asked for, and put the model together."""
     options, prepared = run.options, run.prepared
     pairs: tuple[ScoredPair, ...] = ()
-    if options.interactions != 0 and options.interactions != () and stage.reason != "interrupted":
+    if options.interactions != 0 and options.interactions != ():
         stage, pairs = second_stage(columns, stage, run, rng)
     if options.solver == "adam" and stage.problem.terms:
         solution = adam.solution(stage.problem, stage.state, options, rng)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from lanam.core.gauss_newton import Problem
 from lanam.core.interactions import Pair
 from lanam.core.model import ACTIVE, FittedTerm, ScoredPair
 from lanam.core.pairs import add_networks, pair_terms
+from lanam.core.selection import Needed
 from lanam.core.stage import Stage, network_of
 from lanam.core.training import Run, fit_and_select, train
 
@@ -26,6 +28,9 @@ from lanam.core.training import Run, fit_and_select, train
 _PAIRS_AT_ONCE = 10
 _MAX_ROUNDS = 5
 _PROMISING = 1.0
+
+#: Nats by which tuning a precision may make a useless pair look better.
+_TUNED = 1.0
 
 
 def second_stage(
@@ -74,16 +79,17 @@ class _Search:
         options = run.options
         return cls(options.interactions, options.interaction_score, tuple(pairs), frozenset(known))
 
-    @property
-    def needed(self) -> float:
-        """Nats a pair must be worth.
+    def needed(self, n_pairs: int) -> float:
+        """Nats the weakest of ``n_pairs`` must be worth.
 
-        More the more pairs were searched through: by the prior odds of one in all of them. A pair the
-        user named was not searched for.
+        One for its precision, which was tuned, and the prior odds against it: if any share of all pairs
+        is as likely to interact, the odds of ``m`` against ``m - 1`` are ``m`` to ``M - m + 1``. So one pair
+        among many must show more than one of several. A pair the user named was not searched for.
         """
         if isinstance(self.asked, tuple):
             return 0.0
-        return selection.WORTH + float(np.log(len(self.pairs)))
+        against = (len(self.pairs) - n_pairs + 1) / n_pairs
+        return _TUNED + float(np.log(against))
 
     def score(
         self, stage: Stage, columns: Array, pairs: Sequence[Pair], rng: np.random.Generator
@@ -108,8 +114,9 @@ class _Search:
 
     def tell(self, scores: dict[Pair, float], stage: Stage) -> tuple[ScoredPair, ...]:
         """Every pair with its score and why it is in or out, best first."""
+        needed = self.needed(len(_active_pairs(stage)) + 1)
         status: dict[tuple[int, ...], str] = {
-            term.features: f"{term.status} ({term.evidence:.1f} nats, {self.needed:.1f} needed)"
+            term.features: f"{term.status} ({term.evidence:.1f} nats, {needed:.1f} needed)"
             for term in stage.off
         }
         status |= dict.fromkeys(_active_pairs(stage), ACTIVE)
@@ -156,30 +163,47 @@ def _try_pairs(
     problem, state = add_networks(stage.problem, stage.state, columns, [*returning, *fresh], rng)
     retried = {*beside, *tried}
     stays_off = [term for term in stage.off if term.features not in retried or term.kind == "level"]
-    if options.solver == "adam":
-        wider = train(problem, stage.state, run, rng)
-        return replace(wider, off=(*stays_off, *wider.off))
-    settled = {(term.kind, term.features) for term in stage.problem.terms if term.kind != "pair"}
-
-    def least(now: Problem) -> list[float]:
-        needed = {"pair": search.needed, "smooth": selection.WORTH, "level": 0.0}
-        return [
-            -np.inf if (term.kind, term.features) in settled else needed[term.kind]
-            for term in now.terms
-        ]
-
     off: list[FittedTerm] = []
-    run.newest = (stage.problem, stage.state)
-    try:
-        problem, state, converged = fit_and_select("pairs", problem, state, run, rng, off, least)
-        reason = "converged" if converged else "max_iter"
-    except KeyboardInterrupt:
-        problem, state = run.newest
-        reason = "interrupted"
+    if options.solver == "adam":
+        trained = train(problem, stage.state, run, rng)
+        problem, state, reason = trained.problem, trained.state, trained.reason
+        off += trained.off
+    else:
+        needed = partial(_needed, _settled(stage), search)
+        run.newest = (stage.problem, stage.state)
+        try:
+            problem, state, converged = fit_and_select(
+                "pairs", problem, state, run, rng, off, needed
+            )
+            reason = "converged" if converged else "max_iter"
+        except KeyboardInterrupt:
+            problem, state = run.newest
+            reason = "interrupted"
     wider = Stage(problem, state, (*stays_off, *off), reason)
-    if _active_pairs(wider) & set(tried):
+    # An interrupt may have come before the new networks had learned anything.
+    too_early = reason == "interrupted" and state.evidence < stage.state.evidence
+    if _active_pairs(wider) & set(tried) and not too_early:
         return wider
     # Nothing new: the stage as it was, and what the pairs were worth.
     gone = [term for term in off if term.features in tried]
     still = [term for term in stage.off if term.features not in tried]
     return replace(stage, off=(*still, *gone), reason=reason)
+
+
+def _settled(stage: Stage) -> set[tuple[str, tuple[int, ...]]]:
+    """The terms whose place in the model is not in question."""
+    return {(term.kind, term.features) for term in stage.problem.terms if term.kind != "pair"}
+
+
+def _needed(settled: set[tuple[str, tuple[int, ...]]], search: _Search, now: Problem) -> Needed:
+    """What the terms of a problem must be worth to stay."""
+
+    def needed(k: int, left: Sequence[int]) -> float:
+        term = now.terms[k]
+        if (term.kind, term.features) in settled:
+            return -np.inf
+        if term.kind != "pair":
+            return selection.WORTH
+        return search.needed(sum(now.terms[j].kind == "pair" for j in left))
+
+    return needed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -31,19 +31,24 @@ NEGLIGIBLE = 0.05
 PER_PARAMETER = 2.0
 
 
+#: What a term must be worth to stay, given its number and the numbers of all that are left.
+Needed = Callable[[int, Sequence[int]], float]
+
+
 def eliminate(
     prior: Prior,
     posterior: Posterior,
     tables: Sequence[Array],
     shares: Sequence[Array],
-    least: Sequence[float] | None = None,
+    needed: Needed | None = None,
 ) -> tuple[list[int], list[float]]:
     """Drop the term that is worth least, update all others in closed form, repeat.
 
     ``prior`` must be at the hyperparameters its tables were made with (``W = I``). Removing block ``d``
     lowers the log evidence by ``(m_d' S_dd^-1 m_d + log |S_dd|) / 2``. Of two terms that can stand in
-    for each other only one goes, because the other's worth rises when it has gone. ``least`` is what each
-    term must be worth to stay, however visible it is; without it, weak terms that are not negligible may.
+    for each other only one goes, because the other's worth rises when it has gone. ``needed`` is what a
+    term must be worth to stay, however visible it is, among the terms that are left; without it,
+    weak terms that are not negligible may.
 
     Returns
     -------
@@ -61,15 +66,14 @@ def eliminate(
 
     negligible = NEGLIGIBLE * float(np.sqrt(sum(spread(k) ** 2 for k in left)))
 
-    def needed(k: int) -> float:
-        if least is not None:
-            return least[k]
+    def unless_visible(k: int, left: Sequence[int]) -> float:
         return WORTH if spread(k) <= negligible else 0.0
 
+    needed = needed or unless_visible
     while left:
         for k in left:
             worth[k] = _worth(mean, covariance, prior.blocks[k])[0]
-        weak = [k for k in left if worth[k] < needed(k)]
+        weak = [k for k in left if worth[k] < needed(k, left)]
         if not weak:
             break
         weakest = min(weak, key=worth.__getitem__)

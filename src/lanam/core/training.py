@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from lanam.core.gauss_newton import Problem, State
 from lanam.core.model import FittedTerm
 from lanam.core.options import Options
 from lanam.core.prepare import Prepared
+from lanam.core.selection import Needed
 from lanam.core.stage import Stage
 
 #: Rounds of dropping weak terms and fitting on.
@@ -89,11 +90,11 @@ def fit_and_select(
     run: Run,
     rng: np.random.Generator,
     off: list[FittedTerm],
-    least: Callable[[Problem], Sequence[float]] | None = None,
+    needed: Callable[[Problem], Needed] | None = None,
 ) -> tuple[Problem, State, bool]:
     """Fit, drop what does not pay, fit on; ``off`` collects what went.
 
-    ``least`` says what every term of a problem must be worth; without it, the rules of first-order
+    ``needed`` says what the terms of a problem must be worth; without it, the rules of first-order
     terms hold.
     """
     before = len(run.history)
@@ -116,11 +117,11 @@ def fit_and_select(
             [part.table for part in linear.compressed],
             problem.shares,
         )
-        gone, worth = weak(None if least is None else least(problem))
+        gone, worth = weak(None if needed is None else needed(problem))
         enough = max(selection.WORTH, selection.PER_PARAMETER * state.n_effective)
-        if least is None and converged and not gone and state.evidence < null + enough:
+        if needed is None and converged and not gone and state.evidence < null + enough:
             # Made of noise: every term must pay; where all seem to, the rows are merely interpolated.
-            gone, worth = weak([selection.WORTH] * len(problem.terms))
+            gone, worth = weak(lambda k, left: selection.WORTH)
             gone = gone or list(range(len(problem.terms)))
         if not gone:
             break
