@@ -1,0 +1,305 @@
+"""Joint networks: their grids, how they start, and that they are pure at every step."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lanam.core import gauss_newton, kron, laplace, linearise, networks, pairs, statistics
+from lanam.core.laplace import Hyper
+from lanam.core.linearise import compress, initial_precision, tangent
+from lanam.core.networks import Architecture
+from lanam.core.pairs import add_networks, pair_terms, place_grids
+from tests.core.examples import SMALL, started
+from tests.oracles import (
+    assert_close,
+    block_diagonal,
+    conditional_means,
+    interpolation_matrix,
+    kron_curvature,
+    laplace_evidence,
+    log_likelihood,
+    network_value,
+    pure_part,
+)
+
+RNG = np.random.default_rng
+OPTIONS = replace(SMALL, pair_hidden_sizes=(6,), pair_init_scales=(1.0, 4.0))
+
+
+def data(n=80, rho=0.6, likelihood="gaussian"):
+    rng = RNG(0)
+    columns = rng.standard_normal((n, 3))
+    columns[:, 1] = rho * columns[:, 0] + np.sqrt(1 - rho**2) * columns[:, 1]
+    columns[:, 2] = columns[:, 2].round()
+    y = columns[:, 0] * columns[:, 1] + columns[:, 2] + 0.3 * rng.standard_normal(n)
+    if likelihood == "bernoulli":
+        y = (y > 0.0).astype(float)
+    return columns, y, rng.uniform(0.5, 2.0, n)
+
+
+def wider(likelihood="gaussian", options=OPTIONS, own=((0, 1), (0, 2))):
+    columns, y, weight = data(likelihood=likelihood)
+    problem, state = started(columns, y, weight, likelihood, options)
+    terms = pair_terms(columns, weight, own, options)
+    return (*add_networks(problem, state, columns, terms, RNG(1)), columns)
+
+
+class TestGrids:
+    def test_have_fewer_knots_a_column_and_wider_margins(self):
+        columns, _, weight = data(400)
+        columns[:, 0] = RNG(1).uniform(0.0, 1.0, 400)
+        grids = place_grids(columns, weight[:400], [(0, 1), (1, 2)], 16)
+        for grid in grids:
+            for knots in grid.axes:
+                assert len(knots.inputs[knots.inside]) <= 16
+                inside = knots.inputs[knots.inside]
+                reach = inside[-1] - inside[0]
+                margin = np.array([0.2, 1.0]) * reach
+                np.testing.assert_allclose(knots.inputs[-2:], inside[-1] + margin)
+        # A column's knots are the same in all of its pairs.
+        np.testing.assert_array_equal(grids[0].second.points, grids[1].first.points)
+        few = np.unique(columns[:, 2])
+        np.testing.assert_array_equal(grids[1].second.values[grids[1].second.inside], few)
+
+    def test_the_users_number_of_knots_counts_where_it_is_smaller(self):
+        columns, _, weight = data(400)
+        (plain,) = pair_terms(columns, weight, [(0, 1)], OPTIONS)
+        (small,) = pair_terms(columns, weight, [(0, 1)], replace(OPTIONS, max_knots=8))
+        (large,) = pair_terms(columns, weight, [(0, 1)], replace(OPTIONS, max_knots=1000))
+        assert len(small.entries) < len(plain.entries) == len(large.entries)
+        assert max(plain.entries.shape) <= pairs._MAX_KNOTS + 4
+
+    def test_a_constant_column_has_none(self):
+        columns = np.column_stack([np.ones(10), np.arange(10.0)])
+        with pytest.raises(AssertionError, match="constant"):
+            place_grids(columns, np.ones(10), [(0, 1)], 16)
+
+
+class TestTerms:
+    def test_are_networks_of_two_inputs_with_one_precision(self):
+        columns, _, weight = data()
+        for groups in ("layer", "network"):
+            options = replace(OPTIONS, prior_groups=groups, activation="tanh")
+            (term,) = pair_terms(columns, weight, [(0, 2)], options)
+            assert term.kind == "pair"
+            assert term.features == (0, 2)
+            assert term.architecture == Architecture(2, (6,), "tanh", (1.0, 4.0))
+            np.testing.assert_array_equal(term.group_index, np.zeros(24))
+
+    def test_the_jacobian_is_the_networks_at_all_pairs_of_knots(self):
+        columns, _, weight = data()
+        (term,) = pair_terms(columns, weight, [(0, 2)], OPTIONS)
+        theta = term.initial(RNG(0))
+        found = term.jacobian(theta)
+        step = 1e-6 * RNG(1).standard_normal(len(theta))
+        for k in (0, 7, len(found) - 1):
+            i, j = divmod(k, term.entries.shape[1])
+            point = (term.entries.first.inputs[i], term.entries.second.inputs[j])
+            forth, back = (
+                network_value((6,), "gelu", theta + sign * step, point) for sign in (1, -1)
+            )
+            assert found[k] @ step == pytest.approx((forth - back) / 2, rel=1e-4, abs=1e-11)
+
+    def test_units_bend_all_over_both_columns(self):
+        columns, _, weight = data(400)
+        options = replace(OPTIONS, pair_hidden_sizes=(20,))
+        (term,) = pair_terms(columns, weight, [(0, 1)], options)
+        theta = term.initial(RNG(0))
+        weights, bias = theta[:40].reshape(2, 20), theta[40:60]
+        rng = RNG(0)
+        places = []
+        for band in range(2):
+            # The same draws as the term's own: centres are what makes a unit's argument zero.
+            along = (np.arange(10) + rng.uniform(size=10)) / 10
+            order = rng.permutation(10)
+            across = (order + rng.uniform(size=10)) / 10
+            own = slice(10 * band, 10 * (band + 1))
+            centres = np.column_stack(
+                [
+                    knots.quantile_input(place)
+                    for knots, place in zip(term.entries.axes, (along, across), strict=True)
+                ]
+            )
+            argument = np.einsum("ij,ji->j", weights[:, own], centres) + bias[own]
+            np.testing.assert_allclose(argument, 0.0, atol=1e-12)
+            places.append(across)
+        # In either column one in each tenth; in the second in an order of its own.
+        for across in places:
+            np.testing.assert_array_equal(np.sort(np.floor(10 * across)), np.arange(10))
+            assert (np.diff(across) < 0.0).any()
+        assert np.abs(weights[:, 10:]).max() > 2.0 * np.abs(weights[:, :10]).max()
+
+
+class TestAddNetworks:
+    def test_what_is_known_stays(self):
+        problem, state, _ = wider()
+        before, old = started(*data(), options=OPTIONS)
+        assert [term.kind for term in problem.terms] == ["smooth"] * 3 + ["pair"] * 2
+        for one, two in zip(state.terms, old.terms, strict=False):
+            np.testing.assert_array_equal(one.expansion, two.expansion)
+            np.testing.assert_array_equal(one.values, two.values)
+            np.testing.assert_array_equal(one.precision, two.precision)
+        assert (state.intercept, state.noise) == (old.intercept, old.noise)
+        # New ones say nothing yet.
+        for known in state.terms[3:]:
+            assert not known.values.any()
+        f = statistics.predict(problem.rows, state.values, state.intercept)
+        expected = statistics.predict(before.rows, old.values, old.intercept)
+        np.testing.assert_array_equal(f, expected)
+
+    def test_shares_are_the_rows_weight_on_the_grid(self):
+        problem, _, columns = wider()
+        weight = problem.rows.weight
+        for term, share in zip(problem.terms[3:], problem.shares[3:], strict=True):
+            own = term.entries.locate(*(columns[:, k] for k in term.features))
+            expected = interpolation_matrix(own, len(term.entries)).T @ weight / weight.sum()
+            assert_close(share, expected, "rounding")
+            assert share.sum() == pytest.approx(1.0)
+
+
+class TestPurity:
+    def test_the_tangent_is_pure(self):
+        problem, state, _ = wider()
+        for term, known, share in zip(problem.terms, state.terms, problem.shares, strict=True):
+            if term.kind != "pair":
+                continue
+            raw = term.jacobian(known.expansion)
+            assert_close(known.jacobian, pure_part(raw, share, term.entries.shape), "conditioning")
+            means = conditional_means(known.jacobian, share, term.entries.shape)
+            np.testing.assert_allclose(means, 0.0, atol=1e-12 * np.abs(raw).max())
+
+    def test_compressed_tables_are_pure(self):
+        problem, state, _ = wider()
+        for coarse in (False, True):
+            for term, known, share in zip(problem.terms, state.terms, problem.shares, strict=True):
+                if term.kind != "pair":
+                    continue
+                found = compress(
+                    term, known.jacobian, known.precision, 500.0 * share, RNG(0), coarse=coarse
+                )
+                assert found.table.shape[1] >= 3
+                means = conditional_means(found.table, share, term.entries.shape)
+                np.testing.assert_allclose(means, 0.0, atol=1e-10 * np.abs(found.table).max())
+
+    def test_the_sum_with_main_effects_is_what_it_was(self):
+        # What purity takes from a network is additive: the columns' own terms could say it.
+        columns, _, weight = data()
+        (term,) = pair_terms(columns, weight, [(0, 1)], OPTIONS)
+        position = term.entries.locate(columns[:, 0], columns[:, 1])
+        share = statistics.spread(position, weight / weight.sum(), len(term.entries))
+        raw = term.jacobian(term.initial(RNG(0)))
+        taken = (raw - tangent(term, term.initial(RNG(0)), share)).reshape(*term.entries.shape, -1)
+        sums = taken[:, :1] + taken[:1] - taken[:1, :1]
+        np.testing.assert_allclose(taken, sums, atol=1e-9 * np.abs(raw).max())
+        assert np.abs(taken).max() > 0.1
+
+    def test_first_precisions_are_of_the_pure_part(self):
+        problem, state, _ = wider()
+        term, known, share = problem.terms[3], state.terms[3], problem.shares[3]
+        precision = initial_precision(term, known.jacobian, share, 0.25)
+        assert precision.shape == (1,)
+        variance = share @ np.square(known.jacobian / np.sqrt(precision)).sum(axis=1)
+        assert variance == pytest.approx(0.25)
+
+
+@pytest.fixture
+def _lossless(monkeypatch):
+    monkeypatch.setattr(linearise, "RANK_TOLERANCE", 1e-10)
+
+
+@pytest.mark.usefixtures("_lossless")
+@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize(
+    ("posterior", "curvature"), [("joint", "exact"), ("block", "exact"), ("block", "kron")]
+)
+def test_the_laplace_evidence_of_trained_pairs(likelihood, posterior, curvature):
+    options = replace(OPTIONS, posterior=posterior, init_scales=(1.0,), max_knots=12)
+    problem, _, _ = wider(likelihood, options, ((0, 1),))
+    rng = RNG(2)
+    thetas = [1.5 * networks.initialise(term.architecture, rng) for term in problem.terms]
+    n_groups = [int(term.group_index.max()) + 1 for term in problem.terms]
+    hyper = Hyper(
+        0.3 * rng.standard_normal(sum(n_groups)), -0.7 if likelihood == "gaussian" else 0.0
+    )
+    state = laplace.trained(problem, thetas, 0.2, hyper)
+    found = laplace.approximate(problem, state, curvature, RNG(0)).evidence(hyper)
+
+    # Everything from the rows and the networks' values, nothing compressed.
+    rows, noise = problem.rows, np.exp(hyper.log_noise)
+    readers, f, parts = [], np.full(len(rows), 0.2), []
+    for term, theta, share, position in zip(
+        problem.terms, thetas, problem.shares, rows.positions, strict=True
+    ):
+        reader = interpolation_matrix(position, len(share))
+        pure = np.eye(len(share))
+        if term.kind == "pair":
+            pure = pure_part(pure, share, term.entries.shape)
+        f += reader @ pure @ networks.forward(term.architecture, theta, term.entries.network_inputs)
+        jacobian = pure @ term.jacobian(theta)
+        parts.append(reader @ (jacobian - share @ jacobian))
+        readers.append(reader)
+    assert_close(statistics.predict(rows, state.values, state.intercept), f, "conditioning")
+    gamma = rows.weight * problem.likelihood.curvature(f) / noise
+    if curvature == "kron":
+        # Rows are summed through the entries, and the factors are the whole network's.
+        hessian = block_diagonal(
+            [
+                kron_curvature(
+                    term.architecture.hidden_sizes,
+                    "gelu",
+                    theta,
+                    term.entries.network_inputs[seen],
+                    (reader.T @ rows.weight)[seen],
+                    (reader.T @ gamma)[seen],
+                )
+                for term, theta, reader in zip(problem.terms, thetas, readers, strict=True)
+                for seen in [reader.sum(axis=0) > 0.0]
+            ]
+        )
+        for block, known in zip(kron.blocks(problem, state), problem.terms, strict=True):
+            assert block.groups.max() == known.group_index.max()
+    else:
+        hessian = np.hstack(parts).T @ np.diag(gamma) @ np.hstack(parts)
+        if posterior == "block":
+            ends = np.cumsum([0, *(part.shape[1] for part in parts)])
+            hessian = block_diagonal([hessian[a:b, a:b] for a, b in itertools.pairwise(ends)])
+    per_term = np.split(np.exp(hyper.log_precision), np.cumsum(n_groups)[:-1])
+    precision = np.concatenate(
+        [own[term.group_index] for own, term in zip(per_term, problem.terms, strict=True)]
+    )
+    value = log_likelihood(likelihood, rows.y, f, rows.weight, noise)
+    expected = laplace_evidence(value, np.concatenate(thetas), hessian, precision)
+    assert found.value == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_kronecker_factored_pair_is_pure_and_dense():
+    problem, state, _ = wider(options=replace(OPTIONS, init_scales=(1.0,)), own=((0, 1),))
+    term, known, share = problem.terms[3], state.terms[3], problem.shares[3]
+    block = kron.blocks(problem, state)[3]
+    factor = block.factor_table(term, known.precision, share, state.noise)
+    means = conditional_means(factor, share, term.entries.shape)
+    np.testing.assert_allclose(means, 0.0, atol=1e-9 * np.abs(factor).max())
+    prior = known.precision[0] * np.eye(24)
+    sigma = np.linalg.inv(block.dense() / state.noise + prior)
+    expected = known.jacobian @ sigma @ known.jacobian.T
+    assert_close(factor @ factor.T, expected, "conditioning")
+
+
+def test_gauss_newton_tables_of_a_pair_are_the_dense_posterior(lossless):
+    problem, state, _ = wider(own=((0, 1),))
+    linear = gauss_newton.regression(problem, state, RNG(0), fine=True)
+    found = gauss_newton.solve_as_made(problem, state, linear)
+    rows, parts = problem.rows, []
+    for term, known, position in zip(problem.terms, state.terms, rows.positions, strict=True):
+        phi = known.jacobian / np.sqrt(known.precision[term.group_index])
+        parts.append(interpolation_matrix(position, len(phi)) @ phi)
+    design = np.hstack([*parts, np.ones((len(rows), 1))])
+    precision = design.T @ np.diag(rows.weight / state.noise) @ design
+    precision[:-1, :-1] += np.eye(design.shape[1] - 1)
+    mean = np.linalg.solve(precision, design.T @ (rows.weight * rows.y / state.noise))
+    prediction = statistics.design_matrix(rows, [part.table for part in linear.compressed])
+    assert_close(prediction @ found.mean, design @ mean, "conditioning")
+    expected = design @ np.linalg.inv(precision) @ design.T
+    assert_close(prediction @ found.covariance @ prediction.T, expected, "conditioning")
