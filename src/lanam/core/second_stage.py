@@ -88,7 +88,8 @@ class _Search:
         """
         if isinstance(self.asked, tuple):
             return 0.0
-        against = (len(self.pairs) - n_pairs + 1) / n_pairs
+        # Never odds in favour: where most pairs are tried, useless ones would vouch for each other.
+        against = max((len(self.pairs) - n_pairs + 1) / n_pairs, 1.0)
         return _TUNED + float(np.log(against))
 
     def score(
