@@ -27,7 +27,7 @@ from lanam.core.training import Run, fit_and_select, train
 #: rounds, if they promise this many nats: the score does not know of the noise that other pairs explain.
 _PAIRS_AT_ONCE = 10
 _MAX_ROUNDS = 5
-_PROMISING = 1.0
+_PROMISING = 0.3
 
 #: Nats by which tuning a precision may make a useless pair look better.
 _TUNED = 1.0
@@ -82,9 +82,10 @@ class _Search:
     def needed(self, n_pairs: int) -> float:
         """Nats the weakest of ``n_pairs`` must be worth.
 
-        One for its precision, which was tuned, and the prior odds against it: if any share of all pairs
-        is as likely to interact, the odds of ``m`` against ``m - 1`` are ``m`` to ``M - m + 1``. So one pair
-        among many must show more than one of several. A pair the user named was not searched for.
+        One for its precision, which was tuned, and the prior odds against it: if any share of all
+        pairs is as likely to interact, the odds of ``m`` against ``m - 1`` are ``m`` to ``M - m + 1``.
+        So one pair among many must show more than one of several. A pair the user named was not
+        searched for.
         """
         if isinstance(self.asked, tuple):
             return 0.0
