@@ -162,7 +162,7 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         >>> y = X[:, 0] * X[:, 2] + 0.1 * rng.normal(size=300)
         >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
         >>> model = model.add_interactions(X, y)
-        >>> [term.name for term in model.terms_ if term.active]
+        >>> [term.name for term in model.terms_ if term.active and term.kind == "pair"]
         ['x0 x x2']
         """
         arguments = self.get_params(deep=False)

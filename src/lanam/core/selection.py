@@ -47,8 +47,8 @@ def eliminate(
     ``prior`` must be at the hyperparameters its tables were made with (``W = I``). Removing block ``d``
     lowers the log evidence by ``(m_d' S_dd^-1 m_d + log |S_dd|) / 2``. Of two terms that can stand in
     for each other only one goes, because the other's worth rises when it has gone. ``needed`` is what a
-    term must be worth to stay, however visible it is, among the terms that are left; without it,
-    weak terms that are not negligible may.
+    term must be worth to stay among the terms that are left, by default not less than nothing; where
+    its effect is negligible it is ``WORTH`` at least.
 
     Returns
     -------
@@ -66,14 +66,14 @@ def eliminate(
 
     negligible = NEGLIGIBLE * float(np.sqrt(sum(spread(k) ** 2 for k in left)))
 
-    def unless_visible(k: int, left: Sequence[int]) -> float:
-        return WORTH if spread(k) <= negligible else 0.0
+    def least(k: int) -> float:
+        own = 0.0 if needed is None else needed(k, left)
+        return max(own, WORTH) if own >= 0.0 and spread(k) <= negligible else own
 
-    needed = needed or unless_visible
     while left:
         for k in left:
             worth[k] = _worth(mean, covariance, prior.blocks[k])[0]
-        weak = [k for k in left if worth[k] < needed(k, left)]
+        weak = [k for k in left if worth[k] < least(k)]
         if not weak:
             break
         weakest = min(weak, key=worth.__getitem__)
