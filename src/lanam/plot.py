@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanam.explain import GlobalExplanation, Shape, Surface
+from lanam.interactions import InteractionScores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +37,16 @@ _MANY_LEVELS = 60
 
 _KEY = "Line: mean. Band: two standard deviations. Bars: the data. Shaded: beyond the data."
 
+_PAIR_KEY = (
+    "What the two columns add together, beyond what each adds alone. Contours: standard deviations "
+    "the mean lies from zero. Veiled: no data."
+)
+
 _CURVE, _BAND, _DATA = "#12436d", "#a9c4e0", "#8c8c8c"
+
+#: Scores of more columns than this are not written into the matrix, and no more than this are drawn.
+_MAX_WRITTEN = 12
+_MAX_COLUMNS = 40
 
 
 def plot_shapes(
@@ -105,6 +115,231 @@ def plot_shapes(
     return panels
 
 
+def plot_interaction(
+    explanation: GlobalExplanation,
+    term: str | tuple[str, str] | None = None,
+    axes: Any = None,
+) -> np.ndarray:
+    """Draw what a pair of columns adds to the prediction: its mean and its standard deviation.
+
+    The pair's function is what the columns add together, beyond what each adds alone. Where there is
+    no training data the panels are veiled.
+
+    Parameters
+    ----------
+    explanation : GlobalExplanation
+        From a model's ``explain_global()``.
+    term : str or pair of str, default=None
+        The pair's name (``"a x b"``) or its two columns; by default the most important active one.
+    axes : array of two Axes, default=None
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    axes : ndarray of Axes
+        Of the mean and of the standard deviation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lanam import LANAMRegressor
+    >>> from lanam.plot import plot_interaction
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> y = X[:, 0] * X[:, 2] + 0.1 * rng.normal(size=300)
+    >>> model = LANAMRegressor(random_state=0).fit(X, y)
+    >>> axes = plot_interaction(model.explain_global(), ("x0", "x2"))
+    >>> [ax.get_title() for ax in axes]
+    ['mean', 'standard deviation']
+    """
+    surface = _find_pair(explanation, term)
+    own = axes is None
+    if own:
+        figure, panels = _pyplot().subplots(1, 2, figsize=(8.4, 3.9), layout="constrained")
+        figure.supxlabel(
+            textwrap.fill(_PAIR_KEY, 110), fontsize="small", color="0.35", ha="left", x=0.02
+        )
+    else:
+        panels = np.atleast_1d(axes).ravel()
+        if len(panels) != 2:
+            raise ValueError(f"a pair is drawn on two axes, and there are {len(panels)}")
+    unit = "log-odds" if explanation.link == "logit" else "prediction"
+    ranges = [_visible_range(surface, axis) for axis in (0, 1)]
+    # Colours are for where the data is; elsewhere they may run into their ends.
+    seen = surface.density > 0.0
+    largest = float(np.abs(surface.mean[seen]).max(initial=0.0)) or 1.0
+    mean, std = panels
+    _draw_surface(mean, surface, surface.mean, ranges, "RdBu_r", (-largest, largest), unit)
+    widest = float(surface.std[seen].max(initial=0.0)) or 1.0
+    _draw_surface(std, surface, surface.std, ranges, "viridis", (0.0, widest), unit)
+    _draw_significance(mean, surface)
+    for ax, title in ((mean, "mean"), (std, "standard deviation")):
+        ax.set_title(title, fontsize="medium")
+        ax.set_xlabel(textwrap.fill(surface.feature_names[0], 36))
+        ax.set_ylabel(textwrap.fill(surface.feature_names[1], 30))
+        ax.set_xlim(ranges[0])
+        ax.set_ylim(ranges[1])
+    return np.asarray(panels)
+
+
+def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes:
+    """Draw the scores of all pairs of columns as a matrix; dots mark the pairs in the model.
+
+    Of many columns, those with the highest scores are drawn.
+
+    Parameters
+    ----------
+    scores : InteractionScores
+        A model's ``interaction_scores_``.
+    axes : Axes, default=None
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    axes : Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lanam import LANAMRegressor
+    >>> from lanam.plot import plot_interaction_matrix
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> y = X[:, 0] * X[:, 2] + 0.1 * rng.normal(size=300)
+    >>> model = LANAMRegressor(random_state=0).fit(X, y)
+    >>> ax = plot_interaction_matrix(model.interaction_scores_)
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['x0', 'x1', 'x2']
+    """
+    if not len(scores):
+        raise ValueError("no pairs were scored: fit with interactions='auto', or add_interactions")
+    from matplotlib.colors import PowerNorm
+
+    matrix = scores.matrix()
+    best = np.nanmax(matrix, axis=1)
+    shown = np.sort(np.argsort(-best, kind="stable")[:_MAX_COLUMNS])
+    part = matrix[np.ix_(shown, shown)]
+    size = 2.6 + 0.32 * len(shown)
+    ax = axes
+    if ax is None:
+        _, ax = _pyplot().subplots(figsize=(size + 0.8, size), layout="constrained")
+    largest = float(np.nanmax(part)) or 1.0
+    # The best pair may be worth a hundred times the next: the root keeps both in sight.
+    image = ax.imshow(part, cmap="Blues", norm=PowerNorm(0.5, 0.0, largest))
+    names = [textwrap.shorten(scores.names[k], 24, placeholder="...") for k in shown]
+    ax.set_xticks(range(len(shown)), names, rotation=90)
+    ax.set_yticks(range(len(shown)), names)
+    ax.spines[:].set_visible(False)
+    written = len(shown) <= _MAX_WRITTEN
+    if written:
+        for i, j in zip(*np.nonzero(np.isfinite(part)), strict=True):
+            dark = part[i, j] > 0.3 * largest
+            ax.text(
+                j,
+                i,
+                f"{part[i, j]:.2g}",
+                ha="center",
+                va="center",
+                fontsize="x-small",
+                color="white" if dark else "0.25",
+            )
+    place = {int(column): k for k, column in enumerate(shown)}
+    active = [row["features"] for row in scores.active if set(row["features"]) <= place.keys()]
+    dots = np.array(
+        [(place[b], place[a]) for a, b in active] + [(place[a], place[b]) for a, b in active]
+    )
+    if len(dots):
+        high = 0.32 if written else 0.0
+        ax.plot(
+            dots[:, 0], dots[:, 1] - high, "o", color="#d4351c", markersize=4, label="in the model"
+        )
+    unit = " (nats)" if scores.score == "evidence" else ""
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, label=f"score: {scores.score}{unit}")
+    hidden = len(best) - len(shown)
+    note = "Dots: pairs in the model." + (
+        f" {hidden} columns with lower scores are not shown." if hidden else ""
+    )
+    ax.set_title(note, fontsize="small", color="0.35", loc="left")
+    return ax
+
+
+def _find_pair(explanation: GlobalExplanation, term: str | tuple[str, str] | None) -> Surface:
+    pairs = [pair for pair in explanation.active if isinstance(pair, Surface)]
+    if term is None:
+        if not pairs:
+            raise ValueError("no pair is active: there is nothing to draw")
+        return pairs[0]
+    for pair in explanation.pairs:
+        if term == pair.name or (
+            not isinstance(term, str) and set(term) == set(pair.feature_names)
+        ):
+            return pair
+    names = [pair.name for pair in explanation.pairs]
+    raise KeyError(f"no pair {term!r}; there are {names}")
+
+
+def _visible_range(surface: Surface, axis: int) -> tuple[float, float]:
+    """The data's range in one column, unless a few rows lie so far out that they squeeze all others."""
+    values = (surface.values, surface.second_values)[axis]
+    inside = values[surface.inside.any(axis=1 - axis)]
+    return _trimmed(values, surface.density.sum(axis=1 - axis), inside)
+
+
+def _draw_surface(
+    ax: Axes,
+    surface: Surface,
+    table: np.ndarray,
+    ranges: Sequence[tuple[float, float]],
+    colours: str,
+    limits: tuple[float, float],
+    unit: str,
+) -> None:
+    image = ax.pcolormesh(
+        surface.values,
+        surface.second_values,
+        table.T,
+        cmap=colours,
+        vmin=limits[0],
+        vmax=limits[1],
+        shading="gouraud",
+        rasterized=True,
+    )
+    ax.figure.colorbar(image, ax=ax, label=unit)
+    # A cell of the grid without data at any of its corners tells what the prior says, not the data.
+    data = surface.density > 0.0
+    seen = data[1:, 1:] | data[1:, :-1] | data[:-1, 1:] | data[:-1, :-1]
+    veil = np.ma.masked_array(np.ones(seen.T.shape), mask=seen.T)
+    ax.pcolormesh(
+        surface.values,
+        surface.second_values,
+        veil,
+        cmap="Greys",
+        vmin=0.0,
+        vmax=2.0,
+        alpha=0.55,
+        linewidth=0,
+        rasterized=True,
+    )
+
+
+def _draw_significance(ax: Axes, surface: Surface) -> None:
+    """Contours where the mean is two and four standard deviations from zero."""
+    distance = np.where(
+        surface.std > 0.0, surface.mean / np.where(surface.std > 0.0, surface.std, 1.0), 0.0
+    )
+    levels = [level for level in (-4, -2, 2, 4) if distance.min() < level < distance.max()]
+    if levels:
+        lines = ax.contour(
+            surface.values,
+            surface.second_values,
+            distance.T,
+            levels=levels,
+            colors="0.2",
+            linewidths=0.8,
+        )
+        ax.clabel(lines, fmt="%d sd", fontsize="x-small")
+
+
 def _pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
@@ -140,7 +375,7 @@ def _vertical_limits(shapes: Sequence[Shape]) -> tuple[float, float]:
     """
     low, high = 0.0, 0.0
     for shape in shapes:
-        left, right = _central_range(shape)
+        left, right = _central_range(shape.values, shape.density)
         within = (shape.values >= left) & (shape.values <= right)
         reach = np.where(within, 2.0 * shape.std, 0.0)
         low = min(low, float((shape.mean - reach)[shape.inside].min(initial=0.0)))
@@ -149,18 +384,21 @@ def _vertical_limits(shapes: Sequence[Shape]) -> tuple[float, float]:
     return low - height * (_STRIP + 0.06), high + 0.06 * height
 
 
-def _central_range(shape: Shape) -> tuple[float, float]:
+def _central_range(values: np.ndarray, density: np.ndarray) -> tuple[float, float]:
     """The range of the middle 99% of the data."""
-    below = np.cumsum(shape.density)
+    below = np.cumsum(density)
     last = len(below) - 1
     ends = np.minimum(np.searchsorted(below, [_TAIL * below[-1], (1.0 - _TAIL) * below[-1]]), last)
-    return float(shape.values[ends[0]]), float(shape.values[ends[1]])
+    return float(values[ends[0]]), float(values[ends[1]])
 
 
 def _horizontal_limits(shape: Shape) -> tuple[float, float]:
     """The data's range, unless a few rows lie so far out that they would squeeze all others."""
-    inner = shape.values[shape.inside]
-    left, right = _central_range(shape)
+    return _trimmed(shape.values, shape.density, shape.values[shape.inside])
+
+
+def _trimmed(values: np.ndarray, density: np.ndarray, inner: np.ndarray) -> tuple[float, float]:
+    left, right = _central_range(values, density)
     width = right - left
     lowest = inner[0] if left - inner[0] <= width else left
     highest = inner[-1] if inner[-1] - right <= width else right

@@ -116,9 +116,8 @@ class _Search:
 
     def tell(self, scores: dict[Pair, float], stage: Stage) -> tuple[ScoredPair, ...]:
         """Every pair with its score and why it is in or out, best first."""
-        needed = self.needed(len(_active_pairs(stage)) + 1)
         status: dict[tuple[int, ...], str] = {
-            term.features: f"{term.status} ({term.evidence:.1f} nats, {needed:.1f} needed)"
+            term.features: f"{term.status} (worth {term.evidence + 0.0:.1f} nats)"
             for term in stage.off
         }
         status |= dict.fromkeys(_active_pairs(stage), ACTIVE)
