@@ -1,0 +1,702 @@
+"""The second stage: which pairs it keeps, that they are pure, and what it leaves as it was."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from lanam.core import fitting, interactions, posterior, scoring, second_stage
+from lanam.core.assembly import assemble, switched_off
+from lanam.core.knots import locate
+from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE
+from lanam.core.options import Options
+from lanam.core.pairs import add_networks, pair_terms
+from lanam.core.prepare import prepare
+from tests.core.examples import started
+from tests.oracles import assert_close, conditional_means, interpolation_matrix
+
+QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(16,), level_effects=False)
+AUTO = replace(QUICK, interactions="auto")
+ADAM = Options(
+    hidden_sizes=(6,),
+    init_scales=(1.0,),
+    pair_hidden_sizes=(8,),
+    pair_init_scales=(1.0,),
+    prior_groups="network",
+    solver="adam",
+    curvature="exact",
+    evidence_update="gradient",
+    level_effects=False,
+    max_iter=1,
+)
+
+
+def data(likelihood="gaussian", rho=0.0, strength=1.0, n=250, seed=0):
+    """Columns 0 and 1 interact; 0 and 2 have effects of their own."""
+    rng = np.random.default_rng(seed)
+    columns = rng.standard_normal((n, 3))
+    columns[:, 1] = rho * columns[:, 0] + np.sqrt(1.0 - rho**2) * columns[:, 1]
+    f = np.sin(columns[:, 0]) + 0.5 * columns[:, 2] + strength * columns[:, 0] * columns[:, 1]
+    if likelihood == "gaussian":
+        return columns, f + 0.3 * rng.standard_normal(n)
+    return columns, (rng.uniform(size=n) < expit(2.0 * f)).astype(float)
+
+
+def fit(columns, y, weight=None, likelihood="gaussian", options=AUTO, seed=0):
+    weight = np.ones(len(y)) if weight is None else weight
+    return fitting.fit(columns, y, weight, likelihood, options, seed)
+
+
+def found(model):
+    """The pairs in the model."""
+    return {term.features for term in model.terms if term.kind == "pair" and term.active}
+
+
+def statuses(model):
+    return {pair.features: pair.status for pair in model.pairs}
+
+
+def links(model, columns):
+    return scoring.link_moments(model, columns)
+
+
+@pytest.fixture(params=["gaussian", "bernoulli"])
+def likelihood(request):
+    return request.param
+
+
+# --- purity -----------------------------------------------------------------------------------------
+
+VARIANTS = {
+    "joint": QUICK,
+    "block": replace(QUICK, posterior="block"),
+    "kron": replace(QUICK, posterior="block", curvature="kron", init_scales=(1.0,)),
+    "adam": ADAM,
+    "adam and kron": replace(ADAM, posterior="block", curvature="kron"),
+}
+
+
+def ridge_data(likelihood, rho, n=300):
+    """A function of two columns' difference: hardly additive, however much they depend."""
+    rng = np.random.default_rng(0)
+    columns = rng.standard_normal((n, 3))
+    columns[:, 1] = rho * columns[:, 0] + np.sqrt(1.0 - rho**2) * columns[:, 1]
+    f = (columns[:, 0] - columns[:, 1]) ** 2 / (1.0 - rho) - 2.0 + 0.5 * columns[:, 2]
+    if likelihood == "gaussian":
+        return columns, f + 0.3 * rng.standard_normal(n)
+    return columns, (rng.uniform(size=n) < expit(2.0 * f)).astype(float)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.9])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_pairs_are_pure(likelihood, variant, rho):
+    columns, y = ridge_data(likelihood, rho)
+    options = replace(VARIANTS[variant], interactions=((0, 1),))
+    model = fit(columns, y, None, likelihood, options)
+    assert found(model) == {(0, 1)}
+    (k,) = [k for k, term in enumerate(model.terms) if term.kind == "pair"]
+    term, block = model.terms[k], model.blocks[k]
+    shape = term.entries.shape
+    assert term.share.shape == (shape[0] * shape[1],)
+    spread = np.sqrt(term.share @ term.mean**2)
+    assert spread > 0.05
+    means = conditional_means(term.mean[:, None], term.share, shape)
+    np.testing.assert_allclose(means, 0.0, atol=1e-8 * spread)
+    of_tables = conditional_means(term.table, term.share, shape)
+    largest = np.sqrt((term.share @ term.table**2).max())
+    np.testing.assert_allclose(of_tables, 0.0, atol=1e-8 * largest)
+    standard = np.random.default_rng(0).standard_normal((len(model.covariance), 20))
+    draws = term.table @ (model.root @ standard)[block]
+    size = np.sqrt((term.share @ draws**2).min())
+    of_draws = conditional_means(draws, term.share, shape)
+    np.testing.assert_allclose(of_draws, 0.0, atol=1e-8 * size)
+    assert size > 1e-3 * spread
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.9])
+def test_a_pair_explains_what_is_not_additive_and_no_more(rho):
+    # The product's own main effects, which there are if the columns depend, stay the columns'.
+    columns, y = data(rho=rho, strength=1.0, n=600)
+    model = fit(columns, y)
+    pair = scoring.term_means(model, columns)[:, [t.kind for t in model.terms].index("pair")]
+    product = columns[:, 0] * columns[:, 1]
+    assert np.std(pair) < 1.05 * np.std(product)
+    for k in (0, 1):
+        # Read within the cells, a pure table is additive a little: no column says more of it.
+        design = np.vander(columns[:, k], 6)
+        fitted = design @ np.linalg.lstsq(design, pair, rcond=None)[0]
+        assert np.std(fitted) < 0.2 * np.std(pair)
+    design = np.hstack([np.vander(columns[:, k], 6) for k in (0, 1)])
+    left = product - design @ np.linalg.lstsq(design, product, rcond=None)[0]
+    assert np.corrcoef(pair, left)[0, 1] > 0.9
+
+
+# --- which pairs ------------------------------------------------------------------------------------
+
+
+class TestAuto:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_finds_an_interaction(self, likelihood, seed):
+        columns, y = data(likelihood, n=400, seed=seed)
+        model = fit(columns, y, None, likelihood)
+        assert found(model) == {(0, 1)}
+        plain = fit(columns, y, None, likelihood, QUICK)
+        assert model.log_evidence > plain.log_evidence + 10.0
+        assert plain.pairs == ()
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_finds_none_in_additive_data(self, likelihood, seed):
+        columns, y = data(likelihood, strength=0.0, seed=seed)
+        model = fit(columns, y, None, likelihood)
+        assert found(model) == set()
+        plain = fit(columns, y, None, likelihood, QUICK)
+        assert_same(model, plain, columns)
+
+    def test_finds_none_in_dependent_columns(self):
+        for seed in range(3):
+            columns, y = data(rho=0.9, strength=0.0, seed=seed)
+            assert found(fit(columns, y)) == set()
+
+    def test_tries_more_where_a_round_has_found_some(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        columns = rng.uniform(-1.0, 1.0, (400, 4))
+        y = 2.0 * columns[:, 0] * columns[:, 1] + 1.5 * columns[:, 2] * columns[:, 3]
+        y += 0.2 * rng.standard_normal(400)
+        monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", 1)
+        assert found(fit(columns, y)) == {(0, 1), (2, 3)}
+        monkeypatch.setattr(second_stage, "_MAX_ROUNDS", 1)
+        model = fit(columns, y)
+        assert len(found(model)) == 1
+        (missed,) = {(0, 1), (2, 3)} - found(model)
+        assert statuses(model)[missed].startswith("left out")
+
+    def test_columns_without_main_effects(self):
+        rng = np.random.default_rng(6)
+        columns = rng.uniform(-1.0, 1.0, (400, 3))
+        y = 2.0 * columns[:, 0] * columns[:, 1] + 0.3 * rng.standard_normal(400)
+        model = fit(columns, y)
+        assert found(model) == {(0, 1)}
+        assert not any(term.active for term in fit(columns, y, options=QUICK).terms)
+        # Scores of effects cannot see it.
+        for kind in ("mutual_information", "evidence_gain"):
+            assert found(fit(columns, y, options=replace(AUTO, interaction_score=kind))) == set()
+
+
+def assert_same(model, plain, columns, atol=1e-6):
+    """The model is the other one but for pairs that are off."""
+    terms = [term for term in model.terms if term.kind != "pair"]
+    assert [t.features for t in terms] == [t.features for t in plain.terms]
+    assert [t.status for t in terms] == [t.status for t in plain.terms]
+    for one, two in zip(links(model, columns), links(plain, columns), strict=True):
+        # The last compression is sketched anew.
+        np.testing.assert_allclose(one, two, atol=atol * np.abs(two).max())
+    assert model.log_evidence == pytest.approx(plain.log_evidence, abs=1e-3)
+    assert model.noise_variance == pytest.approx(plain.noise_variance, rel=1e-9)
+
+
+class TestHowMany:
+    @pytest.mark.parametrize("k", [1, 2, 3, 10])
+    def test_none_survives_in_additive_data(self, k):
+        columns, y = data(strength=0.0)
+        model = fit(columns, y, options=replace(QUICK, interactions=k))
+        assert found(model) == set()
+        off = [status for status in statuses(model).values() if status.startswith("switched off")]
+        assert len(off) == min(k, 3)
+        # All that were tried are among the terms, and off.
+        pairs = [term for term in model.terms if term.kind == "pair"]
+        assert len(pairs) == min(k, 3)
+        assert all(not term.mean.any() and term.table.shape[1] == 0 for term in pairs)
+        assert_same(model, fit(columns, y, options=QUICK), columns, atol=1e-3)
+
+    def test_the_best_are_tried_and_no_more(self):
+        columns, y = data()
+        model = fit(columns, y, options=replace(QUICK, interactions=1))
+        assert found(model) == {(0, 1)}
+        assert [term.features for term in model.terms if term.kind == "pair"] == [(0, 1)]
+        assert {s for p, s in statuses(model).items() if p != (0, 1)} == {
+            "left out: not among the best 1"
+        }
+
+    def scores(self, monkeypatch, ranked):
+        """Make ``ranked`` the order of the scores."""
+        monkeypatch.setattr(
+            interactions,
+            "score",
+            lambda kind, problem, state, columns, pairs, rng: np.array(
+                [10.0 - ranked.index(pair) for pair in pairs]
+            ),
+        )
+
+    def two_products(self):
+        rng = np.random.default_rng(0)
+        columns = rng.uniform(-1.0, 1.0, (400, 4))
+        y = 2.0 * columns[:, 0] * columns[:, 1] + 1.5 * columns[:, 2] * columns[:, 3]
+        return columns, y + 0.2 * rng.standard_normal(400)
+
+    def test_others_take_the_place_of_those_that_went(self, monkeypatch):
+        columns, y = self.two_products()
+        ranked = [(0, 2), (0, 1), (2, 3), (1, 2), (0, 3), (1, 3)]
+        self.scores(monkeypatch, ranked)
+        model = fit(columns, y, options=replace(QUICK, interactions=2))
+        assert found(model) == {(0, 1), (2, 3)}
+        assert [pair.features for pair in model.pairs] == ranked
+        assert statuses(model)[0, 2].startswith("switched off")
+        assert statuses(model)[1, 2] == "left out: not among the best 2"
+
+    def test_never_more_than_that_many(self, monkeypatch):
+        columns, y = self.two_products()
+        self.scores(monkeypatch, [(2, 3), (0, 1), (0, 2), (1, 2), (0, 3), (1, 3)])
+        assert found(fit(columns, y, options=replace(QUICK, interactions=1))) == {(2, 3)}
+
+    def test_a_round_that_gains_nothing_is_the_last(self, monkeypatch):
+        columns, y = self.two_products()
+        self.scores(monkeypatch, [(0, 2), (1, 2), (0, 1), (2, 3), (0, 3), (1, 3)])
+        model = fit(columns, y, options=replace(QUICK, interactions=2))
+        assert found(model) == set()
+        assert statuses(model)[0, 1] == "left out: not among the best 2"
+
+
+class TestNamed:
+    def test_these_are_tried_and_no_others(self):
+        columns, y = data()
+        model = fit(columns, y, options=replace(QUICK, interactions=((0, 2), (0, 1))))
+        assert (0, 1) in found(model)
+        assert statuses(model)[1, 2] == "left out: not named"
+        tried = {term.features for term in model.terms if term.kind == "pair"}
+        assert tried == {(0, 1), (0, 2)}
+
+    def test_a_strong_pair_that_was_not_named_stays_out(self):
+        columns, y = data()
+        model = fit(columns, y, options=replace(QUICK, interactions=((1, 2),)))
+        assert (0, 1) not in found(model)
+        assert statuses(model)[0, 1] == "left out: not named"
+        assert model.pairs[0].features == (0, 1)
+
+    def test_need_not_make_up_for_a_search(self):
+        search = second_stage._Search("auto", "evidence", tuple([(0, 1)] * 100), frozenset())
+        named = replace(search, asked=((0, 1),))
+        assert named.needed(1) == 0.0
+        assert search.needed(1) > 5.0
+        # One of several needs less than the only one, but never less than tuning gives it.
+        many = [search.needed(m) for m in range(1, 102)]
+        assert many == sorted(many, reverse=True)
+        assert min(many) == second_stage._TUNED > 0.0
+
+    def test_nothing_is_asked_for(self):
+        columns, y = data()
+        plain = fit(columns, y, options=QUICK)
+        for nothing in (0, ()):
+            model = fit(columns, y, options=replace(QUICK, interactions=nothing))
+            assert model.pairs == ()
+            assert model.log_evidence == plain.log_evidence
+
+
+class TestReport:
+    @pytest.mark.parametrize("asked", ["auto", 1, ((0, 1),)])
+    def test_every_pair_is_there_ranked(self, likelihood, asked):
+        columns, y = data(likelihood)
+        model = fit(columns, y, None, likelihood, replace(QUICK, interactions=asked))
+        assert sorted(pair.features for pair in model.pairs) == [(0, 1), (0, 2), (1, 2)]
+        scores = [pair.score for pair in model.pairs]
+        assert scores == sorted(scores, reverse=True)
+        assert min(scores) >= 0.0
+        assert statuses(model)[0, 1] == ACTIVE
+        for pair in model.pairs:
+            assert (pair.status == ACTIVE) == (pair.features in found(model))
+
+    def test_constant_and_duplicate_columns_have_no_pairs(self, likelihood):
+        columns, y = data(likelihood)
+        wide = np.column_stack([columns, np.full(250, 3.0), columns[:, 0]])
+        options = replace(QUICK, interactions=10)
+        model = fit(wide, y, None, likelihood, options)
+        assert len(model.pairs) == 10
+        for pair in model.pairs:
+            if 3 in pair.features:
+                assert pair.status == CONSTANT
+            elif 4 in pair.features:
+                assert pair.status == DUPLICATE
+            if max(pair.features) > 2:
+                assert pair.score == 0.0
+        tried = {term.features for term in model.terms if term.kind == "pair"}
+        assert tried <= {(0, 1), (0, 2), (1, 2)}
+        plain = fit(columns, y, None, likelihood, options)
+        assert found(model) == found(plain)
+        for one, two in zip(links(model, wide), links(plain, columns), strict=True):
+            np.testing.assert_array_equal(one, two)
+
+    def test_a_named_pair_of_a_constant_column(self):
+        columns, y = data()
+        wide = np.column_stack([columns, np.full(250, 3.0)])
+        model = fit(wide, y, options=replace(QUICK, interactions=((0, 3),)))
+        assert found(model) == set()
+        assert statuses(model)[0, 3] == CONSTANT
+
+    @pytest.mark.parametrize("asked", ["auto", 2, ((0, 1),)])
+    @pytest.mark.parametrize("kind", ["evidence", "mutual_information", "evidence_gain_full"])
+    def test_one_column_has_no_pairs(self, asked, kind):
+        columns, y = data()
+        options = replace(QUICK, interactions=asked, interaction_score=kind)
+        model = fit(columns[:, :1], y, options=options)
+        assert model.pairs == ()
+        constant = fit(np.ones((250, 2)), y, options=options)
+        assert [pair.status for pair in constant.pairs] == [CONSTANT]
+
+    def test_history(self):
+        columns, y = data()
+        model = fit(columns, y)
+        stages = [record["stage"] for record in model.history]
+        assert stages == sorted(stages, key=["smooth", "pairs"].index)
+        assert stages.count("pairs") > 1
+        assert model.history[-1]["n_active"] == sum(term.active for term in model.terms)
+        assert model.history[-1]["log_evidence"] == pytest.approx(model.log_evidence, abs=0.5)
+
+
+# --- the model --------------------------------------------------------------------------------------
+
+
+class TestModel:
+    @pytest.mark.parametrize("variant", ["joint", "block", "kron", "adam"])
+    def test_predictions_are_sums_over_terms(self, likelihood, variant):
+        columns, y = data(likelihood, strength=2.0)
+        options = replace(VARIANTS[variant], interactions=((0, 1),))
+        model = fit(columns, y, None, likelihood, options)
+        # inside and beyond the data
+        rows = 2.0 * np.random.default_rng(1).standard_normal((40, 3))
+        means, parts = [], []
+        for term in model.terms:
+            if term.active:
+                weights = interpolation_matrix(
+                    locate(term.entries, term.features, rows), len(term.entries)
+                )
+                means.append(weights @ term.mean)
+                parts.append(weights @ term.table)
+            else:
+                means.append(np.zeros(40))
+                parts.append(np.empty((40, 0)))
+        assert found(model)
+        assert_close(scoring.term_means(model, rows), np.column_stack(means), "rounding")
+        total = model.intercept + np.sum(means, axis=0)
+        assert_close(scoring.link_mean(model, rows), total, "rounding")
+        design = np.hstack([*parts, np.ones((40, 1))])
+        mean, variance = links(model, rows)
+        assert_close(mean, total, "rounding")
+        expected = np.diag(design @ model.covariance @ design.T)
+        assert_close(variance, expected, "rounding")
+        for k, (part, block) in enumerate(zip(parts, model.blocks, strict=True)):
+            own = np.diag(part @ model.covariance[block, block] @ part.T)
+            assert_close(scoring.term_variances(model, rows)[:, k], own, "rounding")
+
+    def test_terms_are_in_order_and_the_covariance_with_them(self):
+        # A column that came back stands behind a pair while it is fitted.
+        columns, y = data(n=80)
+        weight = np.ones(80)
+        problem, state = started(columns, y, weight, options=QUICK)
+        terms = pair_terms(columns, weight, [(1, 2), (0, 1)], QUICK)
+        rng = np.random.default_rng(0)
+        problem, state = add_networks(problem, state, columns, terms, rng)
+        order = [2, 3, 0, 4]
+        off = [switched_off(problem.terms[1], problem.shares[1], 0.5)]
+        problem, state = problem.keep(order), state.keep(order)
+        solution = posterior.exact(problem, state, rng)
+        units = prepare(columns, y, weight, LIKELIHOODS["gaussian"], QUICK).units
+        model = assemble(units, problem, state, solution, off)
+        expected = [(0,), (1,), (2,), (0, 1), (1, 2)]
+        assert [term.features for term in model.terms] == expected
+        assert [term.active for term in model.terms] == [True, False, True, True, True]
+        design, values = [], units.shift + units.scale * np.full(80, solution.intercept)
+        for position, table, mean in zip(
+            problem.rows.positions, solution.tables, solution.means, strict=True
+        ):
+            weights = interpolation_matrix(position, len(mean))
+            design.append(weights @ table)
+            values += units.scale * (weights @ mean)
+        whole = units.scale * np.hstack([*design, np.ones((80, 1))])
+        variance = np.einsum("ij,jk,ik->i", whole, solution.covariance, whole)
+        assert_close(links(model, columns)[0], values, "single precision")
+        assert_close(links(model, columns)[1], variance, "conditioning")
+
+    def test_a_column_may_come_back_beside_its_pair(self):
+        # Every value of one column with every value of the other, so that no chance correlation
+        # gives the product a main effect over the data.
+        rng = np.random.default_rng(0)
+        grid = np.linspace(-1.0, 1.0, 12)
+        columns = np.array([(a, b, c) for a in grid for b in grid for c in (-1.0, 1.0)])
+        y = 4.0 * columns[:, 0] * columns[:, 1] + 0.1 * columns[:, 1] + 2.0 * columns[:, 2]
+        y += 0.05 * rng.standard_normal(288)
+        plain, model = fit(columns, y, options=QUICK), fit(columns, y)
+        assert [term.active for term in plain.terms] == [False, False, True]
+        assert found(model) == {(0, 1)}
+        assert [term.active for term in model.terms[:3]] == [False, True, True]
+        assert [term.features for term in model.terms[:3]] == [(0,), (1,), (2,)]
+        effect = scoring.term_means(model, columns)[:, 1]
+        np.testing.assert_allclose(effect, 0.1 * columns[:, 1], atol=0.02)
+
+    @pytest.mark.parametrize("asked", ["auto", 3, ((0, 1), (0, 2), (1, 2))])
+    @pytest.mark.parametrize("strength", [0.0, 0.1, 1.0])
+    def test_the_evidence_does_not_fall(self, asked, strength):
+        for seed in range(2):
+            columns, y = data(strength=strength, n=150, seed=seed)
+            plain = fit(columns, y, options=QUICK)
+            model = fit(columns, y, options=replace(QUICK, interactions=asked))
+            # Passes end when the evidence changes by less than `tol`.
+            assert model.log_evidence >= plain.log_evidence - QUICK.tol
+
+    def test_all_first_stage_terms_stay(self, likelihood):
+        columns, y = data(likelihood)
+        plain = fit(columns, y, None, likelihood, QUICK)
+        model = fit(columns, y, None, likelihood)
+        active = {term.features for term in model.terms if term.active}
+        assert {term.features for term in plain.terms if term.active} <= active
+
+    def test_with_level_effects(self):
+        rng = np.random.default_rng(0)
+        level = rng.integers(0, 30, 600)
+        columns = np.column_stack([level.astype(float), rng.uniform(-1.0, 1.0, (600, 2))])
+        y = rng.standard_normal(30)[level] + 2.0 * columns[:, 1] * columns[:, 2]
+        y += 0.3 * rng.standard_normal(600)
+        model = fit(columns, y, options=replace(AUTO, level_effects=True))
+        assert found(model) == {(1, 2)}
+        kinds = [term.kind for term in model.terms]
+        assert kinds == sorted(kinds, key=["smooth", "level", "pair"].index)
+        assert any(term.kind == "level" and term.active for term in model.terms)
+        mean, _ = links(model, columns)
+        assert np.mean((mean - y) ** 2) < 0.12
+
+
+class TestInvariances:
+    def test_the_same_seed_is_the_same_model(self, likelihood):
+        columns, y = data(likelihood)
+        one, two = (fit(columns, y, None, likelihood, seed=3) for _ in range(2))
+        np.testing.assert_array_equal(one.covariance, two.covariance)
+        assert one.log_evidence == two.log_evidence
+        assert one.pairs == two.pairs
+        other = fit(columns, y, None, likelihood, seed=4)
+        assert other.log_evidence != one.log_evidence
+        assert found(other) == found(one)
+
+    def test_the_order_of_rows(self, likelihood):
+        columns, y = data(likelihood)
+        order = np.random.default_rng(1).permutation(len(y))
+        self.assert_same(
+            fit(columns[order], y[order], None, likelihood),
+            fit(columns, y, None, likelihood),
+            columns,
+        )
+
+    def test_a_weight_is_a_repetition(self, likelihood):
+        columns, y = data(likelihood, n=150)
+        often = np.ones(150, dtype=int)
+        often[::3] = 2
+        weighted = fit(columns, y, often.astype(float), likelihood)
+        repeated = fit(np.repeat(columns, often, axis=0), np.repeat(y, often), None, likelihood)
+        self.assert_same(weighted, repeated, columns)
+        plain = fit(columns, y, None, likelihood)
+        assert np.abs(links(weighted, columns)[0] - links(plain, columns)[0]).max() > 1e-3
+
+    def assert_same(self, one, two, columns):
+        assert found(one) == found(two) != set()
+        for a, b in zip(one.pairs, two.pairs, strict=True):
+            assert a.features == b.features
+            assert a.score == pytest.approx(b.score, abs=1e-4)
+        for a, b in zip(links(one, columns), links(two, columns), strict=True):
+            # Several passes of a search in between: a little more than one pass's rounding.
+            np.testing.assert_allclose(a, b, atol=1e-5)
+        assert one.log_evidence == pytest.approx(two.log_evidence, abs=1e-3)
+
+    @pytest.mark.parametrize("order", [[2, 0, 1], [1, 0, 2]])
+    def test_the_order_of_columns(self, likelihood, order):
+        # Starts are drawn in the columns' order, so that values differ; what is found does not.
+        columns, y = data(likelihood, n=400)
+        changed = fit(columns[:, order], y, None, likelihood)
+        named = {tuple(sorted(order[k] for k in pair)) for pair in found(changed)}
+        assert named == found(fit(columns, y, None, likelihood)) == {(0, 1)}
+
+    @pytest.mark.parametrize(("scale", "shift"), [(-3.0, 7.0), (1e6, 0.0)])
+    def test_units_of_the_response(self, scale, shift):
+        columns, y = data()
+        plain, changed = fit(columns, y), fit(columns, scale * y + shift)
+        assert found(plain) == found(changed)
+        mean, variance = links(plain, columns)
+        changed_mean, changed_variance = links(changed, columns)
+        np.testing.assert_allclose((changed_mean - shift) / scale, mean, atol=1e-4)
+        np.testing.assert_allclose(changed_variance / scale**2, variance, rtol=1e-3)
+        expected = plain.log_evidence - 250 * np.log(abs(scale))
+        assert changed.log_evidence == pytest.approx(expected, abs=1e-2)
+
+
+class TestOptions:
+    def test_deep_pairs(self):
+        columns, y = data()
+        model = fit(columns, y, options=replace(AUTO, pair_hidden_sizes=(64, 64)))
+        assert found(model) == {(0, 1)}
+        (pair,) = [term for term in model.terms if term.kind == "pair" and term.active]
+        assert len(pair.expansion) == 2 * 64 + 64 + 64 * 64 + 64 + 64
+        assert pair.precision.shape == (1,)
+        mean, _ = links(model, columns)
+        assert np.mean((mean - y) ** 2) < 0.15
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"pair_hidden_sizes": (8,)},
+            {"pair_init_scales": (1.0,)},
+            {"max_knots": 8},
+            {"posterior": "block"},
+            {"evidence_update": "gradient"},
+        ],
+    )
+    def test_each_changes_something(self, likelihood, change):
+        columns, y = data(likelihood)
+        plain = fit(columns, y, None, likelihood)
+        changed = fit(columns, y, None, likelihood, replace(AUTO, **change))
+        assert found(plain) == found(changed) == {(0, 1)}
+        assert abs(plain.log_evidence - changed.log_evidence) > 1e-3
+        mean, expected = links(changed, columns)[0], links(plain, columns)[0]
+        assert np.corrcoef(mean, expected)[0, 1] > 0.95
+
+    def test_every_score_is_its_own(self):
+        columns, y = data(rho=0.5)
+        kinds = (
+            "evidence",
+            "mutual_information",
+            "mutual_information_full",
+            "evidence_gain",
+            "evidence_gain_full",
+        )
+        models = [
+            fit(columns, y, options=replace(QUICK, interactions=3, interaction_score=kind))
+            for kind in kinds
+        ]
+        assert len({round(model.pairs[0].score, 6) for model in models}) == 5
+        # With all pairs tried, they all find it.
+        assert all((0, 1) in found(model) for model in models)
+
+    def test_few_iterations(self, likelihood):
+        columns, y = data(likelihood)
+        model = fit(columns, y, None, likelihood, replace(AUTO, max_iter=1))
+        assert model.stop_reason == "max_iter"
+        assert np.isfinite(links(model, columns)[1]).all()
+
+
+# --- interrupts -------------------------------------------------------------------------------------
+
+
+class TestInterrupts:
+    def interrupted(self, columns, y, likelihood, after, options=AUTO):
+        seen = []
+
+        def stop(record):
+            if record["stage"] == "pairs":
+                seen.append(record)
+                if len(seen) == after:
+                    raise KeyboardInterrupt
+
+        return fit(columns, y, None, likelihood, replace(options, on_iteration=stop)), seen
+
+    @pytest.mark.parametrize("after", [1, 2, 4])
+    def test_keeps_the_best(self, likelihood, after):
+        columns, y = data(likelihood)
+        model, seen = self.interrupted(columns, y, likelihood, after)
+        assert model.stop_reason == "interrupted"
+        assert not model.converged
+        assert model.n_iter == len(model.history)
+        assert model.history[-1] == seen[-1]
+        assert len(model.pairs) == 3
+        assert (0, 1) in found(model)
+        plain = fit(columns, y, None, likelihood, QUICK)
+        assert model.log_evidence > plain.log_evidence
+        if likelihood == "gaussian":
+            # A first pass is coarse: the last solve may be better.
+            best = max(record["log_evidence"] for record in seen)
+            assert model.log_evidence > best - 0.5
+        for pair in model.pairs:
+            assert (pair.status == ACTIVE) == (pair.features in found(model))
+
+    def test_a_pass_that_lost_is_not_kept(self, monkeypatch):
+        columns, y = data()
+        plain = fit(columns, y, options=QUICK)
+
+        def badly_started(problem, state, columns, terms, rng):
+            """New networks with priors far too wide, which one pass cannot mend."""
+            wider, state = add_networks(problem, state, columns, terms, rng)
+            known = list(state.terms)
+            for k in range(len(problem.terms), len(known)):
+                tiny = 1e-9 * known[k].precision
+                known[k] = replace(known[k], precision=tiny, smallest_precision=tiny)
+            return wider, replace(state, terms=tuple(known))
+
+        monkeypatch.setattr(second_stage, "add_networks", badly_started)
+        model, seen = self.interrupted(columns, y, "gaussian", 1, replace(QUICK, interactions=3))
+        assert seen[0]["log_evidence"] < plain.log_evidence
+        assert model.stop_reason == "interrupted"
+        assert found(model) == set()
+        assert_same(model, plain, columns, atol=1e-3)
+
+    def test_in_the_first_stage_there_is_no_second(self):
+        columns, y = data()
+
+        def stop(record):
+            raise KeyboardInterrupt
+
+        model = fit(columns, y, options=replace(AUTO, on_iteration=stop))
+        assert model.stop_reason == "interrupted"
+        assert model.pairs == ()
+        assert model.n_iter == 1
+
+    def test_other_errors_are_not_swallowed(self):
+        columns, y = data()
+
+        def fail(record):
+            if record["stage"] == "pairs":
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            fit(columns, y, options=replace(AUTO, on_iteration=fail))
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """Adam's first stage alone."""
+    return fit(*data(strength=2.0), options=ADAM)
+
+
+class TestAdam:
+    def test_untrained_networks_are_not_kept(self, plain):
+        columns, y = data(strength=2.0)
+
+        def stop(record):
+            if record["iteration"] == plain.n_iter + 1:
+                raise KeyboardInterrupt
+
+        options = replace(ADAM, interactions=1, on_iteration=stop)
+        model = fit(columns, y, options=options)
+        assert model.stop_reason == "interrupted"
+        assert found(model) == set()
+        assert model.log_evidence == plain.log_evidence
+        np.testing.assert_array_equal(
+            scoring.link_mean(model, columns), scoring.link_mean(plain, columns)
+        )
+
+    def test_without_a_pair_the_first_stage_stays(self, plain, monkeypatch):
+        columns, y = data(strength=2.0)
+
+        def pairs_off(problem, found):
+            return [k for k, term in enumerate(problem.terms) if term.kind == "pair"]
+
+        monkeypatch.setattr("lanam.core.adam.switched_off", pairs_off)
+        model = fit(columns, y, options=replace(ADAM, interactions=1))
+        assert found(model) == set()
+        assert statuses(model)[0, 1].startswith("switched off")
+        assert model.log_evidence == plain.log_evidence
+        np.testing.assert_array_equal(
+            scoring.link_mean(model, columns), scoring.link_mean(plain, columns)
+        )
+
+    def test_a_pair_is_learned(self, plain):
+        columns, y = data(strength=2.0)
+        model = fit(columns, y, options=replace(ADAM, interactions=1))
+        assert found(model) == {(0, 1)}
+        assert model.log_evidence > plain.log_evidence + 20.0
+        assert model.pairs[0].features == (0, 1)
