@@ -117,7 +117,7 @@ class _Search:
     def tell(self, scores: dict[Pair, float], stage: Stage) -> tuple[ScoredPair, ...]:
         """Every pair with its score and why it is in or out, best first."""
         status: dict[tuple[int, ...], str] = {
-            term.features: f"{term.status} (worth {term.evidence + 0.0:.1f} nats)"
+            term.features: f"{term.status} (worth {round(term.evidence, 1) + 0.0:.1f} nats)"
             for term in stage.off
         }
         status |= dict.fromkeys(_active_pairs(stage), ACTIVE)
