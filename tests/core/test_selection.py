@@ -53,8 +53,9 @@ class Example:
         )
         return solve(part, Hyper(np.zeros(len(groups)), 0.1), self.joint)
 
-    def eliminate(self):
-        return eliminate(self.model.prior, self.posterior, self.tables, self.problem.shares)
+    def eliminate(self, needed=None):
+        shares = self.problem.shares
+        return eliminate(self.model.prior, self.posterior, self.tables, shares, needed)
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +136,51 @@ def test_blocks_are_judged_one_by_one():
         expected = 0.5 * (mean @ np.linalg.solve(own, mean) + np.linalg.slogdet(own)[1])
         assert worth[k] == pytest.approx(expected)
     assert 3 in dropped
+
+
+class TestNeeded:
+    """What a term must be worth may be given, whatever its spread."""
+
+    def test_terms_that_may_not_go_stay(self, example):
+        dropped, worth = example.eliminate(lambda k, left: -np.inf)
+        assert dropped == []
+        assert_close(worth, term_worth(example.model.prior, example.posterior), "rounding")
+        dropped, _ = example.eliminate(lambda k, left: np.inf)
+        assert sorted(dropped) == [0, 1, 2, 3]
+
+    def test_each_term_has_its_own_bar(self, example):
+        plain = term_worth(example.model.prior, example.posterior)
+        # Only the strongest is in question.
+        bar = plain[0] + 1e-6
+        assert example.eliminate(lambda k, left: bar if k == 0 else -np.inf)[0] == [0]
+        bar = plain[0] - 1e-6
+        assert example.eliminate(lambda k, left: bar if k == 0 else -np.inf)[0] == []
+
+    def test_the_weakest_of_those_below_their_bar_goes_not_the_weakest_of_all(self, example):
+        plain = term_worth(example.model.prior, example.posterior)
+        assert plain[0] > plain[3]
+        dropped, _ = example.eliminate(lambda k, left: np.inf if k == 0 else -np.inf)
+        assert dropped == [0]
+
+    def test_the_bar_is_told_what_is_left(self, example):
+        asked = []
+
+        def needed(k, left):
+            asked.append((k, tuple(left)))
+            return np.inf if len(left) > 2 else -np.inf
+
+        dropped, _ = example.eliminate(needed)
+        assert len(dropped) == 2
+        last = tuple(k for k in range(4) if k not in dropped)
+        assert asked[:4] == [(k, (0, 1, 2, 3)) for k in range(4)]
+        assert asked[-2:] == [(k, last) for k in last]
+
+    def test_spread_does_not_count(self, example):
+        # Without a bar a visible term stays with any worth at all.
+        bar = selection.WORTH
+        dropped, worth = example.eliminate(lambda k, left: bar)
+        assert all(worth[k] < bar for k in dropped)
+        assert all(worth[k] >= bar for k in range(4) if k not in dropped)
 
 
 class TestThreshold:
