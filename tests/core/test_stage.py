@@ -69,6 +69,24 @@ class TestResume:
         ):
             fit_on(model, columns, y, "auto", replace(QUICK, **change))
 
+    @pytest.mark.parametrize("change", [{"prior_groups": "network"}, {"init_scales": (1.0,)}])
+    def test_other_groups_are_refused(self, change):
+        columns, y = data()
+        model = fit(columns, y, options=QUICK)
+        with pytest.raises(ValueError, match=r"prior_groups and init_scales back .* fit again"):
+            fit_on(model, columns, y, "auto", replace(QUICK, **change))
+
+    def test_adam_has_no_levels_to_go_on_with(self):
+        rng = np.random.default_rng(0)
+        level = rng.integers(0, 30, 400)
+        columns = np.column_stack([level.astype(float), rng.uniform(-1.0, 1.0, 400)])
+        y = rng.standard_normal(30)[level] + columns[:, 1]
+        options = replace(QUICK, level_effects=True)
+        model = fit(columns, y, options=options)
+        assert any(term.kind == "level" and term.active for term in model.terms)
+        with pytest.raises(ValueError, match="level effects"):
+            fit_on(model, columns, y, 1, replace(options, solver="adam"))
+
     def test_other_sizes_of_pairs_are_fine_where_there_is_none(self):
         columns, y = data()
         model = fit(columns, y, options=QUICK)

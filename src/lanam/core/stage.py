@@ -72,12 +72,22 @@ def resume(
 
 def _term(fitted: FittedTerm, options: Options) -> Term:
     if isinstance(fitted.entries, Levels):
+        if options.solver == "adam":
+            raise ValueError(
+                'the model has level effects, which solver="adam" cannot train: set solver back to '
+                "what it was, or fit again"
+            )
         return LevelTerm(fitted.features, fitted.entries)
     term = network_of(fitted, options)
     if term.architecture.n_parameters != len(fitted.expansion):
         raise ValueError(
             "the networks' sizes were changed since the model was fitted: set hidden_sizes and "
             "pair_hidden_sizes back to what they were, or fit again"
+        )
+    if term.group_index.max() + 1 != len(fitted.precision):
+        raise ValueError(
+            "the networks' priors were changed since the model was fitted: set prior_groups and "
+            "init_scales back to what they were, or fit again"
         )
     return term
 
