@@ -299,10 +299,10 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("argument", "value", "message"),
         [
-            ("interactions", "auto", "interactions='auto' is not available in this version"),
-            ("interactions", 3, "set interactions=0"),
-            ("interactions", [("a", "b")], "is not available in this version"),
-            ("interaction_score", "shap", "'mutual_information' or 'evidence_gain'"),
+            ("interactions", "all", "interactions='all' is not known: give 'auto', how many"),
+            ("interactions", [("a", "nois")], "the column 'nois'.* did you mean 'noise'"),
+            ("interaction_score", "shap", "'evidence', .* or 'evidence_gain_full'"),
+            ("interaction_score", None, "interaction_score=None is not known"),
             ("likelihood", "poisson", "likelihood='poisson' is not available in this version"),
             ("likelihood", "gamma", "choose 'gaussian'"),
             ("level_effects", True, "choose 'auto' or False"),
@@ -319,7 +319,12 @@ class TestArguments:
             ("hidden_sizes", 64, "a sequence of layer widths"),
             ("hidden_sizes", (), "a sequence of layer widths"),
             ("hidden_sizes", (64, 0), "integer of at least 1"),
-            ("pair_hidden_sizes", (2.5,), "integer of at least 1"),
+            (
+                "pair_hidden_sizes",
+                (2.5,),
+                "every entry of pair_hidden_sizes=2.5 must be an integer",
+            ),
+            ("pair_hidden_sizes", 64, "pair_hidden_sizes=64 must be a sequence of layer widths"),
             ("init_scales", "steep", "must be 'auto' or a sequence of positive numbers"),
             ("init_scales", (1.0, -1.0), "must be 'auto' or a sequence of positive numbers"),
             ("max_knots", 1, "max_knots=1 must be an integer of at least 16"),
@@ -340,11 +345,13 @@ class TestArguments:
             LANAMRegressor(**kron).fit(*data)
         LANAMRegressor(prior_groups="network", random_state=0, **kron).fit(*data)
 
-    @pytest.mark.parametrize("nothing", [(), [], None, 0, np.int64(0)])
+    @pytest.mark.parametrize("nothing", [(), [], None, 0, np.int64(0), set(), np.empty((0, 2))])
     def test_no_interactions_can_be_said_in_many_ways(self, data, nothing):
         model = LANAMRegressor(interactions=nothing, max_iter=1, tol=1e6)
         with pytest.warns(ConvergenceWarning):
             model.fit(*data)
+        assert len(model.interaction_scores_) == 0
+        assert all(term.kind != "pair" for term in model.terms_)
 
     def test_the_classifier_has_no_likelihood_to_choose(self):
         with pytest.raises(TypeError, match="likelihood"):
@@ -362,6 +369,16 @@ class TestArguments:
             ({"max_knots": 50}, "max_knots", 50),
             ({"posterior": "block", "curvature": "kron"}, "curvature", "kron"),
             ({"posterior": "block", "curvature": "kron"}, "init_scales", (1.0,)),
+            ({}, "interactions", "auto"),
+            ({"interactions": None}, "interactions", 0),
+            ({"interactions": np.int64(2)}, "interactions", 2),
+            ({"interactions": [("noise", "a")]}, "interactions", ((0, 2),)),
+            ({}, "interaction_score", "evidence"),
+            ({"interaction_score": "evidence_gain"}, "interaction_score", "evidence_gain"),
+            ({"pair_hidden_sizes": [4, 4]}, "pair_hidden_sizes", (4, 4)),
+            ({}, "pair_init_scales", (1.0, 4.0)),
+            ({"solver": "adam"}, "pair_init_scales", (1.0,)),
+            ({"init_scales": [2]}, "pair_init_scales", (2.0,)),
         ],
     )
     def test_what_reaches_the_core(self, data, monkeypatch, arguments, field, expected):
@@ -432,7 +449,7 @@ class TestTalking:
 
 def test_attributes_of_a_fit(regressor, classifier):
     assert regressor.n_features_in_ == 3
-    assert regressor.interaction_scores_ == ()
+    assert len(regressor.interaction_scores_) == 3
     assert np.isfinite(regressor.log_evidence_)
     assert regressor.intercept_ == pytest.approx(3.0, abs=0.3)
     assert not hasattr(classifier, "noise_std_")

@@ -12,6 +12,7 @@ from lanam.core import knots as core_knots
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.data import learn_schema
 from lanam.explain import explain_global
+from lanam.interactions import describe_pairs
 from lanam.summary import summarise
 
 
@@ -122,7 +123,7 @@ class TestGlobal:
         assert isinstance(frame, pd.DataFrame)
         part = frame[frame["term"] == "income"]
         np.testing.assert_array_equal(part["value"], explanation["income"].values)
-        assert len(frame) == sum(len(shape.values) for shape in explanation)
+        assert len(frame) == sum(shape.mean.size for shape in explanation)
         model = LANAMRegressor(random_state=0).fit(pl.from_pandas(data[0][:100]), data[1][:100])
         assert isinstance(model.explain_global().to_frame(), pl.DataFrame)
         assert isinstance(model.summary().to_frame(), pl.DataFrame)
@@ -164,7 +165,8 @@ def test_the_importances_deviation_is_the_posteriors():
     assert shape.importance_std == pytest.approx(0.1 * 2.0, rel=0.15)
     np.testing.assert_allclose(shape.std, 0.1 * np.abs(line))
     np.testing.assert_array_equal(shape.inside, np.abs(line) <= 3.0)
-    (row,) = summarise(model, schema, estimator="E", n_rows=4).rows
+    pairs = describe_pairs(model, schema, "evidence")
+    (row,) = summarise(model, schema, pairs, estimator="E", n_rows=4).rows
     assert row["importance_band"] == pytest.approx(2.0 * shape.importance_std)
 
 
@@ -241,10 +243,13 @@ class TestSummary:
         assert "noise sd" in lines[1]
         assert "converged after" in lines[1]
         assert lines[3].split()[:3] == ["term", "kind", "importance"]
-        assert len(lines) == 4 + len(model.terms_)
+        table = lines[4 : 4 + len(model.terms_)]
         # The columns stand under their headings.
         at = lines[3].index("status")
-        assert all(line[at:].startswith(("active", "switched off")) for line in lines[4:])
+        assert all(line[at:].startswith(("active", "switched off")) for line in table)
+        assert lines[len(table) + 4] == ""
+        assert lines[len(table) + 5].startswith("6 pairs scored by evidence, in nats, ")
+        assert len(lines) == 4 + len(table) + 2 + 6
 
     def test_long_names_are_cut(self, data):
         X = data[0][["income"]].rename(columns={"income": "i" * 90})
