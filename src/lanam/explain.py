@@ -289,9 +289,11 @@ class LocalExplanation:
         return len(self.prediction)
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain data, ready for JSON."""
+        """The explanation as plain data, ready for JSON; None where there is no second value."""
         plain = {name: _plain(value) for name, value in vars(self).items() if name != "backend"}
-        return plain | {"terms": [term.to_dict() for term in self.terms]}
+        # JSON has no word for what is not a number.
+        second = np.where(np.isnan(self.second_values), None, self.second_values).tolist()
+        return plain | {"second_values": second, "terms": [term.to_dict() for term in self.terms]}
 
     def to_frame(self) -> Any:
         """One row for each row's intercept, contributions and prediction, in this order."""
