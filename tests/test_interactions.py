@@ -5,11 +5,16 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.interpolate import RegularGridInterpolator
 from scipy.special import expit
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from lanam import LANAMClassifier, LANAMRegressor
+from lanam.arguments import CHOICES
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -308,3 +313,404 @@ class TestLocal:
         np.testing.assert_array_equal(pair["second_value"], data[0]["c"][:3])
         assert frame[frame["term"] == "a"]["second_value"].isna().all()
         assert frame[frame["term"].str.startswith("(")]["value"].isna().all()
+
+
+class TestScores:
+    @pytest.mark.parametrize("name", ["regressor", "classifier"])
+    def test_every_pair_once_best_first(self, name, request):
+        scores = request.getfixturevalue(name).interaction_scores_
+        assert len(scores) == len(list(scores)) == 6
+        assert {row["features"] for row in scores} == {
+            (i, j) for i in range(4) for j in range(i + 1, 4)
+        }
+        assert [row["rank"] for row in scores] == [1, 2, 3, 4, 5, 6]
+        values = [row["score"] for row in scores]
+        assert values == sorted(values, reverse=True)
+        assert values[-1] >= 0.0
+        best = scores[0]
+        assert (best["pair"], best["feature_names"], best["status"]) == (
+            "a x c",
+            ("a", "c"),
+            "active",
+        )
+        assert scores.active == (best,)
+
+    def test_as_a_matrix(self, regressor):
+        scores = regressor.interaction_scores_
+        matrix = scores.matrix()
+        assert np.isnan(np.diag(matrix)).all()
+        np.testing.assert_array_equal(matrix, matrix.T)
+        assert np.isnan(matrix).sum() == 4
+        for row in scores:
+            assert matrix[row["features"]] == row["score"]
+
+    def test_as_plain_data(self, regressor):
+        scores = regressor.interaction_scores_
+        plain = json.loads(json.dumps(scores.to_dict(), allow_nan=False))
+        assert plain == scores.to_dict()
+        assert plain["score"] == "evidence"
+        assert plain["names"] == NAMES
+        assert plain["pairs"][0]["feature_names"] == ["a", "c"]
+
+    def test_as_a_frame(self, regressor):
+        frame = regressor.interaction_scores_.to_frame()
+        assert list(frame.columns) == ["rank", "first", "second", "score", "status"]
+        assert frame.iloc[0].tolist()[:3] == [1, "a", "c"]
+        assert frame["score"].is_monotonic_decreasing
+
+    def test_as_words(self, regressor):
+        scores = regressor.interaction_scores_
+        assert str(scores) == repr(scores)
+        lines = str(scores).splitlines()
+        assert lines[0] == "6 pairs by evidence, 1 active"
+        assert len(lines) == 7
+        assert lines[1].split()[:4] == ["1", "a", "x", "c"]
+        assert lines[1].endswith("active")
+
+    def test_of_many_the_best_are_printed(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(60, 8))
+        model = LANAMRegressor(interactions=1, random_state=0).fit(X, X[:, 0] * X[:, 7])
+        lines = str(model.interaction_scores_).splitlines()
+        assert len(lines) == 1 + 20 + 1
+        assert lines[-1].strip() == "and 8 more, 0 of them active"
+        printed = str(model.summary()).splitlines()
+        assert printed[-1].strip() == "and 16 more, 0 of them active"
+        assert printed[-14].startswith("28 pairs scored by evidence, in nats, 1 active")
+
+    @pytest.mark.parametrize("kind", CHOICES["interaction_score"])
+    @pytest.mark.parametrize("name", ["data", "labelled"])
+    def test_every_score_ranks_and_says_which_it_is(self, kind, name, request):
+        X, y = request.getfixturevalue(name)
+        estimator = LANAMRegressor if name == "data" else LANAMClassifier
+        model = estimator(interactions=1, interaction_score=kind, random_state=0).fit(X, y)
+        scores = model.interaction_scores_
+        assert scores.score == kind
+        values = np.array([row["score"] for row in scores])
+        assert (np.diff(values) <= 0.0).all()
+        assert (values >= 0.0).all()
+        assert values[0] > 0.0
+        assert f"6 pairs scored by {kind}" in str(model.summary())
+        assert ("nats, " in str(model.summary())) == (kind == "evidence")
+        if kind == "evidence":
+            assert scores.active == (scores[0],)
+            assert scores[0]["pair"] == "a x c"
+        assert len(scores.active) <= 1
+
+    def test_scores_differ(self, plain, data):
+        found = [
+            copy_of(plain).add_interactions(*data, 1, interaction_score=kind).interaction_scores_
+            for kind in CHOICES["interaction_score"]
+        ]
+        tables = [scores.matrix()[np.triu_indices(4, 1)].round(6).tolist() for scores in found]
+        assert len({tuple(table) for table in tables}) == 5
+
+
+class TestStatuses:
+    def test_auto(self, regressor):
+        told = statuses(regressor)
+        assert told.pop("a x c") == "active"
+        assert all(
+            status == "left out: no gain expected"
+            or status.startswith("switched off: evidence (worth ")
+            for status in told.values()
+        )
+        in_terms = {term.name for term in regressor.terms_ if term.kind == "pair"}
+        tried = {pair for pair, status in told.items() if "switched off" in status}
+        assert in_terms == tried | {"a x c"}
+
+    def test_so_many(self, data):
+        model = LANAMRegressor(interactions=1, random_state=0).fit(*data)
+        told = statuses(model)
+        assert told.pop("a x c") == "active"
+        assert set(told.values()) == {"left out: not among the best 1"}
+
+    def test_more_than_there_are(self, data):
+        model = LANAMRegressor(interactions=10**20, random_state=0).fit(*data)
+        told = statuses(model)
+        assert told.pop("a x c") == "active"
+        assert all("left out" not in status for status in told.values())
+        assert sum(term.kind == "pair" for term in model.terms_) == 6
+
+    def test_these(self, data):
+        model = LANAMRegressor(interactions=[("d", "b"), (2, 0)], random_state=0).fit(*data)
+        told = statuses(model)
+        assert told.pop("a x c") == "active"
+        assert "left out" not in told.pop("b x d")
+        assert set(told.values()) == {"left out: not named"}
+        assert [term.name for term in model.terms_ if term.kind == "pair"] == ["a x c", "b x d"]
+
+    def test_names_and_indices_say_the_same(self, data):
+        named = LANAMRegressor(interactions=[("a", "c")], random_state=0).fit(*data)
+        numbered = LANAMRegressor(interactions=np.array([[2, 0]]), random_state=0).fit(*data)
+        np.testing.assert_array_equal(named.predict(data[0]), numbered.predict(data[0]))
+
+    def test_constant_and_repeated_columns(self, data):
+        X = data[0][["a", "c"]].assign(same=7.0, again=data[0]["a"])
+        model = LANAMRegressor(random_state=0).fit(X, data[1])
+        told = statuses(model)
+        assert len(told) == 6
+        assert told["a x same"] == told["c x same"] == "switched off: constant column"
+        assert told["c x again"] == "switched off: same values as another column"
+        assert told["a x again"] == "switched off: same values as another column"
+        assert told["a x c"] == "active"
+        matrix = model.interaction_scores_.matrix()
+        assert (matrix[[0, 0, 1, 1], [2, 3, 2, 3]] == 0.0).all()
+
+    def test_a_named_pair_of_a_constant_column(self, data):
+        X = data[0].assign(d=1.0)
+        model = LANAMRegressor(interactions=[("a", "d")], random_state=0).fit(X, data[1])
+        assert statuses(model)["a x d"] == "switched off: constant column"
+        assert pair_names(model) == []
+
+
+class TestSummary:
+    def test_pairs_stand_below_the_table(self, regressor):
+        summary = regressor.summary()
+        assert summary.interactions is regressor.interaction_scores_
+        lines = str(summary).splitlines()
+        at = lines.index("6 pairs scored by evidence, in nats, 1 active:")
+        assert lines[at - 1] == ""
+        assert lines[at + 1 :] == regressor.interaction_scores_.lines(12)
+        assert any(line.startswith("a x c  pair ") for line in lines[:at])
+
+    def test_without_pairs_there_is_no_word_of_them(self, plain):
+        assert "pair" not in str(plain.summary())
+        assert "pair" not in plain.summary()._repr_html_()
+        assert plain.summary().to_dict()["interactions"]["pairs"] == []
+
+    def test_plain_data(self, regressor):
+        told = json.loads(json.dumps(regressor.summary().to_dict(), allow_nan=False))
+        assert told["interactions"] == regressor.interaction_scores_.to_dict()
+        assert {row["kind"] for row in told["terms"]} == {"smooth", "pair"}
+
+    def test_names_are_escaped_in_a_notebook(self, data):
+        X = data[0][["a", "c"]].set_axis(["<b>age</b>", "x & y"], axis=1)
+        page = LANAMRegressor(random_state=0).fit(X, data[1]).summary()._repr_html_()
+        assert "<b>" not in page
+        assert " & " not in page
+        assert page.count("&lt;b&gt;age&lt;/b&gt; x x &amp; y") == 2  # as a term and as a pair
+
+
+class TestFrames:
+    @pytest.mark.parametrize(
+        ("convert", "kind"),
+        [(pd.DataFrame, pd.DataFrame), (pl.from_pandas, pl.DataFrame), (pa.table, pa.Table)],
+    )
+    def test_answers_come_in_the_users_library(self, data, regressor, convert, kind):
+        X = convert(data[0])
+        model = LANAMRegressor(random_state=0).fit(X, data[1])
+        np.testing.assert_array_equal(model.predict(X), regressor.predict(data[0]))
+        explanation = model.explain_global()
+        frames = [
+            model.interaction_scores_.to_frame(),
+            model.summary().to_frame(),
+            model.explain_local(X).to_frame(),
+            explanation.to_frame(),
+        ]
+        assert all(isinstance(frame, kind) for frame in frames)
+        assert len(frames[0]) == 6
+        assert explanation.to_dict() == regressor.explain_global().to_dict()
+
+    def test_a_pair_has_a_row_a_point(self, regressor):
+        explanation = regressor.explain_global()
+        frame = explanation.to_frame()
+        assert len(frame) == sum(term.mean.size for term in explanation)
+        part = frame[frame["term"] == "a x c"]
+        surface = explanation["a x c"]
+        assert (part["kind"] == "pair").all()
+        table = part.pivot(index="value", columns="second_value", values="mean")
+        np.testing.assert_array_equal(table.index, surface.values)
+        np.testing.assert_array_equal(table.columns, surface.second_values)
+        np.testing.assert_array_equal(table, surface.mean)
+        assert part["density"].sum() == pytest.approx(1.0)
+        assert frame[frame["kind"] == "smooth"]["second_value"].isna().all()
+
+    def test_plain_data(self, regressor):
+        explanation = regressor.explain_global()
+        plain = json.loads(json.dumps(explanation.to_dict(), allow_nan=False))
+        pair = next(term for term in plain["terms"] if term["name"] == "a x c")
+        surface = explanation["a x c"]
+        assert pair["features"] == [0, 2]
+        assert pair["mean"] == surface.mean.tolist()
+        assert pair["second_values"] == surface.second_values.tolist()
+        assert np.array(pair["inside"]).dtype == bool
+
+    @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+    def test_no_pairs_are_a_frame_of_no_rows(self, data, backend):
+        X = {"pandas": pd.DataFrame, "polars": pl.from_pandas, "pyarrow": pa.table}[backend](
+            data[0][["a"]]
+        )
+        model = LANAMRegressor(random_state=0).fit(X, data[1])
+        frame = model.interaction_scores_.to_frame()
+        assert len(frame) == 0
+        assert type(frame).__module__.split(".")[0] == backend
+
+
+class TestAddInteractions:
+    # The second start has rounding of its own: the model's numbers went through the response's unit.
+    SAME = 1e-4
+
+    @pytest.mark.parametrize("asked", ["auto", 1, [("a", "c"), ("b", "d")]])
+    def test_is_a_fit_in_one_go(self, plain, data, asked):
+        model = copy_of(plain)
+        assert model.add_interactions(*data, asked) is model
+        whole = LANAMRegressor(interactions=asked, random_state=0).fit(*data)
+        np.testing.assert_allclose(
+            model.predict(data[0], return_std=True),
+            whole.predict(data[0], return_std=True),
+            atol=self.SAME,
+        )
+        assert model.log_evidence_ == pytest.approx(whole.log_evidence_, abs=0.01)
+        assert statuses(model) == statuses(whole)
+        assert [term.name for term in model.terms_] == [term.name for term in whole.terms_]
+        assert model.n_iter_ == len(model.history_) == whole.n_iter_
+
+    def test_of_a_classifier_of_strings(self, labelled, classifier):
+        model = LANAMClassifier(interactions=0, random_state=0).fit(*labelled)
+        assert pair_names(model) == []
+        model.add_interactions(*labelled)
+        assert list(model.classes_) == ["no", "yes"]
+        np.testing.assert_allclose(
+            model.predict_proba(labelled[0]), classifier.predict_proba(labelled[0]), atol=self.SAME
+        )
+        assert set(model.predict(labelled[0])) == {"no", "yes"}
+
+    @pytest.mark.parametrize(
+        ("label", "said"),
+        [
+            ("maybe", "the label 'maybe', which was not among"),
+            (7, "the label 7, which was not among"),
+            (None, "y contains NaN: 1 of 300 values, the first in row 5"),
+        ],
+    )
+    def test_unknown_labels(self, labelled, classifier, label, said):
+        y = labelled[1].astype(object)
+        y[5] = label
+        model = copy_of(classifier)
+        with pytest.raises(ValueError, match=said):
+            model.add_interactions(labelled[0], y)
+        np.testing.assert_array_equal(model.predict(labelled[0]), classifier.predict(labelled[0]))
+
+    def test_labels_of_another_type(self, labelled, classifier):
+        with pytest.raises(ValueError, match=r"the label 0, which .* \['no', 'yes'\]"):
+            copy_of(classifier).add_interactions(labelled[0], np.arange(300) % 2)
+
+    @pytest.mark.parametrize("estimator", [LANAMRegressor, LANAMClassifier])
+    def test_before_a_fit(self, data, estimator):
+        with pytest.raises(NotFittedError):
+            estimator().add_interactions(*data)
+
+    def test_needs_the_columns_of_the_fit(self, plain, data):
+        X, y = data
+        with pytest.raises(ValueError, match="yet now missing:\n- c"):
+            copy_of(plain).add_interactions(X.drop(columns="c"), y)
+        with pytest.raises(ValueError, match="unseen at fit time:\n- e"):
+            copy_of(plain).add_interactions(X.assign(e=1.0), y)
+        with pytest.raises(ValueError, match="column 'a' has 1 missing value"):
+            copy_of(plain).add_interactions(X.assign(a=X["a"].where(X.index > 0)), y)
+        with pytest.raises(ValueError, match="X has 240 rows and y has 239 values"):
+            copy_of(plain).add_interactions(X, y[:-1])
+
+    @pytest.mark.parametrize("convert", [pl.from_pandas, pa.table])
+    def test_takes_another_library_and_another_order(self, plain, data, convert):
+        X, y = data
+        expected = copy_of(plain).add_interactions(X, y).predict(X)
+        model = copy_of(plain).add_interactions(convert(X[["d", "c", "b", "a"]]), y)
+        np.testing.assert_array_equal(model.predict(X), expected)
+        assert isinstance(model.interaction_scores_.to_frame(), pd.DataFrame)
+
+    def test_names_are_those_of_the_fit(self, plain, data):
+        with pytest.raises(ValueError, match="the column 'e', which X does not have"):
+            copy_of(plain).add_interactions(*data, [("a", "e")])
+        with pytest.raises(ValueError, match="interactions='all' is not known"):
+            copy_of(plain).add_interactions(*data, "all")
+        with pytest.raises(ValueError, match="interaction_score='shap' is not known"):
+            copy_of(plain).add_interactions(*data, interaction_score="shap")
+
+    def test_weights(self, plain, data):
+        X, y = data
+        weight = np.arange(240) % 3
+        model = LANAMRegressor(interactions=0, random_state=0).fit(X, y, sample_weight=weight)
+        model.add_interactions(X, y, sample_weight=weight)
+        whole = LANAMRegressor(random_state=0).fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=self.SAME)
+        without = copy_of(plain).add_interactions(X, y)
+        assert np.abs(model.predict(X) - without.predict(X)).max() > 10 * self.SAME
+        with pytest.raises(ValueError, match="Negative values in sample_weight"):
+            model.add_interactions(X, y, sample_weight=-np.ones(240))
+
+    def test_constructor_arguments_stay_as_they_were(self, plain, data):
+        model = copy_of(plain)
+        before = model.get_params()
+        model.add_interactions(*data, 2, interaction_score="evidence_gain")
+        assert model.get_params() == before
+        assert model.interaction_scores_.score == "evidence_gain"
+        assert model.summary().interactions.score == "evidence_gain"
+
+    def test_survives_pickling_and_is_forgotten_by_clones(self, plain, data):
+        model = copy_of(plain).add_interactions(*data)
+        again = copy_of(model)
+        np.testing.assert_array_equal(again.predict(data[0]), model.predict(data[0]))
+        assert str(again.summary()) == str(model.summary())
+        assert again.interaction_scores_.to_dict() == model.interaction_scores_.to_dict()
+        assert again.add_interactions(*data) is again
+        fresh = clone(model)
+        assert fresh.get_params() == model.get_params()
+        with pytest.raises(NotFittedError):
+            fresh.add_interactions(*data)
+
+    def test_nothing_to_add_leaves_everything(self, regressor, data):
+        for nothing in (0, None, []):
+            model = copy_of(regressor).add_interactions(*data, nothing)
+            np.testing.assert_array_equal(model.predict(data[0]), regressor.predict(data[0]))
+            assert str(model.summary()) == str(regressor.summary())
+            assert len(model.interaction_scores_) == 6
+
+    def test_a_second_time_finds_nothing_new(self, regressor, data):
+        model = copy_of(regressor).add_interactions(*data)
+        assert pair_names(model) == pair_names(regressor)
+        np.testing.assert_allclose(model.predict(data[0]), regressor.predict(data[0]), atol=0.02)
+        assert statuses(model)["a x c"] == "active"
+
+    def test_other_networks_than_those_of_the_fit(self, plain, data):
+        for change in (
+            {"hidden_sizes": (8,)},
+            {"init_scales": (1.0,)},
+            {"prior_groups": "network"},
+        ):
+            model = copy_of(plain).set_params(**change)
+            with pytest.raises(ValueError, match=r"changed since .* set .* back .* or fit again"):
+                model.add_interactions(*data)
+            # What was fitted is still there.
+            np.testing.assert_array_equal(model.predict(data[0]), plain.predict(data[0]))
+
+    def test_other_pair_networks_are_fine_before_there_is_a_pair(self, plain, data):
+        model = copy_of(plain).set_params(pair_hidden_sizes=(8,)).add_interactions(*data)
+        assert pair_names(model) == ["a x c"]
+        model.set_params(pair_hidden_sizes=(16,))
+        with pytest.raises(ValueError, match=r"set hidden_sizes and pair_hidden_sizes back"):
+            model.add_interactions(*data)
+
+    def test_progress_tells_the_stage(self, plain, data, capsys):
+        copy_of(plain).set_params(verbose=1).add_interactions(*data)
+        assert "(pairs)  log evidence" in capsys.readouterr().err
+
+
+def test_progress_of_a_fit_ends_with_pairs(data, capsys):
+    model = LANAMRegressor(random_state=0, verbose=1).fit(*data)
+    lines = capsys.readouterr().err.splitlines()
+    assert "(smooth)" in lines[0]
+    assert "(pairs)" in lines[-1]
+    stages = [record["stage"] for record in model.history_]
+    assert set(stages) == {"smooth", "pairs"}
+    assert stages == sorted(stages, reverse=True)
+    assert f"iteration {len(stages)} (pairs)" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    "change", [{"pair_hidden_sizes": (4,)}, {"interactions": 0}, {"interactions": [("a", "b")]}]
+)
+def test_every_option_changes_something(regressor, data, change):
+    model = LANAMRegressor(random_state=0, **change).fit(*data)
+    assert np.abs(model.predict(data[0]) - regressor.predict(data[0])).max() > 1e-3

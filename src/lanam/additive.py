@@ -174,6 +174,8 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         options = replace(options, interactions=read_interactions(interactions, names))
         columns, target, weight = self._read_rows(columns, y, sample_weight)
         response = self._encode_again(target)
+        if not options.interactions:  # what was learned of pairs before is still so
+            return self
         run = partial(fitting.fit_on, self._model, columns, response, weight)
         model = self._run(run, options)
         self._keep(model, self._schema, len(columns), options.interaction_score)
