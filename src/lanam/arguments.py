@@ -105,10 +105,10 @@ def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pai
     ValueError: interactions names the column 'ages', which X does not have; did you mean 'age'?
     """
     value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-    if _is_nothing(value):
-        return 0
     if isinstance(value, str) and value == "auto":
         return value
+    if _is_nothing(value) and not isinstance(value, str):
+        return 0
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
     if isinstance(value, (Sequence, Set)) and not isinstance(value, str):
