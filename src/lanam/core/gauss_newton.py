@@ -37,6 +37,9 @@ _START_VARIANCE = 0.005
 #: standardised response; it only lets terms that are functions of each other cancel at huge values.
 _LARGEST_RISE = 2e4
 
+#: A pass that brings less than this share of an extension's gain is the last.
+_SLACK = 1e-3
+
 #: Evidence steps within one linearisation; fewer where each one is expensive.
 _TUNE_STEPS = 25
 _TUNE_STEPS_WIDE = 10
@@ -263,10 +266,13 @@ def converge(
     max_iter: int,
     tol: float,
     on_pass: Callable[[State], None],
+    before: float | None = None,
 ) -> tuple[State, bool]:
     """Passes until the evidence rises by less than ``tol``; returns the best state.
 
-    The second value says whether that happened within ``max_iter`` passes.
+    ``before`` is the evidence of the model that this one extends, if any: then it is also enough when
+    a pass brings little of what was gained since. The second value says whether the passes ended so
+    within ``max_iter``.
     """
     best = replace(state, evidence=-np.inf)
     for _ in range(max_iter):
@@ -275,13 +281,15 @@ def converge(
         hyper, posterior = evidence.tune(
             linear.model, state.noise, problem.joint, problem.evidence_update, steps, tol / 5
         )
-        before, after = state, _step(problem, state, linear, hyper, posterior)
-        state = _damped(problem, before, after, posterior.log_likelihood)
+        after = _step(problem, state, linear, hyper, posterior)
+        state = _damped(problem, state, after, posterior.log_likelihood)
         on_pass(state)
         rise = state.evidence - best.evidence
         # Until a non-Gaussian expansion has settled, its evidence may overstate: keep the newest.
         if rise > 0.0 or not problem.likelihood.learns_noise:
             best = state
-        if abs(rise) < tol or (rise < 0.0 and problem.likelihood.learns_noise):
+        gain = 0.0 if before is None else state.evidence - before
+        enough = max(tol, _SLACK * gain)
+        if abs(rise) < enough or (rise < 0.0 and problem.likelihood.learns_noise):
             return best, True
     return best, False

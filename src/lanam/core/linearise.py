@@ -22,6 +22,9 @@ from lanam.core.terms import LevelTerm, Term
 #: this cannot be told from noise and are left to the prior.
 RANK_TOLERANCE = 1e-3
 
+#: The same for a pair, which has many more directions that are hardly visible.
+PAIR_TOLERANCE = 1e-2
+
 #: At the first look, before any prior was tuned, only the larger directions are worth having: below
 #: this, and below a hundredth of the largest.
 COARSE_TOLERANCE = 0.1
@@ -88,7 +91,9 @@ def compress(
         # Nothing was left of the term, and nothing can bring it back.
         basis = start
     else:
-        basis = _visible_directions(phi * np.sqrt(curvature)[:, None], rng, start, coarse)
+        tolerance = PAIR_TOLERANCE if term.kind == "pair" else RANK_TOLERANCE
+        seen = phi * np.sqrt(curvature)[:, None]
+        basis = _visible_directions(seen, rng, start, coarse, tolerance)
     return Compressed(phi @ basis, basis, _group_grams(term, basis))
 
 
@@ -106,7 +111,7 @@ def _group_grams(term: Term, basis: Array) -> Array:
 
 
 def _visible_directions(
-    seen: Array, rng: np.random.Generator, start: Array | None, coarse: bool
+    seen: Array, rng: np.random.Generator, start: Array | None, coarse: bool, tolerance: float
 ) -> Array:
     """Right singular vectors of ``seen`` whose squared singular value is above the tolerance."""
     n_parameters = seen.shape[1]
@@ -119,7 +124,7 @@ def _visible_directions(
         span, _ = np.linalg.qr(seen @ probe)
         lift = span.T @ seen
         size, vectors = np.linalg.eigh(lift @ lift.T)
-        keep = size > _floor(size, coarse)
+        keep = size > _floor(size, coarse, tolerance)
         # A sketch full of visible directions may have missed some: widen it.
         if keep.sum() <= probe.shape[1] - _OVERSAMPLING // 2:
             return np.asarray((lift.T @ vectors[:, keep]) / np.sqrt(size[keep]))
@@ -127,14 +132,15 @@ def _visible_directions(
         probe = np.concatenate([probe, more], axis=1)
     if seen.shape[0] < n_parameters:
         size, vectors = np.linalg.eigh(seen @ seen.T)
-        keep = size > _floor(size, coarse)
+        keep = size > _floor(size, coarse, tolerance)
         return np.asarray((seen.T @ vectors[:, keep]) / np.sqrt(size[keep]))
     size, vectors = np.linalg.eigh(seen.T @ seen)
-    return np.asarray(vectors[:, size > _floor(size, coarse)])
+    return np.asarray(vectors[:, size > _floor(size, coarse, tolerance)])
 
 
-def _floor(size: Array, coarse: bool) -> float:
+def _floor(size: Array, coarse: bool, tolerance: float) -> float:
     """Eigenvalues below this are invisible, or rounding of the largest one."""
     largest = float(size.max(initial=0.0))
-    tolerance = min(COARSE_TOLERANCE, 0.01 * largest) if coarse else RANK_TOLERANCE
+    if coarse:
+        tolerance = min(COARSE_TOLERANCE, 0.01 * largest)
     return max(tolerance, 1e-13 * largest)

@@ -15,6 +15,7 @@ import numpy as np
 
 from lanam.core import interactions, selection
 from lanam.core.arrays import Array
+from lanam.core.assembly import switched_off
 from lanam.core.gauss_newton import Problem
 from lanam.core.interactions import Pair
 from lanam.core.model import ACTIVE, FittedTerm, ScoredPair
@@ -181,11 +182,17 @@ def _try_pairs(
             problem, state = run.newest
             reason = "interrupted"
     wider = Stage(problem, state, (*stays_off, *off), reason)
-    # An interrupt may have come before the new networks had learned anything.
-    too_early = reason == "interrupted" and state.evidence < stage.state.evidence
-    if _active_pairs(wider) & set(tried) and not too_early:
+    # New pairs may only have taken the place of others; and an interrupt may have come before they had
+    # learned anything.
+    gain = state.evidence - stage.state.evidence
+    searched = not isinstance(search.asked, tuple)
+    if _active_pairs(wider) & set(tried) and gain > (_TUNED if searched else -np.inf):
         return wider
     # Nothing new: the stage as it was, and what the pairs were worth.
+    off += [
+        switched_off(term, share, gain)
+        for term, share in zip(problem.terms, problem.shares, strict=True)
+    ]
     gone = [term for term in off if term.features in tried]
     still = [term for term in stage.off if term.features not in tried]
     return replace(stage, off=(*still, *gone), reason=reason)

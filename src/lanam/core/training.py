@@ -98,6 +98,7 @@ def fit_and_select(
     terms hold.
     """
     before = len(run.history)
+    extended = None if needed is None else state.evidence
     null = selection.null_evidence(problem.rows, problem.likelihood)
     converged = False
     for round_number in range(_MAX_ROUNDS + 1):
@@ -105,7 +106,7 @@ def fit_and_select(
         if left == 0:
             return problem, state, False
         state, converged = gauss_newton.converge(
-            problem, state, rng, left, run.options.tol, run.recorder(stage, problem)
+            problem, state, rng, left, run.options.tol, run.recorder(stage, problem), extended
         )
         if round_number == _MAX_ROUNDS:
             break
