@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import gauss_newton, kron, laplace, linearise, networks, pairs, statistics
+from lanam.core import gauss_newton, kron, laplace, networks, pairs, statistics
 from lanam.core.laplace import Hyper
 from lanam.core.linearise import compress, initial_precision, tangent
 from lanam.core.networks import Architecture
@@ -204,12 +204,7 @@ class TestPurity:
         assert variance == pytest.approx(0.25)
 
 
-@pytest.fixture
-def _lossless(monkeypatch):
-    monkeypatch.setattr(linearise, "RANK_TOLERANCE", 1e-10)
-
-
-@pytest.mark.usefixtures("_lossless")
+@pytest.mark.usefixtures("lossless")
 @pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize(
     ("posterior", "curvature"), [("joint", "exact"), ("block", "exact"), ("block", "kron")]

@@ -172,6 +172,27 @@ class TestAuto:
         (missed,) = {(0, 1), (2, 3)} - found(model)
         assert statuses(model)[missed].startswith("left out")
 
+    def test_later_rounds_are_scored_on_what_is_left_over(self, monkeypatch):
+        columns, y = data()
+        calls, score = [], interactions.score
+
+        def spy(kind, problem, state, columns, pairs, rng):
+            calls.append(([term.features for term in problem.terms], list(pairs)))
+            return score(kind, problem, state, columns, pairs, rng)
+
+        monkeypatch.setattr(interactions, "score", spy)
+        model = fit(columns, y, options=replace(QUICK, interactions=2))
+        assert calls[0][1] == [(0, 1), (0, 2), (1, 2)]
+        assert (0, 1) not in calls[0][0]
+        assert (0, 1) in calls[1][0]
+        assert calls[1][1] == [(0, 2)]
+        # What is told are the first stage's scores: of one kind, and comparable.
+        assert model.pairs[0].score > 10.0
+        # Scores of effects are not made anew.
+        calls.clear()
+        fit(columns, y, options=replace(QUICK, interactions=2, interaction_score="evidence_gain"))
+        assert len(calls) == 1
+
     def test_columns_without_main_effects(self):
         rng = np.random.default_rng(6)
         columns = rng.uniform(-1.0, 1.0, (400, 3))
