@@ -12,8 +12,9 @@ from lanam.core.arrays import Array
 from lanam.core.model import ACTIVE, FittedModel
 from lanam.data import Schema, make_frame
 
-#: A printed table ends here; the data has all of them.
+#: A printed table ends here, and columns' names are cut in it; the data has all of them.
 _MAX_PRINTED = 20
+_MAX_NAME = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,16 +105,21 @@ class InteractionScores:
     def lines(self, most: int) -> list[str]:
         """The table's first lines, and what was left out of them."""
         shown = self.rows[:most]
-        width = max((len(row["pair"]) for row in shown), default=0)
+        pairs = [" x ".join(_cut(name) for name in row["feature_names"]) for row in shown]
+        width = max((len(pair) for pair in pairs), default=0)
         lines = [
-            f"{row['rank']:>4}  {row['pair']:<{width}}  {row['score']:>9.3g}  {row['status']}"
-            for row in shown
+            f"{row['rank']:>4}  {pair:<{width}}  {row['score']:>9.3g}  {row['status']}"
+            for row, pair in zip(shown, pairs, strict=True)
         ]
         rest = self.rows[most:]
         if rest:
             active = sum(row["status"] == ACTIVE for row in rest)
             lines.append(f"      and {len(rest)} more, {active} of them active")
         return lines
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 3] + "..."
 
 
 def describe_pairs(model: FittedModel, schema: Schema, score: str) -> InteractionScores:

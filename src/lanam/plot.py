@@ -44,6 +44,9 @@ _PAIR_KEY = (
 
 _CURVE, _BAND, _DATA = "#12436d", "#a9c4e0", "#8c8c8c"
 
+#: Columns' names are words: two dollars in one are no formula.
+_VERBATIM = {"parse_math": False}
+
 #: Scores of more columns than this are not written into the matrix, and no more than this are drawn.
 _MAX_WRITTEN = 12
 _MAX_COLUMNS = 40
@@ -175,8 +178,8 @@ def plot_interaction(
     _draw_significance(mean, surface)
     for ax, title in ((mean, "mean"), (std, "standard deviation")):
         ax.set_title(title, fontsize="medium")
-        ax.set_xlabel(textwrap.fill(surface.feature_names[0], 36))
-        ax.set_ylabel(textwrap.fill(surface.feature_names[1], 30))
+        ax.set_xlabel(textwrap.fill(surface.feature_names[0], 36), **_VERBATIM)
+        ax.set_ylabel(textwrap.fill(surface.feature_names[1], 30), **_VERBATIM)
         ax.set_xlim(ranges[0])
         ax.set_ylim(ranges[1])
     return np.asarray(panels)
@@ -227,8 +230,8 @@ def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes
     # The best pair may be worth a hundred times the next: the root keeps both in sight.
     image = ax.imshow(part, cmap="Blues", norm=PowerNorm(0.5, 0.0, largest))
     names = [textwrap.shorten(scores.names[k], 24, placeholder="...") for k in shown]
-    ax.set_xticks(range(len(shown)), names, rotation=90)
-    ax.set_yticks(range(len(shown)), names)
+    ax.set_xticks(range(len(shown)), names, rotation=90, **_VERBATIM)
+    ax.set_yticks(range(len(shown)), names, **_VERBATIM)
     ax.spines[:].set_visible(False)
     written = len(shown) <= _MAX_WRITTEN
     if written:
@@ -425,7 +428,7 @@ def _draw_shape(ax: Axes, shape: Shape, limits: tuple[float, float]) -> None:
     if lowest > inner[0] or highest < inner[-1]:
         beyond = shape.density[(shape.values < lowest) | (shape.values > highest)].sum()
         label.append(f"({max(beyond, 0.001):.1%} of the data lie beyond)")
-    ax.set_xlabel("\n".join(label))
+    ax.set_xlabel("\n".join(label), **_VERBATIM)
     ax.set_title(
         f"importance {shape.importance:.3g}", loc="left", fontsize="small", color="0.35", pad=3
     )
@@ -487,4 +490,4 @@ def _write_note(figure: Figure, explanation: GlobalExplanation, drawn: Sequence[
         notes.append(f"Pairs are drawn by plot_interaction: {_named(pairs)}.")
     width = int(figure.get_figwidth() * 14)
     text = "\n".join(textwrap.fill(note, width) for note in notes)
-    figure.supxlabel(text, fontsize="small", color="0.35", ha="left", x=0.02)
+    figure.supxlabel(text, fontsize="small", color="0.35", ha="left", x=0.02, **_VERBATIM)

@@ -100,13 +100,26 @@ class Architecture:
         """A group per tensor, and per band of scales for the tensors of the first layer's units."""
         groups: list[NDArray[np.intp]] = []
         start = 0
-        for shape in self.shapes:
-            index = np.zeros(shape, dtype=np.intp)
-            if len(groups) < 2 or (len(self.hidden_sizes) == 1 and len(groups) == 2):
-                index += self.band_of_unit
-            groups.append(index.ravel() + start)
+        for index in self._bands:
+            groups.append(np.maximum(index, 0) + start)
             start = int(groups[-1].max()) + 1
         return np.concatenate(groups)
+
+    @cached_property
+    def band_index(self) -> NDArray[np.intp]:
+        """A group per band of scales, and one for the tensors of later layers."""
+        index = np.concatenate(self._bands)
+        return np.where(index < 0, index.max() + 1, index)
+
+    @cached_property
+    def _bands(self) -> list[NDArray[np.intp]]:
+        """The band of every parameter, a vector a tensor; -1 beyond the first layer's units."""
+        bands = []
+        for position, shape in enumerate(self.shapes):
+            first = position < 2 or (len(self.hidden_sizes) == 1 and position == 2)
+            index = np.zeros(shape, dtype=np.intp) + (self.band_of_unit if first else -1)
+            bands.append(index.ravel())
+        return bands
 
 
 def initialise(

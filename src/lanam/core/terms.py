@@ -24,8 +24,9 @@ class SmoothTerm:
     """A network of one column tabulated at knots, or a joint network of two on a grid of them.
 
     ``prior_groups`` is "layer" (a precision per layer tensor and, in the first layer's units, per
-    initial scale) or "network" (one for all, the paper's main choice). Joint networks have one for
-    all: there may be many of them, and more were measured to be fitted to noise where rows are few.
+    initial scale) or "network" (one for all, the paper's main choice). Joint networks have one per
+    scale at most: there may be many of them, and more were measured to be fitted to noise where rows
+    are few.
     """
 
     features: tuple[int, ...]
@@ -41,8 +42,10 @@ class SmoothTerm:
     @cached_property
     def group_index(self) -> NDArray[np.intp]:
         """The prior group of every parameter."""
-        if self.prior_groups == "network" or self.kind == "pair":
+        if self.prior_groups == "network":
             return np.zeros(self.architecture.n_parameters, dtype=np.intp)
+        if self.kind == "pair":
+            return self.architecture.band_index
         return self.architecture.group_index
 
     def initial(self, rng: np.random.Generator) -> Array:
