@@ -50,6 +50,7 @@ _VERBATIM = {"parse_math": False}
 #: Scores of more columns than this are not written into the matrix, and no more than this are drawn.
 _MAX_WRITTEN = 12
 _MAX_COLUMNS = 40
+_MAX_NAME = 24
 
 
 def plot_shapes(
@@ -229,7 +230,8 @@ def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes
     largest = float(np.nanmax(part)) or 1.0
     # The best pair may be worth a hundred times the next: the root keeps both in sight.
     image = ax.imshow(part, cmap="Blues", norm=PowerNorm(0.5, 0.0, largest))
-    names = [textwrap.shorten(scores.names[k], 24, placeholder="...") for k in shown]
+    names = [scores.names[k] for k in shown]
+    names = [name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 3] + "..." for name in names]
     ax.set_xticks(range(len(shown)), names, rotation=90, **_VERBATIM)
     ax.set_yticks(range(len(shown)), names, **_VERBATIM)
     ax.spines[:].set_visible(False)
