@@ -378,6 +378,14 @@ class TestScores:
         assert printed[-1].strip() == "and 16 more, 0 of them active"
         assert printed[-14].startswith("28 pairs scored by evidence, in nats, 1 active")
 
+    def test_long_names_are_cut_where_they_are_printed(self, data):
+        X = data[0][["a", "c"]].set_axis(["first" * 20, "second" * 20], axis=1)
+        scores = LANAMRegressor(random_state=0).fit(X, data[1]).interaction_scores_
+        line = str(scores).splitlines()[1]
+        assert "firstfirstfirstfirstfirstfi... x secondsecondsecondsecondsec..." in line
+        assert len(line) < 100
+        assert scores[0]["pair"] == " x ".join(X.columns)
+
     @pytest.mark.parametrize("kind", CHOICES["interaction_score"])
     @pytest.mark.parametrize("name", ["data", "labelled"])
     def test_every_score_ranks_and_says_which_it_is(self, kind, name, request):

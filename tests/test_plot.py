@@ -1,6 +1,7 @@
 """Drawings show what the explanation says."""
 
 import builtins
+from itertools import combinations
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -9,7 +10,8 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.plot import plot_shapes
+from lanam.interactions import InteractionScores
+from lanam.plot import plot_interaction, plot_interaction_matrix, plot_shapes
 
 
 @pytest.fixture(autouse=True)
@@ -165,3 +167,220 @@ def test_without_matplotlib_the_remedy_is_named(explanation, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match=r"pip install lanam\[plot\]"):
         plot_shapes(explanation)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-2, 2, size=(200, 3)), columns=["a", "b", "c"])
+    y = X["a"] * X["c"] + 0.5 * X["b"] * X["c"] + X["b"] + 0.1 * rng.standard_normal(200)
+    return X, y.to_numpy()
+
+
+@pytest.fixture(scope="module")
+def with_pairs(table):
+    # Of these, "a x b" is switched off.
+    return LANAMRegressor(interactions=3, random_state=0).fit(*table)
+
+
+@pytest.fixture(scope="module")
+def pairs(with_pairs):
+    return with_pairs.explain_global()
+
+
+def drawn(ax):
+    """The colours of a panel's surface, before limits."""
+    return ax.collections[0].get_array()
+
+
+class TestPlotInteraction:
+    def test_the_most_important_pair_by_default(self, pairs):
+        mean, std = plot_interaction(pairs)
+        surface = pairs["a x c"]
+        np.testing.assert_array_equal(np.ravel(drawn(mean)), surface.mean.T.ravel())
+        np.testing.assert_array_equal(np.ravel(drawn(std)), surface.std.T.ravel())
+        assert [mean.get_xlabel(), mean.get_ylabel()] == ["a", "c"]
+        assert [mean.get_title(), std.get_title()] == ["mean", "standard deviation"]
+        assert "Veiled: no data" in words(mean.figure)
+
+    @pytest.mark.parametrize("term", ["b x c", ("b", "c"), ("c", "b"), ["b", "c"]])
+    def test_one_by_name(self, pairs, term):
+        mean, _ = plot_interaction(pairs, term)
+        np.testing.assert_array_equal(np.ravel(drawn(mean)), pairs["b x c"].mean.T.ravel())
+        assert [mean.get_xlabel(), mean.get_ylabel()] == ["b", "c"]
+
+    def test_colours_are_symmetric_and_reach_what_the_data_shows(self, pairs):
+        mean, std = plot_interaction(pairs)
+        surface = pairs["a x c"]
+        seen = surface.density > 0.0
+        low, high = mean.collections[0].get_clim()
+        assert -low == high == np.abs(surface.mean[seen]).max()
+        assert std.collections[0].get_clim() == (0.0, surface.std[seen].max())
+
+    def test_the_panel_is_the_datas_range(self, pairs, table):
+        mean, std = plot_interaction(pairs)
+        for ax in (mean, std):
+            assert ax.get_xlim() == pytest.approx((table[0]["a"].min(), table[0]["a"].max()))
+            assert ax.get_ylim() == pytest.approx((table[0]["c"].min(), table[0]["c"].max()))
+
+    def test_cells_without_data_are_veiled(self, pairs):
+        mean, _ = plot_interaction(pairs)
+        veil = mean.collections[1].get_array()
+        surface = pairs["a x c"]
+        for i, j in np.ndindex(veil.shape):
+            corners = surface.density[j : j + 2, i : i + 2]
+            assert bool(np.ma.getmaskarray(veil)[i, j]) == bool(corners.any())
+        assert 0 < np.ma.getmaskarray(veil).sum() < veil.size
+
+    def test_own_axes(self, pairs):
+        figure, own = plt.subplots(1, 2)
+        axes = plot_interaction(pairs, axes=own)
+        assert list(axes) == list(own)
+        assert figure.get_supxlabel() == ""
+        assert len(figure.get_axes()) == 4  # with colour bars
+
+    @pytest.mark.parametrize("n_axes", [1, 3])
+    def test_other_numbers_of_axes(self, pairs, n_axes):
+        _, own = plt.subplots(1, n_axes)
+        with pytest.raises(ValueError, match=f"drawn on two axes, and there are {n_axes}"):
+            plot_interaction(pairs, axes=own)
+
+    @pytest.mark.parametrize("term", ["a", "a x d", "c x a", ("a", "d"), ("a", "a"), ()])
+    def test_unknown_pairs(self, pairs, term):
+        with pytest.raises(KeyError, match=r"no pair .* there are \['a x b', 'a x c', 'b x c'\]"):
+            plot_interaction(pairs, term)
+
+    def test_no_active_pair(self, explanation):
+        with pytest.raises(ValueError, match="no pair is active"):
+            plot_interaction(explanation)
+
+    def test_a_pair_that_is_off_is_flat(self, pairs):
+        assert not pairs["a x b"].active
+        axes = plot_interaction(pairs, "a x b")
+        assert not drawn(axes[0]).any()
+        axes[0].figure.canvas.draw()
+
+    def test_units(self, pairs, table):
+        assert "prediction" in words(plot_interaction(pairs)[0].figure)
+        model = LANAMClassifier(random_state=0).fit(table[0], table[1] > 0)
+        figure = plot_interaction(model.explain_global())[0].figure
+        assert "log-odds" in words(figure)
+        assert "prediction" not in words(figure)
+
+    def test_contours_where_the_mean_is_sure(self, pairs):
+        mean, _ = plot_interaction(pairs)
+        assert {"-4 sd", "-2 sd", "2 sd", "4 sd"} & {text.get_text() for text in mean.texts}
+
+    def test_two_values_by_two(self):
+        rng = np.random.default_rng(0)
+        X = rng.integers(0, 2, (80, 2)).astype(float)
+        y = (X[:, 0] != X[:, 1]) + 0.1 * rng.standard_normal(80)
+        axes = plot_interaction(LANAMRegressor(random_state=0).fit(X, y).explain_global())
+        assert axes[0].get_xlim() == (0.0, 1.0)
+        axes[0].figure.canvas.draw()
+
+    @pytest.mark.parametrize("scale", [1e-300, 1e300])
+    def test_columns_of_any_scale(self, table, scale):
+        model = LANAMRegressor(random_state=0).fit(table[0] * scale, table[1])
+        plot_interaction(model.explain_global())[0].figure.canvas.draw()
+
+    def test_curves_and_surfaces_are_drawn_apart(self, pairs):
+        axes = plot_shapes(pairs)
+        assert [ax.get_xlabel() for ax in axes] == [
+            shape.name for shape in pairs.active if shape.kind == "smooth"
+        ]
+        note = words(axes[0].figure)
+        assert "Pairs are drawn by plot_interaction: a x c, b x c." in note
+        assert "active terms are not shown" not in note
+        with pytest.raises(ValueError, match="draw them with plot_interaction"):
+            plot_shapes(pairs, terms=["a x c"])
+
+
+class TestPlotInteractionMatrix:
+    def test_scores_dots_and_names(self, with_pairs):
+        scores = with_pairs.interaction_scores_
+        ax = plot_interaction_matrix(scores)
+        np.testing.assert_array_equal(ax.images[0].get_array().filled(np.nan), scores.matrix())
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
+        (dots,) = ax.get_lines()
+        places = {(round(x), round(y + 0.32)) for x, y in dots.get_xydata()}
+        assert places == {(0, 2), (2, 0), (1, 2), (2, 1)}
+        written = {text.get_text() for text in ax.texts}
+        assert written == {f"{row['score']:.2g}" for row in scores}
+        assert "score: evidence (nats)" in words(ax.figure)
+        assert ax.get_title(loc="left") == "Dots: pairs in the model."
+
+    def test_other_scores_have_no_nats(self, table):
+        model = LANAMRegressor(
+            interactions=1, interaction_score="mutual_information", random_state=0
+        ).fit(*table)
+        text = words(plot_interaction_matrix(model.interaction_scores_).figure)
+        assert "score: mutual_information" in text
+        assert "nats" not in text
+
+    def test_own_axes(self, with_pairs):
+        figure, own = plt.subplots()
+        assert plot_interaction_matrix(with_pairs.interaction_scores_, axes=own) is own
+        assert len(figure.get_axes()) == 2
+
+    def test_no_pairs(self, table):
+        one = LANAMRegressor(random_state=0).fit(table[0][["a"]], table[1])
+        none = LANAMRegressor(interactions=0, random_state=0).fit(*table)
+        for model in (one, none):
+            with pytest.raises(ValueError, match=r"no pairs were scored: .* add_interactions"):
+                plot_interaction_matrix(model.interaction_scores_)
+
+    def test_only_scores_of_zero(self):
+        model = LANAMRegressor(random_state=0).fit(np.ones((30, 3)), np.arange(30.0))
+        ax = plot_interaction_matrix(model.interaction_scores_)
+        ax.figure.canvas.draw()
+        assert not ax.get_lines()
+
+    def test_of_many_columns_those_with_the_best_scores(self):
+        rows = [
+            {
+                "rank": rank,
+                "pair": f"x{i} x x{j}",
+                "features": (i, j),
+                "feature_names": (f"x{i}", f"x{j}"),
+                "score": float(i + 1),
+                "status": "active" if (i, j) == (48, 49) else "left out: no gain expected",
+            }
+            for rank, (i, j) in enumerate(combinations(range(50), 2), start=1)
+        ]
+        ax = plot_interaction_matrix(
+            InteractionScores(tuple(rows), "evidence", tuple(f"x{k}" for k in range(50)))
+        )
+        # A column's best score is its number, plus one but for the last.
+        names = [label.get_text() for label in ax.get_xticklabels()]
+        assert names == [f"x{k}" for k in range(10, 50)]
+        assert "10 columns with lower scores are not shown" in ax.get_title(loc="left")
+        assert not ax.texts
+        (dots,) = ax.get_lines()
+        assert {tuple(place) for place in dots.get_xydata()} == {(38.0, 39.0), (39.0, 38.0)}
+
+
+class TestNames:
+    def test_dollars_are_no_formulas(self, table):
+        X = table[0].set_axis(["income ($) per rent ($)", "a_$^$", "{$x$}"], axis=1)
+        model = LANAMRegressor(interactions=3, random_state=0).fit(X, table[1])
+        figures = [
+            plot_shapes(model.explain_global())[0].figure,
+            plot_interaction(model.explain_global())[0].figure,
+            plot_interaction_matrix(model.interaction_scores_).figure,
+        ]
+        for figure in figures:
+            figure.canvas.draw()
+            named = [text for text in figure.findobj(plt.Text) if "$" in text.get_text()]
+            assert named
+            assert not any(text.get_parse_math() for text in named)
+
+    def test_long_names_are_cut_and_still_told_apart(self, table):
+        X = table[0].rename(columns=lambda name: f"{name}_{'long' * 20}")
+        model = LANAMRegressor(random_state=0).fit(X, table[1])
+        ax = plot_interaction_matrix(model.interaction_scores_)
+        names = [label.get_text() for label in ax.get_xticklabels()]
+        assert [name[:6] for name in names] == ["a_long", "b_long", "c_long"]
+        assert {len(name) for name in names} == {24}
+        axes = plot_interaction(model.explain_global())
+        assert axes[0].get_xlabel().replace("\n", "") == X.columns[0]
