@@ -176,13 +176,14 @@ def plot_interaction(
     _draw_surface(mean, surface, surface.mean, ranges, "RdBu_r", (-largest, largest), unit)
     widest = float(surface.std[seen].max(initial=0.0)) or 1.0
     _draw_surface(std, surface, surface.std, ranges, "viridis", (0.0, widest), unit)
-    _draw_significance(mean, surface)
     for ax, title in ((mean, "mean"), (std, "standard deviation")):
         ax.set_title(title, fontsize="medium")
         ax.set_xlabel(textwrap.fill(surface.feature_names[0], 36), **_VERBATIM)
         ax.set_ylabel(textwrap.fill(surface.feature_names[1], 30), **_VERBATIM)
         ax.set_xlim(ranges[0])
         ax.set_ylim(ranges[1])
+    # Last, because labels find their place within the limits.
+    _draw_significance(mean, surface)
     return np.asarray(panels)
 
 
@@ -242,7 +243,7 @@ def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes
             ax.text(
                 j,
                 i,
-                f"{part[i, j]:.2g}",
+                _brief(part[i, j]),
                 ha="center",
                 va="center",
                 fontsize="x-small",
@@ -266,6 +267,10 @@ def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes
     )
     ax.set_title(note, fontsize="small", color="0.35", loc="left")
     return ax
+
+
+def _brief(score: float) -> str:
+    return f"{score:.0f}" if score >= 9.95 else f"{score:.1f}"
 
 
 def _find_pair(explanation: GlobalExplanation, term: str | tuple[str, str] | None) -> Surface:

@@ -9,9 +9,10 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.model import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
+from lanam.core.networks import Architecture
 from lanam.core.posterior import Solution
 from lanam.core.prepare import Units
-from lanam.core.terms import Term
+from lanam.core.terms import SmoothTerm, Term
 
 
 def assemble(
@@ -32,6 +33,7 @@ def assemble(
             evidence=solution.worth[k],
             precision=solution.precisions[k],
             expansion=state.terms[k].expansion,
+            architecture=_architecture(term),
         )
         for k, term in enumerate(problem.terms)
     ]
@@ -73,7 +75,12 @@ def switched_off(term: Term, share: Array, worth: float) -> FittedTerm:
         evidence=worth,
         precision=np.empty(0),
         expansion=np.empty(0),
+        architecture=_architecture(term),
     )
+
+
+def _architecture(term: Term) -> Architecture | None:
+    return term.architecture if isinstance(term, SmoothTerm) else None
 
 
 def unused(feature: int, reason: str) -> FittedTerm:

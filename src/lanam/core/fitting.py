@@ -30,6 +30,10 @@ _START_NOISE = 0.1
 #: Tables of at most so many columns are fitted with one thread.
 _NARROW = 40
 
+#: Unless they have more coordinates than this, counting so many for pairs that will be tried.
+_WIDE = 1000
+_PAIRS_WIDTH = 500
+
 
 def fit(
     columns: Array,
@@ -40,7 +44,7 @@ def fit(
     random_state: int,
 ) -> FittedModel:
     """Fit an additive model; of several restarts of its first stage the one with most evidence is kept."""
-    with _few_threads(columns):
+    with _threads(columns.shape[1] <= _NARROW):
         prepared = prepare(columns, response, weight, LIKELIHOODS[likelihood], options)
         run = Run(prepared, options)
         problem = gauss_newton.make_problem(
@@ -60,10 +64,10 @@ def fit(
                 best = replace(best, reason="interrupted")
                 break
         assert best is not None
-        if best.reason == "interrupted":
-            # Who interrupts the first stage does not want to wait for a second.
-            run.options = replace(options, interactions=0)
-        return _finish(columns, best, run, np.random.default_rng(second_seed))
+    if best.reason == "interrupted":
+        # Who interrupts the first stage does not want to wait for a second.
+        run.options = replace(options, interactions=0)
+    return _finish(columns, best, run, np.random.default_rng(second_seed))
 
 
 def fit_on(
@@ -75,17 +79,16 @@ def fit_on(
     random_state: int,
 ) -> FittedModel:
     """The second stage alone, on a model whose terms and hyperparameters are where it starts."""
-    with _few_threads(columns):
+    with _threads(columns.shape[1] <= _NARROW):
         prepared, stage = resume(model, columns, response, weight, options)
-        run = Run(prepared, options, history=[dict(record) for record in model.history])
-        second_seed = _seeds(random_state, options)[-1]
-        return _finish(columns, stage, run, np.random.default_rng(second_seed))
+    run = Run(prepared, options, history=[dict(record) for record in model.history])
+    second_seed = _seeds(random_state, options)[-1]
+    return _finish(columns, stage, run, np.random.default_rng(second_seed))
 
 
-def _few_threads(columns: Array) -> threadpool_limits:
-    # With few columns the matrices are small: threads inside BLAS would cost more than they bring.
-    limits = 1 if columns.shape[1] <= _NARROW else None
-    return threadpool_limits(limits=limits, user_api="blas")
+def _threads(narrow: bool) -> threadpool_limits:
+    # Where the matrices are small, threads inside BLAS would cost more than they bring.
+    return threadpool_limits(limits=1 if narrow else None, user_api="blas")
 
 
 def _seeds(random_state: int, options: Options) -> list[np.random.SeedSequence]:
@@ -124,13 +127,18 @@ def _finish(columns: Array, stage: Stage, run: Run, rng: np.random.Generator) ->
     """Add the pairs that were asked for, and put the model together."""
     options, prepared = run.options, run.prepared
     pairs: tuple[ScoredPair, ...] = ()
-    if options.interactions != 0 and options.interactions != ():
-        stage, pairs = second_stage(columns, stage, run, rng)
-    if options.solver == "adam" and stage.problem.terms:
-        solution = adam.solution(stage.problem, stage.state, options, rng)
-    else:
-        solve = kron.solution if options.curvature == "kron" else posterior.exact
-        solution = solve(stage.problem, stage.state, rng)
+    asks = options.interactions not in (0, ())
+    width = stage.width + (_PAIRS_WIDTH if asks else 0)
+    with _threads(columns.shape[1] <= _NARROW and width < _WIDE):
+        if asks:
+            stage, pairs = second_stage(columns, stage, run, rng)
+        if options.solver == "adam" and stage.problem.terms:
+            solution = adam.solution(stage.problem, stage.state, options, rng)
+        else:
+            solve = kron.solution if options.curvature == "kron" else posterior.exact
+            solution = solve(stage.problem, stage.state, rng)
     off = [*stage.off, *(unused(*item) for item in prepared.unused.items())]
+    # A pair that did not make it is no term: the table of scores tells of it.
+    off = [term for term in off if term.kind != "pair"]
     model = assemble(prepared.units, stage.problem, stage.state, solution, off)
     return replace(model, history=tuple(run.history), stop_reason=stage.reason, pairs=pairs)

@@ -15,6 +15,7 @@ import numpy as np
 
 from lanam.core.arrays import Array
 from lanam.core.knots import Entries
+from lanam.core.networks import Architecture
 
 ACTIVE = "active"
 SWITCHED_OFF = "switched off: evidence"
@@ -58,8 +59,9 @@ class FittedTerm:
         what it had when it was.
     precision
         Prior precision of each group of parameters.
-    expansion
-        Parameters at which the network was linearised; empty for levels.
+    expansion, architecture
+        Parameters at which the network was linearised, and what network it is; empty and None for
+        levels.
     """
 
     kind: str
@@ -73,6 +75,7 @@ class FittedTerm:
     evidence: float
     precision: Array
     expansion: Array
+    architecture: Architecture | None = None
 
     @property
     def active(self) -> bool:
@@ -91,7 +94,8 @@ class FittedModel:
     intercept
         The mean link-scale prediction over the training data.
     terms
-        Active or not, in a fixed order: the smooth term of every column, level terms, pairs.
+        In a fixed order: the smooth term of every column and level terms, active or not, then the
+        active pairs.
     covariance
         Posterior covariance (R + 1, R + 1) of the active terms' coordinates, in order, and of the
         intercept, last. Block-diagonal where the posterior is.

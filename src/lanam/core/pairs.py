@@ -14,20 +14,24 @@ from lanam.core.knots import Grid, Knots, locate, place_knots, summarise
 from lanam.core.options import Options
 from lanam.core.terms import SmoothTerm
 
-#: Knots of a column within a pair: fewer than for a column alone, because a grid has their square.
+#: Knots of a column within a pair: fewer than for a column alone, because a grid has their square. And
+#: every knot takes a mean of its rows out of the pair: with few rows that mean is noise, so where a
+#: column has more values than knots there are no more than a third of the root of the rows.
 _MAX_KNOTS = 16
+_MIN_KNOTS = 6
 
 #: Knots beyond the data on either side of a pair's grid, as for single columns but fewer.
 _MARGINS = np.array([0.2, 1.0])
 
 
-def place_grids(
-    columns: Array, weight: Array, pairs: Sequence[tuple[int, int]], max_knots: int
-) -> list[Grid]:
+def place_grids(columns: Array, weight: Array, pairs: Sequence[tuple[int, int]]) -> list[Grid]:
     """A grid of knots for every pair."""
     axes: dict[int, Knots] = {}
+    affordable = int(np.clip(np.sqrt(weight.sum()) / 3.0, _MIN_KNOTS, _MAX_KNOTS))
     for feature in sorted({feature for pair in pairs for feature in pair}):
-        knots = place_knots(summarise(columns[:, feature] + 0.0, weight), max_knots, _MARGINS)
+        distribution = summarise(columns[:, feature] + 0.0, weight)
+        few = len(distribution.values) <= _MAX_KNOTS
+        knots = place_knots(distribution, _MAX_KNOTS if few else affordable, _MARGINS)
         assert knots is not None, "a constant column cannot interact"
         axes[feature] = knots
     return [Grid(axes[first], axes[second]) for first, second in pairs]
@@ -37,7 +41,7 @@ def pair_terms(
     columns: Array, weight: Array, pairs: Sequence[tuple[int, int]], options: Options
 ) -> list[SmoothTerm]:
     """A joint network for every pair."""
-    grids = place_grids(columns, weight, pairs, min(options.max_knots, _MAX_KNOTS))
+    grids = place_grids(columns, weight, pairs)
     return [
         SmoothTerm(pair, grid, options.architecture(2), options.prior_groups)
         for pair, grid in zip(pairs, grids, strict=True)

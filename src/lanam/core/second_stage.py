@@ -48,13 +48,17 @@ def second_stage(
     first = scores = search.score(stage, columns, search.pairs, rng)
     left = [pair for pair in search.pairs if pair not in search.known]
     for number in range(_MAX_ROUNDS):
-        if number and search.kind == "evidence":
-            scores = scores | search.score(stage, columns, left, rng)
-        found = len(_active_pairs(stage)) - len(search.known)
-        tried = search.choose(left, scores, found)
-        if not tried:
-            break
-        stage = _try_pairs(columns, stage, tried, search, run, rng)
+        try:
+            if number and search.kind == "evidence":
+                scores = scores | search.score(stage, columns, left, rng)
+            found = len(_active_pairs(stage)) - len(search.known)
+            tried = search.choose(left, scores, found)
+            if not tried:
+                break
+            stage = _try_pairs(columns, stage, tried, search, run, rng)
+        except KeyboardInterrupt:
+            # Training keeps its best; whatever else is interrupted leaves things as they were.
+            stage = replace(stage, reason="interrupted")
         left = [pair for pair in left if pair not in tried]
         if stage.reason == "interrupted" or not _active_pairs(stage) & set(tried):
             break
@@ -185,8 +189,10 @@ def _try_pairs(
     # New pairs may only have taken the place of others; and an interrupt may have come before they had
     # learned anything.
     gain = state.evidence - stage.state.evidence
-    searched = not isinstance(search.asked, tuple)
-    if _active_pairs(wider) & set(tried) and gain > (_TUNED if searched else -np.inf):
+    least = _TUNED if not isinstance(search.asked, tuple) else -np.inf
+    if reason == "interrupted":
+        least = 0.0
+    if _active_pairs(wider) & set(tried) and gain > least:
         return wider
     # Nothing new: the stage as it was, and what the pairs were worth.
     off += [

@@ -27,6 +27,14 @@ class Stage:
     off: tuple[FittedTerm, ...]
     reason: str
 
+    @property
+    def width(self) -> int:
+        """How many coordinates the terms have."""
+        return sum(
+            len(known.values) if known.basis is None else known.basis.shape[1]
+            for known in self.state.terms
+        )
+
 
 def resume(
     model: FittedModel, columns: Array, response: Array, weight: Array, options: Options
@@ -79,15 +87,12 @@ def _term(fitted: FittedTerm, options: Options) -> Term:
             )
         return LevelTerm(fitted.features, fitted.entries)
     term = network_of(fitted, options)
-    if term.architecture.n_parameters != len(fitted.expansion):
+    same = term.architecture == fitted.architecture
+    if not same or term.group_index.max() + 1 != len(fitted.precision):
         raise ValueError(
-            "the networks' sizes were changed since the model was fitted: set hidden_sizes and "
-            "pair_hidden_sizes back to what they were, or fit again"
-        )
-    if term.group_index.max() + 1 != len(fitted.precision):
-        raise ValueError(
-            "the networks' priors were changed since the model was fitted: set prior_groups and "
-            "init_scales back to what they were, or fit again"
+            "the networks were changed since the model was fitted: set hidden_sizes, "
+            "pair_hidden_sizes, activation, init_scales and prior_groups back to what they were, or "
+            "fit again"
         )
     return term
 
