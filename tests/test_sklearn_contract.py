@@ -64,8 +64,11 @@ def test_joblib_keeps_a_model(regressor, data, tmp_path):
 
 def test_clone_keeps_every_argument_and_forgets_the_fit(data):
     model = LANAMRegressor(
+        interactions=[("a", "b")],
+        interaction_score="evidence_gain",
         level_effects=False,
         hidden_sizes=[8, 4],
+        pair_hidden_sizes=[4, 2],
         activation="tanh",
         init_scales=(1.0, 2.0),
         prior_groups="network",
@@ -81,6 +84,7 @@ def test_clone_keeps_every_argument_and_forgets_the_fit(data):
     again = clone(model)
     assert again.get_params() == model.get_params()
     assert again.hidden_sizes == [8, 4]
+    assert again.interactions == [("a", "b")]
     with pytest.raises(NotFittedError):
         again.predict(data[0])
 
@@ -127,6 +131,19 @@ def test_grid_search_over_lanams_own_score(data):
     ).fit(*data)
     assert search.best_estimator_.converged_
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_grid_search_over_interactions(data):
+    X, y = data
+    y = y + X["a"] * X["c"]
+    search = GridSearchCV(
+        LANAMRegressor(random_state=0),
+        {"interactions": [0, np.int64(1), "auto", [("a", "c")], np.array([["a", "b"]])]},
+        cv=2,
+    ).fit(X, y)
+    scores = search.cv_results_["mean_test_score"]
+    assert scores[[1, 2, 3]].min() > scores[[0, 4]].max() + 0.1
+    assert any(term.name == "a x c" and term.active for term in search.best_estimator_.terms_)
 
 
 def test_cross_val_score_of_the_classifier(data):
