@@ -145,6 +145,7 @@ def test_the_importances_deviation_is_the_posteriors():
         mean=2.0 * line,
         table=line[:, None],
         status="active",
+        importance=4.0,
         effective_parameters=1.0,
         evidence=5.0,
         precision=np.ones(1),

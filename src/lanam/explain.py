@@ -379,7 +379,10 @@ def importance_std(model: FittedModel, index: int, rng: np.random.Generator) -> 
     size, vectors = np.linalg.eigh(model.covariance[block, block])
     root = term.table @ (vectors * np.sqrt(np.maximum(size, 0.0)))
     draws = term.mean[:, None] + root @ rng.standard_normal((len(size), _N_DRAWS))
-    return float(np.std(term.share @ np.abs(draws)))
+    # A mean over the entries is not quite one over the rows, which the importance is.
+    at_entries = float(term.share @ np.abs(term.mean))
+    ratio = term.importance / at_entries if at_entries > 0.0 else 1.0
+    return ratio * float(np.std(term.share @ np.abs(draws)))
 
 
 def _facts(term: FittedTerm, schema: Schema) -> dict[str, Any]:
@@ -392,7 +395,7 @@ def _facts(term: FittedTerm, schema: Schema) -> dict[str, Any]:
         "feature_names": names,
         "status": term.status,
         "active": term.active,
-        "importance": float(term.share @ np.abs(term.mean)) if term.active else 0.0,
+        "importance": float(term.importance),
         "effective_parameters": float(term.effective_parameters),
         "evidence": float(term.evidence),
     }

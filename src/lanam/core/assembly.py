@@ -12,6 +12,7 @@ from lanam.core.model import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
 from lanam.core.networks import Architecture
 from lanam.core.posterior import Solution
 from lanam.core.prepare import Units
+from lanam.core.statistics import Rows, predict
 from lanam.core.terms import SmoothTerm, Term
 
 
@@ -29,6 +30,7 @@ def assemble(
             mean=scale * solution.means[k],
             table=scale * solution.tables[k],
             status=ACTIVE,
+            importance=scale * _importance(problem.rows, k, solution.means[k]),
             effective_parameters=solution.effective[k],
             evidence=solution.worth[k],
             precision=solution.precisions[k],
@@ -71,12 +73,19 @@ def switched_off(term: Term, share: Array, worth: float) -> FittedTerm:
         mean=np.zeros(n_entries),
         table=np.empty((n_entries, 0)),
         status=SWITCHED_OFF,
+        importance=0.0,
         effective_parameters=0.0,
         evidence=worth,
         precision=np.empty(0),
         expansion=np.empty(0),
         architecture=_architecture(term),
     )
+
+
+def _importance(rows: Rows, k: int, mean: Array) -> float:
+    """Mean absolute contribution of term ``k`` over the rows."""
+    own = rows.keep_terms([k])
+    return float(rows.weight @ np.abs(predict(own, [mean], 0.0)) / rows.weight.sum())
 
 
 def _architecture(term: Term) -> Architecture | None:
@@ -94,6 +103,7 @@ def unused(feature: int, reason: str) -> FittedTerm:
         mean=nothing,
         table=np.empty((0, 0)),
         status=reason,
+        importance=0.0,
         effective_parameters=0.0,
         evidence=0.0,
         precision=nothing,

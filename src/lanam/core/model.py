@@ -52,6 +52,8 @@ class FittedTerm:
         Posterior mean at the entries (B,) and the coordinates' table (B, r).
     status
         ``"active"`` or why it was switched off; a term that is off has zero mean and no coordinates.
+    importance
+        Mean absolute contribution over the data.
     effective_parameters
         How many parameters the data determined.
     evidence
@@ -71,6 +73,7 @@ class FittedTerm:
     mean: Array
     table: Array
     status: str
+    importance: float
     effective_parameters: float
     evidence: float
     precision: Array

@@ -16,9 +16,10 @@ from lanam.core.terms import SmoothTerm
 
 #: Knots of a column within a pair: fewer than for a column alone, because a grid has their square. And
 #: every knot takes a mean of its rows out of the pair: with few rows that mean is noise, so where a
-#: column has more values than knots there are no more than a third of the root of the rows.
+#: column has more values than knots there are no more than half the root of the rows. (Still fewer
+#: fit a little better, but between far knots a pair is not pure.)
 _MAX_KNOTS = 16
-_MIN_KNOTS = 6
+_MIN_KNOTS = 8
 
 #: Knots beyond the data on either side of a pair's grid, as for single columns but fewer.
 _MARGINS = np.array([0.2, 1.0])
@@ -27,7 +28,7 @@ _MARGINS = np.array([0.2, 1.0])
 def place_grids(columns: Array, weight: Array, pairs: Sequence[tuple[int, int]]) -> list[Grid]:
     """A grid of knots for every pair."""
     axes: dict[int, Knots] = {}
-    affordable = int(np.clip(np.sqrt(weight.sum()) / 3.0, _MIN_KNOTS, _MAX_KNOTS))
+    affordable = int(np.clip(np.sqrt(weight.sum()) / 2.0, _MIN_KNOTS, _MAX_KNOTS))
     for feature in sorted({feature for pair in pairs for feature in pair}):
         distribution = summarise(columns[:, feature] + 0.0, weight)
         few = len(distribution.values) <= _MAX_KNOTS

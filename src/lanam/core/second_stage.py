@@ -30,8 +30,11 @@ _PAIRS_AT_ONCE = 10
 _MAX_ROUNDS = 5
 _PROMISING = 0.3
 
-#: Nats by which tuning a precision may make a useless pair look better.
-_TUNED = 1.0
+#: Nats by which tuning a pair's two precisions may make a useless one look better.
+_TUNED = 2.0
+
+#: A model with more coordinates than this is not searched for still more pairs: a solve costs their cube.
+_MAX_WIDTH = 2500
 
 
 def second_stage(
@@ -45,24 +48,25 @@ def second_stage(
     """
     usable = [k for k in range(columns.shape[1]) if k not in run.prepared.unused]
     search = _Search.of(run, interactions.all_pairs(usable), _active_pairs(stage))
-    first = scores = search.score(stage, columns, search.pairs, rng)
-    left = [pair for pair in search.pairs if pair not in search.known]
-    for number in range(_MAX_ROUNDS):
-        try:
+    first: dict[Pair, float] = {}
+    try:
+        first = scores = search.score(stage, columns, search.pairs, rng)
+        left = [pair for pair in search.pairs if pair not in search.known]
+        for number in range(_MAX_ROUNDS):
             if number and search.kind == "evidence":
                 scores = scores | search.score(stage, columns, left, rng)
             found = len(_active_pairs(stage)) - len(search.known)
-            tried = search.choose(left, scores, found)
+            tried = search.choose(left, scores, found, stage.width)
             if not tried:
                 break
             stage = _try_pairs(columns, stage, tried, search, run, rng)
-        except KeyboardInterrupt:
-            # Training keeps its best; whatever else is interrupted leaves things as they were.
-            stage = replace(stage, reason="interrupted")
-        left = [pair for pair in left if pair not in tried]
-        if stage.reason == "interrupted" or not _active_pairs(stage) & set(tried):
-            break
-    told = search.tell(first, stage)
+            left = [pair for pair in left if pair not in tried]
+            if stage.reason == "interrupted" or not _active_pairs(stage) & set(tried):
+                break
+    except KeyboardInterrupt:
+        # Training keeps its best by itself; whatever else is interrupted leaves things as they were.
+        stage = replace(stage, reason="interrupted")
+    told = search.tell(first, stage) if first else ()
     return stage, told + _unusable(columns.shape[1], run.prepared.unused)
 
 
@@ -87,7 +91,7 @@ class _Search:
     def needed(self, n_pairs: int) -> float:
         """Nats the weakest of ``n_pairs`` must be worth.
 
-        One for its precision, which was tuned, and the prior odds against it: if any share of all
+        What tuning its precisions brings by itself, and the prior odds against it: if any share of all
         pairs is as likely to interact, the odds of ``m`` against ``m - 1`` are ``m`` to ``M - m + 1``.
         So one pair among many must show more than one of several. A pair the user named was not
         searched for.
@@ -107,13 +111,17 @@ class _Search:
         ).tolist()
         return dict(zip(pairs, values, strict=True))
 
-    def choose(self, left: Sequence[Pair], scores: dict[Pair, float], found: int) -> list[Pair]:
-        """The pairs to try next, best first."""
+    def choose(
+        self, left: Sequence[Pair], scores: dict[Pair, float], found: int, width: int
+    ) -> list[Pair]:
+        """The pairs to try next, best first, in a model that has so many pairs and coordinates."""
         ranked = sorted(left, key=lambda pair: -scores[pair])
         if isinstance(self.asked, tuple):
             return [pair for pair in ranked if pair in self.asked]
         if isinstance(self.asked, int):
             return ranked[: self.asked - found]
+        if width > _MAX_WIDTH:
+            return []
         return [pair for pair in ranked if self._promising(scores[pair])][:_PAIRS_AT_ONCE]
 
     def _promising(self, score: float) -> bool:
@@ -134,6 +142,8 @@ class _Search:
                 return f"left out: not among the best {self.asked}"
             if not self._promising(scores[pair]):
                 return "left out: no gain expected"
+            if stage.width > _MAX_WIDTH:
+                return "left out: the model is large; ask for a number of pairs to have more"
             return "left out: better ones gained nothing"
 
         ranked = sorted(self.pairs, key=lambda pair: -scores[pair])

@@ -67,6 +67,8 @@ def eliminate(
     negligible = NEGLIGIBLE * float(np.sqrt(sum(spread(k) ** 2 for k in left)))
 
     def least(k: int) -> float:
+        if prior.widths[k] == 0:
+            return np.inf  # nothing is left of it
         own = 0.0 if needed is None else needed(k, left)
         return max(own, WORTH) if own >= 0.0 and spread(k) <= negligible else own
 
