@@ -50,43 +50,74 @@ class TestGrids:
     def test_have_fewer_knots_a_column_and_wider_margins(self):
         columns, _, weight = data(400)
         columns[:, 0] = RNG(1).uniform(0.0, 1.0, 400)
-        grids = place_grids(columns, weight[:400], [(0, 1), (1, 2)], 16)
+        grids = place_grids(columns, weight, [(0, 1), (1, 2)])
         for grid in grids:
             for knots in grid.axes:
-                assert len(knots.inputs[knots.inside]) <= 16
                 inside = knots.inputs[knots.inside]
                 reach = inside[-1] - inside[0]
                 margin = np.array([0.2, 1.0]) * reach
                 np.testing.assert_allclose(knots.inputs[-2:], inside[-1] + margin)
+                np.testing.assert_allclose(knots.inputs[:2], inside[0] - margin[::-1])
+                assert len(knots) == len(inside) + 4
         # A column's knots are the same in all of its pairs.
         np.testing.assert_array_equal(grids[0].second.points, grids[1].first.points)
         few = np.unique(columns[:, 2])
         np.testing.assert_array_equal(grids[1].second.values[grids[1].second.inside], few)
 
-    def test_the_users_number_of_knots_counts_where_it_is_smaller(self):
+    @pytest.mark.parametrize(
+        ("total", "n_knots"),
+        [(40, 8), (320, 8), (330, 9), (420, 10), (1000, 15), (1030, 16), (1e5, 16)],
+    )
+    def test_more_rows_pay_for_more_knots(self, total, n_knots):
+        # Half the root of their weight, between 8 and 16; it is the weight that counts, not the rows.
+        columns, _, _ = data(200)
+        (grid,) = place_grids(columns, np.full(200, total / 200), [(0, 1)])
+        assert grid.shape == (n_knots + 4, n_knots + 4)
+
+    @pytest.mark.parametrize(("n_values", "n_knots"), [(2, 2), (16, 16), (17, 8), (30, 8)])
+    def test_few_values_are_all_knots_however_few_rows(self, n_values, n_knots):
+        column = np.arange(60) % n_values * 1.5
+        columns = np.column_stack([column, RNG(0).standard_normal(60)])
+        (grid,) = place_grids(columns, np.ones(60), [(0, 1)])
+        inside = grid.first.values[grid.first.inside]
+        assert grid.shape == (n_knots + 4, 8 + 4)
+        assert inside[[0, -1]].tolist() == [0.0, 1.5 * (n_values - 1)]
+        if n_values <= pairs._MAX_KNOTS:
+            np.testing.assert_array_equal(inside, np.unique(column))
+
+    def test_the_users_number_of_knots_is_of_single_columns(self):
         columns, _, weight = data(400)
         (plain,) = pair_terms(columns, weight, [(0, 1)], OPTIONS)
-        (small,) = pair_terms(columns, weight, [(0, 1)], replace(OPTIONS, max_knots=8))
-        (large,) = pair_terms(columns, weight, [(0, 1)], replace(OPTIONS, max_knots=1000))
-        assert len(small.entries) < len(plain.entries) == len(large.entries)
-        assert max(plain.entries.shape) <= pairs._MAX_KNOTS + 4
+        for max_knots in (8, 1000):
+            (other,) = pair_terms(columns, weight, [(0, 1)], replace(OPTIONS, max_knots=max_knots))
+            for one, two in zip(other.entries.axes, plain.entries.axes, strict=True):
+                np.testing.assert_array_equal(one.points, two.points)
 
     def test_a_constant_column_has_none(self):
         columns = np.column_stack([np.ones(10), np.arange(10.0)])
         with pytest.raises(AssertionError, match="constant"):
-            place_grids(columns, np.ones(10), [(0, 1)], 16)
+            place_grids(columns, np.ones(10), [(0, 1)])
 
 
 class TestTerms:
-    def test_are_networks_of_two_inputs_with_one_precision(self):
+    @pytest.mark.parametrize(
+        ("groups", "scales", "expected"),
+        [
+            ("layer", (1.0, 4.0), [0, 0, 0, 1, 1, 1] * 4),
+            ("layer", (1.0, 4.0, 16.0), [0, 0, 1, 1, 2, 2] * 4),
+            ("layer", (1.0,), [0] * 24),
+            ("network", (1.0, 4.0), [0] * 24),
+        ],
+    )
+    def test_are_networks_of_two_inputs_with_a_precision_per_scale(self, groups, scales, expected):
         columns, _, weight = data()
-        for groups in ("layer", "network"):
-            options = replace(OPTIONS, prior_groups=groups, activation="tanh")
-            (term,) = pair_terms(columns, weight, [(0, 2)], options)
-            assert term.kind == "pair"
-            assert term.features == (0, 2)
-            assert term.architecture == Architecture(2, (6,), "tanh", (1.0, 4.0))
-            np.testing.assert_array_equal(term.group_index, np.zeros(24))
+        options = replace(OPTIONS, prior_groups=groups, activation="tanh", pair_init_scales=scales)
+        (term,) = pair_terms(columns, weight, [(0, 2)], options)
+        assert term.kind == "pair"
+        assert term.features == (0, 2)
+        assert term.architecture == Architecture(2, (6,), "tanh", scales)
+        # Two weights, a bias and an output for each unit: all of one band.
+        np.testing.assert_array_equal(term.group_index, expected)
 
     def test_the_jacobian_is_the_networks_at_all_pairs_of_knots(self):
         columns, _, weight = data()
@@ -199,9 +230,10 @@ class TestPurity:
         problem, state, _ = wider()
         term, known, share = problem.terms[3], state.terms[3], problem.shares[3]
         precision = initial_precision(term, known.jacobian, share, 0.25)
-        assert precision.shape == (1,)
-        variance = share @ np.square(known.jacobian / np.sqrt(precision)).sum(axis=1)
-        assert variance == pytest.approx(0.25)
+        assert precision.shape == (2,)
+        for group in range(2):
+            own = known.jacobian[:, term.group_index == group] / np.sqrt(precision[group])
+            assert share @ np.square(own).sum(axis=1) == pytest.approx(0.125)
 
 
 @pytest.mark.usefixtures("lossless")
@@ -211,6 +243,9 @@ class TestPurity:
 )
 def test_the_laplace_evidence_of_trained_pairs(likelihood, posterior, curvature):
     options = replace(OPTIONS, posterior=posterior, init_scales=(1.0,), max_knots=12)
+    if curvature == "kron":
+        # Kronecker factors want one precision a tensor.
+        options = replace(options, pair_init_scales=(1.0,))
     problem, _, _ = wider(likelihood, options, ((0, 1),))
     rng = RNG(2)
     thetas = [1.5 * networks.initialise(term.architecture, rng) for term in problem.terms]
@@ -270,7 +305,8 @@ def test_the_laplace_evidence_of_trained_pairs(likelihood, posterior, curvature)
 
 
 def test_a_kronecker_factored_pair_is_pure_and_dense():
-    problem, state, _ = wider(options=replace(OPTIONS, init_scales=(1.0,)), own=((0, 1),))
+    options = replace(OPTIONS, init_scales=(1.0,), pair_init_scales=(1.0,))
+    problem, state, _ = wider(options=options, own=((0, 1),))
     term, known, share = problem.terms[3], state.terms[3], problem.shares[3]
     block = kron.blocks(problem, state)[3]
     factor = block.factor_table(term, known.precision, share, state.noise)
