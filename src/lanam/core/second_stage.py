@@ -34,7 +34,7 @@ _PROMISING = 0.3
 _TUNED = 2.0
 
 #: A model with more coordinates than this is not searched for still more pairs: a solve costs their cube.
-_MAX_WIDTH = 2500
+_MAX_WIDTH = 2000
 
 
 def second_stage(

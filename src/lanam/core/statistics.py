@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from lanam.core.arrays import Array, sum_by
+from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.core.knots import Position
 from lanam.core.likelihoods import Likelihood
 
@@ -28,7 +29,7 @@ _CHUNK_ROWS = 1 << 17
 _DESIGN_CHUNK_ROWS = 1 << 13
 
 #: Cross-tables larger than this are not made.
-_CROSS_TABLE_BYTES = 400e6
+_CROSS_TABLE_BYTES = 600e6
 
 
 @dataclass(frozen=True)
@@ -205,32 +206,45 @@ class RowQuadratic:
 class TableQuadratic:
     """The quadratic summed into cross-tables.
 
-    ``cross`` holds ``W' diag(gamma) W`` over all entries of all terms and the intercept, upper
-    blocks only; ``pseudo`` is ``W' h``.
+    ``cross`` holds ``W' diag(gamma) W`` over the entries that rows read, of all terms, and the intercept,
+    upper blocks only; ``pseudo`` is ``W' h``. ``seen`` are each term's entries that are there, of so
+    many as ``sizes`` says: a grid has many that no row reads.
     """
 
     cross: Array
     pseudo: Array
     constant: float
-    offsets: tuple[int, ...]
+    seen: tuple[IntArray, ...]
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each term's entries, and the intercept's, begin; and where all end."""
+        return (0, *np.cumsum([*(len(own) for own in self.seen), 1]).tolist())
 
     def entry_curvature(self) -> list[Array]:
         """Sums of ``gamma`` per table entry, a vector a term."""
-        column = self.cross[:-1, -1]
-        return np.split(column, self.offsets[1:-2]) if len(column) else []
+        result = [np.zeros(size) for size in self.sizes]
+        for k, (sums, own) in enumerate(zip(result, self.seen, strict=True)):
+            sums[own] = self.cross[self.offsets[k] : self.offsets[k + 1], -1]
+        return result
 
     def keep_terms(self, kept: Sequence[int]) -> TableQuadratic:
         """The same quadratic for some of the terms."""
         parts = [np.arange(self.offsets[k], self.offsets[k + 1]) for k in kept]
         entries = np.concatenate([*parts, [self.offsets[-1] - 1]])
-        offsets = (0, *np.cumsum([*(len(part) for part in parts), 1]).tolist())
         return TableQuadratic(
-            self.cross[np.ix_(entries, entries)], self.pseudo[entries], self.constant, offsets
+            self.cross[np.ix_(entries, entries)],
+            self.pseudo[entries],
+            self.constant,
+            tuple(self.seen[k] for k in kept),
+            tuple(self.sizes[k] for k in kept),
         )
 
     def normal_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
         """``Z' diag(gamma) Z`` and ``Z' h``."""
-        blocks = [*tables, np.ones((1, 1))]
+        read_tables = [table[own] for table, own in zip(tables, self.seen, strict=True)]
+        blocks = [*read_tables, np.ones((1, 1))]
         ends = np.cumsum([block.shape[1] for block in blocks])
         gram, target = np.zeros((ends[-1], ends[-1])), np.zeros(ends[-1])
         for k, right in enumerate(blocks):
@@ -253,10 +267,16 @@ def quadratic(
     rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: float
 ) -> Quadratic:
     """The log-likelihood around the given tabulated values, in the form that is cheaper here."""
-    n_entries = sum(rows.sizes) + 1
+    seen = _seen_entries(rows)
+    n_entries = sum(len(own) for own in seen) + 1
     if len(rows) > 2 * n_entries and 8 * n_entries**2 <= _CROSS_TABLE_BYTES:
-        return table_quadratic(rows, likelihood, values, intercept)
+        return table_quadratic(rows, likelihood, values, intercept, seen)
     return row_quadratic(rows, likelihood, values, intercept)
+
+
+def _seen_entries(rows: Rows) -> tuple[IntArray, ...]:
+    """Each term's entries that some row reads."""
+    return tuple(np.flatnonzero(sums) for sums in entry_sums(rows, rows.weight))
 
 
 def row_quadratic(
@@ -268,10 +288,15 @@ def row_quadratic(
 
 
 def table_quadratic(
-    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: float
+    rows: Rows,
+    likelihood: Likelihood,
+    values: Sequence[Array],
+    intercept: float,
+    seen: tuple[IntArray, ...] | None = None,
 ) -> TableQuadratic:
     """The same expansion, summed into cross-tables chunk by chunk."""
-    offsets = (0, *np.cumsum([*rows.sizes, 1]).tolist())
+    seen = _seen_entries(rows) if seen is None else seen
+    offsets = (0, *np.cumsum([*(len(own) for own in seen), 1]).tolist())
     cross, pseudo = np.zeros((offsets[-1], offsets[-1])), np.zeros(offsets[-1])
     constant = 0.0
     for part in _chunks(len(rows), _CHUNK_ROWS):
@@ -281,14 +306,15 @@ def table_quadratic(
         positions = [position.rows(part) for position in rows.positions]
         for k, position in enumerate(positions):
             here = slice(offsets[k], offsets[k + 1])
-            pseudo[here] += spread(position, chunk.pseudo_response, rows.sizes[k])
-            cross[here, -1] += spread(position, chunk.curvature, rows.sizes[k])
+            pseudo[here] += spread(position, chunk.pseudo_response, rows.sizes[k])[seen[k]]
+            cross[here, -1] += spread(position, chunk.curvature, rows.sizes[k])[seen[k]]
             for j in range(k + 1):
-                block = cross[offsets[j] : offsets[j + 1], here]
-                _add_cross_table(block, positions[j], position, chunk.curvature)
+                table = np.zeros((rows.sizes[j], rows.sizes[k]))
+                _add_cross_table(table, positions[j], position, chunk.curvature)
+                cross[offsets[j] : offsets[j + 1], here] += table[np.ix_(seen[j], seen[k])]
         pseudo[-1] += chunk.pseudo_response.sum()
         cross[-1, -1] += chunk.curvature.sum()
-    return TableQuadratic(cross, pseudo, constant, offsets)
+    return TableQuadratic(cross, pseudo, constant, seen, rows.sizes)
 
 
 def _corners(position: Position) -> list[tuple[int, Array | None]]:

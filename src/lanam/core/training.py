@@ -124,6 +124,8 @@ def fit_and_select(
             # Made of noise: every term must pay; where all seem to, the rows are merely interpolated.
             gone, worth = weak(lambda k, left: selection.WORTH)
             gone = gone or list(range(len(problem.terms)))
+        if needed is not None and not problem.likelihood.learns_noise:
+            gone = _dispensable(problem, state, gone, worth)
         if not gone:
             break
         off += [switched_off(problem.terms[k], problem.shares[k], worth[k]) for k in gone]
@@ -131,3 +133,21 @@ def fit_and_select(
         problem, state = problem.keep(kept), state.keep(kept)
         run.newest = (problem, state)
     return problem, state, converged
+
+
+def _dispensable(problem: Problem, state: State, gone: list[int], worth: list[float]) -> list[int]:
+    """Those of ``gone`` without which the evidence falls by no more than they were worth.
+
+    A worth is that of a quadratic. Where classes are separated it is flat, and blind to what holds them
+    apart: whatever went last was the strongest, and stays.
+    """
+    while gone:
+        kept = [k for k in range(len(problem.terms)) if k not in gone]
+        without = gauss_newton.settle(
+            problem.keep(kept), state.keep(kept), np.random.default_rng(0)
+        )
+        promised = sum(max(worth[k], 0.0) for k in gone)
+        if state.evidence - without.evidence <= promised + selection.WORTH:
+            break
+        gone = gone[:-1]
+    return gone
