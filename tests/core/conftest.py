@@ -9,5 +9,5 @@ from lanam.core import linearise
 def lossless(monkeypatch):
     """Compression that keeps every direction but rounding, so that dense twins must agree."""
     monkeypatch.setattr(linearise, "RANK_TOLERANCE", 1e-10)
-    monkeypatch.setattr(linearise, "PAIR_TOLERANCE", 1e-10, raising=False)
-    monkeypatch.setattr(linearise, "COARSE_TOLERANCE", 1e-10, raising=False)
+    monkeypatch.setattr(linearise, "PAIR_TOLERANCE", 1e-10)
+    monkeypatch.setattr(linearise, "COARSE_TOLERANCE", 1e-10)

@@ -17,9 +17,11 @@ def rng():
     return np.random.default_rng(0)
 
 
-def converge(problem, state, max_iter=50, tol=0.05):
+def converge(problem, state, max_iter=50, tol=0.05, before=None):
     passes = []
-    state, converged = gauss_newton.converge(problem, state, rng(), max_iter, tol, passes.append)
+    state, converged = gauss_newton.converge(
+        problem, state, rng(), max_iter, tol, passes.append, before
+    )
     return state, converged, passes
 
 
@@ -104,6 +106,23 @@ class TestConvergence:
             assert not converged
             assert len(passes) == max_iter
         assert after is passes[-1]
+
+    def test_little_of_a_large_gain_ends_an_extension(self, name):
+        problem, state = started(*additive_data(likelihood=name), name)
+        _, _, passes = converge(problem, state, tol=1e-6)
+        assert len(passes) > 2
+        first, second = (one.evidence for one in passes[:2])
+        # A gain of which the second pass's rise is a little less than a thousandth, or a little more.
+        before = second - 1.01e3 * abs(second - first)
+        best, converged, fewer = converge(problem, state, tol=1e-6, before=before)
+        assert converged
+        assert len(fewer) == 2
+        assert best.evidence == second
+        before = second - 0.99e3 * abs(second - first)
+        assert len(converge(problem, state, tol=1e-6, before=before)[2]) > 2
+        # Where nothing was gained, the tolerance alone counts.
+        none_gained = passes[-1].evidence + 1.0
+        assert len(converge(problem, state, tol=1e-6, before=none_gained)[2]) == len(passes)
 
     def test_columns_in_another_order(self, name):
         # Each column brings its own start along; only sums and factorisations change order.

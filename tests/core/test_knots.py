@@ -117,6 +117,20 @@ class TestKnots:
         inputs = knots.inputs[knots.inside]
         assert np.diff(inputs).max() <= 1.001 * (inputs[-1] - inputs[0]) / 49
 
+    def test_no_two_knots_nearly_coincide(self):
+        # Each step is an even part of a mixture: of the range it is twice that part at most, and it is
+        # narrow only where there is as much data. Here even the data's share is known: it is normal.
+        column = np.random.default_rng(0).standard_normal(2000)
+        knots = knots_of(column, max_knots=41)
+        inputs = knots.inputs[knots.inside]
+        assert len(inputs) == 41
+        below = np.searchsorted(np.sort(column), knots.values[knots.inside]) / 2000
+        evenly = (inputs - inputs[0]) / (inputs[-1] - inputs[0])
+        # The distribution jumps at every row, by a twentieth of a step's part.
+        np.testing.assert_allclose(np.diff(below + evenly), 2.0 / 40, atol=2e-3)
+        assert np.diff(evenly).max() <= 2.0 / 40 + 1e-9
+        assert np.diff(evenly).min() > 0.2 / 40
+
     def test_margins_reach_beyond_the_data_by_its_range(self):
         column = np.random.default_rng(0).uniform(0.0, 10.0, 400)
         values = knots_of(column).values

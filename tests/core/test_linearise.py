@@ -7,8 +7,15 @@ import pytest
 
 from lanam.core import linearise, statistics
 from lanam.core.knots import place_knots, place_levels, summarise
-from lanam.core.linearise import RANK_TOLERANCE, compress, initial_precision, tangent
+from lanam.core.linearise import (
+    PAIR_TOLERANCE,
+    RANK_TOLERANCE,
+    compress,
+    initial_precision,
+    tangent,
+)
 from lanam.core.networks import Architecture
+from lanam.core.pairs import place_grids
 from lanam.core.terms import LevelTerm, SmoothTerm
 from tests.oracles import assert_close
 
@@ -157,6 +164,24 @@ class TestCompression:
         jacobian, precision, _ = whitened(term, share)
         found = compress(term, jacobian, precision * 1e9, 500.0 * share, RNG(3), coarse=True)
         assert found.table.shape[1] > 0
+
+    def test_a_pair_keeps_fewer_directions(self):
+        columns = RNG(0).standard_normal((400, 2))
+        own = place_grids(columns, np.ones(400), [(0, 1)])[0]
+        term = SmoothTerm((0, 1), own, Architecture(2, (64,), "gelu", (1.0, 4.0)))
+        share = statistics.spread(own.locate(*columns.T), np.full(400, 1 / 400), len(own))
+        jacobian, precision, phi = whitened(term, share)
+        curvature = 500.0 * share
+        found = compress(term, jacobian, precision, curvature, RNG(3))
+        seen = np.sqrt(curvature)[:, None]
+        lost = np.linalg.norm((phi - found.table @ found.basis.T) * seen, 2) ** 2
+        # A sketch finds the tolerance's edge to within a factor only.
+        assert RANK_TOLERANCE < lost < 2.0 * PAIR_TOLERANCE
+        kept = found.table * seen
+        assert np.linalg.eigvalsh(kept.T @ kept).min() >= 0.99 * PAIR_TOLERANCE
+        grams = found.group_grams
+        assert grams.shape == (2, kept.shape[1], kept.shape[1])
+        assert_close(grams.sum(axis=0), np.eye(kept.shape[1]), "conditioning")
 
     @pytest.mark.parametrize("hidden", [2, 64])
     def test_small_tables_are_compressed_densely(self, hidden):

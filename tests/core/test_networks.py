@@ -101,6 +101,17 @@ class TestGroups:
         architecture = Architecture(1, (2,), "gelu", scales=(1.0, 4.0, 16.0))
         np.testing.assert_array_equal(architecture.band_of_unit, [0, 1])
         assert len(architecture.group_index) == architecture.n_parameters
+        np.testing.assert_array_equal(architecture.band_index, [0, 1] * 3)
+
+    def test_a_band_has_the_weights_biases_and_outputs_of_its_units(self):
+        architecture = Architecture(2, (6,), "gelu", scales=(1.0, 4.0, 16.0))
+        np.testing.assert_array_equal(architecture.band_index, [0, 0, 1, 1, 2, 2] * 4)
+        # W_1 (2 x 2) and b_1 by unit, then W_2, b_2 and w together.
+        deep = Architecture(2, (2, 3), "gelu", scales=(1.0, 4.0))
+        expected = [0, 1] * 3 + [2] * (6 + 3 + 3)
+        np.testing.assert_array_equal(deep.band_index, expected)
+        one = Architecture(2, (2, 3), "gelu")
+        np.testing.assert_array_equal(one.band_index, [0] * 6 + [1] * 12)
 
 
 class TestStart:

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import fitting, interactions, posterior, scoring, second_stage
+from lanam.core import (
+    fitting,
+    gauss_newton,
+    interactions,
+    posterior,
+    scoring,
+    second_stage,
+    training,
+)
 from lanam.core.assembly import assemble, switched_off
 from lanam.core.knots import locate
 from lanam.core.likelihoods import LIKELIHOODS
@@ -15,6 +23,7 @@ from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE
 from lanam.core.options import Options
 from lanam.core.pairs import add_networks, pair_terms
 from lanam.core.prepare import prepare
+from lanam.core.stage import resume
 from tests.core.examples import started
 from tests.oracles import assert_close, conditional_means, interpolation_matrix
 
@@ -136,6 +145,17 @@ def test_a_pair_explains_what_is_not_additive_and_no_more(rho):
     design = np.hstack([np.vander(columns[:, k], 6) for k in (0, 1)])
     left = product - design @ np.linalg.lstsq(design, product, rcond=None)[0]
     assert np.corrcoef(pair, left)[0, 1] > 0.9
+
+
+def test_between_knots_a_pair_is_pure_but_for_the_grids_width():
+    # At 400 rows and this correlation a third of the spread is additive: a test of less needs more rows,
+    # which pay for more knots.
+    columns, y = data(rho=0.9, n=2000)
+    model = fit(columns, y, options=replace(QUICK, interactions=((0, 1),)))
+    pair = scoring.term_means(model, columns)[:, -1]
+    design = np.hstack([np.vander(columns[:, k], 8) for k in (0, 1)])
+    additive = design @ np.linalg.lstsq(design, pair, rcond=None)[0]
+    assert np.std(additive) < 0.15 * np.std(pair)
 
 
 # --- which pairs ------------------------------------------------------------------------------------
@@ -298,6 +318,112 @@ class TestHowMany:
         assert statuses(model)[0, 1] == "left out: not among the best 2"
 
 
+class TestRounds:
+    """What a round must bring as a whole, whatever its pairs are worth beside each other."""
+
+    def lenient(self, monkeypatch):
+        """No pair is in question: only the round is."""
+        monkeypatch.setattr(second_stage._Search, "needed", lambda self, n_pairs: -np.inf)
+
+    def test_a_round_must_raise_the_evidence(self, monkeypatch):
+        columns, y = data(strength=0.0, n=600)
+        self.lenient(monkeypatch)
+        plain = fit(columns, y, options=QUICK)
+        # Which is how a pair that says next to nothing goes; a name is enough for it to stay.
+        named = fit(columns, y, options=replace(QUICK, interactions=((0, 2),)))
+        assert found(named) == {(0, 2)}
+        gain = named.log_evidence - plain.log_evidence
+        assert gain < second_stage._TUNED
+
+        def rank(kind, problem, state, columns, pairs, rng):
+            return np.array([9.0 if pair == (0, 2) else 1.0 for pair in pairs])
+
+        monkeypatch.setattr(interactions, "score", rank)
+        model = fit(columns, y, options=replace(QUICK, interactions=1))
+        assert found(model) == set()
+        # Its worth is what it brought.
+        assert statuses(model)[0, 2] == f"switched off: evidence (worth {gain:.1f} nats)"
+        assert_same(model, plain, columns, atol=1e-3)
+        # It is the round's gain that counts, against what tuning brings.
+        monkeypatch.setattr(second_stage, "_TUNED", gain - 0.5)
+        assert found(fit(columns, y, options=replace(QUICK, interactions=1))) == {(0, 2)}
+
+    def test_a_wide_model_is_not_searched(self, monkeypatch):
+        columns, y = data()
+        large = "left out: the model is large; ask for a number of pairs to have more"
+        monkeypatch.setattr(second_stage, "_MAX_WIDTH", 5)
+        model = fit(columns, y)
+        assert found(model) == set()
+        assert statuses(model)[0, 1] == large
+        for pair in model.pairs:
+            if pair.score < second_stage._PROMISING:
+                assert pair.status == "left out: no gain expected"
+        # Who asks for a number, or by name, has them.
+        for asked in (1, ((0, 1),)):
+            model = fit(columns, y, options=replace(QUICK, interactions=asked))
+            assert found(model) == {(0, 1)}
+
+    def test_the_search_ends_where_the_model_has_become_wide(self, monkeypatch):
+        columns, y = TestHowMany().two_products()
+        monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", 1)
+        plain = fit(columns, y, options=QUICK)
+        # As wide as the first stage: a round, and no other.
+        monkeypatch.setattr(second_stage, "_MAX_WIDTH", len(plain.covariance))
+        model = fit(columns, y)
+        assert len(found(model)) == 1
+        (missed,) = {(0, 1), (2, 3)} - found(model)
+        assert statuses(model)[missed].startswith("left out: the model is large")
+
+    def test_the_width_is_the_number_of_coordinates(self):
+        columns, y = data()
+        model = fit(columns, y, options=replace(QUICK, interactions=((0, 1),)))
+        options = replace(QUICK, interactions=((0, 1),))
+        _, stage = resume(model, columns, y, np.ones(250), options)
+        bases = [known.basis for known in stage.state.terms]
+        assert stage.width == sum(basis.shape[1] for basis in bases) > 10
+        # before it is compressed, a term is as wide as its table
+        first = replace(stage.state.terms[0], basis=None)
+        state = replace(stage.state, terms=(first, *stage.state.terms[1:]))
+        expected = stage.width - bases[0].shape[1] + len(first.values)
+        assert replace(stage, state=state).width == expected
+
+
+class TestSeparatedClasses:
+    """Where classes are separated, the quadratic that says what terms are worth is flat."""
+
+    def xor(self):
+        columns = np.random.default_rng(0).integers(0, 2, (150, 3)).astype(float)
+        return columns, (columns[:, 0] != columns[:, 1]).astype(float)
+
+    @pytest.mark.parametrize("asked", ["auto", 1, 3, ((0, 1),)])
+    def test_what_separates_them_stays(self, asked):
+        columns, y = self.xor()
+        model = fit(columns, y, None, "bernoulli", replace(QUICK, interactions=asked))
+        assert found(model) == {(0, 1)}
+        np.testing.assert_array_equal(links(model, columns)[0] > 0.0, y == 1.0)
+        plain = fit(columns, y, None, "bernoulli", QUICK)
+        assert model.log_evidence > plain.log_evidence + 50.0
+        # though by the quadratic it is worth less than a pair must be
+        assert model.terms[-1].evidence < 2.0 + np.log(3.0)
+
+    def test_the_strongest_stay_and_the_others_go(self):
+        columns, y = self.xor()
+        problem, state = started(columns, y, np.ones(150), "bernoulli", QUICK)
+        terms = pair_terms(columns, np.ones(150), [(0, 1), (1, 2)], QUICK)
+        rng = np.random.default_rng(0)
+        problem, state = add_networks(problem, state, columns, terms, rng)
+        state, _ = gauss_newton.converge(problem, state, rng, 30, 0.05, lambda state: None)
+        kinds = [term.features for term in problem.terms]
+        assert kinds[3:] == [(0, 1), (1, 2)]
+        # in the order they went: the last is held to be the strongest
+        worth = [0.1] * 5
+        assert training._dispensable(problem, state, [0, 4, 3], worth) == [0, 4]
+        assert training._dispensable(problem, state, [4], worth) == [4]
+        assert training._dispensable(problem, state, [3], worth) == []
+        # A term that was known to be worth so much goes with open eyes.
+        assert training._dispensable(problem, state, [3], [0.0] * 3 + [200.0, 0.0]) == [3]
+
+
 class TestNamed:
     def test_these_are_tried_and_no_others(self):
         columns, y = data()
@@ -321,6 +447,9 @@ class TestNamed:
         assert named.needed(1) == 0.0
         assert search.needed(1) > 5.0
         # One of several needs less than the only one, but never less than tuning gives it.
+        assert search.needed(1) == pytest.approx(2.0 + np.log(100.0))
+        assert search.needed(10) == pytest.approx(2.0 + np.log(91.0 / 10.0))
+        assert replace(search, asked=3).needed(10) == search.needed(10)
         many = [search.needed(m) for m in range(1, 102)]
         assert many == sorted(many, reverse=True)
         assert min(many) == second_stage._TUNED > 0.0
@@ -483,6 +612,18 @@ class TestModel:
             model = fit(columns, y, options=replace(QUICK, interactions=asked))
             # Passes end when the evidence changes by less than `tol`.
             assert model.log_evidence >= plain.log_evidence - QUICK.tol
+
+    def test_importance_is_over_the_rows(self, likelihood):
+        columns, y = data(likelihood)
+        weight = np.random.default_rng(1).uniform(0.2, 3.0, len(y))
+        model = fit(columns, y, weight, likelihood, replace(QUICK, interactions=((0, 1),)))
+        contributions = np.abs(scoring.term_means(model, columns))
+        expected = np.average(contributions, axis=0, weights=weight)
+        assert_close([term.importance for term in model.terms], expected, "rounding")
+        pair = model.terms[-1]
+        assert pair.kind == "pair"
+        # which at the knots, where different signs do not cancel, it is not
+        assert pair.importance < 0.999 * (pair.share @ np.abs(pair.mean))
 
     def test_all_first_stage_terms_stay(self, likelihood):
         columns, y = data(likelihood)
@@ -656,7 +797,8 @@ class TestInterrupts:
         for pair in model.pairs:
             assert (pair.status == ACTIVE) == (pair.features in found(model))
 
-    def test_a_pass_that_lost_is_not_kept(self, monkeypatch):
+    @pytest.mark.parametrize("asked", [3, ((0, 1), (0, 2), (1, 2))])
+    def test_a_pass_that_lost_is_not_kept(self, asked, monkeypatch):
         columns, y = data()
         plain = fit(columns, y, options=QUICK)
 
@@ -670,10 +812,71 @@ class TestInterrupts:
             return wider, replace(state, terms=tuple(known))
 
         monkeypatch.setattr(second_stage, "add_networks", badly_started)
-        model, seen = self.interrupted(columns, y, "gaussian", 1, replace(QUICK, interactions=3))
+        options = replace(QUICK, interactions=asked)
+        model, seen = self.interrupted(columns, y, "gaussian", 1, options)
         assert seen[0]["log_evidence"] < plain.log_evidence
         assert model.stop_reason == "interrupted"
         assert found(model) == set()
+        assert_same(model, plain, columns, atol=1e-3)
+
+    @pytest.mark.parametrize("asked", ["auto", 1, ((0, 1),)])
+    def test_while_pairs_are_scored_the_first_stage_stays(self, likelihood, asked, monkeypatch):
+        columns, y = data(likelihood)
+        wide = np.column_stack([columns, np.ones(250)])
+        plain = fit(wide, y, None, likelihood, QUICK)
+
+        def stop(*arguments):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(interactions, "score", stop)
+        model = fit(wide, y, None, likelihood, replace(QUICK, interactions=asked))
+        assert model.stop_reason == "interrupted"
+        assert found(model) == set()
+        # Nothing was scored; what could not be is told.
+        assert {pair.status for pair in model.pairs} == {CONSTANT}
+        assert_same(model, plain, wide, atol=1e-3)
+
+    def test_while_pairs_are_scored_anew_what_was_found_stays(self, monkeypatch):
+        columns, y = data()
+        expected = fit(columns, y, options=replace(QUICK, interactions=1))
+        calls, score = [], interactions.score
+
+        def stop(kind, problem, state, columns, pairs, rng):
+            calls.append(pairs)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return score(kind, problem, state, columns, pairs, rng)
+
+        monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", 1)
+        monkeypatch.setattr(interactions, "score", stop)
+        model = fit(columns, y)
+        assert len(calls) == 2
+        assert model.stop_reason == "interrupted"
+        assert found(model) == {(0, 1)}
+        assert model.log_evidence == pytest.approx(expected.log_evidence)
+        assert len(model.pairs) == 3
+        assert statuses(model)[0, 1] == ACTIVE
+
+    @pytest.mark.parametrize("asked", [1, ((0, 1),)])
+    def test_before_anything_was_learned_the_first_stage_stays(
+        self, likelihood, asked, monkeypatch
+    ):
+        columns, y = data(likelihood)
+        plain = fit(columns, y, None, likelihood, QUICK)
+        converge = gauss_newton.converge
+
+        def stop(problem, *arguments):
+            if any(term.kind == "pair" for term in problem.terms):
+                raise KeyboardInterrupt
+            return converge(problem, *arguments)
+
+        monkeypatch.setattr(gauss_newton, "converge", stop)
+        model = fit(columns, y, None, likelihood, replace(QUICK, interactions=asked))
+        assert model.stop_reason == "interrupted"
+        assert found(model) == set()
+        assert model.n_iter == plain.n_iter
+        assert len(model.pairs) == 3
+        assert ACTIVE not in statuses(model).values()
         assert_same(model, plain, columns, atol=1e-3)
 
     def test_in_the_first_stage_there_is_no_second(self):

@@ -139,7 +139,7 @@ def test_blocks_are_judged_one_by_one():
 
 
 class TestNeeded:
-    """What a term must be worth may be given, whatever its spread."""
+    """What a term must be worth may be given."""
 
     def test_terms_that_may_not_go_stay(self, example):
         dropped, worth = example.eliminate(lambda k, left: -np.inf)
@@ -175,7 +175,7 @@ class TestNeeded:
         assert asked[:4] == [(k, (0, 1, 2, 3)) for k in range(4)]
         assert asked[-2:] == [(k, last) for k in last]
 
-    def test_spread_does_not_count(self, example):
+    def test_visible_terms_have_this_bar_alone(self, example):
         # Without a bar a visible term stays with any worth at all.
         bar = selection.WORTH
         dropped, worth = example.eliminate(lambda k, left: bar)
@@ -186,7 +186,7 @@ class TestNeeded:
 class TestThreshold:
     """Two terms of one coordinate each, whose worth and spread are set by hand."""
 
-    def eliminate(self, mean, variance, sizes=(1.0, 1.0)):
+    def eliminate(self, mean, variance, sizes=(1.0, 1.0), needed=None):
         prior = Prior((1, 1), (np.ones((1, 1, 1)),) * 2)
         model = LinearModel(np.eye(3), np.zeros(3), 0.0, prior, None, np.zeros(2))
         posterior = replace(
@@ -195,7 +195,7 @@ class TestThreshold:
             covariance=np.diag([*variance, 1.0]),
         )
         tables = [np.array([[-size], [size]]) for size in sizes]
-        return eliminate(prior, posterior, tables, [np.array([0.5, 0.5])] * 2)
+        return eliminate(prior, posterior, tables, [np.array([0.5, 0.5])] * 2, needed)
 
     def mean_for(self, worth, variance):
         """The mean at which a term is worth so much: (m^2 / v + log v) / 2."""
@@ -229,6 +229,32 @@ class TestThreshold:
         assert worth[0] == pytest.approx(target)
         assert dropped == ([0] if goes else [])
 
+    @pytest.mark.parametrize(
+        ("bar", "worth", "goes"),
+        [
+            # a bar below what negligible terms must be worth does not save them, a higher one counts
+            (0.0, 2.9, True),
+            (0.0, 3.1, False),
+            (1.0, 2.9, True),
+            (4.0, 3.9, True),
+            (4.0, 4.1, False),
+            # unless their place is not in question at all
+            (-1e-9, 0.1, False),
+            (-np.inf, -5.0, False),
+        ],
+    )
+    def test_the_bar_of_a_negligible_term(self, bar, worth, goes):
+        variance = 1e-6
+        means = [self.mean_for(worth, variance), self.mean_for(9.0, variance)]
+        dropped, found = self.eliminate(
+            means,
+            [variance, variance],
+            (0.1 * selection.NEGLIGIBLE, 1.0),
+            lambda k, left: bar if k == 0 else -np.inf,
+        )
+        assert found[0] == pytest.approx(worth)
+        assert dropped == ([0] if goes else [])
+
 
 def test_a_term_without_coordinates_goes():
     prior = Prior((0, 1), (np.zeros((2, 0, 0)), np.ones((1, 1, 1))))
@@ -239,6 +265,11 @@ def test_a_term_without_coordinates_goes():
     assert dropped == [0]
     assert worth[0] == 0.0
     assert term_worth(prior, posterior)[0] == 0.0
+    # however little it would need, even where no term may go
+    dropped, _ = eliminate(
+        prior, posterior, tables, [np.array([0.5, 0.5])] * 2, lambda k, left: -np.inf
+    )
+    assert dropped == [0]
 
 
 def test_the_null_model_is_the_best_constant():
