@@ -104,3 +104,28 @@ class TestPrepare:
         b[17] += 1e-9
         found = prepare(np.column_stack([a, b]), a, np.ones(40), GAUSSIAN, Options())
         assert len(found.terms) == 2
+
+
+class TestCopies:
+    """Values that recur in copies of rows only have no level effects."""
+
+    def rows(self, n=200):
+        rng = np.random.default_rng(0)
+        columns = np.column_stack([rng.standard_normal(n), rng.integers(0, 12, n)])
+        return columns, rng.standard_normal(n)
+
+    def levels(self, columns, y, weight):
+        return set(prepare(columns, y, weight, LIKELIHOODS["gaussian"], Options()).levels)
+
+    def test_rows_that_differ_have_levels(self):
+        columns, y = self.rows()
+        assert self.levels(columns, y, np.ones(200)) == {0, 1}
+
+    def test_a_bootstrap_keeps_those_of_values_that_recur(self):
+        columns, y = self.rows()
+        drawn = np.random.default_rng(1).integers(0, 200, 200)
+        assert self.levels(columns[drawn], y[drawn], np.ones(200)) == {1}
+
+    def test_weights_are_copies(self):
+        columns, y = self.rows()
+        assert self.levels(columns, y, np.full(200, 3.0)) == {1}

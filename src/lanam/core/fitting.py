@@ -83,7 +83,23 @@ def fit_on(
         prepared, stage = resume(model, columns, response, weight, options)
     run = Run(prepared, options, history=[dict(record) for record in model.history])
     second_seed = _seeds(random_state, options)[-1]
-    return _finish(columns, stage, run, np.random.default_rng(second_seed))
+    wider = _finish(columns, stage, run, np.random.default_rng(second_seed))
+    return replace(wider, pairs=_remembered(model.pairs, wider.pairs))
+
+
+def _remembered(
+    earlier: tuple[ScoredPair, ...], newer: tuple[ScoredPair, ...]
+) -> tuple[ScoredPair, ...]:
+    """The newer pairs; those that an earlier search tried keep its score, and its word if left out."""
+    before = {pair.features: pair for pair in earlier}
+    told = []
+    for pair in newer:
+        old = before.get(pair.features)
+        if old is not None and not old.status.startswith("left out"):
+            left_out = pair.status.startswith("left out")
+            pair = replace(pair, score=old.score, status=old.status if left_out else pair.status)
+        told.append(pair)
+    return tuple(sorted(told, key=lambda pair: -pair.score)) or earlier
 
 
 def _threads(narrow: bool) -> threadpool_limits:

@@ -151,5 +151,9 @@ class FittedModel:
         Of the correlations, because the intercept's unit is the response's and the others' is not.
         """
         scale = np.sqrt(np.diag(self.covariance))
-        size, vectors = np.linalg.eigh(self.covariance / np.outer(scale, scale))
+        correlation = self.covariance / np.outer(scale, scale)
+        try:
+            return np.asarray(scale[:, None] * np.linalg.cholesky(correlation))
+        except np.linalg.LinAlgError:  # singular to rounding: slower, but sure
+            size, vectors = np.linalg.eigh(correlation)
         return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(size, 0.0)))

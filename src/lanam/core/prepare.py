@@ -20,6 +20,11 @@ _MAX_LEVELS = 1000
 _N_BINS = 150
 
 
+#: Rows that count more often than this on average (a bootstrap, weights that are counts) are copies: a
+#: value that recurs in copies only must not have an effect of its own, which would be their noise.
+_REPEATED = 1.2
+
+
 @dataclass(frozen=True)
 class Units:
     """The response as the core sees it: a Gaussian one has mean 0 and variance 1."""
@@ -81,6 +86,8 @@ def prepare(
     terms: list[SmoothTerm] = []
     positions, levels, unused = [], {}, {}
     seen: dict[int, int] = {}
+    n_distinct = _distinct_rows(columns, units.y)
+    repeated = units.total_weight > _REPEATED * n_distinct
     for feature in range(columns.shape[1]):
         # Adding zero makes a contiguous copy, and one zero of two.
         column = columns[:, feature] + 0.0
@@ -96,7 +103,19 @@ def prepare(
             continue
         terms.append(SmoothTerm((feature,), knots, architecture, options.prior_groups))
         positions.append(knots.locate(column))
-        levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
+        if not repeated or len(distribution.values) <= 0.5 * n_distinct:
+            levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     sizes = tuple(len(term.entries) for term in terms)
     rows = Rows(tuple(positions), sizes, units.y, weight)
     return Prepared(units, tuple(terms), rows, levels, unused)
+
+
+def _distinct_rows(columns: Array, y: Array) -> int:
+    """How many rows differ, by a random projection of each: equal rows have equal ones."""
+    coefficients = np.random.default_rng(0).uniform(0.5, 1.5, size=(columns.shape[1],))
+    mark = y.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        for feature in range(columns.shape[1]):
+            column = columns[:, feature]
+            mark = mark + (coefficients[feature] / power_of_two_scale(column)) * column
+    return len(np.unique(mark))

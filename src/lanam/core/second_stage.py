@@ -49,13 +49,14 @@ def second_stage(
     usable = [k for k in range(columns.shape[1]) if k not in run.prepared.unused]
     search = _Search.of(run, interactions.all_pairs(usable), _active_pairs(stage))
     first: dict[Pair, float] = {}
+    scores: dict[Pair, float] = {}
     try:
         first = scores = search.score(stage, columns, search.pairs, rng)
         left = [pair for pair in search.pairs if pair not in search.known]
         for number in range(_MAX_ROUNDS):
             if number and search.kind == "evidence":
                 scores = scores | search.score(stage, columns, left, rng)
-            found = len(_active_pairs(stage)) - len(search.known)
+            found = len(_active_pairs(stage) - search.known)
             tried = search.choose(left, scores, found, stage.width)
             if not tried:
                 break
@@ -66,7 +67,9 @@ def second_stage(
     except KeyboardInterrupt:
         # Training keeps its best by itself; whatever else is interrupted leaves things as they were.
         stage = replace(stage, reason="interrupted")
-    told = search.tell(first, stage) if first else ()
+    if len(first) < len(search.pairs):
+        return stage, ()  # interrupted before all were scored
+    told = search.tell(first, scores, stage)
     return stage, told + _unusable(columns.shape[1], run.prepared.unused)
 
 
@@ -122,13 +125,21 @@ class _Search:
             return ranked[: self.asked - found]
         if width > _MAX_WIDTH:
             return []
-        return [pair for pair in ranked if self._promising(scores[pair])][:_PAIRS_AT_ONCE]
+        # At first the best are tried whatever they promise: they may show once others are in.
+        blindly = not found and self.kind == "evidence"
+        promising = [pair for pair in ranked if blindly or self._promising(scores[pair])]
+        return promising[:_PAIRS_AT_ONCE]
 
     def _promising(self, score: float) -> bool:
         return score >= (_PROMISING if self.kind == "evidence" else np.finfo(float).tiny)
 
-    def tell(self, scores: dict[Pair, float], stage: Stage) -> tuple[ScoredPair, ...]:
-        """Every pair with its score and why it is in or out, best first."""
+    def tell(
+        self, scores: dict[Pair, float], last: dict[Pair, float], stage: Stage
+    ) -> tuple[ScoredPair, ...]:
+        """Every pair with its first score and why it is in or out, best first.
+
+        ``last`` are the scores on what the model has left over.
+        """
         status: dict[tuple[int, ...], str] = {
             term.features: f"{term.status} (worth {round(term.evidence, 1) + 0.0:.1f} nats)"
             for term in stage.off
@@ -142,9 +153,13 @@ class _Search:
                 return f"left out: not among the best {self.asked}"
             if not self._promising(scores[pair]):
                 return "left out: no gain expected"
+            if not self._promising(last[pair]):
+                return "left out: what it promised, others explain"
+            if stage.reason == "interrupted":
+                return "left out: interrupted before its turn"
             if stage.width > _MAX_WIDTH:
                 return "left out: the model is large; ask for a number of pairs to have more"
-            return "left out: better ones gained nothing"
+            return "left out: the search ended before its turn"
 
         ranked = sorted(self.pairs, key=lambda pair: -scores[pair])
         return tuple(
@@ -185,7 +200,7 @@ def _try_pairs(
         problem, state, reason = trained.problem, trained.state, trained.reason
         off += trained.off
     else:
-        needed = partial(_needed, _settled(stage), search)
+        needed = partial(_needed, _settled(stage, search), search)
         run.newest = (stage.problem, stage.state)
         try:
             problem, state, converged = fit_and_select(
@@ -214,9 +229,13 @@ def _try_pairs(
     return replace(stage, off=(*still, *gone), reason=reason)
 
 
-def _settled(stage: Stage) -> set[tuple[str, tuple[int, ...]]]:
-    """The terms whose place in the model is not in question."""
-    return {(term.kind, term.features) for term in stage.problem.terms if term.kind != "pair"}
+def _settled(stage: Stage, search: _Search) -> set[tuple[str, tuple[int, ...]]]:
+    """The terms whose place in the model is not in question: those that were there before."""
+    return {
+        (term.kind, term.features)
+        for term in stage.problem.terms
+        if term.kind != "pair" or term.features in search.known
+    }
 
 
 def _needed(settled: set[tuple[str, tuple[int, ...]]], search: _Search, now: Problem) -> Needed:
