@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from lanam.core import gauss_newton, statistics
 from lanam.core.arrays import Array, IntArray, sum_by
@@ -96,10 +97,11 @@ def evidence_scores(
     without what main effects could say.
     """
     features = sorted({feature for pair in pairs for feature in pair})
-    binned = {feature: _bin(columns[:, feature] + 0.0, weight) for feature in features}
-    return np.array(
-        [_evidence_gain(binned[i], binned[j], slope, curvature) for i, j in pairs], dtype=float
-    )
+    # Many small matrices: threads inside BLAS would cost more than they bring.
+    with threadpool_limits(limits=1, user_api="blas"):
+        binned = {feature: _bin(columns[:, feature] + 0.0, weight) for feature in features}
+        gains = [_evidence_gain(binned[i], binned[j], slope, curvature) for i, j in pairs]
+    return np.array(gains, dtype=float)
 
 
 def _bin(column: Array, weight: Array) -> _Binned:
