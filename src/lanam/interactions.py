@@ -105,7 +105,9 @@ class InteractionScores:
     def lines(self, most: int) -> list[str]:
         """The table's first lines, and what was left out of them."""
         shown = self.rows[:most]
-        pairs = [" x ".join(_cut(name) for name in row["feature_names"]) for row in shown]
+        pairs = [
+            " x ".join(shorten(name, _MAX_NAME) for name in row["feature_names"]) for row in shown
+        ]
         width = max((len(pair) for pair in pairs), default=0)
         lines = [
             f"{row['rank']:>4}  {pair:<{width}}  {row['score']:>9.3g}  {row['status']}"
@@ -118,8 +120,9 @@ class InteractionScores:
         return lines
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 3] + "..."
+def shorten(name: str, most: int) -> str:
+    """A name for a place with room for so many characters."""
+    return name if len(name) <= most else name[: most - 3] + "..."
 
 
 def describe_pairs(model: FittedModel, schema: Schema, score: str) -> InteractionScores:

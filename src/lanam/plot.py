@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanam.explain import GlobalExplanation, Shape, Surface
-from lanam.interactions import InteractionScores
+from lanam.interactions import InteractionScores, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +107,7 @@ def plot_shapes(
     limits = _vertical_limits(shapes)
     for ax, shape in zip(panels, shapes, strict=False):
         _draw_shape(ax, shape, limits)
-    unit = "log-odds" if explanation.link == "logit" else "prediction"
+    unit = _unit(explanation)
     if own:
         figure = panels[0].figure
         _write_note(figure, explanation, drawn=shapes)
@@ -167,15 +167,15 @@ def plot_interaction(
         panels = np.atleast_1d(axes).ravel()
         if len(panels) != 2:
             raise ValueError(f"a pair is drawn on two axes, and there are {len(panels)}")
-    unit = "log-odds" if explanation.link == "logit" else "prediction"
+    unit = _unit(explanation)
     ranges = [_visible_range(surface, axis) for axis in (0, 1)]
     # Colours are for where the data is; elsewhere they may run into their ends.
     seen = surface.density > 0.0
     largest = float(np.abs(surface.mean[seen]).max(initial=0.0)) or 1.0
     mean, std = panels
-    _draw_surface(mean, surface, surface.mean, ranges, "RdBu_r", (-largest, largest), unit)
+    _draw_surface(mean, surface, surface.mean, "RdBu_r", (-largest, largest), unit)
     widest = float(surface.std[seen].max(initial=0.0)) or 1.0
-    _draw_surface(std, surface, surface.std, ranges, "viridis", (0.0, widest), unit)
+    _draw_surface(std, surface, surface.std, "viridis", (0.0, widest), unit)
     for ax, title in ((mean, "mean"), (std, "standard deviation")):
         ax.set_title(title, fontsize="medium")
         ax.set_xlabel(textwrap.fill(surface.feature_names[0], 36), **_VERBATIM)
@@ -231,8 +231,7 @@ def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes
     largest = float(np.nanmax(part)) or 1.0
     # The best pair may be worth a hundred times the next: the root keeps both in sight.
     image = ax.imshow(part, cmap="Blues", norm=PowerNorm(0.5, 0.0, largest))
-    names = [scores.names[k] for k in shown]
-    names = [name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 3] + "..." for name in names]
+    names = [shorten(scores.names[k], _MAX_NAME) for k in shown]
     ax.set_xticks(range(len(shown)), names, rotation=90, **_VERBATIM)
     ax.set_yticks(range(len(shown)), names, **_VERBATIM)
     ax.spines[:].set_visible(False)
@@ -269,6 +268,10 @@ def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes
     return ax
 
 
+def _unit(explanation: GlobalExplanation) -> str:
+    return "log-odds" if explanation.link == "logit" else "prediction"
+
+
 def _brief(score: float) -> str:
     return f"{score:.0f}" if score >= 9.95 else f"{score:.1f}"
 
@@ -299,7 +302,6 @@ def _draw_surface(
     ax: Axes,
     surface: Surface,
     table: np.ndarray,
-    ranges: Sequence[tuple[float, float]],
     colours: str,
     limits: tuple[float, float],
     unit: str,

@@ -12,7 +12,7 @@ import numpy as np
 from lanam.core.model import FittedModel
 from lanam.data import Schema, make_frame
 from lanam.explain import describe_terms, importance_std
-from lanam.interactions import InteractionScores
+from lanam.interactions import InteractionScores, shorten
 
 _HEADERS = ("term", "kind", "importance", "+/- 2 sd", "eff. params", "evidence", "status")
 
@@ -126,7 +126,7 @@ class Summary:
             off = row["status"] != "active"
             table.append(
                 (
-                    name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 3] + "...",
+                    shorten(name, _MAX_NAME),
                     row["kind"],
                     "-" if off else format(row["importance"], form),
                     "-" if off else format(row["importance_band"], form),

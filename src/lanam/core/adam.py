@@ -57,10 +57,6 @@ class AdamResult:
         """Every term's parameters."""
         return tuple(known.expansion for known in self.state.terms)
 
-    def keep(self, kept: Sequence[int]) -> AdamResult:
-        """The same result with some of the terms."""
-        return replace(self, state=self.state.keep(kept))
-
 
 def fit(
     problem: Problem,

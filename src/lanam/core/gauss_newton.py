@@ -24,6 +24,7 @@ import numpy as np
 from lanam.core import evidence, statistics
 from lanam.core.arrays import Array
 from lanam.core.evidence import Hyper, LinearModel, Posterior, Prior
+from lanam.core.knots import Position
 from lanam.core.likelihoods import Likelihood
 from lanam.core.linearise import Compressed, compress, initial_precision, tangent
 from lanam.core.statistics import Quadratic, Rows
@@ -159,6 +160,28 @@ def make_problem(
     return Problem(tuple(terms), rows, shares, likelihood, joint, evidence_update, exact)
 
 
+def widen(
+    problem: Problem,
+    state: State,
+    terms: Sequence[Term],
+    positions: Sequence[Position],
+    rng: np.random.Generator,
+) -> tuple[Problem, State]:
+    """The problem with more terms, at their start; what is known of the others stays as it is."""
+    wider = make_problem(
+        (*problem.terms, *terms),
+        problem.rows.with_terms(positions, [len(term.entries) for term in terms]),
+        problem.likelihood,
+        problem.joint,
+        problem.evidence_update,
+    )
+    fresh = tuple(
+        start(term, share, rng)
+        for term, share in zip(terms, wider.shares[len(problem.terms) :], strict=True)
+    )
+    return wider, replace(state, terms=(*state.terms, *fresh))
+
+
 def regression(
     problem: Problem,
     state: State,
@@ -203,15 +226,18 @@ def _entry_weight(term: Term) -> float:
 
 def solve_as_made(problem: Problem, state: State, linear: Regression) -> Posterior:
     """The regression's posterior at the hyperparameters its tables were made with."""
-    as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
-    return evidence.solve(linear.model, as_made, problem.joint)
+    return evidence.solve(linear.model, _as_made(state, linear), problem.joint)
 
 
 def settle(problem: Problem, state: State, rng: np.random.Generator) -> State:
     """The state at the posterior mean of its own hyperparameters, with its evidence."""
     linear = regression(problem, state, rng, fine=True)
-    as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
-    return _step(problem, state, linear, as_made, solve_as_made(problem, state, linear))
+    posterior = solve_as_made(problem, state, linear)
+    return _step(problem, state, linear, _as_made(state, linear), posterior)
+
+
+def _as_made(state: State, linear: Regression) -> Hyper:
+    return Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
 
 
 def _step(

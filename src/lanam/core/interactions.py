@@ -23,7 +23,7 @@ from lanam.core import gauss_newton, statistics
 from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.core.evidence import inverse_and_log_det
 from lanam.core.gauss_newton import Problem, State
-from lanam.core.knots import standard_inputs, summarise, weighted_quantiles
+from lanam.core.knots import place_levels, standard_inputs, summarise
 from lanam.core.purity import purify
 
 Pair = tuple[int, int]
@@ -106,18 +106,14 @@ def evidence_scores(
 
 def _bin(column: Array, weight: Array) -> _Binned:
     distribution = summarise(column, weight)
-    values, mass = distribution.values, distribution.mass
-    edges = values[1:]
-    if len(values) > _N_BINS:
-        inner = np.linspace(0.0, 1.0, _N_BINS + 1)[1:-1]
-        edges = np.unique(weighted_quantiles(values, mass, inner))
-        edges = edges[edges > values[0]]
-    cell_of_value = np.searchsorted(edges, values, side="right")
-    total = sum_by(cell_of_value, mass, len(edges) + 1)
-    centres = sum_by(cell_of_value, mass * standard_inputs(distribution), len(total)) / total
+    cells = place_levels(distribution, _N_BINS, _N_BINS)
+    cell_of_value = cells.locate(distribution.values * distribution.scale).index
+    total = sum_by(cell_of_value, distribution.mass, len(cells.points))
+    inputs = distribution.mass * standard_inputs(distribution)
+    centres = sum_by(cell_of_value, inputs, len(total)) / total
     share = total / total.sum()
     kernels = [_kernel_directions(centres, share, length) for length in _LENGTHS]
-    cell = np.searchsorted(edges, column / distribution.scale, side="right").astype(np.int16)
+    cell = cells.locate(column).index
     return _Binned(cell, len(total), tuple(k[0] for k in kernels), tuple(k[1] for k in kernels))
 
 

@@ -95,16 +95,11 @@ def add_levels(
         slope = slope - curvature * gains[best].mean[added[-1].position.index]
     if not added:
         return None
-    terms = [candidate.term for candidate in added]
-    wider = gauss_newton.make_problem(
-        (*problem.terms, *terms),
-        rows.with_terms([c.position for c in added], [len(t.entries) for t in terms]),
-        problem.likelihood,
-        problem.joint,
-        problem.evidence_update,
+    terms, positions = [c.term for c in added], [c.position for c in added]
+    wider, state = gauss_newton.widen(problem, state, terms, positions, rng)
+    n_before = len(problem.terms)
+    tuned = tuple(
+        replace(known, precision=np.array([1.0 / variance]))
+        for known, variance in zip(state.terms[n_before:], variances, strict=True)
     )
-    known = tuple(
-        replace(gauss_newton.start(term, share, rng), precision=np.array([1.0 / variance]))
-        for term, share, variance in zip(terms, wider.shares[-len(added) :], variances, strict=True)
-    )
-    return wider, replace(state, terms=(*state.terms, *known))
+    return wider, replace(state, terms=(*state.terms[:n_before], *tuned))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -58,15 +57,4 @@ def add_networks(
 ) -> tuple[Problem, State]:
     """The problem with more networks; what is known of the others stays as it is."""
     positions = [locate(term.entries, term.features, columns) for term in terms]
-    wider = gauss_newton.make_problem(
-        (*problem.terms, *terms),
-        problem.rows.with_terms(positions, [len(term.entries) for term in terms]),
-        problem.likelihood,
-        problem.joint,
-        problem.evidence_update,
-    )
-    known = tuple(
-        gauss_newton.start(term, share, rng)
-        for term, share in zip(terms, wider.shares[len(problem.terms) :], strict=True)
-    )
-    return wider, replace(state, terms=(*state.terms, *known))
+    return gauss_newton.widen(problem, state, terms, positions, rng)
