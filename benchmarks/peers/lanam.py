@@ -20,7 +20,7 @@ class LaplaceAdditive:
 
     def missing(self) -> str | None:
         # the estimators, not the package alone: lanam imports them when they are first asked for
-        return missing_module("lanam.estimators")
+        return missing_module("lanam.regressor")
 
     def fit(self, X: np.ndarray, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
         from lanam import LANAMClassifier, LANAMRegressor

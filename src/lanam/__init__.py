@@ -9,13 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lanam.estimators import LANAMClassifier, LANAMRegressor
+    from lanam.classifier import LANAMClassifier
+    from lanam.regressor import LANAMRegressor
 
 __all__ = ["LANAMClassifier", "LANAMRegressor", "__version__"]
 
 __version__ = "0.1.0"
 
-_HOMES = {"LANAMClassifier": "lanam.estimators", "LANAMRegressor": "lanam.estimators"}
+_HOMES = {"LANAMClassifier": "lanam.classifier", "LANAMRegressor": "lanam.regressor"}
 
 
 def __getattr__(name: str) -> Any:
