@@ -97,7 +97,7 @@ def _quality_rows(options: argparse.Namespace, present: dict[str, Any]) -> Itera
 
 def report(options: argparse.Namespace, skipped: Sequence[str] = ()) -> str:
     """All tables of the parts that were asked for, from the CSV files."""
-    from benchmarks import tables, verdicts
+    from benchmarks import markdown, verdicts
 
     def read(name: str) -> pd.DataFrame | None:
         return command.read(options.out / f"{name}.csv", RESULTS[name])
@@ -109,15 +109,15 @@ def report(options: argparse.Namespace, skipped: Sequence[str] = ()) -> str:
     results = read("quality") if parts & set(ON_SETS) else None
     if results is not None:
         if "quality" in parts:
-            blocks += tables.quality_tables(results, paper)
+            blocks += markdown.quality_tables(results, paper)
             for model in ("lanam", "lanam-smooth", "lanam-paper"):
                 if model in set(results["model"]):
                     judged += verdicts.quality_verdicts(results, paper, model)
-        blocks.append(tables.speed_table(results))
+        blocks.append(markdown.speed_table(results))
         judged += verdicts.speed_verdicts(results)
     for part, table, judge in (
-        ("coverage", tables.coverage_table, verdicts.coverage_verdicts),
-        ("selection", tables.selection_table, verdicts.selection_verdicts),
+        ("coverage", markdown.coverage_table, verdicts.coverage_verdicts),
+        ("selection", markdown.selection_table, verdicts.selection_verdicts),
     ):
         rows = read(part) if part in parts else None
         if rows is not None:
@@ -125,7 +125,7 @@ def report(options: argparse.Namespace, skipped: Sequence[str] = ()) -> str:
             judged += judge(rows)
     scale = read("scale") if "scale" in parts else None
     if scale is not None:
-        blocks += tables.scale_tables(scale)
+        blocks += markdown.scale_tables(scale)
         judged += verdicts.scale_verdicts(scale)
     blocks.append(verdicts.verdict_table(judged))
     return "\n".join(block for block in blocks if block)

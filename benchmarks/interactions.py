@@ -70,7 +70,7 @@ def read_runs(directories: Sequence[Path]) -> pd.DataFrame | None:
 
 def report(options: argparse.Namespace, skipped: Sequence[str] = ()) -> str:
     """All tables of the parts that were asked for, from the CSV files."""
-    from benchmarks import tables, verdicts
+    from benchmarks import markdown, verdicts
 
     blocks = ["## Benchmark of interactions\n", describe(options.threads) + "\n"]
     blocks += [f"{line}\n" for line in skipped]
@@ -79,15 +79,15 @@ def report(options: argparse.Namespace, skipped: Sequence[str] = ()) -> str:
     if runs is not None:
         # Likelihoods of a cell that was run twice: the first. Times: all, each run by itself.
         results = runs.drop_duplicates(["set", "model", "fold"])
-        blocks += tables.pair_tables(results, verdicts.read_paper())
+        blocks += markdown.pair_tables(results, verdicts.read_paper())
         for threads, group in runs.groupby("threads"):
             title = f"Fit seconds, median over folds, threads: {threads:.0f}"
-            blocks.append(tables.speed_table(group, "lanam10", title))
+            blocks.append(markdown.speed_table(group, "lanam10", title))
         judged += verdicts.pair_verdicts(results)
         judged.append(verdicts.time_verdict(runs, "lanam10", "ebm10", 1 / 10))
     for part, table, judge in (
-        ("planted", tables.planted_tables, verdicts.planted_verdicts),
-        ("scale", tables.scoring_tables, verdicts.scoring_verdicts),
+        ("planted", markdown.planted_tables, verdicts.planted_verdicts),
+        ("scale", markdown.scoring_tables, verdicts.scoring_verdicts),
     ):
         wanted = part in options.parts
         rows = command.read(options.out / f"{part}.csv", RESULTS[part]) if wanted else None

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.datasets import ALL_SETS, CLASSIFICATION_SETS, REGRESSION_SETS
+from benchmarks.markdown import in_top, markdown, time_ratio
 from benchmarks.metrics import log_log_slope, standard_error
-from benchmarks.tables import in_top, markdown, time_ratio
 
 NLL_LIMITS = {"power": 2.72, "concrete": 3.08, "wine": 0.97, "naval": -8.3}
 PAIR_NLL_LIMITS = {"kin8nm": -0.34, "energy": 0.85, "yacht": 0.85, "concrete": 3.05}

@@ -17,10 +17,10 @@ from benchmarks import (  # noqa: E402
     core,
     datasets,
     interactions,
+    markdown,
     metrics,
     recovery,
     runner,
-    tables,
     verdicts,
 )
 from benchmarks.environment import THREAD_VARIABLES, child_environment  # noqa: E402
@@ -306,7 +306,7 @@ def results_frame(**nll):
 
 
 def test_markdown_is_aligned():
-    text = tables.markdown(["set", "a"], [["wine", "1.0"], ["x", "-10.0"]], "Title")
+    text = markdown.markdown(["set", "a"], [["wine", "1.0"], ["x", "-10.0"]], "Title")
     lines = text.splitlines()
     assert lines[0] == "### Title"
     assert lines[2:] == [
@@ -318,16 +318,16 @@ def test_markdown_is_aligned():
 
 
 def test_plus_minus_counts_failures():
-    assert tables.plus_minus([1.0, 3.0], 1) == "2.0 ± 1.0"
-    assert tables.plus_minus([1.0], 1) == "1.0"
-    assert tables.plus_minus([1.0, np.nan], 1, failed=1) == "1.0 (1 failed)"
-    assert tables.plus_minus([np.nan], 1, failed=1) == "failed"
-    assert tables.plus_minus([], 1) == "-"
+    assert markdown.plus_minus([1.0, 3.0], 1) == "2.0 ± 1.0"
+    assert markdown.plus_minus([1.0], 1) == "1.0"
+    assert markdown.plus_minus([1.0, np.nan], 1, failed=1) == "1.0 (1 failed)"
+    assert markdown.plus_minus([np.nan], 1, failed=1) == "failed"
+    assert markdown.plus_minus([], 1) == "-"
 
 
 def test_the_papers_figure_stands_beside_ours():
     results = results_frame(lanam=[2.6, 2.8], ebm=[2.8, 2.8])
-    table = tables.quality_tables(results, verdicts.read_paper())[0]
+    table = markdown.quality_tables(results, verdicts.read_paper())[0]
     header, _, row = table.splitlines()[2:5]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert [cell.strip() for cell in header.strip("|").split("|")] == [
@@ -341,35 +341,35 @@ def test_the_papers_figure_stands_beside_ours():
 
 def test_small_figures_keep_three_digits():
     results = results_frame(lanam=[1.0, 1.0]).assign(rmse=0.000123)
-    assert "0.000123" in tables.metric_table(results, "rmse", "RMSE", decimals=None)
+    assert "0.000123" in markdown.metric_table(results, "rmse", "RMSE", decimals=None)
 
 
 def test_time_ratio_uses_cells_both_models_finished():
     results = results_frame(lanam=[2.6, 2.8], ebm=[2.8, 2.8])
     results.loc[(results["model"] == "ebm") & (results["fold"] == 1), "fit_seconds"] = np.nan
     results.loc[(results["model"] == "lanam") & (results["fold"] == 1), "fit_seconds"] = 50.0
-    ratio, n_sets = tables.time_ratio(results, "lanam", "ebm")
+    ratio, n_sets = markdown.time_ratio(results, "lanam", "ebm")
     assert ratio == pytest.approx(0.05)
     assert n_sets == 1
-    assert np.isnan(tables.time_ratio(results, "lanam", "lightgbm")[0])
+    assert np.isnan(markdown.time_ratio(results, "lanam", "lightgbm")[0])
 
 
 def test_time_ratio_compares_within_one_run_and_number_of_threads():
     results = results_frame(lanam10=[1.0, 1.0], ebm=[1.0, 1.0]).assign(threads=1, run="here")
     elsewhere = results.assign(run="there")
     elsewhere.loc[elsewhere["model"] == "lanam10", "fit_seconds"] = 1.0
-    ratio, n_sets = tables.time_ratio(pd.concat([results, elsewhere]), "lanam10", "ebm")
+    ratio, n_sets = markdown.time_ratio(pd.concat([results, elsewhere]), "lanam10", "ebm")
     assert ratio == pytest.approx((0.05 + 0.5) / 2)  # the median of 0.1, 0.1, 1, 1 over 2
     assert n_sets == 1
     for column, other in (("threads", 2), ("run", "there")):
         apart = results.copy()
         apart.loc[apart["model"] == "ebm", column] = other
-        assert np.isnan(tables.time_ratio(apart, "lanam10", "ebm")[0])
+        assert np.isnan(markdown.time_ratio(apart, "lanam10", "ebm")[0])
 
 
 def test_the_papers_models_with_pairs_stand_beside_ours():
     results = results_frame(lanam10=[2.6, 2.8]).assign(pairs_active=[3, 4])
-    likelihood, pairs, *_ = tables.pair_tables(results, verdicts.read_paper())
+    likelihood, pairs, *_ = markdown.pair_tables(results, verdicts.read_paper())
     header, _, row = likelihood.splitlines()[2:5]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in (header, row)]
     assert dict(zip(*cells, strict=True)) == {
@@ -394,7 +394,7 @@ def planted_frame(*ranks, false_added=0):
 
 
 def test_planted_tables_count_seeds_and_show_the_worst_rank():
-    ranks, added = tables.planted_tables(planted_frame(3, 3, 8, false_added=1))
+    ranks, added = markdown.planted_tables(planted_frame(3, 3, 8, false_added=1))
     assert "| evidence |                 2 of 3 |             3 (worst 8) |" in ranks
     assert "| evidence |                           3.00 |                    1.00 |" in added
 
@@ -411,7 +411,7 @@ def test_scoring_table_and_verdict():
     row |= {"scoring_seconds": 4.0, "extra_bytes": 2**20, "extra_over_data": 1.0}
     first_order = row | {"model": "lanam", "scoring_seconds": np.nan}
     frame = pd.DataFrame([row, first_order])
-    (table,) = tables.scoring_tables(frame)
+    (table,) = markdown.scoring_tables(frame)
     assert "lanam10 |       4.0 |   9.0 |             1.0 |" in table
     assert holds(verdicts.scoring_verdicts(frame), "20 s") is True
     assert holds(verdicts.scoring_verdicts(frame[1:]), "20 s") is None
