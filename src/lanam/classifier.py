@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from lanam.additive import AdditiveModel, generator, require_coverage, weighted_mean
 from lanam.core.arrays import Array
-from lanam.core.likelihoods import moderated_log_odds
+from lanam.core.predictive import moderated_log_odds
 from lanam.inputs import read_labels
 
 #: Rows times draws that are held at once when probabilities are averaged over draws.

@@ -17,8 +17,8 @@ from scipy.special import expit
 from lanam.core import scoring
 from lanam.core.arrays import Array
 from lanam.core.knots import Grid, Levels
-from lanam.core.likelihoods import moderated_log_odds
 from lanam.core.model import FittedModel, FittedTerm
+from lanam.core.predictive import moderated_log_odds
 from lanam.data import Column, Schema, make_frame
 
 #: Posterior draws behind the standard deviation of an importance: it is known to about 5%.

@@ -11,8 +11,8 @@ from sklearn.base import RegressorMixin
 
 from lanam.additive import AdditiveModel, require_coverage, weighted_mean
 from lanam.core.arrays import Array
-from lanam.core.likelihoods import gaussian_log_density
 from lanam.core.model import FittedModel
+from lanam.core.predictive import gaussian_log_density
 from lanam.data import Schema
 from lanam.inputs import read_response
 

@@ -2,19 +2,18 @@
 
 import numpy as np
 import pytest
-from scipy import integrate
 from scipy.special import expit
-from scipy.stats import bernoulli, norm
+from scipy.stats import bernoulli, norm, poisson
 
-from lanam.core.likelihoods import (
-    LIKELIHOODS,
-    gaussian_log_density,
-    moderated_log_odds,
-)
+from lanam.core.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close
 
 F = np.array([-30.0, -3.0, -0.2, 0.0, 0.7, 4.0, 30.0])
-Y = {"gaussian": np.array([1.0, -2.0, 0.0, 0.5, 3.0, -1.0, 2.0]), "bernoulli": np.arange(7.0) % 2}
+Y = {
+    "gaussian": np.array([1.0, -2.0, 0.0, 0.5, 3.0, -1.0, 2.0]),
+    "bernoulli": np.arange(7.0) % 2,
+    "poisson": np.array([0.0, 3.0, 1.0, 0.0, 7.0, 2.5, 40.0]),
+}
 
 
 @pytest.mark.parametrize("name", LIKELIHOODS)
@@ -52,18 +51,20 @@ def test_bernoulli_is_the_mass_of_the_log_odds_even_far_out():
     np.testing.assert_allclose(far, -800.0)
 
 
-def test_gaussian_predictive_density():
-    variance = np.linspace(0.1, 3.0, 7)
-    expected = norm.logpdf(Y["gaussian"], F, np.sqrt(variance))
-    assert_close(gaussian_log_density(Y["gaussian"], F, variance), expected, "rounding")
+def test_poisson_and_its_constant_are_the_mass_of_counts_with_exposure():
+    rng = np.random.default_rng(0)
+    counts, exposure = rng.poisson(3.0, size=50).astype(float), rng.uniform(0.1, 9.0, size=50)
+    weight, f = rng.uniform(0.5, 2.0, size=50), rng.normal(size=50)
+    likelihood = LIKELIHOODS["poisson"]
+    found = (weight * exposure) @ likelihood.log_prob(counts / exposure, f)
+    found += likelihood.constant(counts, exposure, weight)
+    expected = weight @ poisson.logpmf(counts, exposure * np.exp(f))
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("mean", [-3.0, 0.0, 1.5])
-@pytest.mark.parametrize("deviation", [0.1, 1.0, 4.0])
-def test_the_probit_approximation_is_the_integral_to_two_per_cent(mean, deviation):
-    expected, _ = integrate.quad(
-        lambda f: expit(f) * norm.pdf(f, mean, deviation), mean - 40.0, mean + 40.0, points=[mean]
-    )
-    found = expit(moderated_log_odds(np.array([mean]), np.array([deviation**2])))
-    # An approximation: MacKay's is known to be off by up to about 0.02.
-    assert found[0] == pytest.approx(expected, abs=0.02)
+def test_a_rate_beyond_floats_is_bad_but_a_number():
+    likelihood, f = LIKELIHOODS["poisson"], np.array([1e4, -1e4])
+    for value in (likelihood.log_prob(np.ones(2), f), likelihood.slope(np.ones(2), f)):
+        assert np.isfinite(value).all()
+    np.testing.assert_array_less(likelihood.log_prob(np.ones(2), f), -1e3)
+    assert likelihood.curvature(f)[1] == 0.0

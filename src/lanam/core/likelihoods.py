@@ -10,9 +10,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import expit, gammaln, log_expit, xlogy
 
 from lanam.core.arrays import Array
+
+#: Rates up to ``exp`` of this can be multiplied by weights, squared and summed.
+_LARGEST_LOG_RATE = 300.0
 
 
 @dataclass(frozen=True)
@@ -64,16 +67,46 @@ class Bernoulli:
         return math.log(mean / (1.0 - mean))
 
 
-Likelihood = Gaussian | Bernoulli
+@dataclass(frozen=True)
+class Poisson:
+    """``y`` is a count, or a count per unit of exposure, and ``f`` the logarithm of its rate.
 
-LIKELIHOODS: dict[str, Likelihood] = {"gaussian": Gaussian(), "bernoulli": Bernoulli()}
+    A count ``y`` with exposure ``e`` and weight ``w`` is the response ``y / e`` with weight ``w e``:
+    ``w log p = w e ((y / e) f - exp(f)) + w (y log e - log y!)``, and :meth:`constant` is the rest,
+    which ``f`` has no part in.
+    """
+
+    name = "poisson"
+    learns_noise = False
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Log-density, without what depends on the count and its exposure alone."""
+        return np.asarray(y * f - _rate(f))
+
+    def slope(self, y: Array, f: Array) -> Array:
+        """Derivative of the log-density in ``f``."""
+        return np.asarray(y - _rate(f))
+
+    def curvature(self, f: Array) -> Array:
+        """Minus its second derivative."""
+        return _rate(f)
+
+    def start(self, mean: float) -> float:
+        """The intercept of the best constant model."""
+        return math.log(mean)
+
+    def constant(self, counts: Array, exposure: Array, weight: Array) -> float:
+        """What :meth:`log_prob` leaves out, summed over rows: the evidence of the counts has it."""
+        return float(weight @ (xlogy(counts, exposure) - gammaln(counts + 1.0)))
 
 
-def gaussian_log_density(y: Array, mean: Array, variance: Array) -> Array:
-    """Log-density of the Gaussian predictive distribution."""
-    return -0.5 * ((y - mean) ** 2 / variance + np.log(2.0 * math.pi * variance))
+def _rate(f: Array) -> Array:
+    # A step that goes too far must find a bad value there, not infinity less infinity.
+    return np.asarray(np.exp(np.minimum(f, _LARGEST_LOG_RATE)))
 
 
-def moderated_log_odds(mean: Array, variance: Array) -> Array:
-    """Log-odds of ``E[sigmoid(f)]`` for Gaussian ``f``, by MacKay's probit approximation."""
-    return mean / np.sqrt(1.0 + math.pi / 8.0 * variance)
+Likelihood = Gaussian | Bernoulli | Poisson
+
+LIKELIHOODS: dict[str, Likelihood] = {
+    known.name: known for known in (Gaussian(), Bernoulli(), Poisson())
+}
