@@ -23,7 +23,7 @@ from lanam.core.moments import Moments
 from lanam.core.networks import Architecture
 from lanam.core.objective import Objective
 from lanam.core.options import Options
-from lanam.core.pairs import add_networks, pair_terms
+from lanam.core.pairs import add_terms, pair_terms
 from lanam.core.prepare import prepare
 from lanam.core.stacked import Stack
 from tests.oracles import (
@@ -456,7 +456,7 @@ def with_pairs(problem, options, pairs=((0, 1),), n_rows=200):
     """The same problem with joint networks."""
     columns = toy(n_rows)[0]
     terms = pair_terms(columns, problem.rows.weight, pairs, options)
-    return add_networks(problem, State((), 0.0, 1.0), columns, terms, np.random.default_rng(0))[0]
+    return add_terms(problem, State((), 0.0, 1.0), columns, terms, np.random.default_rng(0))[0]
 
 
 class TestPairs:

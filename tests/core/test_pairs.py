@@ -10,7 +10,7 @@ from lanam.core import gauss_newton, kron, laplace, networks, pairs, statistics
 from lanam.core.laplace import Hyper
 from lanam.core.linearise import compress, initial_precision, tangent
 from lanam.core.networks import Architecture
-from lanam.core.pairs import add_networks, pair_terms, place_grids
+from lanam.core.pairs import add_terms, pair_terms, place_grids
 from tests.core.examples import SMALL, started
 from tests.oracles import (
     assert_close,
@@ -43,7 +43,7 @@ def wider(likelihood="gaussian", options=OPTIONS, own=((0, 1), (0, 2))):
     columns, y, weight = data(likelihood=likelihood)
     problem, state = started(columns, y, weight, likelihood, options)
     terms = pair_terms(columns, weight, own, options)
-    return (*add_networks(problem, state, columns, terms, RNG(1)), columns)
+    return (*add_terms(problem, state, columns, terms, RNG(1)), columns)
 
 
 class TestGrids:

@@ -21,7 +21,7 @@ from lanam.core.knots import locate
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE
 from lanam.core.options import Options
-from lanam.core.pairs import add_networks, pair_terms
+from lanam.core.pairs import add_terms, pair_terms
 from lanam.core.prepare import prepare
 from lanam.core.stage import resume
 from tests.core.examples import started
@@ -414,7 +414,7 @@ class TestSeparatedClasses:
         problem, state = started(columns, y, np.ones(150), "bernoulli", QUICK)
         terms = pair_terms(columns, np.ones(150), [(0, 1), (1, 2)], QUICK)
         rng = np.random.default_rng(0)
-        problem, state = add_networks(problem, state, columns, terms, rng)
+        problem, state = add_terms(problem, state, columns, terms, rng)
         state, _ = gauss_newton.converge(problem, state, rng, 30, 0.05, lambda state: None)
         kinds = [term.features for term in problem.terms]
         assert kinds[3:] == [(0, 1), (1, 2)]
@@ -568,7 +568,7 @@ class TestModel:
         problem, state = started(columns, y, weight, options=QUICK)
         terms = pair_terms(columns, weight, [(1, 2), (0, 1)], QUICK)
         rng = np.random.default_rng(0)
-        problem, state = add_networks(problem, state, columns, terms, rng)
+        problem, state = add_terms(problem, state, columns, terms, rng)
         order = [2, 3, 0, 4]
         off = [switched_off(problem.terms[1], problem.shares[1], 0.5)]
         problem, state = problem.keep(order), state.keep(order)
@@ -807,14 +807,14 @@ class TestInterrupts:
 
         def badly_started(problem, state, columns, terms, rng):
             """New networks with priors far too wide, which one pass cannot mend."""
-            wider, state = add_networks(problem, state, columns, terms, rng)
+            wider, state = add_terms(problem, state, columns, terms, rng)
             known = list(state.terms)
             for k in range(len(problem.terms), len(known)):
                 tiny = 1e-9 * known[k].precision
                 known[k] = replace(known[k], precision=tiny, smallest_precision=tiny)
             return wider, replace(state, terms=tuple(known))
 
-        monkeypatch.setattr(second_stage, "add_networks", badly_started)
+        monkeypatch.setattr(second_stage, "add_terms", badly_started)
         options = replace(QUICK, interactions=asked)
         model, seen = self.interrupted(columns, y, "gaussian", 1, options)
         assert seen[0]["log_evidence"] < plain.log_evidence

@@ -13,7 +13,7 @@ from lanam.core.networks import Architecture
 from lanam.core.posterior import Solution
 from lanam.core.prepare import Units
 from lanam.core.statistics import Rows, predict
-from lanam.core.terms import SmoothTerm, Term
+from lanam.core.terms import LevelTerm, Term
 
 
 def assemble(
@@ -58,8 +58,8 @@ def assemble(
 
 
 def _place(term: FittedTerm) -> tuple[int, tuple[int, ...]]:
-    """Smooth terms first, then levels, then pairs; each in the columns' order."""
-    return ("smooth", "level", "pair").index(term.kind), term.features
+    """Columns' own terms first, then levels of numeric ones, then pairs; each in the columns' order."""
+    return {"level": 1, "pair": 2}.get(term.kind, 0), term.features
 
 
 def switched_off(term: Term, share: Array, worth: float) -> FittedTerm:
@@ -89,7 +89,7 @@ def _importance(rows: Rows, k: int, mean: Array) -> float:
 
 
 def _architecture(term: Term) -> Architecture | None:
-    return term.architecture if isinstance(term, SmoothTerm) else None
+    return None if isinstance(term, LevelTerm) else term.architecture
 
 
 def unused(feature: int, reason: str) -> FittedTerm:

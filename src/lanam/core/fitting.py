@@ -7,6 +7,7 @@ dropping the terms that the evidence does not pay for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -42,10 +43,14 @@ def fit(
     likelihood: str,
     options: Options,
     random_state: int,
+    n_levels: Sequence[int] = (),
 ) -> FittedModel:
-    """Fit an additive model; of several restarts of its first stage the one with most evidence is kept."""
+    """Fit an additive model; of several restarts of its first stage the one with most evidence is kept.
+
+    ``n_levels`` has the number of levels of every column of categories, -1 for numeric ones.
+    """
     with _threads(columns.shape[1] <= _NARROW):
-        prepared = prepare(columns, response, weight, LIKELIHOODS[likelihood], options)
+        prepared = prepare(columns, response, weight, LIKELIHOODS[likelihood], options, n_levels)
         run = Run(prepared, options)
         problem = gauss_newton.make_problem(
             prepared.terms,

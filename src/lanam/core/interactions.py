@@ -12,7 +12,7 @@ All are computed after the first stage, for every pair, without fitting one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -23,13 +23,23 @@ from lanam.core import gauss_newton, statistics
 from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.core.evidence import inverse_and_log_det
 from lanam.core.gauss_newton import Problem, State
-from lanam.core.knots import place_levels, standard_inputs, summarise
+from lanam.core.knots import (
+    NO_CATEGORIES,
+    Categories,
+    place_categories,
+    place_levels,
+    standard_inputs,
+    summarise,
+)
 from lanam.core.purity import purify
 
 Pair = tuple[int, int]
 
 #: Cells of a column where a pair is binned.
 _N_BINS = 12
+
+#: Levels of a column of categories that have a cell of their own, most frequent first.
+_MAX_LEVELS = 24
 
 #: Length scales of the kernels, in units of a column's spread, and the prior variances tried, in
 #: units of the response's (on the link scale).
@@ -54,15 +64,19 @@ def score(
     columns: Array,
     pairs: Sequence[Pair],
     rng: np.random.Generator,
+    categories: Mapping[int, Categories] = NO_CATEGORIES,
 ) -> Array:
-    """Score ``pairs`` by ``kind``; larger is more likely to interact, none is below zero."""
+    """Score ``pairs`` by ``kind``; larger is more likely to interact, none is below zero.
+
+    ``categories`` are the columns of codes.
+    """
     if kind == "evidence":
         slope, curvature = statistics.slopes(
             problem.rows, problem.likelihood, state.values, state.intercept
         )
-        return evidence_scores(
-            columns, problem.rows.weight, slope / state.noise, curvature / state.noise, pairs
-        )
+        slope, curvature = slope / state.noise, curvature / state.noise
+        weight = problem.rows.weight
+        return evidence_scores(columns, weight, slope, curvature, pairs, categories)
     effects = joint_precision(problem, state, rng)
     if not kind.endswith("_full"):
         effects = effects.last_layer()
@@ -88,42 +102,68 @@ class _Binned:
 
 
 def evidence_scores(
-    columns: Array, weight: Array, slope: Array, curvature: Array, pairs: Sequence[Pair]
+    columns: Array,
+    weight: Array,
+    slope: Array,
+    curvature: Array,
+    pairs: Sequence[Pair],
+    categories: Mapping[int, Categories] = NO_CATEGORIES,
 ) -> Array:
     """Gain in log evidence from a joint term, maximised over its length scale and variance.
 
     ``slope`` and ``curvature`` are of the rows' log-likelihood at the first stage's prediction, in units
     of the noise. The joint term is a Gaussian process: a product of two kernels on a grid of cells,
-    without what main effects could say.
+    without what main effects could say. Levels of categories, and missing values, are cells that no
+    other is near to.
     """
     features = sorted({feature for pair in pairs for feature in pair})
     # Many small matrices: threads inside BLAS would cost more than they bring.
     with threadpool_limits(limits=1, user_api="blas"):
-        binned = {feature: _bin(columns[:, feature] + 0.0, weight) for feature in features}
+        binned = {
+            feature: _bin(columns[:, feature] + 0.0, weight, categories.get(feature))
+            for feature in features
+        }
         gains = [_evidence_gain(binned[i], binned[j], slope, curvature) for i, j in pairs]
     return np.array(gains, dtype=float)
 
 
-def _bin(column: Array, weight: Array) -> _Binned:
+def _bin(column: Array, weight: Array, categories: Categories | None) -> _Binned:
+    if categories is not None:
+        entries = place_categories(column, weight, len(categories.entry_of), _MAX_LEVELS)
+        return _binned(entries.locate(column).index, len(entries), weight, np.empty(0))
     distribution = summarise(column, weight)
     cells = place_levels(distribution, _N_BINS, _N_BINS)
     cell_of_value = cells.locate(distribution.values * distribution.scale).index
     total = sum_by(cell_of_value, distribution.mass, len(cells.points))
     inputs = distribution.mass * standard_inputs(distribution)
     centres = sum_by(cell_of_value, inputs, len(total)) / total
-    share = total / total.sum()
-    kernels = [_kernel_directions(centres, share, length) for length in _LENGTHS]
-    cell = cells.locate(column).index
-    return _Binned(cell, len(total), tuple(k[0] for k in kernels), tuple(k[1] for k in kernels))
+    return _binned(cells.locate(column).index, len(cells), weight, centres)
 
 
-def _kernel_directions(centres: Array, share: Array, length: float) -> tuple[Array, Array]:
-    kernel = np.exp(-0.5 * np.square((centres[:, None] - centres) / length))
+def _binned(cell: IntArray, n_cells: int, weight: Array, centres: Array) -> _Binned:
+    """Rows in cells, the first of which have ``centres``; of the others none is near to another."""
+    mass = sum_by(cell, weight, n_cells)
+    seen = np.flatnonzero(mass)
+    share = mass[seen] / mass.sum()
+    cell_among_seen = np.cumsum(mass > 0.0) - 1
+    kernels = []
+    for length in _LENGTHS:
+        kernel = np.eye(n_cells)
+        near = np.exp(-0.5 * np.square((centres[:, None] - centres) / length))
+        kernel[: len(centres), : len(centres)] = near
+        # What is near to nothing adds directions of its own.
+        most = _MAX_DIRECTIONS + len(seen) - len(centres)
+        kernels.append(_kernel_directions(kernel[np.ix_(seen, seen)], share, most))
+    directions, sizes = zip(*kernels, strict=True)
+    return _Binned(cell_among_seen[cell].astype(np.int32), len(seen), directions, sizes)
+
+
+def _kernel_directions(kernel: Array, share: Array, most: int) -> tuple[Array, Array]:
     mean = kernel @ share
-    kernel -= np.outer(mean, mean) / (share @ mean)
+    kernel = kernel - np.outer(mean, mean) / (share @ mean)
     root = np.sqrt(share)
     size, vectors = np.linalg.eigh(root[:, None] * kernel * root)
-    size, vectors = size[::-1][:_MAX_DIRECTIONS], vectors[:, ::-1][:, :_MAX_DIRECTIONS]
+    size, vectors = size[::-1][:most], vectors[:, ::-1][:, :most]
     keep = size > _SMALLEST_DIRECTION * size[0]
     return vectors[:, keep] / root[:, None] * np.sqrt(size[keep]), size[keep]
 

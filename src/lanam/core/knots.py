@@ -5,17 +5,22 @@ one entry per level and rows read theirs. Either way a row's value is
 
     (1 - fraction) * table[index] + fraction * table[index + 1].
 
-A pair of columns has a grid of knots, and rows read it by bilinear interpolation.
+A pair of columns has a grid of their entries, and rows read it by bilinear interpolation.
+
+Columns are floats. A missing value is not a number and has an entry of its own; a column of categories
+holds codes 0, 1, ..., and any other number for a level that was not seen.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array, IntArray
+from lanam.core.arrays import Array, IntArray, sum_by
 
 #: Beyond this many standard deviations a network's input grows logarithmically, so that an outlier
 #: does not squeeze all other values into one point.
@@ -57,26 +62,32 @@ class Knots:
 
     ``points`` are the knots in units of ``scale`` (a power of two that keeps huge and tiny columns
     away from overflow), ``inputs`` what the network sees there; ``inside`` are those within the data's
-    range.
+    range. Where the data has missing values, one more entry is theirs: the last.
     """
 
     points: Array
     inputs: Array
     scale: float
     inside: slice
+    missing: bool = False
 
     def __len__(self) -> int:
-        return len(self.points)
+        return len(self.points) + self.missing
 
     @property
     def network_inputs(self) -> Array:
-        """What the network sees at the entries (B, 1)."""
+        """What the network sees at the knots (B, 1)."""
         return self.inputs[:, None]
 
     @property
     def axes(self) -> tuple[Knots, ...]:
         """The knots of every input."""
         return (self,)
+
+    @property
+    def n_single(self) -> int:
+        """How many entries have an effect of their own: that of missing values."""
+        return int(self.missing)
 
     def quantile_input(self, place: Array) -> Array:
         """Network inputs at places between 0 and 1 along the knots within the data's range."""
@@ -90,41 +101,134 @@ class Knots:
             return np.clip(self.points * self.scale, -np.finfo(float).max, np.finfo(float).max)
 
     def locate(self, column: Array) -> Position:
-        """Positions of a column's values; beyond the outermost knots these hold."""
+        """Positions of a column's values; beyond the outermost knots these hold.
+
+        Missing values stand on their entry or, where there is none, on the first knot.
+        """
+        gone = np.isnan(column)
         with np.errstate(over="ignore"):
             scaled = np.clip(column / self.scale, self.points[0], self.points[-1])
+        if gone.any():
+            scaled[gone] = self.points[0]
         index = np.searchsorted(self.points, scaled, side="right") - 1
         index = np.minimum(index, len(self.points) - 2)
         left = self.points[index]
         fraction = (scaled - left) / (self.points[index + 1] - left)
+        if self.missing:
+            index[gone] = len(self.points)
         if np.all((fraction == 0.0) | (fraction == 1.0)):
             return Position(_compact(index + (fraction == 1.0), len(self)), None)
         return Position(_compact(index, len(self)), fraction.astype(np.float32))
 
 
 @dataclass(frozen=True)
-class Grid:
-    """The entries of a pair's table: all pairs of two columns' knots, the second's running faster."""
+class Levels:
+    """The entries of a level term's table: one per unique value, or per bin between ``edges``.
 
-    first: Knots
-    second: Knots
+    The last entry stands for values that were not seen: no row of the data reads it, so its
+    posterior is its prior. Where the data has missing values, the one before it is theirs.
+    """
+
+    points: Array
+    edges: Array
+    scale: float
+    exact: bool
+    missing: bool = False
+
+    def __len__(self) -> int:
+        return len(self.points) + self.missing + 1
 
     @property
-    def axes(self) -> tuple[Knots, ...]:
-        """The knots of every input."""
+    def values(self) -> Array:
+        """The levels (or the bins' middles) in the column's own units, the unseen one left out."""
+        return self.points * self.scale
+
+    def locate(self, column: Array) -> Position:
+        """Positions of a column's values."""
+        with np.errstate(over="ignore"):
+            scaled = column / self.scale
+        if self.exact:
+            # The nearest level, if the number is the same to six digits: it may come back as float32.
+            middles = 0.5 * (self.points[1:] + self.points[:-1])
+            index = np.searchsorted(middles, scaled)
+            seen = np.abs(scaled - self.points[index]) <= 1e-6 * np.abs(self.points[index])
+            index = np.where(seen, index, len(self) - 1)
+        else:
+            index = np.searchsorted(self.edges, scaled, side="right")
+        index[np.isnan(column)] = len(self.points)
+        return Position(_compact(index, len(self)), None)
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The entries of a column of categories: its levels, then missing values, then all other levels.
+
+    ``entry_of`` is the entry of every code. Levels that share the last entry with those never seen are
+    too rare to have one.
+    """
+
+    entry_of: IntArray
+    n_own: int
+
+    def __len__(self) -> int:
+        return self.n_own + 2
+
+    @property
+    def n_single(self) -> int:
+        """How many entries have an effect of their own: all."""
+        return len(self)
+
+    @property
+    def missing(self) -> bool:
+        """Missing values have an entry."""
+        return True
+
+    def locate(self, column: Array) -> Position:
+        """Positions of a column's codes."""
+        gone = np.isnan(column)
+        known = (column >= 0.0) & (column < len(self.entry_of))
+        index = np.full(len(column), self.n_own + 1)
+        index[known] = self.entry_of[column[known].astype(np.intp)]
+        index[gone] = self.n_own
+        return Position(_compact(index, len(self)), None)
+
+
+Axis = Knots | Categories
+
+#: Where all columns are numeric.
+NO_CATEGORIES: Mapping[int, Categories] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The entries of a pair's table: all pairs of two columns' entries, the second's running faster."""
+
+    first: Axis
+    second: Axis
+
+    @property
+    def axes(self) -> tuple[Axis, Axis]:
+        """The entries of every column."""
         return (self.first, self.second)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many knots either column has."""
+        """How many entries either column has."""
         return len(self.first), len(self.second)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the grid is of knots only."""
+        return all(axis.n_single == 0 for axis in self.axes)
 
     def __len__(self) -> int:
         return len(self.first) * len(self.second)
 
     @property
     def network_inputs(self) -> Array:
-        """What the network sees at the entries (B, 2)."""
+        """What the network of two columns of knots sees there (B, 2)."""
+        assert isinstance(self.first, Knots)
+        assert isinstance(self.second, Knots)
         first, second = np.meshgrid(self.first.inputs, self.second.inputs, indexing="ij")
         return np.column_stack([first.ravel(), second.ravel()])
 
@@ -136,42 +240,7 @@ class Grid:
         return Position(_compact(index, len(self)), along.fraction, down.fraction, stride)
 
 
-@dataclass(frozen=True)
-class Levels:
-    """The entries of a level term's table: one per unique value, or per bin between ``edges``.
-
-    The last entry stands for values that were not seen: no row of the data reads it, so its
-    posterior is its prior.
-    """
-
-    points: Array
-    edges: Array
-    scale: float
-    exact: bool
-
-    def __len__(self) -> int:
-        return len(self.points) + 1
-
-    @property
-    def values(self) -> Array:
-        """The levels (or the bins' middles) in the column's own units, the unseen one left out."""
-        return self.points * self.scale
-
-    def locate(self, column: Array) -> Position:
-        """Positions of a column's values."""
-        with np.errstate(over="ignore"):
-            scaled = column / self.scale
-        if not self.exact:
-            index = np.searchsorted(self.edges, scaled, side="right")
-            return Position(_compact(index, len(self)), None)
-        # The nearest level, if it is the same number to six digits: a table may come back as float32.
-        middles = 0.5 * (self.points[1:] + self.points[:-1])
-        index = np.searchsorted(middles, scaled)
-        seen = np.abs(scaled - self.points[index]) <= 1e-6 * np.abs(self.points[index])
-        return Position(_compact(np.where(seen, index, len(self.points)), len(self)), None)
-
-
-Entries = Knots | Grid | Levels
+Entries = Knots | Grid | Levels | Categories
 
 
 def locate(entries: Entries, features: tuple[int, ...], columns: Array) -> Position:
@@ -206,15 +275,25 @@ def weighted_quantiles(values: Array, weight: Array, levels: Array) -> Array:
 
 @dataclass(frozen=True)
 class Distribution:
-    """A column's distinct values, ascending and in units of ``scale``, and the weight at each."""
+    """A column's distinct values, ascending and in units of ``scale``, and the weight at each.
+
+    ``missing`` is the weight of the rows without a value.
+    """
 
     values: Array
     mass: Array
     scale: float
+    missing: float = 0.0
 
 
 def summarise(column: Array, weight: Array) -> Distribution:
     """Sort a column into its distribution."""
+    gone = np.isnan(column)
+    if gone.any():
+        lost = float(weight[gone].sum())
+        if gone.all():
+            return Distribution(np.empty(0), np.empty(0), 1.0, lost)
+        return replace(summarise(column[~gone], weight[~gone]), missing=lost)
     scale = power_of_two_scale(column)
     scaled = column / scale
     if np.all(weight == weight[0]):
@@ -238,7 +317,7 @@ def _location_and_spread(distribution: Distribution) -> tuple[float, float]:
     robust = (high - low) / 1.35
     if _SMALLEST_SPREAD < robust < 0.5 * spread:
         return float(median), float(robust)
-    return centre, spread
+    return centre, spread or 1.0
 
 
 def _compress_tails(standard: Array) -> Array:
@@ -265,10 +344,11 @@ def place_knots(
     """Knots for a column: its distinct values where there are few, else quantiles.
 
     Of the data (where the rows are) and an even spread over its range (where the shape is) in equal
-    parts, so that no two knots nearly coincide. None where the column is constant.
+    parts, so that no two knots nearly coincide. None where the column is constant: all missing, or none
+    and all the same.
     """
     unique = distribution.values
-    if len(unique) == 1:
+    if len(unique) == 0 or (len(unique) == 1 and not distribution.missing):
         return None
     centre, spread = _location_and_spread(distribution)
     inputs = _compress_tails((unique - centre) / spread)
@@ -277,7 +357,7 @@ def place_knots(
         evenly = (inputs - inputs[0]) / (inputs[-1] - inputs[0])
         places = 0.5 * (below / below[-1] + evenly)
         inputs = np.interp(np.linspace(0.0, 1.0, max_knots), places, inputs)
-    margin = margins * (inputs[-1] - inputs[0])
+    margin = margins * ((inputs[-1] - inputs[0]) or 1.0)
     inputs = np.concatenate([inputs[0] - margin[::-1], inputs, inputs[-1] + margin])
     points = centre + spread * _expand_tails(inputs)
     first, last = len(margins), len(inputs) - len(margins)
@@ -287,18 +367,36 @@ def place_knots(
     points[first], points[last - 1] = unique[0], unique[-1]
     distinct = np.r_[True, np.diff(points) > 0.0]
     inside = slice(int(distinct[:first].sum()), int(distinct[:last].sum()))
-    return Knots(points[distinct], inputs[distinct], distribution.scale, inside)
+    missing = distribution.missing > 0.0
+    return Knots(points[distinct], inputs[distinct], distribution.scale, inside, missing)
 
 
 def place_levels(distribution: Distribution, max_levels: int, n_bins: int) -> Levels:
     """Levels for a column: its distinct values, or quantile bins where they are too many."""
     unique, mass = distribution.values, distribution.mass
+    missing = distribution.missing > 0.0
     if len(unique) <= max_levels:
-        return Levels(unique, np.empty(0), distribution.scale, exact=True)
+        return Levels(unique, np.empty(0), distribution.scale, exact=True, missing=missing)
     inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
     edges = np.unique(weighted_quantiles(unique, mass, inner))
     edges = edges[edges > unique[0]]
     bin_of = np.searchsorted(edges, unique, side="right")
     total = np.bincount(bin_of, weights=mass)
     middles = np.bincount(bin_of, weights=mass * unique) / total
-    return Levels(middles, edges, distribution.scale, exact=False)
+    return Levels(middles, edges, distribution.scale, exact=False, missing=missing)
+
+
+def place_categories(
+    column: Array, weight: Array, n_levels: int, max_own: int | None = None
+) -> Categories:
+    """Entries for a column of codes below ``n_levels``.
+
+    Of more than ``max_own`` levels the most frequent have an entry of their own. Those that are as
+    frequent as the first that has none have none either, so that the levels' order does not matter.
+    """
+    if max_own is None or n_levels <= max_own:
+        return Categories(np.arange(n_levels), n_levels)
+    known = column >= 0.0
+    mass = sum_by(column[known].astype(np.intp), weight[known], n_levels)
+    own = mass > np.sort(mass)[-max_own - 1]
+    return Categories(np.where(own, np.cumsum(own) - 1, own.sum() + 1), int(own.sum()))

@@ -37,7 +37,7 @@ from lanam.core.arrays import Array, sum_by
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.linearise import centred
 from lanam.core.posterior import Solution, of_regression
-from lanam.core.terms import LevelTerm, Term
+from lanam.core.terms import LevelTerm, MixedTerm, Term
 
 #: Directions of the function's posterior smaller than this share of the largest are left out.
 _FACTOR_TOLERANCE = 1e-6
@@ -159,11 +159,26 @@ def _outer_factors(term: Term, expansion: Array) -> Iterator[tuple[Array, Array]
     if isinstance(term, LevelTerm):
         yield ones, np.eye(len(term.entries))
         return
+    if isinstance(term, MixedTerm):
+        raise ValueError(
+            "curvature='kron' has no form for pairs with categories or missing values: set "
+            "curvature='exact', or interactions=0"
+        )
     sweep = networks.trace(term.architecture, expansion, term.entries.network_inputs)
+    # A missing value goes through no layer: it has an effect of its own.
+    n_missing = int(term.has_missing)
+
+    def padded(values: Array) -> Array:
+        return np.pad(values, ((0, n_missing), (0, 0)))
+
+    at_knots = padded(ones[n_missing:])
+
     for activations, signals in zip(sweep.activations, sweep.signals, strict=False):
-        yield activations, signals
-        yield ones, signals
-    yield sweep.activations[-1], ones
+        yield padded(activations), padded(signals)
+        yield at_knots, padded(signals)
+    yield padded(sweep.activations[-1]), at_knots
+    if term.has_missing:
+        yield ones, ones - at_knots
 
 
 @dataclass(frozen=True)

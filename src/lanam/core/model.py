@@ -12,14 +12,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
-from lanam.core.knots import Entries
+from lanam.core.knots import Entries, Grid, Knots
 from lanam.core.networks import Architecture
 
 ACTIVE = "active"
 SWITCHED_OFF = "switched off: evidence"
 CONSTANT = "switched off: constant column"
+EMPTY = "switched off: no values"
 DUPLICATE = "switched off: same values as another column"
 
 
@@ -39,12 +41,13 @@ class FittedTerm:
     Attributes
     ----------
     kind
-        ``"smooth"`` (a feature network), ``"level"`` (an effect per value) or ``"pair"`` (a joint
-        network of two columns, without what either says alone).
+        ``"smooth"`` (a feature network), ``"categorical"`` (an effect per level), ``"level"`` (an effect
+        per value of a numeric column) or ``"pair"`` (a joint term of two columns, without what either
+        says alone).
     features
         Column indices.
     entries
-        Where the table's rows stand; None for a constant column.
+        Where the table's rows stand; None for a constant or empty column.
     share
         Share of the data's weight at each entry, summing to one: means over it are means over
         the data.
@@ -84,6 +87,15 @@ class FittedTerm:
     def active(self) -> bool:
         """Whether the term contributes."""
         return self.status == ACTIVE
+
+    def unknown(self, columns: Array) -> NDArray[np.bool_]:
+        """Rows of ``columns`` (n, D) with a missing value where the data had none."""
+        axes = self.entries.axes if isinstance(self.entries, Knots | Grid) else ()
+        result = np.zeros(len(columns), dtype=bool)
+        for feature, axis in zip(self.features, axes, strict=False):
+            if not axis.missing:
+                result |= np.isnan(columns[:, feature])
+        return result
 
 
 @dataclass(frozen=True)

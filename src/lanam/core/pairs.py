@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from lanam.core import gauss_newton
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
-from lanam.core.knots import Grid, Knots, locate, place_knots, summarise
+from lanam.core.interactions import Pair
+from lanam.core.knots import (
+    NO_CATEGORIES,
+    Axis,
+    Categories,
+    Grid,
+    locate,
+    place_categories,
+    place_knots,
+    summarise,
+)
 from lanam.core.options import Options
-from lanam.core.terms import SmoothTerm
+from lanam.core.terms import MixedTerm, SmoothTerm, Term
 
 #: Knots of a column within a pair: fewer than for a column alone, because a grid has their square. And
 #: every knot takes a mean of its rows out of the pair: with few rows that mean is noise, so where a
@@ -20,16 +30,29 @@ from lanam.core.terms import SmoothTerm
 _MAX_KNOTS = 16
 _MIN_KNOTS = 8
 
+#: Levels of a column within a pair: the most frequent ones; all others are taken together.
+_MAX_LEVELS = 24
+
 #: Knots beyond the data on either side of a pair's grid, as for single columns but fewer.
 _MARGINS = np.array([0.2, 1.0])
 
 
-def place_grids(columns: Array, weight: Array, pairs: Sequence[tuple[int, int]]) -> list[Grid]:
-    """A grid of knots for every pair."""
-    axes: dict[int, Knots] = {}
+def place_grids(
+    columns: Array,
+    weight: Array,
+    pairs: Sequence[Pair],
+    categories: Mapping[int, Categories] = NO_CATEGORIES,
+) -> list[Grid]:
+    """A grid of entries for every pair; ``categories`` are the columns of codes."""
+    axes: dict[int, Axis] = {}
     affordable = int(np.clip(np.sqrt(weight.sum()) / 2.0, _MIN_KNOTS, _MAX_KNOTS))
     for feature in sorted({feature for pair in pairs for feature in pair}):
-        distribution = summarise(columns[:, feature] + 0.0, weight)
+        column = columns[:, feature] + 0.0
+        if feature in categories:
+            n_levels = len(categories[feature].entry_of)
+            axes[feature] = place_categories(column, weight, n_levels, _MAX_LEVELS)
+            continue
+        distribution = summarise(column, weight)
         few = len(distribution.values) <= _MAX_KNOTS
         knots = place_knots(distribution, _MAX_KNOTS if few else affordable, _MARGINS)
         assert knots is not None, "a constant column cannot interact"
@@ -38,23 +61,32 @@ def place_grids(columns: Array, weight: Array, pairs: Sequence[tuple[int, int]])
 
 
 def pair_terms(
-    columns: Array, weight: Array, pairs: Sequence[tuple[int, int]], options: Options
-) -> list[SmoothTerm]:
-    """A joint network for every pair."""
-    grids = place_grids(columns, weight, pairs)
-    return [
-        SmoothTerm(pair, grid, options.architecture(2), options.prior_groups)
-        for pair, grid in zip(pairs, grids, strict=True)
-    ]
+    columns: Array,
+    weight: Array,
+    pairs: Sequence[Pair],
+    options: Options,
+    categories: Mapping[int, Categories] = NO_CATEGORIES,
+) -> list[SmoothTerm | MixedTerm]:
+    """A joint term for every pair."""
+    grids = place_grids(columns, weight, pairs, categories)
+    return [pair_term(pair, grid, options) for pair, grid in zip(pairs, grids, strict=True)]
 
 
-def add_networks(
+def pair_term(pair: tuple[int, ...], grid: Grid, options: Options) -> SmoothTerm | MixedTerm:
+    """The term of a pair on its grid."""
+    joint = options.pair_architecture(2)
+    if grid.smooth:
+        return SmoothTerm(pair, grid, joint, options.prior_groups)
+    return MixedTerm(pair, grid, joint, options.pair_architecture(1), options.prior_groups)
+
+
+def add_terms(
     problem: Problem,
     state: State,
     columns: Array,
-    terms: Sequence[SmoothTerm],
+    terms: Sequence[Term],
     rng: np.random.Generator,
 ) -> tuple[Problem, State]:
-    """The problem with more networks; what is known of the others stays as it is."""
+    """The problem with more terms; what is known of the others stays as it is."""
     positions = [locate(term.entries, term.features, columns) for term in terms]
     return gauss_newton.widen(problem, state, terms, positions, rng)

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lanam.core.arrays import Array
-from lanam.core.knots import Levels, place_knots, place_levels, power_of_two_scale, summarise
+from lanam.core.knots import (
+    Categories,
+    Levels,
+    locate,
+    place_categories,
+    place_knots,
+    place_levels,
+    power_of_two_scale,
+    summarise,
+)
 from lanam.core.likelihoods import Likelihood
-from lanam.core.model import CONSTANT, DUPLICATE
+from lanam.core.model import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.options import Options
 from lanam.core.statistics import Rows
-from lanam.core.terms import SmoothTerm
+from lanam.core.terms import LevelTerm, SmoothTerm, Term
 
 #: Columns with at most this many distinct values have a level each: values that recur. Others have
 #: bins, whose number matters little because their borders mean nothing.
 _MAX_LEVELS = 1000
 _N_BINS = 150
 
+_MISSING_MARK = -0.7390851332151607
 
 #: Rows that count more often than this on average (a bootstrap, weights that are counts) are copies: a
 #: value that recurs in copies only must not have an effect of its own, which would be their noise.
@@ -67,47 +78,66 @@ class Units:
 class Prepared:
     """Everything that is the same for all restarts.
 
-    ``unused`` maps columns without a term to why; ``levels`` are the others' levels.
+    ``unused`` maps columns without a term to why; ``levels`` are the levels of numeric columns, and
+    ``categories`` those of the others.
     """
 
     units: Units
-    terms: tuple[SmoothTerm, ...]
+    terms: tuple[Term, ...]
     rows: Rows
     levels: dict[int, Levels]
+    categories: dict[int, Categories]
     unused: dict[int, str]
 
 
 def prepare(
-    columns: Array, response: Array, weight: Array, likelihood: Likelihood, options: Options
+    columns: Array,
+    response: Array,
+    weight: Array,
+    likelihood: Likelihood,
+    options: Options,
+    n_levels: Sequence[int] = (),
 ) -> Prepared:
-    """Place every column's knots and levels, and find the rows among them."""
+    """Place every column's entries, and find the rows among them.
+
+    ``n_levels`` has the number of levels of every column of categories, and -1 for numeric ones; none
+    is given where all are numeric.
+    """
     units = Units.of(response, weight, likelihood)
     architecture = options.architecture(1)
-    terms: list[SmoothTerm] = []
-    positions, levels, unused = [], {}, {}
+    terms: list[Term] = []
+    levels, categories, unused = {}, {}, {}
     seen: dict[int, int] = {}
     n_distinct = _distinct_rows(columns, units.y)
     repeated = units.total_weight > _REPEATED * n_distinct
     for feature in range(columns.shape[1]):
         # Adding zero makes a contiguous copy, and one zero of two.
         column = columns[:, feature] + 0.0
-        fingerprint = hash(column.tobytes())
-        twin = seen.setdefault(fingerprint, feature)
-        if twin != feature and np.array_equal(columns[:, twin], column):
+        twin = seen.setdefault(hash(column.tobytes()), feature)
+        same_kind = not n_levels or (n_levels[twin] < 0) == (n_levels[feature] < 0)
+        if twin != feature and same_kind and _equal(columns[:, twin], column):
             unused[feature] = DUPLICATE
             continue
         distribution = summarise(column, weight)
         knots = place_knots(distribution, options.max_knots)
         if knots is None:
-            unused[feature] = CONSTANT
-            continue
-        terms.append(SmoothTerm((feature,), knots, architecture, options.prior_groups))
-        positions.append(knots.locate(column))
-        if not repeated or len(distribution.values) <= 0.5 * n_distinct:
-            levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
+            unused[feature] = CONSTANT if len(distribution.values) else EMPTY
+        elif n_levels and n_levels[feature] >= 0:
+            categories[feature] = place_categories(column, weight, n_levels[feature])
+            terms.append(LevelTerm((feature,), categories[feature]))
+        else:
+            terms.append(SmoothTerm((feature,), knots, architecture, options.prior_groups))
+            if not repeated or len(distribution.values) <= 0.5 * n_distinct:
+                levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
+    positions = tuple(locate(term.entries, term.features, columns) for term in terms)
     sizes = tuple(len(term.entries) for term in terms)
-    rows = Rows(tuple(positions), sizes, units.y, weight)
-    return Prepared(units, tuple(terms), rows, levels, unused)
+    rows = Rows(positions, sizes, units.y, weight)
+    return Prepared(units, tuple(terms), rows, levels, categories, unused)
+
+
+def _equal(first: Array, second: Array) -> bool:
+    """Whether two columns have the same values in the same rows, missing ones included."""
+    return bool(np.array_equal(first, second, equal_nan=True))
 
 
 def _distinct_rows(columns: Array, y: Array) -> int:
@@ -117,5 +147,8 @@ def _distinct_rows(columns: Array, y: Array) -> int:
     with np.errstate(over="ignore", invalid="ignore"):
         for feature in range(columns.shape[1]):
             column = columns[:, feature]
-            mark = mark + (coefficients[feature] / power_of_two_scale(column)) * column
+            gone = np.isnan(column)
+            # Any number will do for missing values, if it is not among the others.
+            values = np.where(gone, _MISSING_MARK, column) if gone.any() else column
+            mark = mark + (coefficients[feature] / power_of_two_scale(values)) * values
     return len(np.unique(mark))

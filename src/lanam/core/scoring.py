@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lanam.core.arrays import Array
-from lanam.core.knots import Position, locate
+from lanam.core.knots import locate
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.statistics import read
 
@@ -23,9 +23,14 @@ def _chunks(n_rows: int) -> Iterator[slice]:
         yield slice(start, start + _CHUNK_ROWS)
 
 
-def _position(term: FittedTerm, columns: Array) -> Position:
+def _read(term: FittedTerm, columns: Array, table: Array) -> Array:
+    """A term's table read by rows; zero where a value is missing that never was in the data."""
     assert term.entries is not None
-    return locate(term.entries, term.features, columns)
+    rows = read(locate(term.entries, term.features, columns), table)
+    unknown = term.unknown(columns)
+    if unknown.any():
+        rows[unknown] = 0.0
+    return rows
 
 
 def link_mean(model: FittedModel, columns: Array) -> Array:
@@ -34,7 +39,7 @@ def link_mean(model: FittedModel, columns: Array) -> Array:
     for part in _chunks(len(columns)):
         for term in model.terms:
             if term.active:
-                result[part] += read(_position(term, columns[part]), term.mean)
+                result[part] += _read(term, columns[part], term.mean)
     return result
 
 
@@ -44,6 +49,7 @@ def link_moments(model: FittedModel, columns: Array) -> tuple[Array, Array]:
     for part in _chunks(len(columns)):
         mean[part], design = _mean_and_design(model, columns[part])
         variance[part] = np.square(design @ model.root).sum(axis=1)
+        variance[part] += _unknown_variances(model, columns[part]).sum(axis=1)
     return mean, variance
 
 
@@ -52,11 +58,25 @@ def _mean_and_design(model: FittedModel, columns: Array) -> tuple[Array, Array]:
     design = np.empty((len(columns), len(model.covariance)))
     for term, block in zip(model.terms, model.blocks, strict=True):
         if term.active:
-            position = _position(term, columns)
-            mean += read(position, term.mean)
-            design[:, block] = read(position, term.table)
+            mean += _read(term, columns, term.mean)
+            design[:, block] = _read(term, columns, term.table)
     design[:, -1] = 1.0
     return mean, design
+
+
+def _unknown_variances(model: FittedModel, columns: Array) -> Array:
+    """What missing values add to every term's variance where the data had none (n, n_terms).
+
+    Whatever the value is, it was drawn as the others were: the term's mean is zero, and its variance
+    that of its function over the data.
+    """
+    result = np.zeros((len(columns), len(model.terms)))
+    for k, term in enumerate(model.terms):
+        unknown = term.unknown(columns)
+        if term.active and unknown.any():
+            mean, variance = entry_moments(model, k)
+            result[unknown, k] = term.share @ (np.square(mean) + variance)
+    return result
 
 
 def term_means(model: FittedModel, columns: Array) -> Array:
@@ -65,7 +85,7 @@ def term_means(model: FittedModel, columns: Array) -> Array:
     for part in _chunks(len(columns)):
         for k, term in enumerate(model.terms):
             if term.active:
-                result[part, k] = read(_position(term, columns[part]), term.mean)
+                result[part, k] = _read(term, columns[part], term.mean)
     return result
 
 
@@ -75,8 +95,9 @@ def term_variances(model: FittedModel, columns: Array) -> Array:
     for part in _chunks(len(columns)):
         for k, (term, block) in enumerate(zip(model.terms, model.blocks, strict=True)):
             if term.active:
-                rows = read(_position(term, columns[part]), term.table)
+                rows = _read(term, columns[part], term.table)
                 result[part, k] = _variance(rows, model.covariance[block, block])
+        result[part] += _unknown_variances(model, columns[part])
     return result
 
 
@@ -95,6 +116,9 @@ def sample_links(
     for part in _chunks(len(columns)):
         mean, design = _mean_and_design(model, columns[part])
         result[:, part] = mean + (design @ draws).T
+        unknown = _unknown_variances(model, columns[part]).sum(axis=1)
+        if unknown.any():
+            result[:, part] += np.sqrt(unknown) * rng.standard_normal((n_samples, len(unknown)))
     return result
 
 

@@ -18,10 +18,11 @@ from lanam.core.arrays import Array
 from lanam.core.assembly import switched_off
 from lanam.core.gauss_newton import Problem
 from lanam.core.interactions import Pair
+from lanam.core.knots import Categories
 from lanam.core.model import ACTIVE, FittedTerm, ScoredPair
-from lanam.core.pairs import add_networks, pair_terms
+from lanam.core.pairs import add_terms, pair_terms
 from lanam.core.selection import Needed
-from lanam.core.stage import Stage, network_of
+from lanam.core.stage import Stage, term_of
 from lanam.core.training import Run, fit_and_select, train
 
 #: Where the evidence is to say how many pairs there are, so many are tried at once, in at most so many
@@ -85,11 +86,13 @@ class _Search:
     kind: str
     pairs: tuple[Pair, ...]
     known: frozenset[tuple[int, ...]]
+    categories: dict[int, Categories]
 
     @classmethod
     def of(cls, run: Run, pairs: Sequence[Pair], known: set[tuple[int, ...]]) -> _Search:
         options = run.options
-        return cls(options.interactions, options.interaction_score, tuple(pairs), frozenset(known))
+        asked, kind = options.interactions, options.interaction_score
+        return cls(asked, kind, tuple(pairs), frozenset(known), run.prepared.categories)
 
     def needed(self, n_pairs: int) -> float:
         """Nats the weakest of ``n_pairs`` must be worth.
@@ -110,7 +113,7 @@ class _Search:
     ) -> dict[Pair, float]:
         """Scores of some pairs on what a stage left over."""
         values = interactions.score(
-            self.kind, stage.problem, stage.state, columns, pairs, rng
+            self.kind, stage.problem, stage.state, columns, pairs, rng, self.categories
         ).tolist()
         return dict(zip(pairs, values, strict=True))
 
@@ -186,12 +189,13 @@ def _try_pairs(
 ) -> Stage:
     """Fit with some more pairs; those that do not pay are off, and without any all is as it was."""
     options = run.options
-    fresh = pair_terms(columns, stage.problem.rows.weight, tried, options)
+    weight = stage.problem.rows.weight
+    fresh = pair_terms(columns, weight, tried, options, search.categories)
     # With less noise, columns that were off may be worth something beside their pair.
     beside = {(feature,) for pair in tried for feature in pair}
-    back = [term for term in stage.off if term.kind == "smooth" and term.features in beside]
-    returning = [network_of(term, options) for term in back]
-    problem, state = add_networks(stage.problem, stage.state, columns, [*returning, *fresh], rng)
+    back = [term for term in stage.off if term.kind != "level" and term.features in beside]
+    returning = [term_of(term, options) for term in back]
+    problem, state = add_terms(stage.problem, stage.state, columns, [*returning, *fresh], rng)
     retried = {*beside, *tried}
     stays_off = [term for term in stage.off if term.features not in retried or term.kind == "level"]
     off: list[FittedTerm] = []

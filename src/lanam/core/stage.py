@@ -9,10 +9,11 @@ import numpy as np
 from lanam.core import gauss_newton
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
-from lanam.core.knots import Grid, Knots, Levels, locate
+from lanam.core.knots import Categories, Grid, Levels, locate
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.options import Options
+from lanam.core.pairs import pair_term
 from lanam.core.prepare import Prepared, Units
 from lanam.core.statistics import Rows
 from lanam.core.terms import LevelTerm, SmoothTerm, Term
@@ -74,19 +75,22 @@ def resume(
         state = gauss_newton.settle(problem, state, np.random.default_rng(0))
     unused = {t.features[0]: t.status for t in model.terms if t.entries is None}
     off = tuple(t for t in model.terms if not t.active and t.entries is not None)
-    prepared = Prepared(units, (), rows, {}, unused)
+    categories = {
+        t.features[0]: t.entries for t in model.terms if isinstance(t.entries, Categories)
+    }
+    prepared = Prepared(units, (), rows, {}, categories, unused)
     return prepared, Stage(problem, state, off, model.stop_reason)
 
 
 def _term(fitted: FittedTerm, options: Options) -> Term:
-    if isinstance(fitted.entries, Levels):
+    term = term_of(fitted, options)
+    if isinstance(term, LevelTerm):
         if options.solver == "adam":
             raise ValueError(
                 'the model has level effects, which solver="adam" cannot train: set solver back to '
                 "what it was, or fit again"
             )
-        return LevelTerm(fitted.features, fitted.entries)
-    term = network_of(fitted, options)
+        return term
     same = term.architecture == fitted.architecture
     if not same or term.group_index.max() + 1 != len(fitted.precision):
         raise ValueError(
@@ -97,8 +101,12 @@ def _term(fitted: FittedTerm, options: Options) -> Term:
     return term
 
 
-def network_of(fitted: FittedTerm, options: Options) -> SmoothTerm:
-    """The network of a fitted term, switched off or not."""
-    assert isinstance(fitted.entries, Knots | Grid)
-    architecture = options.architecture(len(fitted.features))
-    return SmoothTerm(fitted.features, fitted.entries, architecture, options.prior_groups)
+def term_of(fitted: FittedTerm, options: Options) -> Term:
+    """What a fitted term was before it was fitted, switched off or not."""
+    entries = fitted.entries
+    if isinstance(entries, Levels | Categories):
+        return LevelTerm(fitted.features, entries)
+    if isinstance(entries, Grid):
+        return pair_term(fitted.features, entries, options)
+    assert entries is not None
+    return SmoothTerm(fitted.features, entries, options.architecture(1), options.prior_groups)

@@ -81,7 +81,8 @@ def _read_along(position: Position, table: Array) -> Array:
     left = table[position.index]
     if position.fraction is None:
         return left
-    step = np.diff(table, axis=0)[position.index]
+    # Whoever stands on the last entry has no next one.
+    step = np.diff(table, axis=0, append=table[-1:])[position.index]
     step *= position.fraction if table.ndim == 1 else position.fraction[:, None]
     left += step
     return left
