@@ -25,9 +25,9 @@ def make_parser(
     """The options that every command has."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=description)
     add = parser.add_argument
-    add("--data", type=Path, help="directory that holds the folder 'uci'")
+    add("--data", type=Path, help="directory of the folders of data sets")
     add("--folds", type=int, default=5, help="how many of the five folds to run")
-    add("--sets", type=_names, default=None, help="comma-separated; all fourteen by default")
+    add("--sets", type=_names, default=None, help="comma-separated; all by default")
     add("--models", type=_names, default=None, help="comma-separated; see benchmarks/peers")
     add("--parts", type=_names, default=list(parts), help=f"of {','.join(parts)}")
     add("--out", type=Path, default=Path("results") / name, help="directory for CSV and report")
@@ -105,6 +105,17 @@ def read(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
         return None
     frame = pd.read_csv(path)
     return frame.reindex(columns=list(dict.fromkeys([*frame.columns, *columns])))
+
+
+def read_runs(
+    directories: Sequence[Path], name: str, columns: Sequence[str]
+) -> pd.DataFrame | None:
+    """Rows of ``name.csv`` in all of the directories; ``run`` tells from which."""
+    import pandas as pd
+
+    frames = {str(path): read(path / f"{name}.csv", columns) for path in directories}
+    given = [frame.assign(run=path) for path, frame in frames.items() if frame is not None]
+    return pd.concat(given, ignore_index=True) if given else None
 
 
 def carry_out(

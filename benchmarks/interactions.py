@@ -9,13 +9,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks import command
 from benchmarks.environment import describe
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # One CSV file each, with the columns a report counts on even where every fit failed.
 RESULTS = {
@@ -57,17 +53,6 @@ def run(options: argparse.Namespace) -> list[str]:
     return skipped
 
 
-def read_runs(directories: Sequence[Path]) -> pd.DataFrame | None:
-    """Rows of ``quality.csv`` in all of the directories; ``run`` tells from which."""
-    import pandas as pd
-
-    frames = {
-        str(path): command.read(path / "quality.csv", RESULTS["quality"]) for path in directories
-    }
-    given = [frame.assign(run=path) for path, frame in frames.items() if frame is not None]
-    return pd.concat(given, ignore_index=True) if given else None
-
-
 def report(options: argparse.Namespace, skipped: Sequence[str] = ()) -> str:
     """All tables of the parts that were asked for, from the CSV files."""
     from benchmarks import markdown, verdicts
@@ -75,7 +60,10 @@ def report(options: argparse.Namespace, skipped: Sequence[str] = ()) -> str:
     blocks = ["## Benchmark of interactions\n", describe(options.threads) + "\n"]
     blocks += [f"{line}\n" for line in skipped]
     judged: list[verdicts.Verdict] = []
-    runs = read_runs([options.out, *options.merge]) if "quality" in options.parts else None
+    runs = None
+    if "quality" in options.parts:
+        directories = [options.out, *options.merge]
+        runs = command.read_runs(directories, "quality", RESULTS["quality"])
     if runs is not None:
         # Likelihoods of a cell that was run twice: the first. Times: all, each run by itself.
         results = runs.drop_duplicates(["set", "model", "fold"])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import norm
-from sklearn.metrics import roc_auc_score
+from scipy.stats import norm, poisson
+from sklearn.metrics import average_precision_score, mean_poisson_deviance, roc_auc_score
 
 Array = np.ndarray
 
@@ -20,6 +20,27 @@ def bernoulli_nll(y: Array, probability: Array) -> float:
     return float(-np.mean(y * np.log(probability) + (1 - y) * np.log1p(-probability)))
 
 
+def poisson_nll(y: Array, mean: Array) -> float:
+    """Mean negative log probability of counts under Poisson(mean); a mean of 0 counts as 1e-12."""
+    return float(-poisson.logpmf(y, np.maximum(mean, 1e-12)).mean())
+
+
+def poisson_deviance(y: Array, mean: Array) -> float:
+    """Mean deviance of counts: twice the log likelihood that a perfect mean would have gained."""
+    return float(mean_poisson_deviance(y, np.maximum(mean, 1e-12)))
+
+
+def categorical_nll(y: Array, probabilities: Array) -> float:
+    """Mean negative log probability of classes 0 .. C-1; probabilities are kept off 0 by 1e-12."""
+    given = np.asarray(probabilities)[np.arange(len(y)), y]
+    return float(-np.log(np.clip(given, 1e-12, 1)).mean())
+
+
+def accuracy(y: Array, probabilities: Array) -> float:
+    """Share of rows whose most probable class is theirs."""
+    return float(np.mean(np.argmax(probabilities, axis=1) == y))
+
+
 def rmse(y: Array, mean: Array) -> float:
     """Root mean squared error."""
     return float(np.sqrt(np.mean((y - mean) ** 2)))
@@ -30,6 +51,19 @@ def auroc(y: Array, probability: Array) -> float:
     if len(np.unique(y)) < 2:
         return float("nan")
     return float(roc_auc_score(y, probability))
+
+
+def auprc(y: Array, probability: Array) -> float:
+    """Average precision, the area under the precision-recall curve; NaN where no one is positive."""
+    if not np.any(y):
+        return float("nan")
+    return float(average_precision_score(y, probability))
+
+
+def poisson_interval(mean: Array, level: float) -> tuple[Array, Array]:
+    """Interval of Poisson(mean) between its quantiles; counts are whole, so it holds ``level`` or more."""
+    tail = (1 - level) / 2
+    return poisson.ppf(tail, mean), poisson.ppf(1 - tail, mean)
 
 
 def gaussian_interval(mean: Array, std: Array, level: float) -> tuple[Array, Array]:
@@ -53,6 +87,12 @@ def expected_calibration_error(y: Array, probability: Array, n_bins: int = 10) -
     bins = np.minimum((np.asarray(probability) * n_bins).astype(int), n_bins - 1)
     surplus = np.bincount(bins, weights=np.asarray(y) - probability, minlength=n_bins)
     return float(np.abs(surplus).sum() / len(bins))
+
+
+def top_label_calibration_error(y: Array, probabilities: Array, n_bins: int = 10) -> float:
+    """Calibration error of the probability of each row's most probable class."""
+    top = np.argmax(probabilities, axis=1)
+    return expected_calibration_error(top == y, np.max(probabilities, axis=1), n_bins)
 
 
 def residual_std(y: Array, mean: Array) -> float:

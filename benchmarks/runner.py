@@ -22,7 +22,13 @@ N_SPLITS = 5
 
 
 def folds_of(dataset: Dataset, n_folds: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Give the first ``n_folds`` of the five folds: number, training and test rows."""
+    """Give the first ``n_folds`` of the five folds: number, training and test rows.
+
+    A set with a usual split has that one only.
+    """
+    if dataset.n_train is not None:
+        yield 0, np.arange(dataset.n_train), np.arange(dataset.n_train, len(dataset.y))
+        return
     splitter = KFold(N_SPLITS, shuffle=True, random_state=0)
     for fold, (train, test) in enumerate(splitter.split(dataset.X)):
         if fold < n_folds:
@@ -61,7 +67,24 @@ def score(dataset: Dataset, y: np.ndarray, prediction: Prediction) -> Row:
         return {
             "nll": metrics.bernoulli_nll(y, mean),
             "auroc": metrics.auroc(y, mean),
+            "auprc": metrics.auprc(y, mean),
             "ece": metrics.expected_calibration_error(y, mean),
+        }
+    if dataset.task == "multiclass":
+        return {
+            "nll": metrics.categorical_nll(y, mean),
+            "accuracy": metrics.accuracy(y, mean),
+            "ece": metrics.top_label_calibration_error(y, mean),
+        }
+    if dataset.task == "counts":
+        # a model without a predictive distribution gets the Poisson around its mean
+        lower, upper = prediction.interval or metrics.poisson_interval(mean, INTERVAL_LEVEL)
+        return {
+            "nll": metrics.poisson_nll(y, mean),
+            "deviance": metrics.poisson_deviance(y, mean),
+            "rmse": metrics.rmse(y, mean),
+            "coverage90": metrics.interval_coverage(y, lower, upper),
+            "width90": metrics.interval_width(lower, upper),
         }
     assert prediction.std is not None, "a regression needs a standard deviation"
     lower, upper = metrics.gaussian_interval(mean, prediction.std, INTERVAL_LEVEL)
@@ -86,18 +109,21 @@ def run_cell(
         "columns": dataset.X.shape[1],
         "threads": threads,
     }
-    X_train, y_train = dataset.X[train], dataset.y[train]
+    X_train, y_train = dataset.rows(train), dataset.y[train]
+    X_test, y_test = dataset.rows(test), dataset.y[test]
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             start = time.perf_counter()
             fitted = peer.fit(X_train, y_train, dataset.task, 0, threads)
             middle = time.perf_counter()
-            prediction = fitted.predict(dataset.X[test])
+            prediction = fitted.predict(X_test)
             end = time.perf_counter()
+            scores = score(dataset, y_test, prediction)
+            if fitted.log_density is not None:
+                scores["nll"] = -fitted.log_density(X_test, y_test)
         row |= {"fit_seconds": middle - start, "predict_seconds": end - middle}
-        row |= fitted.info
-        row |= score(dataset, dataset.y[test], prediction)
+        row |= fitted.info | scores
         row["warnings"] = "; ".join(sorted({item.category.__name__ for item in caught}))
     except Exception as error:  # one model's failure must not lose the others' results
         traceback.print_exc()
@@ -107,7 +133,7 @@ def run_cell(
 
 
 def _progress(row: Row) -> str:
-    cell = f"{row['set']:<12} fold {row['fold']}  {row['model']:<13}"
+    cell = f"{row['set']:<13} fold {row['fold']}  {row['model']:<13}"
     if "error" in row:
         return f"{cell} FAILED {row['error']}"
     text = f"{cell} nll {row['nll']:9.4f}  fit {row['fit_seconds']:8.2f} s"

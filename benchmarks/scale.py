@@ -64,10 +64,15 @@ def _measured(
 def run_worker(
     model: str, task: str, rows: int, columns: int, threads: int, problem: str = "large"
 ) -> Row:
-    """Measure one cell in a child process; a failure becomes a row with its message."""
+    """Measure one cell in a child process."""
     arguments = [model, task, str(rows), str(columns), str(threads), problem]
+    return ask("benchmarks.scale_worker", arguments, threads)
+
+
+def ask(module: str, arguments: list[str], threads: int) -> Row:
+    """Run a module that answers with a line of JSON; a failure becomes a row with its message."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.scale_worker", *arguments],
+        [sys.executable, "-m", module, *arguments],
         capture_output=True,
         text=True,
         env=child_environment(threads),

@@ -15,6 +15,12 @@ DEFAULT_MODELS = ("lanam", "lanam-smooth", "ebm", "lightgbm", "linear", "mean")
 OPTIONAL_MODELS = ("lanam-paper", "pygam")
 PAIR_MODELS = ("lanam", "lanam10", "lanam-auto", "ebm10", "lightgbm")
 OPTIONAL_PAIR_MODELS = ("lanam10-mi", "lanam10-gain", "lanam10-paper")
+TABLE_MODELS = {  # by part of the benchmark of real tables
+    "quality": ("lanam", "lanam-auto", "ebm", "ebm-pairs", "lightgbm", "mean"),
+    "missing": ("lanam", "ebm", "lightgbm"),
+    "classes": ("lanam", "ebm", "lightgbm", "linear", "mean"),
+    "levels": ("lanam", "ebm", "lightgbm"),
+}
 
 
 def all_peers(public_python: str | None = None) -> dict[str, Peer]:
@@ -42,6 +48,7 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
         LaplaceAdditive("lanam10-paper", **paper_pairs, **paper),
         ExplainableBoosting(),
         ExplainableBoosting("ebm10", interactions=10),
+        ExplainableBoosting("ebm-pairs", interactions=None),
         LightGBM(),
         SplineGAM(),
         Linear(),
@@ -56,6 +63,7 @@ __all__ = [
     "OPTIONAL_MODELS",
     "OPTIONAL_PAIR_MODELS",
     "PAIR_MODELS",
+    "TABLE_MODELS",
     "Fitted",
     "Peer",
     "Prediction",

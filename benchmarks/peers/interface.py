@@ -8,15 +8,21 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from benchmarks.datasets import Task
+from benchmarks.datasets import Table, Task
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Regression: mean and standard deviation of y. Classification: mean is P(y = 1), no std."""
+    """What a model says of new rows.
+
+    Regression: mean and standard deviation of y. Classification: the mean is P(y = 1). Several classes:
+    the mean has a column of probabilities for each. Counts: the mean, and the 90% interval of a
+    model that has one of its own.
+    """
 
     mean: np.ndarray
     std: np.ndarray | None = None
+    interval: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True)
@@ -25,11 +31,15 @@ class Fitted:
 
     ``info`` may hold extra columns of the results (``log_evidence``, ``n_iter``, ...); a
     ``fit_seconds`` or ``predict_seconds`` there replaces the runner's own clock, for models
-    that live in another process.
+    that live in another process. ``log_density`` is the mean log predictive density of rows and their
+    y, where it is more than ``predict`` can say; ``effect`` gives the mean and the standard deviation of
+    what a column, by its number, adds at each row.
     """
 
-    predict: Callable[[np.ndarray], Prediction]
-    predict_mean: Callable[[np.ndarray], np.ndarray] | None = None
+    predict: Callable[[Table], Prediction]
+    predict_mean: Callable[[Table], np.ndarray] | None = None
+    log_density: Callable[[Table, np.ndarray], float] | None = None
+    effect: Callable[[Table, int], tuple[np.ndarray, np.ndarray]] | None = None
     info: dict[str, Any] = field(default_factory=dict)
 
 
@@ -41,8 +51,15 @@ class Peer(Protocol):
     def missing(self) -> str | None:
         """Say why the model cannot run here; None if it can. Imports what it needs."""
 
-    def fit(self, X: np.ndarray, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
+    def fit(self, X: Table, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
         """Fit with the given seed and number of threads."""
+
+
+def probabilities(classifier: Any, task: Task) -> Callable[[Table], Prediction]:
+    """Predictions of a classifier with scikit-learn's ``predict_proba``."""
+    if task == "multiclass":
+        return lambda rows: Prediction(classifier.predict_proba(rows))
+    return lambda rows: Prediction(classifier.predict_proba(rows)[:, 1])
 
 
 def missing_module(module: str) -> str | None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.datasets import Task
-from benchmarks.peers.interface import Fitted, Prediction, missing_module
+from benchmarks.datasets import Table, Task
+from benchmarks.peers.interface import Fitted, Prediction, missing_module, probabilities
 
 
 class LaplaceAdditive:
@@ -22,21 +22,38 @@ class LaplaceAdditive:
         # the estimators, not the package alone: lanam imports them when they are first asked for
         return missing_module("lanam.regressor")
 
-    def fit(self, X: np.ndarray, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
+    def fit(self, X: Table, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
         from lanam import LANAMClassifier, LANAMRegressor
 
-        if task == "classification":
+        if task in ("classification", "multiclass"):
             classifier = LANAMClassifier(random_state=seed, **self.arguments).fit(X, y)
+            return Fitted(probabilities(classifier, task), info=_learned(classifier))
+        if task == "counts":
+            counts = LANAMRegressor(likelihood="poisson", random_state=seed, **self.arguments)
+            counts.fit(X, y)
             return Fitted(
-                lambda rows: Prediction(classifier.predict_proba(rows)[:, 1]),
-                info=_learned(classifier),
+                lambda rows: Prediction(
+                    counts.predict(rows),
+                    interval=tuple(counts.predict_interval(rows, coverage=0.9).T),
+                ),
+                predict_mean=counts.predict,
+                log_density=counts.log_likelihood,
+                info=_learned(counts),
             )
         model = LANAMRegressor(random_state=seed, **self.arguments).fit(X, y)
         return Fitted(
             lambda rows: Prediction(*model.predict(rows, return_std=True)),
             predict_mean=model.predict,
+            effect=lambda rows, column: _effect(model, rows, column),
             info=_learned(model),
         )
+
+
+def _effect(model: Any, rows: Table, column: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of a column's term; it must have one alone, or bands do not add."""
+    (term,) = [k for k, term in enumerate(model.terms_) if tuple(term.features) == (column,)]
+    means, stds = model.predict_terms(rows, return_std=True)
+    return means[:, term], stds[:, term]
 
 
 def _learned(model: Any) -> dict[str, Any]:

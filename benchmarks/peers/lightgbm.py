@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from benchmarks.datasets import Task
+from benchmarks.datasets import Table, Task
 from benchmarks.metrics import residual_std
-from benchmarks.peers.interface import Fitted, Prediction, missing_module
+from benchmarks.peers.interface import Fitted, Prediction, missing_module, probabilities
 
 SMALL = 1000  # training rows below which leaves may hold two rows (the paper: "small datasets")
 
@@ -29,17 +31,19 @@ class LightGBM:
     def missing(self) -> str | None:
         return missing_module("lightgbm")
 
-    def fit(self, X: np.ndarray, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
+    def fit(self, X: Table, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
         import lightgbm
 
+        classes = task in ("classification", "multiclass")
+        prepare = category_columns(X)
         X_fit, X_held, y_fit, y_held = train_test_split(
-            X,
+            prepare(X),
             y,
             test_size=0.125,
             random_state=seed,
-            stratify=y if task == "classification" else None,
+            stratify=y if classes else None,
         )
-        kind = lightgbm.LGBMClassifier if task == "classification" else lightgbm.LGBMRegressor
+        kind = lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
         small = len(y) < SMALL
         model = kind(
             n_estimators=2000,
@@ -49,6 +53,7 @@ class LightGBM:
             n_jobs=threads,
             random_state=seed,
             verbose=-1,
+            **({"objective": "poisson"} if task == "counts" else {}),
         )
         stopping = lightgbm.early_stopping(50, verbose=False)
         with warnings.catch_warnings():
@@ -56,11 +61,30 @@ class LightGBM:
             warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")
             model.fit(X_fit, y_fit, eval_set=[(X_held, y_held)], callbacks=[stopping])
         info = {"n_iter": int(model.best_iteration_)}
-        if task == "classification":
-            return Fitted(lambda rows: Prediction(model.predict_proba(rows)[:, 1]), info=info)
+        if classes:
+            predict = probabilities(model, task)
+            return Fitted(lambda rows: predict(prepare(rows)), info=info)
+
+        def predict_mean(rows: Table) -> np.ndarray:
+            return model.predict(prepare(rows))
+
+        if task == "counts":
+            return Fitted(lambda rows: Prediction(predict_mean(rows)), predict_mean, info=info)
         noise = residual_std(y_held, model.predict(X_held))
         return Fitted(
-            lambda rows: Prediction(model.predict(rows), np.full(len(rows), noise)),
-            predict_mean=model.predict,
+            lambda rows: Prediction(predict_mean(rows), np.full(len(rows), noise)),
+            predict_mean=predict_mean,
             info=info,
         )
+
+
+def category_columns(X: Table) -> Callable[[Table], Table]:
+    """Give columns of strings pandas' category type, which LightGBM needs, with the levels of ``X``."""
+    if isinstance(X, np.ndarray):
+        return lambda rows: rows
+    kinds = {
+        name: pd.CategoricalDtype(X[name].dropna().unique())
+        for name in X.columns
+        if pd.api.types.is_string_dtype(X[name].dtype)
+    }
+    return lambda rows: rows.astype(kinds)

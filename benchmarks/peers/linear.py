@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.datasets import Task
 from benchmarks.metrics import residual_std
-from benchmarks.peers.interface import Fitted, Prediction
+from benchmarks.peers.interface import Fitted, Prediction, probabilities
 
 STRENGTHS = [0.001, 0.01, 0.1, 1.0, 10.0]  # the paper's grid
 
@@ -24,13 +24,13 @@ class Linear:
         return None
 
     def fit(self, X: np.ndarray, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
-        if task == "classification":
+        if task in ("classification", "multiclass"):
             search = GridSearchCV(
                 make_pipeline(StandardScaler(), LogisticRegression(max_iter=10_000)),
                 {"logisticregression__C": [1 / strength for strength in STRENGTHS]},
                 scoring="neg_log_loss",
             ).fit(X, y)
-            return Fitted(lambda rows: Prediction(search.predict_proba(rows)[:, 1]))
+            return Fitted(probabilities(search, task))
         model = make_pipeline(StandardScaler(), RidgeCV(STRENGTHS)).fit(X, y)
         noise = residual_std(y, model.predict(X))
         return Fitted(

@@ -1,10 +1,10 @@
-"""The trivial control: the mean of y, or the share of ones."""
+"""The trivial control: the mean of y, or the share of each class."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.datasets import Task
+from benchmarks.datasets import Table, Task
 from benchmarks.peers.interface import Fitted, Prediction
 
 
@@ -16,11 +16,14 @@ class Mean:
     def missing(self) -> None:
         return None
 
-    def fit(self, X: np.ndarray, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
+    def fit(self, X: Table, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
+        if task == "multiclass":
+            shares = np.bincount(y) / len(y)
+            return Fitted(lambda rows: Prediction(np.tile(shares, (len(rows), 1))))
         mean = float(np.mean(y))
         std = float(np.std(y)) if task == "regression" else None
 
-        def predict(rows: np.ndarray) -> Prediction:
+        def predict(rows: Table) -> Prediction:
             shape = len(rows)
             return Prediction(np.full(shape, mean), None if std is None else np.full(shape, std))
 
