@@ -3,10 +3,21 @@
 import numpy as np
 import pytest
 from scipy import integrate
-from scipy.special import expit
-from scipy.stats import norm
+from scipy.special import expit, gammaln, softmax
+from scipy.stats import norm, poisson
 
-from lanam.core.predictive import gaussian_log_density, moderated_log_odds
+from lanam.core import predictive
+from lanam.core.predictive import (
+    gaussian_log_density,
+    moderated_log_odds,
+    poisson_cdf,
+    poisson_log_density,
+    poisson_mean,
+    poisson_quantile,
+    poisson_variance,
+    softmax_log_probability,
+    softmax_probability,
+)
 from tests.oracles import assert_close
 
 
@@ -26,3 +37,157 @@ def test_the_probit_approximation_is_the_integral_to_two_per_cent(mean, deviatio
     found = expit(moderated_log_odds(np.array([mean]), np.array([deviation**2])))
     # An approximation: MacKay's is known to be off by up to about 0.02.
     assert found[0] == pytest.approx(expected, abs=0.02)
+
+
+def vectors(*values):
+    return [np.array([value], dtype=float) for value in values]
+
+
+def count_log_density(y, mean, variance, exposure):
+    """The integral of a Poisson mass over a Gaussian link, on a grid too fine to be wrong."""
+    deviation = np.sqrt(variance)
+    f = np.linspace(mean - 14.0 * deviation, mean + 14.0 * deviation, 400_001)
+    exponent = y * (np.log(exposure) + f) - exposure * np.exp(f) - gammaln(y + 1.0)
+    exponent += norm.logpdf(f, mean, deviation)
+    top = exponent.max()
+    return top + np.log(np.exp(exponent - top).sum() * (f[1] - f[0]))
+
+
+class TestCounts:
+    @pytest.mark.parametrize(
+        ("y", "mean", "variance", "exposure"),
+        [
+            (0, 0.0, 1.0, 1.0),
+            (0, 5.0, 25.0, 1.0),  # a cliff on one side, a long tail on the other
+            (0, -30.0, 100.0, 1.0),
+            (3, 0.0, 1e-8, 1.0),
+            (7, 1.0, 4.0, 0.5),
+            (2, 8.0, 0.5, 1.0),  # a count the rate did not expect
+            (50, -2.0, 2.0, 30.0),
+            (1000, 6.9, 1e-3, 1.0),
+            (100_000, 11.0, 0.04, 1.0),
+            (100_000, 11.5, 25.0, 1.0),
+            (1, 2.0, 400.0, 1.0),
+        ],
+    )
+    def test_the_density_is_the_integral(self, y, mean, variance, exposure):
+        found = poisson_log_density(*vectors(y, mean, variance, exposure))
+        # Logarithms of large counts' factorials cancel: ten digits of 1e6 are left.
+        expected = count_log_density(y, mean, variance, exposure)
+        assert found[0] == pytest.approx(expected, abs=1e-8)
+
+    def test_without_variance_it_is_poissons(self):
+        y, mean, exposure = np.array([0.0, 3.0, 40.0]), np.array([-2.0, 0.3, 3.0]), np.full(3, 2.0)
+        rate = exposure * np.exp(mean)
+        density = poisson_log_density(y, mean, np.zeros(3), exposure)
+        np.testing.assert_allclose(density, poisson.logpmf(y, rate), atol=1e-10)
+        cumulative = poisson_cdf(y, mean, np.zeros(3), exposure)
+        np.testing.assert_allclose(cumulative, poisson.cdf(y, rate), atol=1e-10)
+        for probability in (0.01, 0.5, 0.99):
+            quantile = poisson_quantile(probability, mean, np.zeros(3), exposure)
+            np.testing.assert_array_equal(quantile, poisson.ppf(probability, rate))
+        np.testing.assert_allclose(poisson_mean(mean, np.zeros(3), exposure), rate)
+        np.testing.assert_allclose(poisson_variance(mean, np.zeros(3), exposure), rate)
+
+    @pytest.mark.parametrize("rate", [0.01, 5.0, 300.0])
+    @pytest.mark.parametrize("variance", [1e-6, 0.05, 0.999, 1.001, 3.0])
+    def test_density_cdf_quantiles_and_moments_are_of_one_distribution(self, rate, variance):
+        counts = np.arange(40_000.0)
+        mean, v, exposure = np.log(rate / 2.0) + 0.0 * counts, variance + 0.0 * counts, 2.0
+        mass = np.exp(poisson_log_density(counts, mean, v, exposure))
+        cumulative = np.cumsum(mass)
+        # Sums of 40000 masses, each with an error of its own.
+        np.testing.assert_allclose(
+            poisson_cdf(counts, mean, v, exposure), cumulative, rtol=0.0, atol=1e-8
+        )
+        for probability in (0.001, 0.3, 0.5, 0.95, 0.999):
+            found = poisson_quantile(probability, mean[:1], v[:1], exposure)
+            assert found[0] == np.searchsorted(cumulative, probability) or found[0] >= 40_000
+        # What lies beyond 40000 matters to moments with the largest variance only.
+        if rate * np.exp(12.0 * np.sqrt(variance)) < 40_000:
+            average = mass @ counts
+            assert poisson_mean(mean, v, exposure)[0] == pytest.approx(average, rel=1e-6)
+            expected = mass @ (counts - average) ** 2
+            assert poisson_variance(mean, v, exposure)[0] == pytest.approx(expected, rel=1e-6)
+
+    @pytest.mark.parametrize("variance", [1e-8, 1e-4, 0.2])
+    def test_quantiles_of_a_million(self, variance):
+        rng = np.random.default_rng(0)
+        draws = rng.poisson(np.exp(np.log(1e6) + np.sqrt(variance) * rng.standard_normal(400_000)))
+        for probability in (0.05, 0.5, 0.95):
+            k = poisson_quantile(probability, *vectors(np.log(1e6), variance, 1.0))
+            at, before = (
+                poisson_cdf(c, *vectors(np.log(1e6), variance, 1.0)) for c in (k, k - 1.0)
+            )
+            assert before < probability <= at
+            # The share of 400000 draws is known to 0.0008; four times that.
+            assert np.mean(draws <= k) == pytest.approx(probability, abs=0.0032)
+
+    def test_probabilities_that_are_reached_at_nothing(self):
+        assert poisson_quantile(0.9, *vectors(-5.0, 0.1, 1.0)) == 0.0
+        assert poisson_quantile(0.9, *vectors(-800.0, 0.1, 1.0)) == 0.0
+        assert poisson_cdf(*vectors(-1.0, 0.0, 1.0, 1.0)) == 0.0
+
+    def test_rows_are_answered_alone_and_in_any_chunks(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        y, mean = rng.poisson(4.0, size=60).astype(float), rng.normal(1.0, 2.0, size=60)
+        variance, exposure = rng.gamma(0.3, size=60) ** 3, rng.uniform(0.1, 5.0, size=60)
+        together = poisson_quantile(0.9, mean, variance, exposure)
+        density = poisson_log_density(y, mean, variance, exposure)
+        monkeypatch.setattr(predictive, "_CHUNK_VALUES", 64)
+        np.testing.assert_array_equal(poisson_quantile(0.9, mean, variance, exposure), together)
+        for k in range(60):
+            row = slice(k, k + 1)
+            alone = poisson_log_density(y[row], mean[row], variance[row], exposure[row])
+            np.testing.assert_allclose(alone, density[row], rtol=1e-12)
+
+    def test_nothing_is_infinite_or_not_a_number(self):
+        mean, variance = np.array([-1e5, 0.0, 600.0, 1e5]), np.array([1e-12, 1e3, 900.0, 1e4])
+        one = np.ones(4)
+        assert np.isfinite(poisson_mean(mean, variance, one)).all()
+        assert np.isfinite(poisson_variance(mean, variance, one)).all()
+        assert np.isfinite(poisson_log_density(one, mean, variance, one)).all()
+        for probability in (0.01, 0.99):
+            quantile = poisson_quantile(probability, mean, variance, one)
+            assert np.isfinite(quantile).all()
+            assert (quantile == np.floor(quantile)).all()
+
+
+class TestClasses:
+    def test_two_classes_have_mackays_probability(self):
+        rng = np.random.default_rng(0)
+        mean, root = rng.normal(size=(20, 2)), rng.normal(size=(20, 2, 2))
+        covariance = root @ root.transpose(0, 2, 1)
+        difference = covariance[:, 0, 0] + covariance[:, 1, 1] - 2.0 * covariance[:, 0, 1]
+        expected = expit(moderated_log_odds(mean[:, 1] - mean[:, 0], difference))
+        assert_close(softmax_probability(mean, covariance)[:, 1], expected, "rounding")
+
+    def test_without_variance_it_is_the_softmax(self):
+        mean = np.random.default_rng(0).normal(size=(20, 5))
+        found = softmax_probability(mean, np.zeros((20, 5, 5)))
+        assert_close(found, softmax(mean, axis=1), "rounding")
+
+    def test_what_is_added_to_all_classes_changes_nothing(self):
+        rng = np.random.default_rng(0)
+        mean, root = rng.normal(size=(20, 4)), rng.normal(size=(20, 4, 4))
+        covariance = root @ root.transpose(0, 2, 1)
+        shifted = softmax_probability(mean + 3.0, covariance + 2.0)
+        assert_close(shifted, softmax_probability(mean, covariance), "rounding")
+
+    @pytest.mark.parametrize(("scale", "error"), [(0.3, 0.01), (1.0, 0.06)])
+    def test_it_is_near_the_mean_over_draws(self, scale, error):
+        rng = np.random.default_rng(0)
+        mean, root = rng.normal(size=(10, 4)), scale * rng.normal(size=(10, 4, 4)) / 2.0
+        draws = mean[:, None] + rng.standard_normal((10, 40_000, 4)) @ root.transpose(0, 2, 1)
+        expected = softmax(draws, axis=2).mean(axis=1)
+        found = softmax_probability(mean, root @ root.transpose(0, 2, 1))
+        np.testing.assert_allclose(found.sum(axis=1), 1.0)
+        # An approximation, as MacKay's for two classes is, and worse the less sure the model.
+        np.testing.assert_allclose(found, expected, atol=error)
+
+    def test_huge_means_have_log_probabilities(self):
+        mean = np.array([[1e6, 0.0, -1e6], [-1e300, 1e300, 0.0]])
+        covariance = np.broadcast_to(np.eye(3), (2, 3, 3))
+        probability = softmax_probability(mean, covariance)
+        np.testing.assert_array_equal(probability, [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+        assert np.isfinite(softmax_log_probability(mean, covariance)).all()
