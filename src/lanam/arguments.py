@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence, Set
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from lanam.core.interactions import Pair
 from lanam.core.options import Options
+from lanam.data import find_column, read_categorical
+
+__all__ = ["read_categorical", "read_interactions", "read_options"]
 
 #: What each argument with a fixed list of values may be.
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -26,7 +28,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
         "evidence_gain_full",
     ),
     "level_effects": ("auto", False),
-    "likelihood": ("gaussian",),
+    "likelihood": ("gaussian", "poisson"),
     "activation": ("gelu", "relu", "tanh", "silu"),
     "prior_groups": ("layer", "network"),
     "posterior": ("joint", "block"),
@@ -48,8 +50,7 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     Raises
     ------
     ValueError
-        For a value that does not exist, that does not go together with another, or that this
-        version does not offer yet.
+        For a value that does not exist, or that does not go together with another.
 
     Examples
     --------
@@ -63,7 +64,6 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     """
     # A grid search over an array passes numpy's own strings, numbers and truth values.
     arguments = {name: _plain(value) for name, value in arguments.items()}
-    _refuse_what_is_planned(arguments)
     for name, allowed in CHOICES.items():
         if name in arguments:
             _require_choice(name, arguments[name], allowed)
@@ -127,35 +127,12 @@ def _read_pair(pair: Any, names: Sequence[str]) -> Pair:
             f"interactions must be a list of pairs of columns, and {pair!r} is not a pair: write "
             "[('age', 'bmi')] for one pair"
         )
-    first, second = sorted(_read_column(column, names) for column in pair)
+    first, second = sorted(find_column(column, names, "interactions") for column in pair)
     if first == second:
         raise ValueError(
             f"interactions has the pair {pair!r}: a column has no interaction with itself"
         )
     return first, second
-
-
-def _read_column(column: Any, names: Sequence[str]) -> int:
-    if isinstance(column, str):
-        if column in names:
-            return list(names).index(column)
-        close = get_close_matches(column, names, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f": its columns are {_listed(names)}"
-        raise ValueError(f"interactions names the column {column!r}, which X does not have{hint}")
-    if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
-        if 0 <= column < len(names):
-            return int(column)
-        raise ValueError(
-            f"interactions has the column {column}, and X has columns 0 to {len(names) - 1}"
-        )
-    raise ValueError(
-        f"interactions has {column!r} for a column: give its name, or its index from 0"
-    )
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:10])
-    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 def _plain(value: Any) -> Any:
@@ -164,21 +141,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 1:
         return value.tolist()
     return value
-
-
-def _refuse_what_is_planned(arguments: Mapping[str, Any]) -> None:
-    if arguments.get("likelihood") == "poisson":
-        raise ValueError(
-            "likelihood='poisson' is not available in this version: set likelihood='gaussian', for "
-            "example for the logarithm of the counts"
-        )
-    categorical = arguments["categorical_features"]
-    if not (categorical == "auto" if isinstance(categorical, str) else _is_nothing(categorical)):
-        raise ValueError(
-            f"categorical_features={categorical!r} is not available in this version: leave it at "
-            "'auto' and encode categories first, for example with "
-            "sklearn.preprocessing.OneHotEncoder"
-        )
 
 
 def _is_nothing(value: Any) -> bool:

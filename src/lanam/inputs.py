@@ -1,11 +1,15 @@
 """What users pass to ``fit`` and ``predict``, checked by scikit-learn's rules and ``data``'s.
 
-Errors say which column and what to do. Arrays that come out are float64 and finite.
+Errors say which column and what to do. Targets and weights come out as finite floats, columns as
+floats that may be missing.
 """
 
 from __future__ import annotations
 
 import numbers
+import sys
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,13 +20,13 @@ from sklearn.utils.validation import validate_data
 from lanam.core.arrays import Array
 from lanam.data import (
     Schema,
+    Surprise,
     as_frame,
     column_names,
-    encode_array,
-    encode_frame,
+    encode_table,
     is_missing,
-    learn_schema,
-    require_finite,
+    learn_table,
+    read_categorical,
 )
 
 #: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
@@ -31,55 +35,120 @@ _LARGEST = 1e140
 #: No row was seen more often than this.
 _LARGEST_WEIGHT = 1e12
 
+#: How many columns a warning names before it only counts them.
+_MAX_WARNED = 10
+
 
 def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Array, Schema]:
-    """The table ``X`` as a finite array (n, D), and its schema.
+    """The table ``X`` as an array (n, D) of numbers and codes, and its schema.
 
-    Sets ``n_features_in_`` and ``feature_names_in_`` when fitting. Afterwards columns that have
-    names are matched by name, in any order; scikit-learn's checks see them in the order of the fit.
+    Sets ``n_features_in_`` and ``feature_names_in_`` when fitting, and reads the estimator's
+    ``categorical_features``. Afterwards columns that have names are matched by name, in any order;
+    scikit-learn's checks see them in the order of the fit. What new rows hold that the training
+    data did not is counted in one warning.
     """
     frame = as_frame(X)
     # Two rows are the fewest that say anything about noise.
     n_rows_needed = 2 if fitting else 1
+    table: Any
     if frame is None:
-        if isinstance(X, (list, tuple)):
-            X = _array_of_lists(X)
-        array = validate_data(
+        table = validate_data(
             estimator,
-            X,
+            _array_of_lists(X) if isinstance(X, (list, tuple)) else X,
             reset=fitting,
             dtype=None,
             ensure_all_finite=False,
             ensure_min_samples=n_rows_needed,
         )
-        names = column_names(None, array.shape[1])
-        if not fitting:
-            names = estimator._schema.names
-        columns = encode_array(array, names)
+        _refuse_complex(table)
     else:
-        known = None if fitting else getattr(estimator, "feature_names_in_", None)
-        if known is not None and set(known) == set(frame.columns):
-            frame = frame.select(list(known))
-        validate_data(estimator, frame.to_native(), reset=fitting, skip_check_array=True)
-        names = column_names(frame, frame.shape[1]) if fitting else estimator._schema.names
-        columns = check_array(
-            encode_frame(frame, names),
-            ensure_all_finite=False,
+        table = _match(estimator, frame, fitting)
+        # Numbers of rows and columns are checked on an array of the same shape.
+        check_array(
+            np.broadcast_to(False, table.shape),
+            dtype=None,
             ensure_min_samples=n_rows_needed,
             estimator=estimator,
         )
-    require_finite(columns, names)
-    if not fitting:
-        return columns, estimator._schema
-    backend = None if frame is None else frame.implementation.name.lower()
-    return columns, learn_schema(names, columns, backend)
+    if fitting:
+        names = column_names(frame, table.shape[1])
+        categorical = read_categorical(estimator.categorical_features, names)
+        backend = None if frame is None else frame.implementation.name.lower()
+        return learn_table(table, names, categorical, backend)
+    columns, surprises = encode_table(table, estimator._schema)
+    _warn_of(surprises)
+    return columns, estimator._schema
+
+
+def _match(estimator: BaseEstimator, frame: Any, fitting: bool) -> Any:
+    """The frame with its columns in the order of the fit."""
+    known = None if fitting else getattr(estimator, "feature_names_in_", None)
+    if known is not None and set(known) == set(frame.columns):
+        frame = frame.select(list(known))
+    try:
+        validate_data(estimator, frame.to_native(), reset=fitting, skip_check_array=True)
+    except ValueError as error:
+        if known is None or set(known) == set(frame.columns):
+            raise
+        # scikit-learn's words, which name the columns, and what to do about it.
+        raise ValueError(f"{error}{_remedy(known, frame)}") from None
+    return frame
+
+
+def _remedy(known: Any, frame: Any) -> str:
+    lost = [name for name in known if name not in set(frame.columns)]
+    if not lost:
+        line = (
+            "X[model.feature_names_in_]"
+            if frame.implementation.is_pandas()
+            else "X.select(list(model.feature_names_in_))"
+        )
+        return f"Leave the columns out that the model was not fitted with: `X = {line}`"
+    return (
+        "The model needs every column that it was fitted with. If the values of one are not known, "
+        "pass it with missing values."
+    )
+
+
+def _refuse_complex(table: np.ndarray) -> None:
+    if table.dtype.kind == "c":
+        raise ValueError("Complex data not supported: pass real and imaginary parts as columns")
+
+
+def _warn_of(surprises: Sequence[Surprise]) -> None:
+    """One warning for whatever the training data did not have, at the user's line."""
+    if not surprises:
+        return
+    parts = [str(surprise) for surprise in surprises[:_MAX_WARNED]]
+    if len(surprises) > _MAX_WARNED:
+        parts.append(f"and the same in {len(surprises) - _MAX_WARNED} more columns")
+    warnings.warn("\n".join(parts), UserWarning, stacklevel=_users_level())
+
+
+def _users_level() -> int:
+    """How far up the user's line is from the caller: past lanam's frames and scikit-learn's."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".")[0] in ("lanam", "sklearn")
 
 
 def _array_of_lists(X: Any) -> Any:
-    # numpy turns [[1.0, "red"]] into text throughout; as objects the numbers stay numbers, and an
-    # error names the column that is text.
+    # numpy turns [[1.0, "red"]] into text throughout, and [[1.0, True]] into numbers; as objects
+    # each stays what it is, and each column is judged by its own.
     array = np.asarray(X)
-    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+    if array.dtype.kind in "US" or (array.dtype.kind in "fiu" and _has_truth_values(X)):
+        return np.asarray(X, dtype=object)
+    return array
+
+
+def _has_truth_values(X: Any) -> bool:
+    rows = (row for row in X if isinstance(row, (list, tuple)))
+    return any(not {bool, np.bool_}.isdisjoint(map(type, row)) for row in rows)
 
 
 def read_response(estimator: BaseEstimator, y: Any, n_rows: int) -> Array:
@@ -112,8 +181,7 @@ def read_labels(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
 
 
 def _missing(objects: np.ndarray) -> np.ndarray:
-    # NaN is the one value that is not itself.
-    return np.array([is_missing(value) or bool(value != value) for value in objects.tolist()])
+    return np.array([is_missing(value) for value in objects.tolist()])
 
 
 def _require_squares(response: Array) -> None:

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from lanam.data.encoding import encode_array, encode_frame, make_frame, require_finite
-from lanam.data.schema import Column, Schema, as_frame, column_names, is_missing, learn_schema
+from lanam.data.cells import is_missing
+from lanam.data.encoding import Surprise, encode_table, label, learn_table, make_frame
+from lanam.data.schema import (
+    CATEGORICAL,
+    NUMERIC,
+    UNSEEN,
+    Column,
+    Schema,
+    as_frame,
+    column_names,
+    find_column,
+    learn_schema,
+    read_categorical,
+)
 
 __all__ = [
+    "CATEGORICAL",
+    "NUMERIC",
+    "UNSEEN",
     "Column",
     "Schema",
+    "Surprise",
     "as_frame",
     "column_names",
-    "encode_array",
-    "encode_frame",
+    "encode_table",
+    "find_column",
     "is_missing",
+    "label",
     "learn_schema",
+    "learn_table",
     "make_frame",
-    "require_finite",
+    "read_categorical",
 ]

@@ -1,8 +1,14 @@
-"""Frames to arrays, and columns back to a frame."""
+"""Tables to arrays, and columns back to a frame.
+
+In the array a numeric column has its values and a categorical one its codes, 0 to K - 1 along its
+levels. NaN is a missing value in both, and `UNSEEN` a level that was not in the training data.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -10,106 +16,333 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.data.schema import Array, Frame, is_missing, not_numeric, require_numeric
+from lanam.data.cells import NOTHING, NUMBERS, TEXT, TRUTH, Array, Cells, Frame, read_cells
+from lanam.data.refusals import changed, free_text, shown
+from lanam.data.schema import (
+    CATEGORICAL,
+    NUMERIC,
+    UNSEEN,
+    Column,
+    Schema,
+    is_free_text,
+    kind_of,
+    learn_column,
+    learn_schema,
+)
 
 #: Libraries that can hold an answer, in order of preference.
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
-#: How many columns an error names before it only counts them.
+#: How many columns an error names before it only counts them, and how many levels.
 _MAX_NAMED = 5
+_MAX_LEVELS = 3
+
+#: Beyond this floats have gaps, and a whole number is not surely one that somebody wrote.
+_LARGEST_WHOLE = 2.0**53
 
 
-def encode_frame(frame: Frame, names: Sequence[str]) -> Array:
-    """A frame as a float array (n, D); nulls become NaN.
+@dataclass(frozen=True)
+class Surprise:
+    """What a column of new rows holds that the training data did not."""
+
+    name: str
+    n_rows: int
+    n_unseen: int = 0
+    examples: tuple[Any, ...] = ()
+    n_missing: int = 0
+
+    def __str__(self) -> str:
+        parts = []
+        if self.n_unseen:
+            listed = ", ".join(map(shown, self.examples[:_MAX_LEVELS]))
+            more = ", ..." if len(self.examples) > _MAX_LEVELS else ""
+            are = "is a level" if self.n_unseen == 1 else "are levels"
+            parts.append(
+                f"{self.n_unseen} of {self.n_rows} values {are} that the training data did not "
+                f"have ({listed}{more}): they get a new level's mean effect and its wider band"
+            )
+        if self.n_missing:
+            are = "is" if self.n_missing == 1 else "are"
+            parts.append(
+                f"{self.n_missing} of {self.n_rows} values {are} missing, and none was in the "
+                "training data: they get the mean effect of a level not seen, and its wider band"
+            )
+        return f"column {self.name!r}: " + "; ".join(parts)
+
+
+def learn_table(
+    table: Frame | NDArray[Any],
+    names: Sequence[str],
+    categorical: frozenset[int] = frozenset(),
+    backend: str | None = None,
+) -> tuple[Array, Schema]:
+    """The array (n, D) of a training table, and what each of its columns is.
 
     Parameters
     ----------
-    frame
-        With its columns in the order wanted.
+    table
+        A frame, or a two-dimensional array of numbers, text or objects.
     names
-        The columns' names, for errors.
+        The columns' names.
+    categorical
+        Indices of columns that are categorical whatever they hold.
+    backend
+        The library of the frame.
 
     Raises
     ------
-    ValueError
-        If a column is not numeric; it names the column and the remedy.
+    ValueError, TypeError
+        If a column holds what is neither a number nor a category, or is infinite.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from lanam.data import as_frame
-    >>> encode_frame(as_frame(pd.DataFrame({"a": [1, 2], "b": [True, False]})), ["a", "b"])
-    array([[1., 1.],
-           [2., 0.]])
+    >>> frame = as_frame(pd.DataFrame({"age": [40, 61, 50], "city": ["Rome", "Bonn", None]}))
+    >>> columns, schema = learn_table(frame, ["age", "city"])
+    >>> columns
+    array([[40.,  1.],
+           [61.,  0.],
+           [50., nan]])
+    >>> schema.columns[1].levels
+    ('Bonn', 'Rome')
     """
-    # Columns are what the core reads one at a time, so each is contiguous.
-    result = np.empty(frame.shape, order="F")
-    for index, (series, name) in enumerate(zip(frame.iter_columns(), names, strict=True)):
-        require_numeric(series, name)
-        if series.null_count() == len(series):
-            result[:, index] = np.nan
-        elif series.dtype == nw.Object:
-            values = series.to_list()
-            result[:, index] = [np.nan if is_missing(value) else float(value) for value in values]
+    if isinstance(table, np.ndarray) and table.dtype.kind in "fiu" and not categorical:
+        columns = _float_columns(table)
+        require_no_infinity(columns, names)
+        return columns, learn_schema(names, columns, backend)
+    columns = np.empty(table.shape, order="F")  # the core reads one column at a time
+    learned = []
+    for index, name in enumerate(names):
+        cells = read_cells(table, index, name)
+        declared = index in categorical
+        column = Column(name, kind_of(cells, declared=declared), np.nan, np.nan)
+        if column.kind == NUMERIC:
+            columns[:, index] = _numbers(cells)
         else:
-            result[:, index] = series.cast(nw.Float64).to_numpy()
-    return result
+            codes, levels = factorise(cells)
+            if cells.holds == TEXT and not (declared or cells.categorical):
+                _refuse_free_text(cells, levels)
+            column = Column(name, CATEGORICAL, np.nan, np.nan, levels)
+            columns[:, index] = codes
+        learned.append(column)
+    require_no_infinity(columns, names)
+    found = tuple(map(learn_column, learned, columns.T))
+    return columns, Schema(found, backend)
 
 
-def encode_array(array: NDArray[Any], names: Sequence[str]) -> Array:
-    """A two-dimensional array as floats; text, dates and complex numbers are refused by column.
+def encode_table(table: Frame | NDArray[Any], schema: Schema) -> tuple[Array, tuple[Surprise, ...]]:
+    """The array (n, D) of new rows, and what they hold that the training data did not.
+
+    Parameters
+    ----------
+    table
+        A frame with its columns in the schema's order, or an array.
+    schema
+        What the training data looked like.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a column holds something else than it did: text for numbers, say.
 
     Examples
     --------
     >>> import numpy as np
-    >>> encode_array(np.array([[1, 2]]), ["a", "b"])
-    array([[1., 2.]])
-    >>> encode_array(np.array([["1", "red"]]), ["size", "colour"])
-    Traceback (most recent call last):
-        ...
-    ValueError: column 'size' holds text (for example '1'), ...
+    >>> table = np.array([["Rome"], ["Bonn"], ["Rome"]])
+    >>> _, schema = learn_table(table, ["city"])
+    >>> columns, surprises = encode_table(np.array([["Oslo"], ["Rome"]]), schema)
+    >>> columns.tolist()
+    [[-1.0], [1.0]]
+    >>> print(surprises[0])
+    column 'city': 1 of 2 values is a level that the training data did not have ('Oslo'): ...
     """
-    if array.dtype.kind in "USOmMV":
-        for index, name in enumerate(names):
-            for value in array[:, index]:
-                if isinstance(value, (str, bytes)):
-                    raise not_numeric(name, "text", value)
-                if isinstance(value, (np.datetime64, np.timedelta64)):
-                    raise not_numeric(name, "dates", value)
-    if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported: pass real and imaginary parts as columns")
+    numeric = all(column.kind == NUMERIC for column in schema.columns)
+    if isinstance(table, np.ndarray) and table.dtype.kind in "fiu" and numeric:
+        columns = _float_columns(table)
+        unseen: list[tuple[Any, ...]] = [()] * schema.n_columns
+    else:
+        columns, unseen = np.empty(table.shape, order="F"), []
+        for index, column in enumerate(schema.columns):
+            cells = read_cells(table, index, column.name)
+            encode = _encode_numbers if column.kind == NUMERIC else _encode_levels
+            columns[:, index], examples = encode(cells, column)
+            unseen.append(examples)
+    require_no_infinity(columns, schema.names)
+    surprises = map(_surprise, schema.columns, columns.T, unseen)
+    return columns, tuple(surprise for surprise in surprises if surprise is not None)
+
+
+def _surprise(column: Column, values: Array, unseen: tuple[Any, ...]) -> Surprise | None:
+    n_unseen = int((values == UNSEEN).sum()) if unseen else 0
+    n_missing = 0 if column.missing else int(np.isnan(values).sum())
+    if not (n_unseen or n_missing):
+        return None
+    return Surprise(column.name, len(values), n_unseen, unseen, n_missing)
+
+
+def _float_columns(array: NDArray[Any]) -> Array:
     with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused as such
-        return np.asarray(array, dtype=np.float64)
+        return np.asarray(array, dtype=np.float64, order="F")
 
 
-def require_finite(columns: Array, names: Sequence[str]) -> None:
-    """Refuse NaN and infinity, naming the columns and what to do.
+def _encode_numbers(cells: Cells, column: Column) -> tuple[Array, tuple[Any, ...]]:
+    # Truth values are 0 and 1, and where those were all there was nobody can mean anything else.
+    within = not (column.lowest < 0.0 or column.highest > 1.0)
+    if cells.holds == TEXT or (cells.holds == TRUTH and not within):
+        _refuse_change(cells, column)
+    return _numbers(cells), ()
+
+
+def _encode_levels(cells: Cells, column: Column) -> tuple[Array, tuple[Any, ...]]:
+    codes, values = factorise(cells)
+    _require_comparable(cells, values, column)
+    # Python's equality: 3 and 3.0 are one level, and so are 1 and True.
+    known = {level: code for code, level in enumerate(column.levels)}
+    table = np.array([known.get(value, UNSEEN) for value in values] + [np.nan])
+    unseen = tuple(value for value in values if value not in known)
+    missing = np.isnan(codes)
+    return table[np.where(missing, len(values), codes).astype(np.intp)], unseen
+
+
+def _require_comparable(cells: Cells, values: Sequence[Any], column: Column) -> None:
+    before, now = column.holds, cells.holds
+    if NOTHING in (before, now) or before == now or not values:
+        return
+    if TEXT not in (before, now) and {*values, *column.levels} <= {0, 1}:
+        return
+    _refuse_change(cells, column)
+
+
+def _refuse_change(cells: Cells, column: Column) -> None:
+    before = column.holds
+    if cells.values.size == 0:
+        return  # nothing but missing values, whatever their dtype is
+    raise changed(cells.place, before, cells.holds, cells.values.flat[0])
+
+
+def _refuse_free_text(cells: Cells, levels: Sequence[Any]) -> None:
+    if is_free_text(levels, len(cells.values)):
+        raise free_text(cells.place, len(levels), len(cells.values), levels[0])
+
+
+def _numbers(cells: Cells) -> Array:
+    """The column's numbers (n,), NaN where they are missing."""
+    with np.errstate(over="ignore"):
+        if cells.present is None:
+            return np.asarray(cells.values, dtype=np.float64)
+        numbers = np.full(cells.n_rows, np.nan)
+        numbers[cells.present] = cells.values
+        return numbers
+
+
+def factorise(cells: Cells) -> tuple[Array, tuple[Any, ...]]:
+    """The column's codes (n,), NaN where values are missing, and the levels that they count along.
+
+    Levels stand in the order of the dtype's categories, or ascending.
 
     Examples
     --------
     >>> import numpy as np
-    >>> require_finite(np.array([[1.0, np.nan], [2.0, 3.0]]), ["age", "bmi"])
+    >>> factorise(read_cells(np.array([[7.0], [np.nan], [3.0]]), 0, "zone"))
+    (array([ 1., nan,  0.]), (3, 7))
+    """
+    values, present = cells.values, cells.present
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        known = ~np.isnan(values)
+        rows = np.ones(cells.n_rows, dtype=bool) if present is None else present.copy()
+        rows[rows] = known
+        values, present = values[known], rows
+    if values.dtype.kind == "O":
+        found, inverse = _factorise_objects(values, cells.order)
+    else:
+        distinct, inverse = np.unique(values, return_inverse=True)
+        found = distinct.tolist()
+        if distinct.dtype.kind == "f" and distinct.dtype.itemsize < 8:
+            # A narrow float means the shortest number it is written as: 0.1, not 0.10000000149.
+            found = [float(str(value)) for value in distinct]
+    if cells.holds == NUMBERS and any(map(math.isinf, found)):
+        require_no_infinity(_numbers(cells)[:, None], [cells.place.name])
+    if present is None:
+        return inverse.astype(np.float64), _plain_levels(found)
+    codes = np.full(cells.n_rows, np.nan)
+    codes[present] = inverse
+    return codes, _plain_levels(found)
+
+
+def _factorise_objects(
+    values: NDArray[Any], order: tuple[Any, ...]
+) -> tuple[list[Any], NDArray[np.intp]]:
+    # A loop over rows, but one that runs in C from end to end; and each library's own way would be
+    # hardly faster.
+    listed = values.tolist()
+    seen = set(listed)
+    found = [level for level in order if level in seen] if order else sorted(seen)
+    codes = {level: code for code, level in enumerate(found)}
+    return found, np.fromiter(map(codes.__getitem__, listed), np.intp, len(listed))
+
+
+def _plain_levels(levels: list[Any]) -> tuple[Any, ...]:
+    """Levels as plain Python values; whole numbers as integers, as which they were meant.
+
+    A library without missing integers makes floats of them.
+    """
+    if not levels or isinstance(levels[0], str):
+        return tuple(map(str, levels))
+    if isinstance(levels[0], (bool, np.bool_)):
+        return tuple(map(bool, levels))
+    plain = [level.item() if isinstance(level, np.generic) else level for level in levels]
+    if all(isinstance(level, int) for level in plain):
+        return tuple(plain)
+    floats = [float(level) for level in plain]
+    if all(level.is_integer() and abs(level) < _LARGEST_WHOLE for level in floats):
+        return tuple(map(int, floats))
+    return tuple(floats)
+
+
+def label(column: Column, code: float) -> Any:
+    """The value that a number in the array stands for; None for a missing one.
+
+    Examples
+    --------
+    >>> city = Column("city", "categorical", 0.0, 1.0, ("Bonn", "Rome"))
+    >>> label(city, 1.0), label(city, UNSEEN), label(city, float("nan"))
+    ('Rome', '(unseen)', None)
+    >>> label(Column("age", "numeric", 40.0, 61.0), 50.0)
+    50.0
+    """
+    if np.isnan(code):
+        return None
+    if column.kind == NUMERIC:
+        return float(code)
+    return "(unseen)" if code == UNSEEN else column.levels[int(code)]
+
+
+def require_no_infinity(columns: Array, names: Sequence[str]) -> None:
+    """Refuse infinite values, naming the columns and what to do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> require_no_infinity(np.array([[1.0, np.inf], [2.0, 3.0]]), ["age", "bmi"])
     Traceback (most recent call last):
         ...
-    ValueError: Input X contains NaN: column 'bmi' has 1 missing value. lanam does not ...
+    ValueError: Input X contains infinity: column 'bmi' has 1 infinite value. Find out where ...
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(columns.sum()):  # the common case, without an array of flags
-            return
-    missing = np.isnan(columns).sum(axis=0)
-    if missing.any():
-        raise ValueError(
-            f"Input X contains NaN: {_count(missing, names, 'missing value')}. lanam does not "
-            "handle missing values yet: drop these rows, or impute them, for example with "
-            "sklearn.impute.SimpleImputer(add_indicator=True)."
-        )
-    infinite = np.isinf(columns).sum(axis=0)
+    infinite = np.array([_count_infinite(column) for column in columns.T])
     if infinite.any():
         raise ValueError(
             f"Input X contains infinity: {_count(infinite, names, 'infinite value')}. Find out "
             "where they come from (often a division by zero, or the logarithm of zero), and drop "
             "or replace them."
         )
+
+
+def _count_infinite(column: Array) -> int:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(column.sum()):  # the common case, without an array of flags
+            return 0
+    return int(np.isinf(column).sum())
 
 
 def _count(counts: NDArray[np.intp], names: Sequence[str], what: str) -> str:

@@ -1,44 +1,74 @@
 """The one rule for what a column is.
 
-For now a column holds numbers: integers, floats, decimals, and booleans as 0 and 1. Text,
-categories, dates and whatever else a frame can hold is refused by name; this is the place where
-categorical columns and missing values will come in.
+A column is *categorical* if it holds text or truth values, if its dtype is one of categories, or if
+the user says so; else it is *numeric*. Nothing is inferred from how many values there are: integers
+are numbers until somebody says otherwise. Encoding reads the rule from here, and so do
+explanations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, TypeAlias
+from collections.abc import Collection, Sequence, Set
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
-from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[np.float64]
-Frame: TypeAlias = "nw.DataFrame[Any]"
-Series: TypeAlias = Any  # narwhals names the columns of its stable frames by another type
+from lanam.data.cells import NOTHING, NUMBERS, TEXT, TRUTH, Array, Cells, Frame
 
-#: What a frame's column may hold besides numbers, in the words of an error.
-_KINDS = (
-    (nw.String, "text"),
-    (nw.Categorical, "categories"),
-    (nw.Enum, "categories"),
-    (nw.Date, "dates"),
-    (nw.Datetime, "dates"),
-    (nw.Duration, "durations"),
-    (nw.Time, "times of day"),
-)
+NUMERIC = "numeric"
+CATEGORICAL = "categorical"
+
+#: The code of a level that was not in the training data.
+UNSEEN = -1.0
+
+#: What a column without levels says of them to the core.
+NO_LEVELS = -1
+
+#: Text is free text where there are more rows than this, ...
+_FREE_TEXT_ROWS = 50
+#: ... where more than this share of them differ, ...
+_FREE_TEXT_SHARE = 0.9
+#: ... and where a value has more characters than this on average. Codes and names are shorter.
+_FREE_TEXT_LENGTH = 30.0
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the training data: its name, and the range of its values."""
+    """One column of the training data.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    kind
+        ``"numeric"`` or ``"categorical"``.
+    lowest, highest
+        The range of its values; of its codes, if it is categorical. NaN where there are none.
+    levels
+        The values of a categorical column, as plain Python values; its codes count along them.
+    missing
+        Whether values were missing.
+    """
 
     name: str
+    kind: str
     lowest: float
     highest: float
+    levels: tuple[Any, ...] = ()
+    missing: bool = False
+
+    @property
+    def holds(self) -> str:
+        """What its values are: numbers, text, truth values, or nothing that is known."""
+        if self.kind == NUMERIC:
+            return NOTHING if np.isnan(self.lowest) else NUMBERS
+        if not self.levels:
+            return NOTHING
+        first = self.levels[0]
+        return TEXT if isinstance(first, str) else TRUTH if isinstance(first, bool) else NUMBERS
 
 
 @dataclass(frozen=True)
@@ -56,11 +86,11 @@ class Schema:
     Examples
     --------
     >>> import numpy as np
-    >>> schema = learn_schema(("age", "bmi"), np.array([[40.0, 22.5], [61.0, 30.1]]))
+    >>> schema = learn_schema(("age", "bmi"), np.array([[40.0, 22.5], [61.0, np.nan]]))
     >>> schema.names
     ('age', 'bmi')
-    >>> schema.columns[0].highest
-    61.0
+    >>> schema.columns[1]
+    Column(name='bmi', kind='numeric', lowest=22.5, highest=22.5, levels=(), missing=True)
     """
 
     columns: tuple[Column, ...]
@@ -76,21 +106,72 @@ class Schema:
         """How many columns there are."""
         return len(self.columns)
 
+    @property
+    def n_levels(self) -> tuple[int, ...]:
+        """How many levels each column has: -1 for a numeric one."""
+        return tuple(
+            len(column.levels) if column.kind == CATEGORICAL else NO_LEVELS
+            for column in self.columns
+        )
+
     def narrowed(self, columns: Array) -> Schema:
-        """The same columns with the ranges of fewer rows."""
-        return learn_schema(self.names, columns, self.backend)
+        """The same columns with the ranges of fewer rows; levels stay as they are."""
+        found = tuple(map(learn_column, self.columns, columns.T))
+        return replace(self, columns=found)
+
+
+def kind_of(cells: Cells, *, declared: bool = False) -> str:
+    """Whether a column is numeric or categorical: the one rule.
+
+    Parameters
+    ----------
+    cells
+        The column as it was given.
+    declared
+        Whether the user says that it is categorical.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lanam.data.cells import read_cells
+    >>> zones = read_cells(np.array([[1], [2]]), 0, "zone")
+    >>> kind_of(zones), kind_of(zones, declared=True)
+    ('numeric', 'categorical')
+    """
+    categorical = declared or cells.categorical or cells.holds in (TEXT, TRUTH)
+    return CATEGORICAL if categorical else NUMERIC
+
+
+def is_free_text(levels: Sequence[Any], n_values: int) -> bool:
+    """Whether text is more likely sentences than names: long, and nearly never the same twice.
+
+    Examples
+    --------
+    >>> is_free_text([f"customer {k}" for k in range(10_000)], 10_000)
+    False
+    >>> is_free_text([f"The parcel arrived on day {k}, and it was damp." for k in range(99)], 99)
+    True
+    """
+    if n_values <= _FREE_TEXT_ROWS or len(levels) <= _FREE_TEXT_SHARE * n_values:
+        return False
+    return sum(map(len, levels)) > _FREE_TEXT_LENGTH * len(levels)
 
 
 def learn_schema(names: Sequence[str], columns: Array, backend: str | None = None) -> Schema:
-    """Schema of the training array ``columns`` (n, D), all finite."""
-    lowest, highest = columns.min(axis=0), columns.max(axis=0)
-    return Schema(
-        tuple(
-            Column(name, float(low), float(high))
-            for name, low, high in zip(names, lowest, highest, strict=True)
-        ),
-        backend,
-    )
+    """Schema of a training array (n, D) of numeric columns."""
+    blank = (Column(name, NUMERIC, np.nan, np.nan) for name in names)
+    return Schema(tuple(map(learn_column, blank, columns.T)), backend)
+
+
+def learn_column(column: Column, values: Array) -> Column:
+    """The column with the range of ``values`` (n,), its encoded training data."""
+    missing = bool(np.isnan(values).any())
+    if column.kind == CATEGORICAL:
+        last = len(column.levels) - 1
+        ends = (0.0, float(last)) if last >= 0 else (np.nan, np.nan)
+    else:  # these two pass NaN over
+        ends = (float(np.fmin.reduce(values)), float(np.fmax.reduce(values)))
+    return replace(column, lowest=ends[0], highest=ends[1], missing=missing)
 
 
 def as_frame(table: Any) -> Frame | None:
@@ -121,42 +202,54 @@ def column_names(frame: Frame | None, n_columns: int) -> tuple[str, ...]:
     return tuple(str(label) for label in labels)
 
 
-def not_numeric(name: str, kind: str, example: object) -> ValueError:
-    """The error for a column that holds something else than numbers."""
-    remedy = {
-        "text": "convert it to floats if these are numbers written as text, or encode it",
-        "categories": "encode it",
-        "dates": "turn it into numbers that matter, such as the days since an event, or encode it",
-    }.get(kind, "convert it to floats, or encode it")
-    return ValueError(
-        f"column {name!r} holds {kind} (for example {str(example)!r}), and lanam takes numbers "
-        f"only for now: {remedy} (for example with sklearn.preprocessing.OneHotEncoder), or leave "
-        "it out"
+def read_categorical(value: Any, names: Sequence[str]) -> frozenset[int]:
+    """Which of the columns ``names`` the argument ``categorical_features`` adds, as indices.
+
+    Examples
+    --------
+    >>> sorted(read_categorical(["zone", 0], ["month", "age", "zone"]))
+    [0, 2]
+    >>> read_categorical("auto", ["month", "age", "zone"])
+    frozenset()
+    """
+    if not isinstance(value, str) and hasattr(value, "tolist"):
+        value = value.tolist()  # numpy's and pandas's own sequences
+    if value is None or (isinstance(value, str) and value == "auto"):
+        return frozenset()
+    if isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes)):
+        return frozenset(find_column(column, names, "categorical_features") for column in value)
+    example = value if isinstance(value, str) and value in names else "city"
+    raise ValueError(
+        f"categorical_features={value!r} is not known: give 'auto', or a list of names or indices "
+        f"of columns, for example [{example!r}]"
     )
 
 
-def require_numeric(series: Series, name: str) -> None:
-    """Refuse a frame's column that is not numeric, saying what it is and what to do."""
-    dtype = series.dtype
-    if dtype.is_numeric() or dtype == nw.Boolean:
-        return
-    if dtype == nw.Object:
-        values = series.to_list()
-        odd = [value for value in values if not (is_missing(value) or _is_number(value))]
-        if not odd:
-            return
-        raise not_numeric(name, "text" if isinstance(odd[0], str) else "objects", odd[0])
-    if series.null_count() == len(series):
-        return  # a column of nothing but nulls has no type of its own: it is refused as missing
-    kind = next((words for known, words in _KINDS if dtype == known), f"values of type {dtype}")
-    raise not_numeric(name, kind, series.drop_nulls().head(1).to_list()[0])
+def find_column(column: Any, names: Collection[str], argument: str) -> int:
+    """The index of a column that an argument gives by its name or by its index.
+
+    Examples
+    --------
+    >>> find_column("ages", ["age", "sex", "bmi"], "interactions")
+    Traceback (most recent call last):
+        ...
+    ValueError: interactions names the column 'ages', which X does not have; did you mean 'age'?
+    """
+    if isinstance(column, str):
+        if column in names:
+            return list(names).index(column)
+        close = get_close_matches(column, names, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f": its columns are {_listed(names)}"
+        raise ValueError(f"{argument} names the column {column!r}, which X does not have{hint}")
+    if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
+        if 0 <= column < len(names):
+            return int(column)
+        raise ValueError(
+            f"{argument} has the column {column}, and X has columns 0 to {len(names) - 1}"
+        )
+    raise ValueError(f"{argument} has {column!r} for a column: give its name, or its index from 0")
 
 
-def _is_number(value: object) -> bool:
-    # Complex numbers are not among them: as floats they would lose their imaginary part.
-    return isinstance(value, (bool, int, float, Decimal, np.bool_, np.integer, np.floating))
-
-
-def is_missing(value: object) -> bool:
-    """Whether an object in a column stands for a missing value (pandas has its own, ``pd.NA``)."""
-    return value is None or type(value).__name__ == "NAType"
+def _listed(names: Collection[str]) -> str:
+    shown = ", ".join(repr(name) for name in list(names)[:10])
+    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")

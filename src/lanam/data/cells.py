@@ -1,0 +1,298 @@
+"""The columns of a table, whatever library they came from.
+
+A column of a frame or of an array becomes `Cells`: what it holds, which rows have a value, and
+those values as numpy's. What holds neither numbers nor text nor truth values is refused here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.data.refusals import Place, mixed, not_a_value
+
+Array: TypeAlias = NDArray[np.float64]
+Frame: TypeAlias = "nw.DataFrame[Any]"
+Series: TypeAlias = Any  # narwhals names the columns of its stable frames by another type
+
+NUMBERS = "numbers"
+TEXT = "text"
+TRUTH = "truth values"
+NOTHING = "nothing"
+
+#: Dtypes of frames that are refused, in the words of an error.
+_REFUSED = (
+    (nw.Date, "dates"),
+    (nw.Datetime, "dates"),
+    (nw.Duration, "durations"),
+    (nw.Time, "times of day"),
+    (nw.Binary, "bytes"),
+    (nw.List, "lists"),
+    (nw.Array, "lists"),
+    (nw.Struct, "records"),
+)
+
+#: The same for Python objects, the more special types first.
+_REFUSED_OBJECTS = (
+    ((datetime.date, np.datetime64), "dates as objects"),
+    ((datetime.timedelta, np.timedelta64), "durations as objects"),
+    ((datetime.time,), "times of day"),
+    ((bytes, bytearray), "bytes as objects"),
+    ((complex, np.complexfloating), "complex numbers"),
+    ((list, tuple, set, np.ndarray), "lists"),
+    ((dict,), "records"),
+)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One column as it was given.
+
+    Attributes
+    ----------
+    place
+        Where it stands, for errors.
+    holds
+        ``"numbers"``, ``"text"``, ``"truth values"``, or ``"nothing"`` where no dtype says what an
+        empty column would hold.
+    n_rows
+        How many rows it has.
+    values
+        The values of the rows that have one: floats, integers, truth values or objects.
+    present
+        Which rows have one; None where ``values`` has all rows, NaN for missing numbers.
+    categorical
+        Whether its dtype says that it is a category.
+    order
+        The order of the categories, where the dtype has one.
+    """
+
+    place: Place
+    holds: str
+    n_rows: int
+    values: NDArray[Any]
+    present: NDArray[np.bool_] | None = None
+    categorical: bool = False
+    order: tuple[Any, ...] = ()
+
+
+def read_cells(table: Frame | NDArray[Any], index: int, name: str) -> Cells:
+    """Column ``index`` of a frame or of a two-dimensional array.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it holds something that is neither a number nor a category; it names the column and
+        shows a line that mends it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from lanam.data import as_frame
+    >>> cells = read_cells(as_frame(pd.DataFrame({"colour": ["red", None]})), 0, "colour")
+    >>> cells.holds, cells.present.tolist(), cells.values.tolist()
+    ('text', [True, False], ['red'])
+    """
+    if isinstance(table, np.ndarray):
+        return _read_array(table[:, index], Place(name, index))
+    place = Place(name, index, table.implementation.name.lower())
+    return _read_series(table[:, index], place)
+
+
+def _read_series(series: Series, place: Place) -> Cells:
+    dtype = series.dtype
+    if dtype.is_numeric():
+        return _read_numbers(series, place)
+    if dtype in (nw.Categorical, nw.Enum):
+        return _read_categories(series, place)
+    if dtype == nw.String and series.implementation.is_pyarrow():
+        series = series.cast(nw.String)  # arrow cannot filter a view of strings
+    n_rows, (present, known) = len(series), _present(series)
+    if dtype == nw.String:
+        return Cells(place, TEXT, n_rows, _objects(_listed(known)), present)
+    if dtype == nw.Boolean:
+        return Cells(place, TRUTH, n_rows, np.asarray(known.to_numpy(), dtype=bool), present)
+    if len(known) == 0:  # nothing but nulls: whatever the dtype is, there is nothing to refuse
+        return Cells(place, NOTHING, n_rows, np.empty(0), present)
+    what = next((words for refused, words in _REFUSED if dtype == refused), None)
+    if what is None:  # Python objects, or a dtype that narwhals does not know: values tell
+        values = known.to_numpy()
+        cells = _read_array(values, place)
+        return cells if len(known) == n_rows else _spread(cells, present)
+    if getattr(dtype, "time_zone", None) is not None:
+        what += " with a time zone"
+    raise not_a_value(place, what, known.head(1).to_list()[0])
+
+
+def _present(series: Series) -> tuple[NDArray[np.bool_] | None, Series]:
+    """Which rows have a value (None: all), and the values."""
+    if series.null_count() == 0:
+        return None, series
+    return ~np.asarray(series.is_null().to_numpy(), dtype=bool), series.drop_nulls()
+
+
+def _spread(cells: Cells, present: NDArray[np.bool_] | None) -> Cells:
+    """Cells read from the rows ``present`` only, as cells of all rows."""
+    assert present is not None
+    rows = present.copy()
+    if cells.present is not None:
+        rows[present] = cells.present
+    return Cells(cells.place, cells.holds, len(rows), cells.values, rows)
+
+
+def _read_numbers(series: Series, place: Place) -> Cells:
+    n_rows = len(series)
+    # No numpy type holds decimals, nor integers of 128 bits.
+    if series.dtype == nw.Decimal or series.dtype in (nw.Int128, nw.UInt128):
+        series = series.cast(nw.Float64)
+    if series.dtype.is_float():  # a null becomes NaN on the way
+        return Cells(place, NUMBERS, n_rows, series.to_numpy())
+    # Integers stay integers: as floats the largest of them would no longer be told apart.
+    present, known = _present(series)
+    return Cells(place, NUMBERS, n_rows, known.to_numpy(), present)
+
+
+def _read_categories(series: Series, place: Place) -> Cells:
+    present, known = _present(series)
+    listed = _listed(known)
+    order = _categories(series)
+    distinct = order if order else tuple(set(listed))
+    kinds = {_holds(type(value)) for value in distinct}
+    if kinds <= {None}:  # intervals, dates: as categories they are as good as their names
+        listed, order, kinds = [str(value) for value in listed], tuple(map(str, order)), {TEXT}
+    if len(kinds) > 1:
+        _refuse_mixture(distinct, place)
+    return Cells(place, kinds.pop() or TEXT, len(series), _objects(listed), present, True, order)
+
+
+def _categories(series: Series) -> tuple[Any, ...]:
+    """The dtype's categories in their order; nothing where they have none of their own."""
+    if series.implementation.is_polars() and series.dtype == nw.Categorical:
+        return ()  # shared by all frames of a session, in the order in which they came up
+    try:
+        return tuple(series.cat.get_categories().to_list())
+    except AttributeError:  # arrow's dictionaries inside pandas
+        arrow = series.to_native().array.__arrow_array__()
+        return tuple(nw.from_native(arrow, series_only=True).cat.get_categories().to_list())
+
+
+def _listed(series: Series) -> list[Any]:
+    # Each library has one fast way to Python's objects. The series has no nulls: numpy would not
+    # see them in an arrow dictionary.
+    if series.implementation.is_pyarrow():
+        listed: list[Any] = series.to_numpy().tolist()
+        return listed
+    return list(series.to_list())
+
+
+def _read_array(values: NDArray[Any], place: Place) -> Cells:
+    kind = values.dtype.kind
+    if kind in "fiu":
+        return Cells(place, NUMBERS, len(values), values)
+    if kind == "b":
+        return Cells(place, TRUTH, len(values), values)
+    if kind in "UTO":
+        return _judge_objects(values.tolist(), place)
+    what = {"M": "dates", "m": "durations", "S": "bytes", "c": "complex numbers"}.get(
+        kind, "records"
+    )
+    raise not_a_value(place, what, values[0])
+
+
+def _judge_objects(values: list[Any], place: Place) -> Cells:
+    """Cells of Python objects, which are what most of them say they are: all text, all numbers, ..."""
+    n_rows, present = len(values), None
+    types = set(map(type, values))
+    if not all(kind is bool or issubclass(kind, (str, int)) for kind in types):
+        present = np.array([not is_missing(value) for value in values], dtype=bool)
+        values = [value for value in values if not is_missing(value)]
+        types = set(map(type, values))
+    kinds = {_holds(kind) for kind in types}
+    if not kinds:
+        return Cells(place, NOTHING, n_rows, np.empty(0), present)
+    if None in kinds:
+        odd = next(value for value in values if _holds(type(value)) is None)
+        raise not_a_value(place, _name_of_object(odd), odd)
+    if kinds == {TRUTH}:
+        return Cells(place, TRUTH, n_rows, np.array(values, dtype=bool), present)
+    if kinds == {TEXT}:
+        return Cells(place, TEXT, n_rows, _objects(values), present)
+    if TEXT in kinds:
+        _refuse_mixture(values, place)
+    return Cells(place, NUMBERS, n_rows, _number_array(values, types), present)
+
+
+def _refuse_mixture(values: Sequence[Any], place: Place) -> None:
+    text = next((value for value in values if _holds(type(value)) == TEXT), None)
+    other = next(value for value in values if _holds(type(value)) != TEXT)
+    if text is None:
+        text = next(value for value in values if _holds(type(value)) != _holds(type(other)))
+    raise mixed(place, other, text)
+
+
+def _holds(kind: type) -> str | None:
+    """What objects of a type are to us, or None."""
+    if issubclass(kind, str):
+        return TEXT
+    if issubclass(kind, (bool, np.bool_)):
+        return TRUTH
+    if issubclass(kind, np.timedelta64):  # a number, to numpy
+        return None
+    # Complex numbers are not among them: as floats they would lose their imaginary part.
+    return NUMBERS if issubclass(kind, (numbers.Real, Decimal)) else None
+
+
+def _name_of_object(value: Any) -> str:
+    known = next((words for types, words in _REFUSED_OBJECTS if isinstance(value, types)), None)
+    if known == "dates as objects" and getattr(value, "tzinfo", None) is not None:
+        return "dates with a time zone"
+    by_name = {"Period": "periods", "Interval": "intervals"}
+    return known or by_name.get(type(value).__name__, "objects")
+
+
+def _number_array(values: list[Any], types: set[type]) -> NDArray[Any]:
+    if all(issubclass(kind, numbers.Integral) for kind in types):
+        array = np.array(values)
+        if array.dtype.kind in "iu":
+            return array
+    return np.array([_as_float(value) for value in values])
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond the largest float, which is refused as infinite
+        return float("inf")
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    # np.array would make characters of text, and a table of tuples.
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def is_missing(value: object) -> bool:
+    """Whether an object in a column stands for a missing value.
+
+    None, NaN, and pandas's own ``pd.NA`` and ``pd.NaT``.
+
+    Examples
+    --------
+    >>> [is_missing(value) for value in (None, float("nan"), 0.0, "", "NaN")]
+    [True, True, False, False, False]
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(value))
+    # NaN is the one number that is not itself.
+    return isinstance(value, (float, np.floating, Decimal)) and bool(value != value)

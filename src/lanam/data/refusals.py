@@ -1,0 +1,193 @@
+"""What a table may not hold, in words: each error names the column and the line that mends it.
+
+The line is in the idiom of the user's library, and is meant to be copied. It is the same for
+training data and for new rows: dates count from a fixed day, not from the first day of the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+#: Lines that mend a column, by what it holds and by library; `{c}` is its quoted name and `{i}` its
+#: index. A library without a line of its own is told to leave the column out.
+_LINES: dict[str, dict[str, str]] = {
+    "dates": {
+        "pandas": 'X[{c}] = (X[{c}] - pd.Timestamp("2000-01-01")).dt.days',
+        "polars": 'X = X.with_columns(pl.col({c}).dt.epoch("d"))',
+        "pyarrow": (
+            "X = X.set_column({i}, {c}, X[{c}].cast(pa.date32(), safe=False).cast(pa.int32()))"
+        ),
+        "array": 'X = (X - np.datetime64("2000-01-01")) / np.timedelta64(1, "D")',
+    },
+    "dates with a time zone": {
+        "pandas": 'X[{c}] = (X[{c}] - pd.Timestamp("2000-01-01", tz="UTC")).dt.days',
+    },
+    "dates as objects": {
+        "pandas": 'X[{c}] = (pd.to_datetime(X[{c}]) - pd.Timestamp("2000-01-01")).dt.days',
+        "array": 'X[:, {i}] = (X[:, {i}].astype("M8[D]") - np.datetime64("2000-01-01")).astype(float)',
+    },
+    "periods": {"pandas": 'X[{c}] = X[{c}].astype("int64")'},
+    "durations": {
+        "pandas": "X[{c}] = X[{c}].dt.total_seconds()",
+        "polars": "X = X.with_columns(pl.col({c}).dt.total_seconds())",
+        "pyarrow": "X = X.set_column({i}, {c}, X[{c}].cast(pa.int64()))",
+        "array": 'X = X / np.timedelta64(1, "s")',
+    },
+    "durations as objects": {
+        "pandas": "X[{c}] = pd.to_timedelta(X[{c}]).dt.total_seconds()",
+        "array": "X[:, {i}] = [gap.total_seconds() for gap in X[:, {i}]]",
+    },
+    "times of day": {
+        "pandas": "X[{c}] = X[{c}].map(lambda time: time.hour + time.minute / 60, na_action='ignore')",
+        "polars": "X = X.with_columns(pl.col({c}).cast(pl.Int64) / 3.6e12)",
+        "pyarrow": "X = X.set_column({i}, {c}, X[{c}].cast(pa.time64('ns')).cast(pa.int64()))",
+        "array": "X[:, {i}] = [time.hour + time.minute / 60 for time in X[:, {i}]]",
+    },
+    "lists": {
+        "pandas": "X[{c}] = X[{c}].str.len()",
+        "array": "X[:, {i}] = [len(values) for values in X[:, {i}]]",
+        "polars": "X = X.with_columns(pl.col({c}).list.len())",
+    },
+    "records": {"polars": "X = X.unnest({c})"},
+    "bytes": {
+        "pandas": 'X[{c}] = X[{c}].str.decode("utf-8")',
+        "polars": "X = X.with_columns(pl.col({c}).cast(pl.String))",
+        "pyarrow": "X = X.set_column({i}, {c}, X[{c}].cast(pa.string()))",
+        "array": "X = X.astype(str)",
+    },
+    "bytes as objects": {"array": "X[:, {i}] = [value.decode() for value in X[:, {i}]]"},
+    "complex numbers": {
+        "pandas": "X[{c}] = X[{c}].map(abs)",
+        "array": "X[:, {i}] = abs(X[:, {i}])",
+    },
+    "intervals": {"pandas": "X[{c}] = X[{c}].map(lambda interval: interval.mid)"},
+    "a mixture": {
+        "pandas": 'X[{c}] = X[{c}].astype("string")',
+        "polars": "X = X.with_columns(pl.col({c}).map_elements(str, return_dtype=pl.String))",
+        "array": "X[:, {i}] = X[:, {i}].astype(str)",
+    },
+    "to numbers": {
+        "pandas": "X[{c}] = X[{c}].astype(float)",
+        "polars": "X = X.with_columns(pl.col({c}).cast(pl.Float64))",
+        "pyarrow": "X = X.set_column({i}, {c}, X[{c}].cast(pa.float64()))",
+        "array": "X[:, {i}] = X[:, {i}].astype(float)",
+    },
+    "to text": {
+        "pandas": 'X[{c}] = X[{c}].astype("string")',
+        "polars": "X = X.with_columns(pl.col({c}).cast(pl.String))",
+        "pyarrow": "X = X.set_column({i}, {c}, X[{c}].cast(pa.string()))",
+        "array": "X[:, {i}] = X[:, {i}].astype(str)",
+    },
+    "leave out": {
+        "pandas": "X = X.drop(columns={c})",
+        "polars": "X = X.drop({c})",
+        "pyarrow": "X = X.drop_columns({c})",
+        "array": "X = np.delete(X, {i}, axis=1)",
+    },
+}
+
+#: What is said of what such a line does, or of what else there is to do.
+_ADVICE = {
+    "dates": "turn them into a number that matters, such as days",
+    "periods": "turn them into a number that matters",
+    "durations": "turn them into a number, such as seconds",
+    "times of day": "turn them into a number, such as hours",
+    "lists": "turn them into a number that matters, such as their length",
+    "records": "make a column of each of their fields",
+    "bytes": "decode them if they are text",
+    "complex numbers": "turn them into numbers that matter, such as the magnitude",
+    "intervals": "turn them into numbers, such as their middle, or into text",
+}
+
+#: How long an example in a message may be.
+_LONGEST_EXAMPLE = 40
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which column of which kind of table an error is about.
+
+    Examples
+    --------
+    >>> Place("when", 2, "polars").line("durations")
+    '`X = X.with_columns(pl.col("when").dt.total_seconds())`'
+    """
+
+    name: str
+    index: int
+    backend: str | None = None
+
+    def line(self, what: str) -> str:
+        """The line of code that mends a column which holds ``what``; nothing if there is none."""
+        backend = self.backend or "array"
+        lines = _LINES.get(what, {})
+        if backend not in lines:
+            lines = _LINES.get(_plainly(what), {})
+        quoted = '"' + self.name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        line = lines.get(backend, "").format(c=quoted, i=self.index)
+        return f"`{line}`" if line else ""
+
+    def remedy(self, what: str) -> str:
+        """What to do about such a column, and the line that does it."""
+        line = self.line(what)
+        if not line:
+            return f"leave it out, for example with {self.line('leave out')}"
+        return f"{_ADVICE[_plainly(what)]}, for example with {line}"
+
+
+def _plainly(what: str) -> str:
+    """What a column holds, without how it holds it."""
+    return what.removesuffix(" with a time zone").removesuffix(" as objects")
+
+
+def not_a_value(place: Place, what: str, example: object) -> Exception:
+    """The error for a column of dates, lists, bytes and the like."""
+    plain, remedy = _plainly(what), place.remedy(what)
+    said = f"column {place.name!r} holds {plain} (for example {shown(example)})"
+    if plain in ("lists", "records", "objects"):
+        # The words that scikit-learn's checks look for.
+        return TypeError(f"{said}, and this argument must be made of strings and numbers: {remedy}")
+    return ValueError(f"{said}, and lanam takes numbers and categories: {remedy}")
+
+
+def mixed(place: Place, number: object, text: object) -> ValueError:
+    """The error for a column of numbers and text together."""
+    return ValueError(
+        f"column {place.name!r} holds text and numbers together (for example {shown(text)} and "
+        f"{shown(number)}), and lanam does not guess which it is: if it is a category, make all of "
+        f"it text, for example with {place.line('a mixture')}; if it is a number, turn the text "
+        "into numbers, or into missing values"
+    )
+
+
+def free_text(place: Place, n_values: int, n_rows: int, example: object) -> ValueError:
+    """The error for a column of sentences."""
+    return ValueError(
+        f"column {place.name!r} holds free text: {n_values} different values in {n_rows} rows (for "
+        f"example {shown(example)}). Leave it out, for example with {place.line('leave out')}, or "
+        "make numbers of it that matter; if its values are categories after all, name it in "
+        "categorical_features"
+    )
+
+
+def changed(place: Place, before: str, now: str, example: object) -> ValueError:
+    """The error for new rows whose column holds something else than the training data did."""
+    what = "to text" if before == "text" else "to numbers"
+    return ValueError(
+        f"column {place.name!r} held {before} in the training data, and holds {now} now (for "
+        f"example {shown(example)}): convert it, for example with {place.line(what)}"
+    )
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: its ``repr`` as plain Python, shortened.
+
+    Examples
+    --------
+    >>> shown("x" * 100)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx..."
+    """
+    plain: Any = value if isinstance(value, (str, bytes, bool, int, float)) else str(value)
+    text = repr(plain)
+    return text if len(text) <= _LONGEST_EXAMPLE + 3 else text[:_LONGEST_EXAMPLE] + "..."
