@@ -82,9 +82,15 @@ def category_columns(X: Table) -> Callable[[Table], Table]:
     """Give columns of strings pandas' category type, which LightGBM needs, with the levels of ``X``."""
     if isinstance(X, np.ndarray):
         return lambda rows: rows
-    kinds = {
-        name: pd.CategoricalDtype(X[name].dropna().unique())
-        for name in X.columns
-        if pd.api.types.is_string_dtype(X[name].dtype)
-    }
-    return lambda rows: rows.astype(kinds)
+    words = [name for name in X.columns if pd.api.types.is_string_dtype(X[name].dtype)]
+    levels = {name: pd.Index(X[name].dropna().unique()) for name in words}
+
+    def prepare(rows: Table) -> Table:
+        columns = {
+            # a level that the training rows do not have is missing
+            name: rows[name].where(rows[name].isin(known)).astype(pd.CategoricalDtype(known))
+            for name, known in levels.items()
+        }
+        return rows.assign(**columns)
+
+    return prepare

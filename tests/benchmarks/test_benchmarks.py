@@ -29,6 +29,7 @@ from benchmarks.peers import (  # noqa: E402
     OPTIONAL_MODELS,
     OPTIONAL_PAIR_MODELS,
     PAIR_MODELS,
+    TABLE_MODELS,
     Fitted,
     Prediction,
     all_peers,
@@ -241,6 +242,7 @@ def test_a_model_in_another_process_brings_its_own_clock(data_directory):
 def test_models_that_cannot_run_are_left_out_aloud():
     peers = all_peers()
     named = {*DEFAULT_MODELS, *OPTIONAL_MODELS, *PAIR_MODELS, *OPTIONAL_PAIR_MODELS}
+    named.update(*TABLE_MODELS.values())
     assert named == set(peers) - {"public"}
     present, skipped = runner.available([peers["mean"], peers["public"]])
     assert present == [peers["mean"]]
