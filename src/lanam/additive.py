@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lanam import explain
@@ -28,11 +28,12 @@ from lanam.data import Schema
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.inputs import read_columns, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
+from lanam.observations import Observations, read_exposure
 from lanam.progress import Progress
 from lanam.summary import Summary, summarise
 
 
-class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base of the estimators; not for use by itself."""
 
     _model: FittedModel
@@ -109,14 +110,17 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         >>> model.converged_
         True
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
         options = read_options(self.get_params(deep=False))
         self.__dict__.pop("_model", None)  # a fit that fails leaves no mixture of two
         columns, schema = read_columns(self, X, fitting=True)
         options = replace(options, interactions=read_interactions(self.interactions, schema.names))
-        columns, target, weight = self._read_rows(columns, y, sample_weight)
-        response, likelihood = self._encode(target)
-        run = partial(fitting.fit, columns, response, weight, likelihood)
-        model = self._run(run, options)
+        columns, *rows = self._read_rows(columns, y, sample_weight, exposure)
+        seen = self._encode(*rows)
+        run = partial(fitting.fit, columns, seen.response, seen.weight, seen.likelihood)
+        model = seen.own(self._run(run, options))
         self._keep(model, schema.narrowed(columns), len(columns), options.interaction_score)
         self._warn_if_unfinished()
         return self
@@ -165,6 +169,17 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         >>> [term.name for term in model.terms_ if term.active and term.kind == "pair"]
         ['x0 x x2']
         """
+        return self._add(X, y, interactions, interaction_score, sample_weight)
+
+    def _add(
+        self,
+        X: Any,
+        y: Any,
+        interactions: Any,
+        interaction_score: str | None,
+        sample_weight: Any,
+        exposure: Any = None,
+    ) -> Self:
         arguments = self.get_params(deep=False)
         if interaction_score is not None:
             arguments["interaction_score"] = interaction_score
@@ -172,28 +187,30 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         columns = self._columns(X)
         names = self._schema.names
         options = replace(options, interactions=read_interactions(interactions, names))
-        columns, target, weight = self._read_rows(columns, y, sample_weight)
-        response = self._encode_again(target)
+        columns, *rows = self._read_rows(columns, y, sample_weight, exposure)
+        seen = self._encode_again(*rows)
         if not options.interactions:  # what was learned of pairs before is still so
             return self
-        run = partial(fitting.fit_on, self._model, columns, response, weight)
-        model = self._run(run, options)
+        known = seen.standard(self._model)
+        run = partial(fitting.fit_on, known, columns, seen.response, seen.weight)
+        model = seen.own(self._run(run, options))
         self._keep(model, self._schema, len(columns), options.interaction_score)
         self._warn_if_unfinished()
         return self
 
     def _read_rows(
-        self, columns: Array, y: Any, sample_weight: Any
-    ) -> tuple[Array, np.ndarray, Array]:
-        """Columns, target and weights of the rows that count."""
+        self, columns: Array, y: Any, sample_weight: Any, exposure: Any
+    ) -> tuple[Array, np.ndarray, Array, Array]:
+        """Columns, target, weights and exposures of the rows that count."""
         weight = read_weights(sample_weight, len(columns))
         target = self._read_target(y, len(columns))
+        exposed = read_exposure(exposure, len(columns))
         if weight.all():
-            return columns, target, weight
+            return columns, target, weight, exposed
         kept = weight > 0.0
         if kept.sum() < 2:
             raise ValueError("only 1 sample has a positive weight: a fit needs at least 2")
-        return columns[kept], target[kept], weight[kept]
+        return columns[kept], target[kept], weight[kept], exposed[kept]
 
     def _run(self, run: Callable[[Options, int], FittedModel], options: Options) -> FittedModel:
         """Run a fit with this estimator's seed, and with a progress bar if it is wanted."""
@@ -207,13 +224,13 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         """The target of the rows, checked."""
         raise NotImplementedError
 
-    def _encode(self, target: np.ndarray) -> tuple[Array, str]:
-        """The target as the core wants it, and the name of its likelihood."""
+    def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
+        """The rows that count as the core wants them."""
         raise NotImplementedError
 
-    def _encode_again(self, target: np.ndarray) -> Array:
-        """The target of further rows, as the core wants it."""
-        return self._encode(target)[0]
+    def _encode_again(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
+        """Further rows, as the core wants them."""
+        return self._encode(target, weight, exposure)
 
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         """Set the learned attributes."""
@@ -227,13 +244,13 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         self.history_ = [dict(record) for record in model.history]
 
     def _warn_if_unfinished(self) -> None:
-        """Warn if the fit did not end by itself, at the line that called ``fit``."""
+        """Warn if the fit did not end by itself, at the line that called ``fit``, three frames up."""
         if self._model.stop_reason == "interrupted":
             warnings.warn(
                 f"Training was interrupted after {self.n_iter_} iterations; the best model so far "
                 "is kept. Fit again to train to the end.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         elif not self.converged_:
             warnings.warn(
@@ -241,11 +258,19 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
                 "best model so far is kept. Raise max_iter to train on, or raise "
                 f"tol={self.tol} to call this converged.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # Not `string`, though text is welcome: scikit-learn's check of it asks that a dictionary
+        # among numbers is taken without an error.
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
 
     def _columns(self, X: Any) -> Array:
         """Rows to score, as an array in the order of the fit."""
@@ -264,7 +289,8 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         """What each term adds to the prediction of each row.
 
         Together with ``intercept_`` the terms sum to the prediction on the link scale, on which
-        terms add up: the target's own for a regressor, log-odds for a classifier.
+        terms add up: the target's own for a regressor, its logarithm for counts, log-odds for a
+        classifier.
 
         Parameters
         ----------
@@ -295,6 +321,69 @@ class AdditiveModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         if not return_std:
             return means
         return means, np.sqrt(scoring.term_variances(self._model, columns))
+
+    def transform(self, X: Any) -> Any:
+        """What each term adds to the prediction of each row, as :meth:`predict_terms`.
+
+        For pipelines, and for frames: after ``set_output(transform="pandas")`` or ``"polars"``
+        contributions come with the terms' names.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        contributions : ndarray or frame of shape (n_samples, n_terms)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = LANAMRegressor(interactions=0, random_state=0).set_output(transform="pandas")
+        >>> list(model.fit(X[["bmi", "bp"]], y).transform(X[["bmi", "bp"]]).columns)
+        ['bmi', 'bp']
+        """
+        return self.predict_terms(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns of :meth:`transform`: those of the terms.
+
+        Parameters
+        ----------
+        input_features : sequence of str, default=None
+            Names of the columns, if any: those of the fit.
+
+        Returns
+        -------
+        names : ndarray of shape (n_terms,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lanam import LANAMRegressor
+        >>> X = np.linspace(-1, 1, 50)[:, None]
+        >>> LANAMRegressor(random_state=0).fit(X, X[:, 0] ** 2).get_feature_names_out()
+        array(['x0'], dtype=object)
+        """
+        check_is_fitted(self)
+        if input_features is not None:
+            self._require_known(list(input_features))
+        return np.array(distinct([term.name for term in self.terms_]), dtype=object)
+
+    def _require_known(self, names: list[Any]) -> None:
+        if len(names) != self.n_features_in_:
+            raise ValueError(
+                f"input_features should have length equal to the number of columns, "
+                f"{self.n_features_in_}, and has {len(names)}"
+            )
+        known = getattr(self, "feature_names_in_", None)
+        if known is not None and list(known) != names:
+            raise ValueError(
+                "input_features is not equal to feature_names_in_: terms are named after the "
+                "columns of the fit, so leave input_features out"
+            )
 
     def sample(self, X: Any, n_samples: int = 100, random_state: Any = None) -> Array:
         """Posterior draws of the mean: each draw is one function, evaluated at all rows.
@@ -403,6 +492,26 @@ def generator(random_state: Any) -> np.random.Generator:
     if random_state is None:
         return np.random.default_rng()
     return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+
+
+def distinct(names: list[str]) -> list[str]:
+    """The names, with a number behind those that occurred before.
+
+    Examples
+    --------
+    >>> distinct(["a", "b", "a x b", "a x b"])  # the last one a column of that name, perhaps
+    ['a', 'b', 'a x b', 'a x b (2)']
+    """
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        unique = name
+        while unique in seen:
+            seen[name] += 1
+            unique = f"{name} ({seen[name]})"
+        seen[unique] = 1
+        result.append(unique)
+    return result
 
 
 def require_coverage(coverage: float) -> float:
