@@ -46,7 +46,7 @@ _REFUSED_OBJECTS = (
     ((datetime.timedelta, np.timedelta64), "durations as objects"),
     ((datetime.time,), "times of day"),
     ((bytes, bytearray), "bytes as objects"),
-    ((complex, np.complexfloating), "complex numbers"),
+    ((complex, np.complexfloating), "complex numbers as objects"),
     ((list, tuple, set, np.ndarray), "lists"),
     ((dict,), "records"),
 )

@@ -58,13 +58,16 @@ _LINES: dict[str, dict[str, str]] = {
     },
     "bytes as objects": {"array": "X[:, {i}] = [value.decode() for value in X[:, {i}]]"},
     "complex numbers": {
-        "pandas": "X[{c}] = X[{c}].map(abs)",
-        "array": "X[:, {i}] = abs(X[:, {i}])",
+        "pandas": "X[{c}] = X[{c}].map(abs, na_action='ignore')",
+        "array": "X = abs(X)",
     },
+    "complex numbers as objects": {"array": "X[:, {i}] = abs(X[:, {i}])"},
     "intervals": {"pandas": "X[{c}] = X[{c}].map(lambda interval: interval.mid)"},
     "a mixture": {
         "pandas": 'X[{c}] = X[{c}].astype("string")',
-        "polars": "X = X.with_columns(pl.col({c}).map_elements(str, return_dtype=pl.String))",
+        "polars": (
+            "X = X.with_columns(pl.Series({c}, [None if v is None else str(v) for v in X[{c}]]))"
+        ),
         "array": "X[:, {i}] = X[:, {i}].astype(str)",
     },
     "to numbers": {
@@ -132,7 +135,8 @@ class Place:
         """What to do about such a column, and the line that does it."""
         line = self.line(what)
         if not line:
-            return f"leave it out, for example with {self.line('leave out')}"
+            line = self.line("leave out")
+            return "leave it out" + (f", for example with {line}" if line else "")
         return f"{_ADVICE[_plainly(what)]}, for example with {line}"
 
 
