@@ -204,7 +204,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Columns, target, weights and exposures of the rows that count."""
         weight = read_weights(sample_weight, len(columns))
         target = self._read_target(y, len(columns))
-        exposed = read_exposure(exposure, len(columns))
+        exposed = self._read_exposure(exposure, len(columns))
         if weight.all():
             return columns, target, weight, exposed
         kept = weight > 0.0
@@ -223,6 +223,10 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
         """The target of the rows, checked."""
         raise NotImplementedError
+
+    def _read_exposure(self, exposure: Any, n_rows: int) -> Array:
+        """What the rows' targets were counted over, checked."""
+        return read_exposure(exposure, n_rows)
 
     def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
         """The rows that count as the core wants them."""

@@ -14,6 +14,7 @@ from lanam.additive import AdditiveModel, generator, require_coverage, weighted_
 from lanam.core.arrays import Array
 from lanam.core.predictive import moderated_log_odds
 from lanam.inputs import read_labels
+from lanam.observations import Observations
 
 #: Rows times draws that are held at once when probabilities are averaged over draws.
 _CHUNK_VALUES = 1 << 22
@@ -62,7 +63,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
         return read_labels(self, y, n_rows)
 
-    def _encode(self, target: np.ndarray) -> tuple[Array, str]:
+    def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
         check_classification_targets(target)
         self.classes_, response = np.unique(target, return_inverse=True)
         if len(self.classes_) > 2:
@@ -77,10 +78,10 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
                 f"y has one class only ({only!r}) among the rows with a positive weight: a "
                 "classifier needs rows of two classes"
             )
-        return response.astype(np.float64), "bernoulli"
+        return Observations(response.astype(np.float64), weight, "bernoulli")
 
-    def _encode_again(self, target: np.ndarray) -> Array:
-        return self._is_second(target).astype(np.float64)
+    def _encode_again(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
+        return Observations(self._is_second(target).astype(np.float64), weight, "bernoulli")
 
     def _is_second(self, labels: np.ndarray) -> np.ndarray:
         """Which labels are of the second class; others than the training data's are refused."""

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from lanam.additive import AdditiveModel, require_coverage, weighted_mean
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
-from lanam.core.predictive import gaussian_log_density
+from lanam.core.predictive import (
+    gaussian_log_density,
+    poisson_log_density,
+    poisson_mean,
+    poisson_quantile,
+    poisson_variance,
+)
 from lanam.data import Schema
 from lanam.inputs import read_response
+from lanam.observations import (
+    Observations,
+    observe_counts,
+    read_exposure,
+    require_an_event,
+    require_counts,
+)
 
 
 class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     """Laplace-approximated neural additive model for regression.
 
     The mean of y is an intercept and a sum of functions of single columns, each a small neural
-    network. How smooth each function is, which ones are needed at all, and how noisy y is follow
-    from maximising the evidence; nothing needs tuning by cross-validation.
+    network; for counts it is the logarithm of the mean. How smooth each function is, which ones are
+    needed at all, and how noisy y is follow from maximising the evidence; nothing needs tuning by
+    cross-validation.
 
     Parameters
     ----------
@@ -35,8 +52,10 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     level_effects : {"auto", False}, default="auto"
         "auto" adds effects of single values where the evidence asks for them; False keeps smooth
         functions only.
-    likelihood : {"gaussian"}, default="gaussian"
-        Distribution of y around its mean.
+    likelihood : {"gaussian", "poisson"}, default="gaussian"
+        Distribution of y around its mean: "gaussian" for numbers with noise of the same size
+        everywhere, "poisson" for counts of events, in a time or among a number that may differ from
+        row to row (``exposure`` of :meth:`fit`).
     hidden_sizes : sequence of int, default=(64,)
         Widths of the hidden layers of each column's network.
     pair_hidden_sizes : sequence of int, default=(64,)
@@ -77,9 +96,10 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     terms_ : tuple of Term
         The terms, active or not: name, kind, columns, status, importance, evidence.
     intercept_ : float
-        Mean prediction over the training data.
+        Mean prediction over the training data; of counts, the mean logarithm of the rate, over
+        exposure.
     noise_std_ : float
-        Standard deviation of the noise.
+        Standard deviation of the noise; NaN for counts, whose noise grows with their mean.
     log_evidence_ : float
         Log evidence of the training data.
     interaction_scores_ : InteractionScores
@@ -146,23 +166,142 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         )
         self.likelihood = likelihood
 
-    def _read_target(self, y: Any, n_rows: int) -> Array:
-        return read_response(self, y, n_rows)
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.likelihood == "poisson"
+        return tags
 
-    def _encode(self, target: np.ndarray) -> tuple[Array, str]:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
+        """Fit the model.
+
+        Ctrl-C stops training and keeps the best model so far.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            A pandas, polars or pyarrow frame, an array, or a list of rows.
+        y : array-like of shape (n_samples,)
+            The target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts: a weight of 2 is the row twice, 0 leaves it out.
+        exposure : float or array-like of shape (n_samples,), default=None
+            For counts, what each was counted over: hours, kilometres, insured years, inhabitants. The
+            mean of y is the exposure times the rate, and the rate is what is learned. One by
+            default.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lanam import LANAMRegressor
+        >>> X = np.linspace(-1, 1, 50)[:, None]
+        >>> model = LANAMRegressor(random_state=0).fit(X, X[:, 0] ** 2)
+        >>> model.converged_
+        True
+
+        Twice the hours, twice the events:
+
+        >>> hours = np.tile([1.0, 2.0], 100)
+        >>> X, events = np.tile(X, (4, 1)), 10 * hours
+        >>> counts = LANAMRegressor(likelihood="poisson", random_state=0)
+        >>> counts.fit(X, events, exposure=hours).predict(X[:2], exposure=3.0).round(1)
+        array([30., 30.])
+        """
+        return self._fit(X, y, sample_weight, exposure)
+
+    def add_interactions(
+        self,
+        X: Any,
+        y: Any,
+        interactions: Any = "auto",
+        *,
+        interaction_score: str | None = None,
+        sample_weight: Any = None,
+        exposure: Any = None,
+    ) -> Self:
+        """Add pairs of columns to a fitted model without fitting its first stage again.
+
+        All terms that are there are where training starts; then all are trained together, and pairs that
+        the evidence does not pay for are switched off, as :meth:`fit` does. Without a pair that
+        pays, the model stays as it is.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            The training data.
+        y : array-like of shape (n_samples,)
+            The target.
+        interactions : "auto", int or sequence of pairs of columns, default="auto"
+            As for the constructor: how many, or which.
+        interaction_score : str, default=None
+            As for the constructor, whose value it has by default.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for :meth:`fit`.
+        exposure : float or array-like of shape (n_samples,), default=None
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lanam import LANAMRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(300, 3))
+        >>> y = X[:, 0] * X[:, 2] + 0.1 * rng.normal(size=300)
+        >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
+        >>> model = model.add_interactions(X, y)
+        >>> [term.name for term in model.terms_ if term.active and term.kind == "pair"]
+        ['x0 x x2']
+        """
+        return self._add(X, y, interactions, interaction_score, sample_weight, exposure)
+
+    @property
+    def _counts(self) -> bool:
+        """Whether y is counts: by what was fitted, or else by what is to be."""
+        fitted = getattr(self, "_model", None)
+        return bool((self.likelihood if fitted is None else fitted.likelihood) == "poisson")
+
+    def _read_target(self, y: Any, n_rows: int) -> Array:
+        response = read_response(self, y, n_rows)
+        return require_counts(response) if self._counts else response
+
+    def _read_exposure(self, exposure: Any, n_rows: int) -> Array:
+        if exposure is not None and not self._counts:
+            raise ValueError(
+                "exposure is what counts are counted over, and likelihood='gaussian' is not for "
+                "counts: set likelihood='poisson', or leave exposure out"
+            )
+        return read_exposure(exposure, n_rows)
+
+    def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
+        if self._counts:
+            require_an_event(target)
+            return observe_counts(target, weight, exposure)
         if target.min() == target.max():
             warnings.warn(
                 f"y has one value only ({target[0]:g}): the model predicts it everywhere",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return target, self.likelihood
+        return Observations(target, weight, "gaussian")
 
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
-        self.noise_std_ = float(np.sqrt(model.noise_variance))
+        known = model.likelihood == "gaussian"
+        self.noise_std_ = float(np.sqrt(model.noise_variance)) if known else float("nan")
         super()._keep(model, schema, n_rows, score)
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def _moments(self, X: Any, exposure: Any) -> tuple[Array, Array, Array]:
+        """Mean and variance of the rows' links, and their exposures."""
+        mean, variance = self._link_moments(X)
+        return mean, variance, self._read_exposure(exposure, len(mean))
+
+    def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
         """Mean of y, and the standard deviation of a new observation.
 
         Parameters
@@ -170,10 +309,14 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         X : frame or array-like of shape (n_samples, n_features)
         return_std : bool, default=False
             Whether to return the standard deviation as well. It includes the noise.
+        exposure : float or array-like of shape (n_samples,), default=None
+            For counts, what they will be counted over; one by default, for which the mean is the
+            rate.
 
         Returns
         -------
         mean : ndarray of shape (n_samples,)
+            Averaged over the posterior.
         std : ndarray of shape (n_samples,)
             Only with ``return_std=True``.
 
@@ -187,12 +330,58 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> bool((std > model.noise_std_).all())
         True
         """
+        check_is_fitted(self)
+        if self._counts:
+            moments = self._moments(X, exposure)
+            mean = poisson_mean(*moments)
+            return (mean, np.sqrt(poisson_variance(*moments))) if return_std else mean
         if not return_std:
-            return self._link_mean(X)
-        mean, variance = self._link_moments(X)
+            mean = self._link_mean(X)
+            self._read_exposure(exposure, len(mean))
+            return mean
+        mean, variance, _ = self._moments(X, exposure)
         return mean, np.sqrt(variance + self._model.noise_variance)
 
-    def predict_interval(self, X: Any, coverage: float = 0.95, kind: str = "response") -> Array:
+    def predict_quantile(
+        self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), exposure: Any = None
+    ) -> Array:
+        """Quantiles of new observations: of the predictive distribution, not of the mean alone.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        quantiles : float or sequence of float, default=(0.05, 0.5, 0.95)
+            Probabilities between 0 and 1.
+        exposure : float or array-like of shape (n_samples,), default=None
+            As for :meth:`predict`.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_quantiles)
+            Of counts, the smallest that a new one does not exceed with at least that probability.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lanam import LANAMRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-1, 1, size=(300, 1))
+        >>> y = rng.poisson(np.exp(1 + X[:, 0]))
+        >>> model = LANAMRegressor(likelihood="poisson", random_state=0).fit(X, y)
+        >>> model.predict_quantile([[-1.0], [1.0]])
+        array([[ 0.,  1.,  3.],
+               [ 3.,  8., 13.]])
+        """
+        probabilities = [require_probability(q) for q in np.atleast_1d(quantiles)]
+        mean, variance, exposed = self._moments(X, exposure)
+        if self._counts:
+            found = [poisson_quantile(p, mean, variance, exposed) for p in probabilities]
+            return np.stack(found, axis=1)
+        return _gaussian_quantiles(probabilities, mean, variance + self._model.noise_variance)
+
+    def predict_interval(
+        self, X: Any, coverage: float = 0.95, kind: str = "response", exposure: Any = None
+    ) -> Array:
         """Central intervals of new observations, or of the mean.
 
         Parameters
@@ -202,11 +391,14 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             Probability of the interval.
         kind : {"response", "mean"}, default="response"
             Whether the interval is for a new observation, noise included, or for the mean of y.
+        exposure : float or array-like of shape (n_samples,), default=None
+            As for :meth:`predict`.
 
         Returns
         -------
         interval : ndarray of shape (n_samples, 2)
-            Lower and upper ends.
+            Lower and upper ends. Of counts both belong to the interval, whose probability is at least
+            the coverage: whole numbers rarely have an interval of just that.
 
         Examples
         --------
@@ -218,16 +410,77 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> bool(0.85 < ((lower < y) & (y < upper)).mean() < 0.95)
         True
         """
-        if kind not in ("response", "mean"):
-            raise ValueError(f"kind={kind!r} is not known: choose 'response' or 'mean'")
-        quantile = ndtri(0.5 + 0.5 * require_coverage(coverage))
-        mean, variance = self._link_moments(X)
+        tail = 0.5 - 0.5 * require_coverage(coverage)
         if kind == "response":
-            variance = variance + self._model.noise_variance
-        half = quantile * np.sqrt(variance)
-        return np.column_stack([mean - half, mean + half])
+            return self.predict_quantile(X, (tail, 1.0 - tail), exposure)
+        if kind != "mean":
+            raise ValueError(f"kind={kind!r} is not known: choose 'response' or 'mean'")
+        mean, variance, exposed = self._moments(X, exposure)
+        interval = _gaussian_quantiles([tail, 1.0 - tail], mean, variance)
+        # Quantiles go through the exponential unchanged: poisson_mean without variance is that.
+        return poisson_mean(interval, 0.0, exposed[:, None]) if self._counts else interval
 
-    def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def sample(
+        self, X: Any, n_samples: int = 100, random_state: Any = None, exposure: Any = None
+    ) -> Array:
+        """Posterior draws of the mean: each draw is one function, evaluated at all rows.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        n_samples : int, default=100
+            How many draws.
+        random_state : int, RandomState or None, default=None
+        exposure : float or array-like of shape (n_samples,), default=None
+            As for :meth:`predict`.
+
+        Returns
+        -------
+        draws : ndarray of shape (n_samples, n_rows)
+            Draws of the mean of y, without noise.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = LANAMRegressor(random_state=0).fit(X[:, [2, 3]], y)
+        >>> model.sample(X[:5, [2, 3]], n_samples=10, random_state=0).shape
+        (10, 5)
+        """
+        links = super().sample(X, n_samples, random_state)
+        exposed = self._read_exposure(exposure, links.shape[1])
+        return poisson_mean(links, 0.0, exposed) if self._counts else links
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:
+        """R^2 of the predicted means.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+        exposure : float or array-like of shape (n_samples,), default=None
+            As for :meth:`predict`.
+
+        Returns
+        -------
+        score : float
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> bool(LANAMRegressor(random_state=0).fit(X, y).score(X, y) > 0.4)
+        True
+        """
+        mean = self.predict(X, exposure=exposure)
+        return float(r2_score(y, mean, sample_weight=sample_weight))
+
+    def log_likelihood(
+        self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None
+    ) -> float:
         """Mean log predictive density of observations: the higher the better.
 
         Parameters
@@ -235,6 +488,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         X : frame or array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
+        exposure : float or array-like of shape (n_samples,), default=None
+            As for :meth:`predict`.
 
         Returns
         -------
@@ -249,7 +504,21 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> bool(-6 < model.log_likelihood(X, y) < -5)
         True
         """
-        mean, variance = self._link_moments(X)
+        mean, variance, exposed = self._moments(X, exposure)
         target = self._read_target(y, len(mean))
-        density = gaussian_log_density(target, mean, variance + self._model.noise_variance)
+        if self._counts:
+            density = poisson_log_density(target, mean, variance, exposed)
+        else:
+            density = gaussian_log_density(target, mean, variance + self._model.noise_variance)
         return weighted_mean(density, sample_weight)
+
+
+def _gaussian_quantiles(probabilities: list[float], mean: Array, variance: Array) -> Array:
+    return mean[:, None] + np.sqrt(variance)[:, None] * ndtri(probabilities)
+
+
+def require_probability(value: Any) -> float:
+    """Refuse a quantile that is not between 0 and 1."""
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"quantiles must lie between 0 and 1, and one is {value!r}")
+    return float(value)
