@@ -11,6 +11,7 @@ import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import compress
 from typing import Any, TypeAlias
 
 import narwhals.stable.v1 as nw
@@ -213,7 +214,7 @@ def _judge_objects(values: list[Any], place: Place) -> Cells:
     types = set(map(type, values))
     if not all(kind is bool or issubclass(kind, (str, int)) for kind in types):
         present = np.array([not is_missing(value) for value in values], dtype=bool)
-        values = [value for value in values if not is_missing(value)]
+        values = list(compress(values, present))
         types = set(map(type, values))
     kinds = {_holds(kind) for kind in types}
     if not kinds:
@@ -294,5 +295,7 @@ def is_missing(value: object) -> bool:
         return True
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(value))
+    if isinstance(value, Decimal):
+        return value.is_nan()
     # NaN is the one number that is not itself.
-    return isinstance(value, (float, np.floating, Decimal)) and bool(value != value)
+    return isinstance(value, (float, np.floating)) and bool(value != value)

@@ -187,8 +187,11 @@ def _float_columns(array: NDArray[Any]) -> Array:
 
 
 def _encode_numbers(cells: Cells, column: Column) -> tuple[Array, tuple[Any, ...]]:
+    if column.holds == NOTHING:  # any value is new, whatever it is
+        codes, values = factorise(cells)
+        return np.where(np.isnan(codes), np.nan, UNSEEN), values
     # Truth values are 0 and 1, and where those were all there was nobody can mean anything else.
-    within = not (column.lowest < 0.0 or column.highest > 1.0)
+    within = column.lowest >= 0.0 and column.highest <= 1.0
     if cells.holds == TEXT or (cells.holds == TRUTH and not within):
         _refuse_change(cells, column)
     return _numbers(cells), ()

@@ -74,13 +74,13 @@ _LINES: dict[str, dict[str, str]] = {
         "pandas": "X[{c}] = X[{c}].astype(float)",
         "polars": "X = X.with_columns(pl.col({c}).cast(pl.Float64))",
         "pyarrow": "X = X.set_column({i}, {c}, X[{c}].cast(pa.float64()))",
-        "array": "X[:, {i}] = X[:, {i}].astype(float)",
+        "array": "X = X.astype(object); X[:, {i}] = X[:, {i}].astype(float)",
     },
     "to text": {
         "pandas": 'X[{c}] = X[{c}].astype("string")',
         "polars": "X = X.with_columns(pl.col({c}).cast(pl.String))",
         "pyarrow": "X = X.set_column({i}, {c}, X[{c}].cast(pa.string()))",
-        "array": "X[:, {i}] = X[:, {i}].astype(str)",
+        "array": "X = X.astype(object); X[:, {i}] = X[:, {i}].astype(str)",
     },
     "leave out": {
         "pandas": "X = X.drop(columns={c})",
