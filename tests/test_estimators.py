@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -293,6 +294,46 @@ class TestWeights:
         one = LANAMRegressor(random_state=0).fit(*data, sample_weight=2.0)
         many = LANAMRegressor(random_state=0).fit(*data, sample_weight=np.full(200, 2.0))
         np.testing.assert_array_equal(one.predict(data[0]), many.predict(data[0]))
+
+
+class TestContributionsAsFrames:
+    def test_transform_is_predict_terms(self, regressor, data):
+        np.testing.assert_array_equal(
+            regressor.transform(data[0]), regressor.predict_terms(data[0])
+        )
+
+    @pytest.mark.parametrize(("name", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+    def test_a_frame_of_the_library_that_was_asked_for(self, regressor, data, name, kind):
+        X = data[0].set_index(np.arange(1000, 1200))
+        again = copy(regressor).set_output(transform=name)
+        frame = again.transform(X)
+        assert isinstance(frame, kind)
+        assert list(frame.columns) == [term.name for term in regressor.terms_]
+        np.testing.assert_array_equal(frame.to_numpy(), regressor.predict_terms(X))
+        if name == "pandas":
+            assert list(frame.index) == list(X.index)
+        assert isinstance(again.predict(X), np.ndarray)
+
+    def test_a_classifiers_contributions_too(self, data, labels):
+        model = LANAMClassifier(interactions=0, random_state=0).set_output(transform="pandas")
+        frame = model.fit_transform(data[0], labels)
+        assert list(frame.columns) == NAMES
+        log_odds = model.intercept_ + frame.sum(axis=1).to_numpy()
+        np.testing.assert_array_equal(model.predict(data[0]) == "yes", log_odds > 0.0)
+
+    def test_names_are_distinct(self, data):
+        X, y = data
+        X = X[["a", "b"]].assign(**{"a x b": X["noise"]})
+        model = LANAMRegressor(interactions=[(0, 1)], random_state=0).fit(X, y + X["a"] * X["b"])
+        assert [term.name for term in model.terms_] == ["a", "b", "a x b", "a x b"]
+        assert list(model.get_feature_names_out()) == ["a", "b", "a x b", "a x b (2)"]
+
+    def test_names_of_other_columns(self, regressor):
+        assert list(regressor.get_feature_names_out(NAMES))[:3] == NAMES
+        with pytest.raises(ValueError, match="input_features should have length equal"):
+            regressor.get_feature_names_out(["a"])
+        with pytest.raises(ValueError, match="input_features is not equal to feature_names_in_"):
+            regressor.get_feature_names_out(["a", "noise", "b"])
 
 
 class TestArguments:
