@@ -29,7 +29,7 @@ from lanam.core.training import Run, fit_and_select, train
 _START_NOISE = 0.1
 
 #: Tables of at most so many columns are fitted with one thread.
-_NARROW = 40
+_NARROW = 128
 
 #: Unless they have more coordinates than this, counting so many for pairs that will be tried.
 _WIDE = 1000

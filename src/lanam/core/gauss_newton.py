@@ -103,13 +103,14 @@ class TermState:
 
 @dataclass(frozen=True)
 class State:
-    """What all terms have learned."""
+    """What all terms have learned; ``objective`` is what training climbs (``evidence.py``)."""
 
     terms: tuple[TermState, ...]
     intercept: float
     noise: float
     evidence: float = -np.inf
     n_effective: float = 0.0
+    objective: float = -np.inf
 
     @property
     def values(self) -> list[Array]:
@@ -257,7 +258,8 @@ def _step(
         )
     )
     intercept = float(posterior.mean[-1])
-    return State(terms, intercept, hyper.noise, posterior.evidence, posterior.n_effective)
+    objective, n_effective = posterior.objective, posterior.n_effective
+    return State(terms, intercept, hyper.noise, posterior.evidence, n_effective, objective)
 
 
 def _damped(problem: Problem, before: State, after: State, predicted: float) -> State:
@@ -294,13 +296,13 @@ def converge(
     on_pass: Callable[[State], None],
     before: float | None = None,
 ) -> tuple[State, bool]:
-    """Passes until the evidence rises by less than ``tol``; returns the best state.
+    """Passes until the objective rises by less than ``tol``; returns the best state.
 
     ``before`` is the evidence of the model that this one extends, if any: then it is also enough when
     a pass brings little of what was gained since. The second value says whether the passes ended so
     within ``max_iter``.
     """
-    best = replace(state, evidence=-np.inf)
+    best = replace(state, objective=-np.inf)
     for _ in range(max_iter):
         linear = regression(problem, state, rng)
         steps = _TUNE_STEPS if len(linear.model.target) < _WIDE else _TUNE_STEPS_WIDE
@@ -310,7 +312,7 @@ def converge(
         after = _step(problem, state, linear, hyper, posterior)
         state = _damped(problem, state, after, posterior.log_likelihood)
         on_pass(state)
-        rise = state.evidence - best.evidence
+        rise = state.objective - best.objective
         # Until a non-Gaussian expansion has settled, its evidence may overstate: keep the newest.
         if rise > 0.0 or not problem.likelihood.learns_noise:
             best = state
