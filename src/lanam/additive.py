@@ -119,7 +119,14 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         options = replace(options, interactions=read_interactions(self.interactions, schema.names))
         columns, *rows = self._read_rows(columns, y, sample_weight, exposure)
         seen = self._encode(*rows)
-        run = partial(fitting.fit, columns, seen.response, seen.weight, seen.likelihood)
+        run = partial(
+            fitting.fit,
+            columns,
+            seen.response,
+            seen.weight,
+            seen.likelihood,
+            n_levels=schema.n_levels,
+        )
         model = seen.own(self._run(run, options))
         self._keep(model, schema.narrowed(columns), len(columns), options.interaction_score)
         self._warn_if_unfinished()
