@@ -230,3 +230,85 @@ class TestRandomTables:
         assert sum(np.ptp(X, axis=0).min() == 0.0 for X, *_ in tables) > 5
         assert sum(np.abs(X).max() > 1e100 for X, *_ in tables) > 5
         assert {type(asked) for _, _, asked, _ in tables} == {str, int, list}
+
+
+def a_frame(seed):
+    """A table of every kind of column, with gaps, and new rows with levels that it does not have."""
+    rng = np.random.default_rng(seed)
+    n_rows = int(rng.integers(12, 90))
+    X = pd.DataFrame(
+        {
+            "number": a_column(rng, n_rows),
+            "few": rng.choice(["u", "v", ""], n_rows),
+            "many": rng.choice([f"level {k}" for k in range(40)], n_rows),
+            "rare": np.where(np.arange(n_rows) == 0, "once", "often"),
+            "truth": rng.uniform(size=n_rows) < 0.3,
+            "code": rng.integers(0, 5, n_rows),
+            "own": [f"row {k}" for k in range(n_rows)],
+        }
+    )
+    gaps = rng.choice([0.0, 0.2, 0.9, 1.0], X.shape[1], p=[0.4, 0.3, 0.2, 0.1])
+    X = X.astype({"truth": "boolean", "code": "Int64"}).mask(rng.uniform(size=X.shape) < gaps)
+    X = X[rng.permutation(X.columns)[: int(rng.integers(1, X.shape[1] + 1))]]
+    first = pd.factorize(X.iloc[:, 0])[0]
+    y = np.tanh(first - first.mean()) * rng.choice([0.0, 1.0]) + 0.3 * rng.standard_normal(n_rows)
+    new = pd.concat(
+        [X, X.iloc[:3].assign(**dict.fromkeys(X.select_dtypes(["object", "str"]), "new"))]
+    )
+    return X, y, new.reset_index(drop=True).mask(rng.uniform(size=new.shape) < 0.1)
+
+
+# Fits to so few rows of noise need not converge, and what is new in new rows is warned of.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:column:UserWarning")
+class TestRandomFrames:
+    @pytest.mark.parametrize("seed", range(40))
+    def test_fits_predicts_and_explains(self, seed):
+        X, y, new = a_frame(seed)
+        declared = ["code"] if "code" in X else "auto"
+        labels = np.where(y > np.median(y), "high", "low")
+        for estimator, target in ((LANAMRegressor, y), (LANAMClassifier, labels)):
+            model = estimator(categorical_features=declared, random_state=seed).fit(X, target)
+            means, stds = model.predict_terms(new, return_std=True)
+            assert np.isfinite(means).all()
+            assert np.isfinite(stds).all()
+            if estimator is LANAMRegressor:
+                mean, std = model.predict(new, return_std=True)
+                np.testing.assert_allclose(mean, model.intercept_ + means.sum(axis=1), atol=1e-9)
+                assert (std > 0.0).all()
+            else:
+                probability = model.predict_proba(new)
+                assert ((probability > 0.0) & (probability < 1.0)).all()
+            for term in model.explain_global():
+                assert np.isfinite(term.mean).all()
+                assert (term.std >= 0.0).all()
+            assert str(model.summary()).startswith(f"{estimator.__name__} on {len(X)} rows")
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_order_and_names_do_not_matter(self, seed):
+        X, y, new = a_frame(seed)
+        model = LANAMRegressor(random_state=0).fit(X, y)
+        expected = model.predict(new)
+        np.testing.assert_array_equal(model.predict(new[X.columns[::-1]]), expected)
+        # The other way round: so codes run backwards too.
+        renamed = {
+            name: {
+                level: f"z{1000 - code}"
+                for code, level in enumerate(sorted(values.dropna().unique()))
+            }
+            for name, values in new.select_dtypes(["object", "str"]).items()
+        }
+        again = LANAMRegressor(random_state=0).fit(rename(X, renamed), y)
+        # Not to rounding: sums over levels are taken in another order, and the fit stops elsewhere.
+        np.testing.assert_allclose(again.predict(rename(new, renamed)), expected, atol=1e-3)
+
+    def test_the_frames_are_as_hostile_as_they_should_be(self):
+        frames = [a_frame(seed)[0] for seed in range(40)]
+        assert {X.shape[1] for X in frames} == set(range(1, 8))
+        assert sum(bool(X.isna().all().any()) for X in frames) > 5
+        assert sum(not X.isna().any().any() for X in frames) > 2
+        assert sum("code" in X for X in frames) > 10
+
+
+def rename(X, renamed):
+    return X.assign(**{name: X[name].map(levels) for name, levels in renamed.items()})
