@@ -103,6 +103,23 @@ class TestAgainstParameterSpace:
         assert found.n_effective == pytest.approx(dense.effective.sum(), rel=1e-6)
         assert 1.0 < found.n_effective < len(example.problem.rows)
 
+    def test_the_charge_is_that_of_every_term_alone(self, example):
+        found = solve(example.model, example.hyper, example.joint)
+        known = [one.precision for one in example.state.terms]
+        scales = np.concatenate(known) * np.exp(-example.hyper.log_rho)
+        weight, occam, start = example.problem.rows.weight, 0.0, 0
+        for term, phi in zip(example.problem.terms, example.row_features, strict=True):
+            precision = scales[start + term.group_index]
+            start += term.group_index.max() + 1
+            if term.group_index.max() > 0:
+                # Sylvester: the determinant over the rows is that over the parameters.
+                gram = phi.T @ (weight[:, None] * phi) / example.hyper.noise
+                occam += np.linalg.slogdet(np.eye(len(gram)) + gram / precision)[1]
+        assert_close(found.charge, 0.5 * evidence.TUNING_CHARGE * occam, "conditioning")
+        assert found.objective == found.evidence - found.charge
+        several = max(term.group_index.max() for term in example.problem.terms) > 0
+        assert (found.charge > 0.1) == several
+
     def test_log_likelihood_is_that_of_the_rows(self, example):
         found = solve(example.model, example.hyper, example.joint)
         prior, rows = example.model.prior, example.problem.rows
@@ -138,7 +155,7 @@ def test_joint_evidence_is_the_marginal_likelihood(lossless):
 class TestSlopes:
     def test_log_variances(self, example):
         def at(log_rho):
-            return solve(example.model, Hyper(log_rho, 0.2), example.joint).evidence
+            return solve(example.model, Hyper(log_rho, 0.2), example.joint).objective
 
         found = gradient(solve(example.model, example.hyper, example.joint))
         expected = differences(at, example.hyper.log_rho, step=1e-4)
@@ -147,7 +164,7 @@ class TestSlopes:
     def test_log_noise(self, example):
         def at(log_noise):
             hyper = Hyper(example.hyper.log_rho, float(np.exp(log_noise[0])))
-            return solve(example.model, hyper, example.joint).evidence
+            return solve(example.model, hyper, example.joint).objective
 
         posterior = solve(example.model, example.hyper, example.joint)
         found = noise_gradient(example.model, posterior, 0.2)
@@ -160,7 +177,7 @@ class TestSlopes:
         model = coupled_model()
 
         def at(log_rho):
-            return solve(model, Hyper(log_rho, 1.0), joint).evidence
+            return solve(model, Hyper(log_rho, 1.0), joint).objective
 
         log_rho = np.array([0.3, -0.2, 0.5])
         found = gradient(solve(model, Hyper(log_rho, 1.0), joint))
@@ -192,7 +209,7 @@ class TestMacKay:
         inside = np.abs(hyper.log_rho) < 6.0
         assert inside.any()
         np.testing.assert_allclose(gradient(posterior)[inside], 0.0, atol=1e-3)
-        # At a bound the evidence pushes outwards.
+        # At a bound the objective pushes outwards.
         outwards = gradient(posterior)[~inside] * np.sign(hyper.log_rho[~inside])
         assert (outwards > -1e-3).all()
         # The noise's step gives the intercept a degree of freedom, half a nat of slope.
@@ -202,7 +219,7 @@ class TestMacKay:
     def test_a_step_leads_uphill(self, example):
         before = solve(example.model, example.hyper, example.joint)
         after = mackay_step(example.model, example.hyper, before)
-        assert solve(example.model, after, example.joint).evidence > before.evidence
+        assert solve(example.model, after, example.joint).objective > before.objective
 
     def test_steps_and_reach_are_bounded(self, example):
         n = example.model.prior.n_groups
@@ -233,34 +250,34 @@ class TestMacKay:
 
 @pytest.mark.parametrize("update", ["mackay", "gradient"])
 class TestTune:
-    def test_never_lowers_the_evidence(self, example, update):
+    def test_never_lowers_the_objective(self, example, update):
         n = example.model.prior.n_groups
         before = solve(example.model, Hyper(np.zeros(n), NOISE), example.joint)
-        last = before.evidence
+        last = before.objective
         for steps in (0, 1, 3, 10, 30):
             hyper, after = tune(example.model, NOISE, example.joint, update, steps, 1e-6)
-            assert after.evidence >= last
-            last = after.evidence
+            assert after.objective >= last
+            last = after.objective
             again = solve(example.model, hyper, example.joint)
-            assert again.evidence == after.evidence
-        assert last > before.evidence + 1.0
+            assert again.objective == after.objective
+        assert last > before.objective + 1.0
 
     def test_reaches_what_a_general_optimiser_reaches(self, example, update):
         model, n = example.model, example.model.prior.n_groups
 
         def loss(at):
             hyper = Hyper(model.clip(at[:-1]), float(np.exp(at[-1])))
-            return -solve(model, hyper, example.joint).evidence
+            return -solve(model, hyper, example.joint).objective
 
         upper = np.minimum(model.log_rho_bound, 6.0)
         bounds = [(-6.0, high) for high in upper] + [tuple(np.log(evidence.NOISE_BOUNDS))]
         best = minimize(loss, np.append(np.zeros(n), np.log(NOISE)), bounds=bounds)
         _, found = tune(model, NOISE, example.joint, update, 500, 1e-6)
         start = -loss(np.append(np.zeros(n), np.log(NOISE)))
-        assert found.evidence <= -best.fun + 1e-3
+        assert found.objective <= -best.fun + 1e-3
         # Tuning stops when a step brings less than a per cent of what was gained, because the
         # tables are remade anyway; the small steps along the gradient fall below that sooner.
-        share = (found.evidence - start) / (-best.fun - start)
+        share = (found.objective - start) / (-best.fun - start)
         assert share > (0.95 if update == "mackay" else 0.8)
 
     def test_leaves_a_noise_that_is_not_learned(self, update):
@@ -269,28 +286,36 @@ class TestTune:
         assert np.abs(hyper.log_rho).max() > 0.1
 
 
+def ragged_prior(rng):
+    """Terms of many widths and numbers of groups, and a function that makes their dense blocks."""
+    grams, dense_grams = [], []
+    widths = (3, 2, 4, 0, 1)
+    for width, n_groups in zip(widths, (2, 1, 3, 2, 2), strict=True):
+        if n_groups == 1:
+            grams.append(np.ones((1, 1, 1)))
+            dense_grams.append(np.eye(width)[None])
+            continue
+        basis = np.linalg.qr(rng.standard_normal((12, width)))[0]
+        parts = np.array_split(basis, n_groups)
+        grams.append(np.stack([part.T @ part for part in parts]))
+        dense_grams.append(grams[-1])
+    prior = Prior(widths, tuple(grams))
+
+    def blocks(log_rho):
+        return [
+            np.einsum("g,gij->ij", np.exp(log_rho[groups]), own)
+            for groups, own in zip(prior.groups, dense_grams, strict=True)
+        ]
+
+    return prior, blocks
+
+
 class TestPrior:
     def test_padded_blocks_are_the_dense_matrix(self):
         rng = np.random.default_rng(0)
-        grams, dense_grams = [], []
-        widths = (3, 2, 4, 0, 1)
-        for width, n_groups in zip(widths, (2, 1, 3, 2, 2), strict=True):
-            if n_groups == 1:
-                grams.append(np.ones((1, 1, 1)))
-                dense_grams.append(np.eye(width)[None])
-                continue
-            basis = np.linalg.qr(rng.standard_normal((12, width)))[0]
-            parts = np.array_split(basis, n_groups)
-            grams.append(np.stack([part.T @ part for part in parts]))
-            dense_grams.append(grams[-1])
-        prior = Prior(widths, tuple(grams))
+        prior, blocks = ragged_prior(rng)
         log_rho = rng.standard_normal(prior.n_groups)
-        dense = block_diag(
-            *(
-                np.einsum("g,gij->ij", np.exp(log_rho[groups]), own)
-                for groups, own in zip(prior.groups, dense_grams, strict=True)
-            )
-        )
+        dense = block_diag(*blocks(log_rho))
         precision = prior.precision(log_rho)
         matrix = np.zeros((11, 11))
         precision.add_to(matrix)
@@ -300,6 +325,37 @@ class TestPrior:
         assert precision.log_det_covariance == pytest.approx(np.linalg.slogdet(dense)[1])
         vector = rng.standard_normal(11)
         assert_close(precision.times(vector)[:10], np.linalg.solve(dense, vector[:10]), "rounding")
+
+    def test_what_terms_with_several_groups_learn_if_alone(self):
+        rng = np.random.default_rng(0)
+        prior, blocks = ragged_prior(rng)
+        log_rho = rng.standard_normal(prior.n_groups)
+        root = rng.standard_normal((11, 20))
+        gram = root @ root.T
+
+        def dense(at):
+            several = [k for k, own in enumerate(prior.group_grams) if len(own) > 1]
+            total = 0.0
+            for k in several:
+                own = gram[prior.blocks[k], prior.blocks[k]]
+                total += np.linalg.slogdet(np.eye(len(own)) + own @ blocks(at)[k])[1]
+            return total
+
+        before = gram.copy()
+        value, slopes = prior.precision(log_rho).alone(gram)
+        np.testing.assert_array_equal(gram, before)
+        assert_close(value, dense(log_rho), "rounding")
+        assert_close(slopes, differences(dense, log_rho, step=1e-4), "finite differences")
+        # The term with one group is not charged, and one without coordinates has nothing to charge.
+        assert slopes[prior.groups[1]] == 0.0
+        np.testing.assert_allclose(slopes[prior.groups[3]], 0.0, atol=1e-12)
+        assert (slopes[prior.groups[0]] > 0.0).all()
+
+    def test_terms_with_one_group_are_never_charged(self):
+        prior = Prior((3, 2), (np.ones((1, 1, 1)), np.ones((1, 1, 1))))
+        value, slopes = prior.precision(np.zeros(2)).alone(np.eye(6))
+        assert value == 0.0
+        np.testing.assert_array_equal(slopes, [0.0, 0.0])
 
     def test_no_terms_at_all(self):
         model = LinearModel(
