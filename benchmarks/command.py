@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.environment import say, thread_environment
+from benchmarks.environment import code_version, say, thread_environment
 
 if TYPE_CHECKING:  # numpy and its like are loaded only after the threads are limited
     import pandas as pd
@@ -88,12 +88,16 @@ def quality_rows(
 
 
 def collect(rows: Iterable[Row], path: Path) -> None:
-    """Write rows to a CSV file as they come, so that a run that is cut short keeps its results."""
+    """Write rows to a CSV file as they come, so that a run that is cut short keeps its results.
+
+    Each tells the commit it was measured at: pieces of a report may have been run at different ones.
+    """
     import pandas as pd
 
     kept: list[Row] = []
+    code = code_version()
     for row in rows:
-        kept.append(row)
+        kept.append(row | {"code": code})
         pd.DataFrame(kept).to_csv(path, index=False)
 
 

@@ -126,7 +126,7 @@ def report(options: argparse.Namespace, skipped: Sequence[str] = ()) -> str:
         # Scores of a cell that was run twice: the first. Times: all, each run by itself.
         results = runs.drop_duplicates([key for key in KEYS if key in RESULTS[part]])
         tables, judge = tables_report.SECTIONS[part]
-        blocks += tables(results, runs)
+        blocks += [tables_report.code_note(part, results), *tables(results, runs)]
         judged += judge(results, runs)
     blocks.append(verdicts.verdict_table(judged))
     return "\n".join(block for block in blocks if block)

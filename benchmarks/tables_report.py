@@ -121,6 +121,18 @@ def level_tables(results: Frame, runs: Frame) -> list[str]:
     return [markdown(header, rows, title), complaint_table(results)]
 
 
+def code_note(part: str, results: Frame) -> str:
+    """Which commits our own rows come from, said aloud where there is more than one."""
+    if "code" not in results:
+        return ""
+    mine = results.loc[results["model"].str.startswith("lanam"), "code"].dropna()
+    versions = list(dict.fromkeys(mine))
+    if not versions:
+        return ""
+    mixed = "; MIXED, so its figures are not of one model" if len(versions) > 1 else ""
+    return f"{part}: lanam at {', '.join(versions)}{mixed}.\n"
+
+
 # verdicts
 
 

@@ -376,6 +376,15 @@ def test_levels_are_judged_by_bands_error_and_time():
     assert "0.950" in table
 
 
+def test_rows_of_different_commits_are_said_to_be():
+    rows = result_rows("adult", "nll", lanam=[0.5], lanam_auto=[0.5], ebm=[0.5])
+    assert tables_report.code_note("quality", rows) == ""
+    one = rows.assign(code=["a1", "a1", "b2"])  # a peer does not change with our commits
+    assert tables_report.code_note("quality", one) == "quality: lanam at a1.\n"
+    two = rows.assign(code=["a1", "b2", "b2"])
+    assert "lanam at a1, b2; MIXED" in tables_report.code_note("quality", two)
+
+
 # the command
 
 
@@ -403,7 +412,9 @@ def test_the_command_runs_in_pieces_and_reports_them_together(
     assert (tmp_path / "page.md").read_text().strip() == printed.strip()
     gapped = pd.read_csv(pieces[1] / "missing.csv")
     assert gapped.groupby(["gaps", "fold"]).size().tolist() == [1, 1, 1, 1]
-    assert len(pd.read_csv(pieces[0] / "quality.csv")) == 2
+    quality = pd.read_csv(pieces[0] / "quality.csv")
+    assert len(quality) == 2
+    assert quality["code"].notna().all()
 
 
 def tables_models():
