@@ -112,6 +112,40 @@ def bilinear(first_knots, second_knots, table, first, second):
     ]
 
 
+def entry_weights(entries, *values):
+    """What a row with these values takes of every entry: of knots, levels, categories or a grid."""
+    if hasattr(entries, "first"):
+        down, along = (
+            entry_weights(axis, value)
+            for axis, value in zip((entries.first, entries.second), values, strict=True)
+        )
+        return [a * b for a in down for b in along]
+    (value,) = values
+    missing = value != value
+    if hasattr(entries, "entry_of"):
+        own = list(entries.entry_of)
+        # Levels with an entry of their own, missing values, and whatever else there may be.
+        at = entries.n_own if missing else entries.n_own + 1
+        if value in range(len(own)):
+            at = own[int(value)]
+        return [float(at == k) for k in range(entries.n_own + 2)]
+    knots = list(entries.values)
+    if hasattr(entries, "exact"):
+        at = [k for k, level in enumerate(knots) if level == value]
+        size = len(knots) + int(entries.missing) + 1
+        if missing:
+            at = [len(knots)]
+        return [float(k == (at or [size - 1])[0]) for k in range(size)]
+    if missing:
+        return [0.0] * len(knots) + [1.0]
+    return between(knots, value) + [0.0] * int(entries.missing)
+
+
+def entry_matrix(entries, *columns):
+    """``W`` of all rows, from the values themselves."""
+    return np.array([entry_weights(entries, *row) for row in zip(*columns, strict=True)])
+
+
 def all_entries_matrix(rows):
     """``[W_1, ..., W_D, 1]``."""
     parts = [interpolation_matrix(p, n) for p, n in zip(rows.positions, rows.sizes, strict=True)]

@@ -4,10 +4,23 @@ import numpy as np
 import pytest
 
 from lanam.core import statistics
-from lanam.core.knots import Grid, Position, place_knots, place_levels, summarise
+from lanam.core.knots import (
+    Grid,
+    Position,
+    place_categories,
+    place_knots,
+    place_levels,
+    summarise,
+)
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.statistics import Rows
-from tests.oracles import all_entries_matrix, assert_close, bilinear, interpolation_matrix
+from tests.oracles import (
+    all_entries_matrix,
+    assert_close,
+    bilinear,
+    entry_matrix,
+    interpolation_matrix,
+)
 
 SIZES = (6, 4, 5)
 
@@ -312,3 +325,101 @@ class TestGrids:
         by_rows = statistics.row_quadratic(rows, likelihood, values, 0.3).normal_equations(tables)
         for found, expected in zip(made.normal_equations(tables), by_rows, strict=True):
             assert_close(found, expected, "rounding")
+
+
+# missing values and categories
+
+
+def axis_example(kind, rng, n=80):
+    """A column and its entries: knots between its values or on them, with gaps or not, or codes."""
+    if kind == "codes":
+        column = rng.choice(9, n, p=np.arange(1, 10) / 45.0).astype(float)
+        # Levels below the sixth most frequent, gaps, and codes that are none share the last entries.
+        column[:6] = [np.nan, np.nan, -1.0, 9.0, 0.0, 8.0]
+        return column, place_categories(column, (column < 9.0) * 1.0, 9, 6)
+    column = rng.standard_normal(n) if kind.startswith("many") else rng.integers(0, 4, n) * 0.7
+    if kind.endswith("gaps"):
+        column[rng.uniform(size=n) < 0.2] = np.nan
+        column[:2] = np.nan
+    entries = place_knots(summarise(column, np.ones(n)), 6, np.array([0.2]))
+    # Rows on the outermost knots, next to what is missing.
+    column[4:7] = [1e9, -1e9, 1e9]
+    return column, entries
+
+
+AXES = ["many", "few", "many gaps", "few gaps", "codes"]
+
+
+def level_example(rng, n=80):
+    column = rng.integers(0, 5, n) * 0.7
+    column[rng.uniform(size=n) < 0.2] = np.nan
+    entries = place_levels(summarise(column, np.ones(n)), 100, 5)
+    column[7:9] = [99.0, np.nan]
+    return column, entries
+
+
+class TestEveryKindOfEntry:
+    @pytest.mark.parametrize("first", AXES)
+    @pytest.mark.parametrize("second", [None, *AXES])
+    def test_reading_and_spreading(self, first, second):
+        rng = np.random.default_rng(0)
+        columns, axes = zip(
+            *(axis_example(kind, rng) for kind in (first, second) if kind), strict=True
+        )
+        entries = axes[0] if second is None else Grid(*axes)
+        position = entries.locate(*columns)
+        last = second or first
+        assert (position.fraction is None) == (not last.startswith("many"))
+        if second is not None:
+            assert (position.across is None) == (not first.startswith("many"))
+        weights = entry_matrix(entries, *columns)
+        assert weights.shape == (80, len(entries))
+        table = rng.standard_normal((len(entries), 2))
+        assert_close(statistics.read(position, table), weights @ table, "single precision")
+        found = statistics.read(position, table[:, 0])
+        assert_close(found, weights @ table[:, 0], "single precision")
+        value = rng.standard_normal(80)
+        found = statistics.spread(position, value, len(entries))
+        assert_close(found, weights.T @ value, "single precision")
+
+    def test_missing_values_take_nothing_of_their_neighbours(self):
+        rng = np.random.default_rng(1)
+        column, knots = axis_example("many gaps", rng)
+        gone = np.isnan(column)
+        at_knots = np.append(rng.standard_normal(len(knots) - 1), 0.0)
+        read = statistics.read(knots.locate(column), at_knots)
+        assert (read[gone] == 0.0).all()
+        only_missing = np.append(np.zeros(len(knots) - 1), 1.0)
+        np.testing.assert_array_equal(statistics.read(knots.locate(column), only_missing), gone)
+
+    @pytest.mark.parametrize("chunk", [9, 80])
+    @pytest.mark.parametrize("form", [statistics.row_quadratic, statistics.table_quadratic])
+    def test_normal_equations(self, form, chunk, monkeypatch):
+        monkeypatch.setattr(statistics, "_CHUNK_ROWS", chunk)
+        monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", chunk)
+        rng = np.random.default_rng(2)
+        known = [axis_example(kind, rng) for kind in AXES]
+        made = [((column,), axis) for column, axis in [*known, level_example(rng)]]
+        for i, j in [(0, 2), (2, 3), (2, 4), (4, 2), (4, 4), (3, 4), (1, 3)]:
+            made.append(((known[i][0], known[j][0]), Grid(known[i][1], known[j][1])))
+        weights = [entry_matrix(entries, *columns) for columns, entries in made]
+        sizes = tuple(len(entries) for _, entries in made)
+        y, weight = rng.standard_normal(80), rng.uniform(0.2, 3.0, 80)
+        positions = tuple(entries.locate(*columns) for columns, entries in made)
+        rows = Rows(positions, sizes, (y > 0.0).astype(float), weight)
+        values = [rng.standard_normal(size) for size in sizes]
+        likelihood = LIKELIHOODS["bernoulli"]
+        f = np.hstack(weights) @ np.concatenate(values) + 0.3
+        gamma = weight * likelihood.curvature(f)
+        pseudo = weight * likelihood.slope(rows.y, f) + gamma * f
+        tables = [rng.standard_normal((size, 2)) for size in sizes]
+        design = np.hstack(
+            [*(w @ t for w, t in zip(weights, tables, strict=True)), np.ones((80, 1))]
+        )
+
+        quadratic = form(rows, likelihood, values, 0.3)
+        gram, target = quadratic.normal_equations(tables)
+        assert_close(gram, design.T @ (gamma[:, None] * design), "single precision")
+        assert_close(target, design.T @ pseudo, "single precision")
+        for found, own in zip(quadratic.entry_curvature(), weights, strict=True):
+            assert_close(found, own.T @ gamma, "single precision")
