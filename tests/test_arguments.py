@@ -1,9 +1,10 @@
-"""Which pairs are asked for: every way to say it, and what is said where it cannot be meant."""
+"""Which pairs and categories are asked for: every way to say it, and what is said otherwise."""
 
 import numpy as np
 import pytest
 
-from lanam.arguments import read_interactions
+from lanam import LANAMRegressor
+from lanam.arguments import read_categorical, read_interactions, read_options
 
 NAMES = ("age", "sex", "bmi", "bp")
 
@@ -131,3 +132,23 @@ def test_of_many_columns_some_are_listed():
 def test_one_column_has_nobody_to_interact_with():
     with pytest.raises(ValueError, match="the column 1, and X has columns 0 to 0"):
         read_interactions([(0, 1)], ("x0",))
+
+
+def test_columns_of_categories_are_found_like_columns_of_pairs():
+    assert read_categorical(["bmi", 0], NAMES) == {0, 2}
+    with pytest.raises(
+        ValueError, match=r"^categorical_features names the column 'bim', .*'bmi'\?"
+    ):
+        read_categorical(["bim"], NAMES)
+
+
+@pytest.mark.parametrize("value", [["bmi"], [2], "auto", None, "anything"])
+def test_options_leave_categories_to_whoever_knows_the_columns(value):
+    arguments = LANAMRegressor(categorical_features=value).get_params()
+    assert read_options(arguments) == read_options(LANAMRegressor().get_params())
+
+
+def test_likelihoods():
+    read_options(LANAMRegressor(likelihood="poisson").get_params())
+    with pytest.raises(ValueError, match="is not known: choose 'gaussian' or 'poisson'"):
+        read_options(LANAMRegressor(likelihood="gamma").get_params())

@@ -100,7 +100,7 @@ def _remedy(known: Any, frame: Any) -> str:
     if not lost:
         line = (
             "X[model.feature_names_in_]"
-            if frame.implementation.is_pandas()
+            if frame.implementation.is_pandas_like()
             else "X.select(list(model.feature_names_in_))"
         )
         return f"Leave the columns out that the model was not fitted with: `X = {line}`"
