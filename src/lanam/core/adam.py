@@ -87,9 +87,8 @@ def fit(
 
 def _start(problem: Problem, known: State | None, rng: np.random.Generator) -> tuple[Array, Hyper]:
     """Parameters and hyperparameters of all terms before training."""
-    mean = float(problem.rows.weight @ problem.rows.y / problem.rows.weight.sum())
     if known is None:
-        known = State((), problem.likelihood.start(mean), 1.0)
+        known = State((), problem.likelihood.start(problem.rows.y, problem.rows.weight), 1.0)
     fresh = problem.terms[len(known.terms) :]
     # A state's intercept has the single columns' means, which their networks still have too.
     intercept = known.intercept - sum(

@@ -8,6 +8,7 @@ import numpy as np
 
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
+from lanam.core.likelihoods import Softmax
 from lanam.core.model import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
 from lanam.core.networks import Architecture
 from lanam.core.posterior import Solution
@@ -20,17 +21,23 @@ def assemble(
     units: Units, problem: Problem, state: State, solution: Solution, off: Iterable[FittedTerm]
 ) -> FittedModel:
     """The fitted model, without its history; ``off`` are the terms that do not contribute."""
-    scale = units.scale
+    scale, n_outputs = units.scale, units.likelihood.n_outputs
+    contrasts = units.likelihood.contrasts if isinstance(units.likelihood, Softmax) else None
+
+    def own(values: Array) -> Array:
+        """Outputs in the response's unit; of several, what they say of each class."""
+        return scale * values if contrasts is None else values @ contrasts.T
+
     active = [
         FittedTerm(
             kind=term.kind,
             features=term.features,
             entries=term.entries,
             share=problem.shares[k],
-            mean=scale * solution.means[k],
+            mean=own(solution.means[k]),
             table=scale * solution.tables[k],
             status=ACTIVE,
-            importance=scale * _importance(problem.rows, k, solution.means[k]),
+            importance=_importance(problem.rows, k, own(solution.means[k])),
             effective_parameters=solution.effective[k],
             evidence=solution.worth[k],
             precision=solution.precisions[k],
@@ -41,19 +48,21 @@ def assemble(
     ]
     terms = sorted([*active, *off], key=_place)
     order = sorted(range(len(active)), key=lambda k: _place(active[k]))
-    ends = np.cumsum([term.table.shape[1] for term in active])
-    coordinates = [np.arange(ends[k] - active[k].table.shape[1], ends[k]) for k in order]
-    own = np.concatenate([*coordinates, [len(solution.covariance) - 1]])
-    covariance = solution.covariance[np.ix_(own, own)]
-    covariance[-1] *= scale
-    covariance[:, -1] *= scale
+    ends = np.cumsum([0, *(term.table.shape[1] * n_outputs for term in active)])
+    coordinates = [np.arange(ends[k], ends[k + 1]) for k in order]
+    kept = np.concatenate([*coordinates, np.arange(ends[-1], len(solution.covariance))])
+    covariance = solution.covariance[np.ix_(kept, kept)]
+    covariance[ends[-1] :] *= scale
+    covariance[:, ends[-1] :] *= scale
+    intercept = np.asarray(solution.intercept)
     return FittedModel(
         likelihood=units.likelihood.name,
-        intercept=units.shift + scale * solution.intercept,
+        intercept=units.shift + float(own(intercept)) if contrasts is None else own(intercept),
         terms=tuple(terms),
         covariance=covariance,
         noise_variance=solution.noise * scale**2 if units.likelihood.learns_noise else 0.0,
         log_evidence=units.log_evidence(solution.evidence),
+        contrasts=contrasts,
     )
 
 
@@ -83,9 +92,10 @@ def switched_off(term: Term, share: Array, worth: float) -> FittedTerm:
 
 
 def _importance(rows: Rows, k: int, mean: Array) -> float:
-    """Mean absolute contribution of term ``k`` over the rows."""
-    own = rows.keep_terms([k])
-    return float(rows.weight @ np.abs(predict(own, [mean], 0.0)) / rows.weight.sum())
+    """Mean absolute contribution of term ``k`` over the rows, and over several classes."""
+    nothing = 0.0 if mean.ndim == 1 else np.zeros(mean.shape[1])
+    contribution = predict(rows.keep_terms([k]), [mean], nothing)
+    return float(np.mean(rows.weight @ np.abs(contribution) / rows.weight.sum()))
 
 
 def _architecture(term: Term) -> Architecture | None:

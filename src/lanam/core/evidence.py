@@ -225,7 +225,8 @@ def at_noise(value: float, n_rows: float, noise: float) -> float:
 class LinearModel:
     """The regression of one linearisation at unit noise: ``constant + target' z - z' gram z / 2``.
 
-    The intercept is the last coordinate. ``n_rows`` is None for likelihoods without a noise.
+    The intercepts, one an output, are the last coordinates. ``n_rows`` is None for likelihoods without
+    a noise.
     ``log_rho_bound`` is how far each group's log prior variance may still rise.
     """
 
@@ -235,6 +236,11 @@ class LinearModel:
     prior: Prior
     n_rows: float | None
     log_rho_bound: Array
+
+    @property
+    def intercepts(self) -> slice:
+        """The intercepts' coordinates."""
+        return slice(sum(self.prior.widths), len(self.target))
 
     def clip(self, log_rho: Array) -> Array:
         """Bring log variances within reach of the tables and within bounds."""
@@ -286,17 +292,18 @@ def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     """Posterior and evidence at ``hyper``."""
     prior = model.prior.precision(hyper.log_rho)
     precision = model.gram / hyper.noise
-    precision[-1, -1] += INTERCEPT_PRECISION
+    free = model.intercepts
+    np.einsum("ii->i", precision)[free] += INTERCEPT_PRECISION
     prior.add_to(precision)
     covariance, log_det = inverse_and_log_det(precision)
     mean = covariance @ (model.target / hyper.noise)
-    # |A_terms| = |A| times the intercept's posterior variance; its slopes are what the data says of
-    # the terms given the intercept (coupled to them where the curvature differs between rows).
-    log_det += math.log(covariance[-1, -1])
-    coupling = covariance[:, -1:] / math.sqrt(covariance[-1, -1])
-    given_intercept = covariance - coupling * coupling.T
+    # |A_terms| = |A| times the determinant of the intercepts' posterior covariance; its slopes are what
+    # the data says of the terms given them (coupled where the curvature differs between rows).
+    known, log_det_known = inverse_and_log_det(covariance[free, free])
+    log_det += log_det_known
+    given_intercept = covariance - covariance[:, free] @ known @ covariance[free]
     if not joint:
-        covariance, log_det = _block_inverse(precision, model.prior.blocks)
+        covariance, log_det = _block_inverse(precision, model.prior.blocks, free)
         given_intercept = covariance
     effective, energy = prior.group_sums(mean, given_intercept)
     log_likelihood = model.log_likelihood(mean, hyper.noise)
@@ -306,13 +313,16 @@ def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     return Posterior(mean, covariance, value, log_likelihood, effective, energy, charge, charged)
 
 
-def _block_inverse(precision: Array, blocks: Sequence[slice]) -> tuple[Array, float]:
+def _block_inverse(
+    precision: Array, blocks: Sequence[slice], intercepts: slice
+) -> tuple[Array, float]:
     """The paper's posterior: every term's block inverted alone (eq. posterior)."""
     covariance, total = np.zeros_like(precision), 0.0
     for block in blocks:
         covariance[block, block], log_det = inverse_and_log_det(precision[block, block])
         total += log_det
-    covariance[-1, -1] = 1.0 / precision[-1, -1]
+    free, _ = inverse_and_log_det(precision[intercepts, intercepts])
+    covariance[intercepts, intercepts] = free
     return covariance, total
 
 

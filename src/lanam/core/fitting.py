@@ -18,7 +18,7 @@ from lanam.core.arrays import Array
 from lanam.core.assembly import assemble, unused
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.levels import add_levels
-from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.likelihoods import find_likelihood
 from lanam.core.model import FittedModel, FittedTerm, ScoredPair
 from lanam.core.options import Options
 from lanam.core.prepare import prepare
@@ -50,7 +50,8 @@ def fit(
     ``n_levels`` has the number of levels of every column of categories, -1 for numeric ones.
     """
     with _threads(columns.shape[1] <= _NARROW):
-        prepared = prepare(columns, response, weight, LIKELIHOODS[likelihood], options, n_levels)
+        known = find_likelihood(likelihood, n_classes=int(response.max()) + 1)
+        prepared = prepare(columns, response, weight, known, options, n_levels)
         run = Run(prepared, options)
         problem = gauss_newton.make_problem(
             prepared.terms,
@@ -123,12 +124,11 @@ def _first_stage(columns: Array, problem: Problem, run: Run, rng: np.random.Gene
         return train(problem, None, run, rng)
     units = run.prepared.units
     known = tuple(
-        gauss_newton.start(term, share, rng)
+        gauss_newton.start(term, share, rng, units.likelihood.n_outputs)
         for term, share in zip(problem.terms, problem.shares, strict=True)
     )
-    mean = float(problem.rows.weight @ units.y / units.total_weight)
     noise = _START_NOISE if units.likelihood.learns_noise else 1.0
-    state = State(known, units.likelihood.start(mean), noise)
+    state = State(known, units.likelihood.start(units.y, problem.rows.weight), noise)
     off: list[FittedTerm] = []
     run.newest = (problem, state)
     try:

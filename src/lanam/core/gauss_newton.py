@@ -27,7 +27,7 @@ from lanam.core.evidence import Hyper, LinearModel, Posterior, Prior
 from lanam.core.knots import Position
 from lanam.core.likelihoods import Likelihood
 from lanam.core.linearise import Compressed, compress, initial_precision, tangent
-from lanam.core.statistics import Quadratic, Rows
+from lanam.core.statistics import Intercept, Quadratic, Rows, evaluate
 from lanam.core.terms import LevelTerm, Term
 
 #: Prior variance a term starts with, in units of the response's (on the link scale). Small, so that few
@@ -106,7 +106,7 @@ class State:
     """What all terms have learned; ``objective`` is what training climbs (``evidence.py``)."""
 
     terms: tuple[TermState, ...]
-    intercept: float
+    intercept: Intercept
     noise: float
     evidence: float = -np.inf
     n_effective: float = 0.0
@@ -130,18 +130,17 @@ class Regression:
     model: LinearModel
 
 
-def start(term: Term, share: Array, rng: np.random.Generator) -> TermState:
+def start(term: Term, share: Array, rng: np.random.Generator, n_outputs: int = 1) -> TermState:
     """A term before any data was seen."""
-    return start_at(term, term.initial(rng), share)
+    return start_at(term, term.initial(rng), share, n_outputs)
 
 
-def start_at(term: Term, expansion: Array, share: Array) -> TermState:
+def start_at(term: Term, expansion: Array, share: Array, n_outputs: int = 1) -> TermState:
     """A term before any data was seen, its network expanded at given parameters."""
     jacobian = tangent(term, expansion, share)
     precision = initial_precision(term, jacobian, share, _START_VARIANCE)
-    return TermState(
-        expansion, jacobian, precision, precision / _LARGEST_RISE, np.zeros(len(share))
-    )
+    values = np.zeros(len(share) if n_outputs == 1 else (len(share), n_outputs))
+    return TermState(expansion, jacobian, precision, precision / _LARGEST_RISE, values)
 
 
 def make_problem(
@@ -177,7 +176,7 @@ def widen(
         problem.evidence_update,
     )
     fresh = tuple(
-        start(term, share, rng)
+        start(term, share, rng, problem.likelihood.n_outputs)
         for term, share in zip(terms, wider.shares[len(problem.terms) :], strict=True)
     )
     return wider, replace(state, terms=(*state.terms, *fresh))
@@ -210,15 +209,23 @@ def regression(
         )
     )
     gram, target = quadratic.normal_equations([part.table for part in compressed])
+    n_outputs = problem.likelihood.n_outputs
     prior = Prior(
-        tuple(part.table.shape[1] for part in compressed),
-        tuple(part.group_grams for part in compressed),
+        tuple(part.table.shape[1] * n_outputs for part in compressed),
+        tuple(_repeated(part.group_grams, n_outputs) for part in compressed),
     )
     bounds = [np.log(known.precision / known.smallest_precision) for known in state.terms]
     bound = np.concatenate([np.empty(0), *bounds])
     return Regression(
         compressed, LinearModel(gram, target, quadratic.constant, prior, problem.n_rows, bound)
     )
+
+
+def _repeated(group_grams: Array, n_outputs: int) -> Array:
+    """Gram matrices of several outputs' coordinates, which share their precisions."""
+    if n_outputs == 1 or len(group_grams) == 1:
+        return group_grams
+    return np.asarray(np.kron(np.eye(n_outputs), group_grams))
 
 
 def _entry_weight(term: Term) -> float:
@@ -245,21 +252,26 @@ def _step(
     problem: Problem, state: State, linear: Regression, hyper: Hyper, posterior: Posterior
 ) -> State:
     """The state at the posterior mean."""
-    prior = linear.model.prior
+    prior, n_outputs = linear.model.prior, problem.likelihood.n_outputs
     terms = tuple(
         replace(
             known,
             precision=known.precision * np.exp(-hyper.log_rho[groups]),
-            values=part.table @ posterior.mean[block],
+            values=evaluate(part.table, posterior.mean[block], n_outputs),
             basis=None if isinstance(term, LevelTerm) else part.basis,
         )
         for term, known, part, block, groups in zip(
             problem.terms, state.terms, linear.compressed, prior.blocks, prior.groups, strict=True
         )
     )
-    intercept = float(posterior.mean[-1])
+    intercept = intercept_of(posterior.mean, n_outputs)
     objective, n_effective = posterior.objective, posterior.n_effective
     return State(terms, intercept, hyper.noise, posterior.evidence, n_effective, objective)
+
+
+def intercept_of(mean: Array, n_outputs: int) -> Intercept:
+    """The intercept among the coordinates of all terms, or those of several outputs."""
+    return float(mean[-1]) if n_outputs == 1 else mean[-n_outputs:]
 
 
 def _damped(problem: Problem, before: State, after: State, predicted: float) -> State:

@@ -74,7 +74,7 @@ def score(
         slope, curvature = statistics.slopes(
             problem.rows, problem.likelihood, state.values, state.intercept
         )
-        slope, curvature = slope / state.noise, curvature / state.noise
+        slope, curvature = slope / state.noise, statistics.own_curvature(curvature) / state.noise
         weight = problem.rows.weight
         return evidence_scores(columns, weight, slope, curvature, pairs, categories)
     effects = joint_precision(problem, state, rng)
@@ -112,9 +112,9 @@ def evidence_scores(
     """Gain in log evidence from a joint term, maximised over its length scale and variance.
 
     ``slope`` and ``curvature`` are of the rows' log-likelihood at the first stage's prediction, in units
-    of the noise. The joint term is a Gaussian process: a product of two kernels on a grid of cells,
-    without what main effects could say. Levels of categories, and missing values, are cells that no
-    other is near to.
+    of the noise; of several outputs, each a column, the gains are summed. The joint term is a Gaussian
+    process: a product of two kernels on a grid of cells, without what main effects could say. Levels of
+    categories, and missing values, are cells that no other is near to.
     """
     features = sorted({feature for pair in pairs for feature in pair})
     # Many small matrices: threads inside BLAS would cost more than they bring.
@@ -123,7 +123,11 @@ def evidence_scores(
             feature: _bin(columns[:, feature] + 0.0, weight, categories.get(feature))
             for feature in features
         }
-        gains = [_evidence_gain(binned[i], binned[j], slope, curvature) for i, j in pairs]
+        outputs = list(zip(np.atleast_2d(slope.T), np.atleast_2d(curvature.T), strict=True))
+        gains = [
+            sum(_evidence_gain(binned[i], binned[j], *output) for output in outputs)
+            for i, j in pairs
+        ]
     return np.array(gains, dtype=float)
 
 
@@ -200,7 +204,7 @@ def _best_gain(gram: Array, target: Array) -> float:
 class Effects:
     """The posterior precision of all effects together; ``blocks[d]`` are column ``d``'s coordinates.
 
-    The intercept is the last coordinate. ``mean`` is the posterior mean.
+    The intercepts are the last coordinates. ``mean`` is the posterior mean.
     """
 
     precision: Array
@@ -209,8 +213,10 @@ class Effects:
 
     def last_layer(self) -> Effects:
         """The same for one multiplier a column: its effect as a whole, up to a factor."""
-        project = np.zeros((len(self.precision), len(self.blocks) + 1))
-        project[-1, -1] = 1.0
+        n_terms = sum(len(own) for own in self.blocks.values())
+        n_free = len(self.precision) - n_terms
+        project = np.zeros((len(self.precision), len(self.blocks) + n_free))
+        project[n_terms:, len(self.blocks) :] = np.eye(n_free)
         for k, own in enumerate(self.blocks.values()):
             project[own, k] = self.mean[own]
         blocks = {feature: np.array([k]) for k, feature in enumerate(self.blocks)}
@@ -223,7 +229,7 @@ def joint_precision(problem: Problem, state: State, rng: np.random.Generator) ->
     posterior = gauss_newton.solve_as_made(problem, state, linear)
     precision = linear.model.gram / state.noise
     # In the coordinates of these tables every prior precision is one.
-    coordinates = np.arange(len(precision) - 1)
+    coordinates = np.arange(linear.model.intercepts.start)
     precision[coordinates, coordinates] += 1.0
     blocks: dict[int, IntArray] = {}
     for term, block in zip(problem.terms, linear.model.prior.blocks, strict=True):

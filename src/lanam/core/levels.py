@@ -38,14 +38,16 @@ def level_gain(weight: Array, score: Array) -> LevelGain:
     """Evidence of independent level effects, maximised over their variance ``v``.
 
     ``weight`` ``n_k`` and ``score`` ``s_k`` are the sums per level of the curvature and of the slope, in
-    units of the noise: ``1/2 sum_k [v s_k^2 / (1 + v n_k) - log(1 + v n_k)]``.
+    units of the noise: ``1/2 sum_k [v s_k^2 / (1 + v n_k) - log(1 + v n_k)]``. Of several outputs, all
+    are summed.
     """
     typical = float(weight.mean())
     # The grid is in units of the variance at which a typical level's data and prior weigh the same.
     variances = _VARIANCES / typical
     for _ in range(2):
-        shrinkage = 1.0 + variances[:, None] * weight
-        gains = 0.5 * (variances[:, None] * score**2 / shrinkage - np.log(shrinkage)).sum(axis=1)
+        shrinkage = 1.0 + np.multiply.outer(variances, weight.ravel())
+        fit = np.multiply.outer(variances, score.ravel() ** 2) / shrinkage
+        gains = 0.5 * (fit - np.log(shrinkage)).sum(axis=1)
         best = int(gains.argmax())
         evidence, variance = float(gains[best]), float(variances[best])
         lower, upper = variances[max(best - 1, 0)], variances[min(best + 1, len(variances) - 1)]
@@ -60,8 +62,15 @@ class _Candidate:
     weight: Array
 
     def gain(self, slope: Array, noise: float) -> LevelGain:
-        score = statistics.spread(self.position, slope, len(self.weight)) / noise
+        score = _level_sums(self.position, slope, len(self.weight)) / noise
         return level_gain(self.weight, score)
+
+
+def _level_sums(position: Position, row_values: Array, size: int) -> Array:
+    """Sums per level; a column for each of several outputs."""
+    if row_values.ndim == 1:
+        return statistics.spread(position, row_values, size)
+    return np.column_stack([statistics.spread(position, own, size) for own in row_values.T])
 
 
 def add_levels(
@@ -81,7 +90,8 @@ def add_levels(
     for feature, entries in levels.items():
         if len(entries.points) >= _MIN_LEVELS:
             position = entries.locate(columns[:, feature])
-            weight = statistics.spread(position, curvature, len(entries)) / state.noise
+            own = statistics.own_curvature(curvature)
+            weight = _level_sums(position, own, len(entries)) / state.noise
             candidates.append(_Candidate(LevelTerm((feature,), entries), position, weight))
     added: list[_Candidate] = []
     variances: list[float] = []
@@ -92,7 +102,8 @@ def add_levels(
             break
         added.append(candidates.pop(best))
         variances.append(gains[best].variance)
-        slope = slope - curvature * gains[best].mean[added[-1].position.index]
+        learned = gains[best].mean[added[-1].position.index]
+        slope = slope - statistics.curved(curvature, learned)
     if not added:
         return None
     terms, positions = [c.term for c in added], [c.position for c in added]

@@ -1,18 +1,21 @@
 """Likelihoods ``p(y | f)`` of the link-scale prediction: one small class each.
 
 Each gives the log-density, its slope and its curvature in ``f`` (``gamma`` of the paper's eq. for
-``Sigma_d``), all per row and without weights.
+``Sigma_d``), all per row and without weights. Where there are several outputs, ``f`` and the slope have a
+column each, and the curvature is a matrix a row.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.special import expit, gammaln, log_expit, xlogy
+from scipy.linalg import helmert
+from scipy.special import expit, gammaln, log_expit, logsumexp, softmax, xlogy
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, sum_by
 
 #: Rates up to ``exp`` of this can be multiplied by weights, squared and summed.
 _LARGEST_LOG_RATE = 300.0
@@ -24,6 +27,7 @@ class Gaussian:
 
     name = "gaussian"
     learns_noise = True
+    n_outputs = 1
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Unit noise, without the constant ``-log(2 pi) / 2``."""
@@ -37,9 +41,9 @@ class Gaussian:
         """Minus its second derivative."""
         return np.ones_like(f)
 
-    def start(self, mean: float) -> float:
+    def start(self, y: Array, weight: Array) -> float:
         """The intercept of the best constant model."""
-        return mean
+        return float(weight @ y / weight.sum())
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Bernoulli:
 
     name = "bernoulli"
     learns_noise = False
+    n_outputs = 1
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Log-density."""
@@ -62,8 +67,9 @@ class Bernoulli:
         p = expit(f)
         return np.asarray(p * (1.0 - p))
 
-    def start(self, mean: float) -> float:
+    def start(self, y: Array, weight: Array) -> float:
         """The intercept of the best constant model."""
+        mean = float(weight @ y / weight.sum())
         return math.log(mean / (1.0 - mean))
 
 
@@ -78,6 +84,7 @@ class Poisson:
 
     name = "poisson"
     learns_noise = False
+    n_outputs = 1
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Log-density, without what depends on the count and its exposure alone."""
@@ -91,9 +98,9 @@ class Poisson:
         """Minus its second derivative."""
         return _rate(f)
 
-    def start(self, mean: float) -> float:
+    def start(self, y: Array, weight: Array) -> float:
         """The intercept of the best constant model."""
-        return math.log(mean)
+        return math.log(float(weight @ y / weight.sum()))
 
     def constant(self, counts: Array, exposure: Array, weight: Array) -> float:
         """What :meth:`log_prob` leaves out, summed over rows: the evidence of the counts has it."""
@@ -105,8 +112,63 @@ def _rate(f: Array) -> Array:
     return np.asarray(np.exp(np.minimum(f, _LARGEST_LOG_RATE)))
 
 
-Likelihood = Gaussian | Bernoulli | Poisson
+@dataclass(frozen=True)
+class Softmax:
+    """``y`` is the number of a class, and the classes' log-probabilities are ``Q f`` up to a constant.
+
+    Adding a function to all classes changes nothing, so there is one output less than classes: ``f`` are
+    coordinates of what sums to zero over the classes, and the columns of ``Q`` are orthonormal. With equal
+    priors of all outputs no class is special.
+    """
+
+    n_classes: int
+
+    name = "softmax"
+    learns_noise = False
+
+    @property
+    def n_outputs(self) -> int:
+        """One less than classes."""
+        return self.n_classes - 1
+
+    @cached_property
+    def contrasts(self) -> Array:
+        """``Q`` (C, C - 1): orthonormal, each column orthogonal to ones (Helmert's)."""
+        return np.asarray(helmert(self.n_classes).T)
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Log-probability of the class."""
+        links = f @ self.contrasts.T
+        own = links[np.arange(len(y)), y.astype(np.intp)]
+        return np.asarray(own - logsumexp(links, axis=1))
+
+    def slope(self, y: Array, f: Array) -> Array:
+        """Derivative of the log-probability in ``f`` (n, C - 1)."""
+        probability = softmax(f @ self.contrasts.T, axis=1)
+        return np.asarray(self.contrasts[y.astype(np.intp)] - probability @ self.contrasts)
+
+    def curvature(self, f: Array) -> Array:
+        """Minus its second derivatives (n, C - 1, C - 1): ``Q' (diag(p) - p p') Q``."""
+        probability = softmax(f @ self.contrasts.T, axis=1)
+        mean = probability @ self.contrasts
+        squares = np.einsum(
+            "nc,ci,cj->nij", probability, self.contrasts, self.contrasts, optimize=True
+        )
+        return np.asarray(squares - mean[:, :, None] * mean[:, None, :])
+
+    def start(self, y: Array, weight: Array) -> Array:
+        """The intercepts of the best constant model."""
+        share = sum_by(y.astype(np.intp), weight, self.n_classes) / weight.sum()
+        return np.asarray(np.log(share) @ self.contrasts)
+
+
+Likelihood = Gaussian | Bernoulli | Poisson | Softmax
 
 LIKELIHOODS: dict[str, Likelihood] = {
     known.name: known for known in (Gaussian(), Bernoulli(), Poisson())
 }
+
+
+def find_likelihood(name: str, n_classes: int) -> Likelihood:
+    """The likelihood of a name; only that of several classes needs to know how many there are."""
+    return Softmax(n_classes) if name == Softmax.name else LIKELIHOODS[name]

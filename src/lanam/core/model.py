@@ -3,6 +3,10 @@
 The function of term ``d`` is ``mean_d + table_d z_d`` at its entries, with all ``z`` and the
 intercept's error jointly ``N(0, covariance)``. Everything is on the link scale, in the response's
 own units. Scoring is looking up; no network is needed any more.
+
+With several classes a term has a function for each: ``mean_d`` has a column a class, and the functions
+are ``mean_d + table_d [z_d1, z_d2, ...] Q'`` with coordinates ``z_dk`` for each of the outputs, of which
+there is one less than classes, and their ``contrasts`` ``Q``.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Array
 from lanam.core.knots import Entries, Grid, Knots
 from lanam.core.networks import Architecture
+from lanam.core.statistics import Intercept
 
 ACTIVE = "active"
 SWITCHED_OFF = "switched off: evidence"
@@ -52,11 +57,12 @@ class FittedTerm:
         Share of the data's weight at each entry, summing to one: means over it are means over
         the data.
     mean, table
-        Posterior mean at the entries (B,) and the coordinates' table (B, r).
+        Posterior mean at the entries (B,), or (B, C) with several classes, and the coordinates' table
+        (B, r).
     status
         ``"active"`` or why it was switched off; a term that is off has zero mean and no coordinates.
     importance
-        Mean absolute contribution over the data.
+        Mean absolute contribution over the data, and over the classes where there are several.
     effective_parameters
         How many parameters the data determined.
     evidence
@@ -105,15 +111,16 @@ class FittedModel:
     Attributes
     ----------
     likelihood
-        ``"gaussian"`` or ``"bernoulli"``.
+        ``"gaussian"``, ``"bernoulli"``, ``"poisson"`` or ``"softmax"``.
     intercept
-        The mean link-scale prediction over the training data.
+        The mean link-scale prediction over the training data; of each class where there are several.
     terms
         In a fixed order: the smooth term of every column and level terms, active or not, then the
         active pairs.
     covariance
         Posterior covariance (R + 1, R + 1) of the active terms' coordinates, in order, and of the
-        intercept, last. Block-diagonal where the posterior is.
+        intercept, last. Block-diagonal where the posterior is. Each of several outputs has its
+        coordinates in every term, one output after the other, and its intercept.
     noise_variance
         Variance of the Gaussian noise; 0 for other likelihoods.
     log_evidence
@@ -125,10 +132,12 @@ class FittedModel:
     pairs
         Every pair of columns with its score and why it is in or out, best first; empty where none
         was asked for.
+    contrasts
+        ``Q`` (C, C - 1) where there are several classes, otherwise None.
     """
 
     likelihood: str
-    intercept: float
+    intercept: Intercept
     terms: tuple[FittedTerm, ...]
     covariance: Array
     noise_variance: float
@@ -136,6 +145,12 @@ class FittedModel:
     history: tuple[dict[str, Any], ...] = ()
     stop_reason: str = "converged"
     pairs: tuple[ScoredPair, ...] = ()
+    contrasts: Array | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        """How many functions a term has coordinates for."""
+        return 1 if self.contrasts is None else self.contrasts.shape[1]
 
     @property
     def converged(self) -> bool:
@@ -150,11 +165,9 @@ class FittedModel:
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
         """Each term's rows in ``covariance``."""
-        ends = np.cumsum([term.table.shape[1] for term in self.terms])
-        return tuple(
-            slice(int(end) - term.table.shape[1], int(end))
-            for end, term in zip(ends, self.terms, strict=True)
-        )
+        widths = [term.table.shape[1] * self.n_outputs for term in self.terms]
+        ends = np.cumsum(widths).tolist()
+        return tuple(slice(end - width, end) for end, width in zip(ends, widths, strict=True))
 
     @cached_property
     def root(self) -> Array:

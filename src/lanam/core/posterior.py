@@ -10,6 +10,7 @@ from lanam.core import gauss_newton, selection
 from lanam.core.arrays import Array
 from lanam.core.evidence import Posterior
 from lanam.core.gauss_newton import Problem, Regression, State
+from lanam.core.statistics import Intercept, evaluate
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Solution:
     means: tuple[Array, ...]
     tables: tuple[Array, ...]
     covariance: Array
-    intercept: float
+    intercept: Intercept
     noise: float
     evidence: float
     effective: tuple[float, ...]
@@ -34,20 +35,23 @@ class Solution:
 def exact(problem: Problem, state: State, rng: np.random.Generator) -> Solution:
     """The posterior at a state's hyperparameters, with the prior kept where there is no data."""
     linear = gauss_newton.regression(problem, state, rng, gauss_newton.UNSEEN_PRECISION)
-    return of_regression(state, linear, gauss_newton.solve_as_made(problem, state, linear))
+    found = gauss_newton.solve_as_made(problem, state, linear)
+    return of_regression(state, linear, found, problem.likelihood.n_outputs)
 
 
-def of_regression(state: State, linear: Regression, posterior: Posterior) -> Solution:
+def of_regression(
+    state: State, linear: Regression, posterior: Posterior, n_outputs: int = 1
+) -> Solution:
     """A regression's posterior at the hyperparameters its tables were made with, as a solution."""
     prior = linear.model.prior
     return Solution(
         means=tuple(
-            part.table @ posterior.mean[block]
+            evaluate(part.table, posterior.mean[block], n_outputs)
             for part, block in zip(linear.compressed, prior.blocks, strict=True)
         ),
         tables=tuple(part.table for part in linear.compressed),
         covariance=posterior.covariance,
-        intercept=float(posterior.mean[-1]),
+        intercept=gauss_newton.intercept_of(posterior.mean, n_outputs),
         noise=state.noise,
         evidence=posterior.evidence,
         effective=tuple(float(posterior.effective[groups].sum()) for groups in prior.groups),

@@ -13,14 +13,16 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.knots import locate
 from lanam.core.model import FittedModel, FittedTerm
-from lanam.core.statistics import read
+from lanam.core.statistics import output_places, read
 
 _CHUNK_ROWS = 1 << 14
 
 
-def _chunks(n_rows: int) -> Iterator[slice]:
-    for start in range(0, n_rows, _CHUNK_ROWS):
-        yield slice(start, start + _CHUNK_ROWS)
+def _chunks(model: FittedModel, n_rows: int) -> Iterator[slice]:
+    # Every output has a design of its own, with coordinates of every output.
+    size = max(_CHUNK_ROWS // model.n_outputs**2, 1)
+    for start in range(0, n_rows, size):
+        yield slice(start, start + size)
 
 
 def _read(term: FittedTerm, columns: Array, table: Array) -> Array:
@@ -34,43 +36,66 @@ def _read(term: FittedTerm, columns: Array, table: Array) -> Array:
 
 
 def link_mean(model: FittedModel, columns: Array) -> Array:
-    """Mean of the link-scale prediction."""
-    result = np.full(len(columns), model.intercept)
-    for part in _chunks(len(columns)):
+    """Mean of the link-scale prediction; of each class where there are several (n, C)."""
+    result = _intercepts(model, len(columns))
+    for part in _chunks(model, len(columns)):
         for term in model.terms:
             if term.active:
                 result[part] += _read(term, columns[part], term.mean)
     return result
 
 
+def _intercepts(model: FittedModel, n_rows: int) -> Array:
+    result = np.empty((n_rows, *np.shape(model.intercept)))
+    result[:] = model.intercept
+    return result
+
+
 def link_moments(model: FittedModel, columns: Array) -> tuple[Array, Array]:
-    """Mean and variance of the link-scale prediction."""
-    mean, variance = np.empty(len(columns)), np.empty(len(columns))
-    for part in _chunks(len(columns)):
+    """Mean and variance of the link-scale prediction.
+
+    With several classes, each row's mean of every class (n, C) and their covariance (n, C, C).
+    """
+    mean = np.empty((len(columns), *np.shape(model.intercept)))
+    variance = np.empty((len(columns), *np.shape(model.intercept) * 2))
+    for part in _chunks(model, len(columns)):
         mean[part], design = _mean_and_design(model, columns[part])
-        variance[part] = np.square(design @ model.root).sum(axis=1)
-        variance[part] += _unknown_variances(model, columns[part]).sum(axis=1)
+        unknown = _unknown_variances(model, columns[part]).sum(axis=1)
+        if model.contrasts is None:
+            variance[part] = np.square(design @ model.root).sum(axis=1) + unknown
+        else:
+            factor = _class_factors(model, design, model.root)
+            variance[part] = factor @ factor.transpose(0, 2, 1)
+            variance[part] += unknown[:, :, None] * np.eye(unknown.shape[1])
     return mean, variance
 
 
+def _class_factors(model: FittedModel, design: Array, factor: Array) -> Array:
+    """Rows of ``design @ factor`` for each class (n, C, ...), from those of the outputs behind them."""
+    assert model.contrasts is not None
+    widths = [term.table.shape[1] for term in model.terms]
+    places = output_places(widths, model.n_outputs)
+    outputs = np.stack([design @ factor[own] for own in places], axis=1)
+    return np.asarray(np.einsum("ck,nkr->ncr", model.contrasts, outputs))
+
+
 def _mean_and_design(model: FittedModel, columns: Array) -> tuple[Array, Array]:
-    mean = np.full(len(columns), model.intercept)
-    design = np.empty((len(columns), len(model.covariance)))
-    for term, block in zip(model.terms, model.blocks, strict=True):
+    mean = _intercepts(model, len(columns))
+    parts = []
+    for term in model.terms:
         if term.active:
             mean += _read(term, columns, term.mean)
-            design[:, block] = _read(term, columns, term.table)
-    design[:, -1] = 1.0
-    return mean, design
+            parts.append(_read(term, columns, term.table))
+    return mean, np.concatenate([*parts, np.ones((len(columns), 1))], axis=1)
 
 
 def _unknown_variances(model: FittedModel, columns: Array) -> Array:
-    """What missing values add to every term's variance where the data had none (n, n_terms).
+    """What missing values add to every term's variance where the data had none (n, n_terms, ...).
 
     Whatever the value is, it was drawn as the others were: the term's mean is zero, and its variance
     that of its function over the data.
     """
-    result = np.zeros((len(columns), len(model.terms)))
+    result = _of_terms(model, len(columns))
     for k, term in enumerate(model.terms):
         unknown = term.unknown(columns)
         if term.active and unknown.any():
@@ -79,10 +104,17 @@ def _unknown_variances(model: FittedModel, columns: Array) -> Array:
     return result
 
 
+def _of_terms(model: FittedModel, n_rows: int) -> Array:
+    return np.zeros((n_rows, len(model.terms), *np.shape(model.intercept)))
+
+
 def term_means(model: FittedModel, columns: Array) -> Array:
-    """Every term's contribution (n, n_terms); with the intercept they sum to ``link_mean``."""
-    result = np.zeros((len(columns), len(model.terms)))
-    for part in _chunks(len(columns)):
+    """Every term's contribution (n, n_terms); with the intercept they sum to ``link_mean``.
+
+    With several classes, to each of them (n, n_terms, C).
+    """
+    result = _of_terms(model, len(columns))
+    for part in _chunks(model, len(columns)):
         for k, term in enumerate(model.terms):
             if term.active:
                 result[part, k] = _read(term, columns[part], term.mean)
@@ -90,20 +122,27 @@ def term_means(model: FittedModel, columns: Array) -> Array:
 
 
 def term_variances(model: FittedModel, columns: Array) -> Array:
-    """Posterior variance of every term's contribution (n, n_terms)."""
-    result = np.zeros((len(columns), len(model.terms)))
-    for part in _chunks(len(columns)):
-        for k, (term, block) in enumerate(zip(model.terms, model.blocks, strict=True)):
+    """Posterior variance of every term's contribution, in the form of ``term_means``."""
+    result = _of_terms(model, len(columns))
+    for part in _chunks(model, len(columns)):
+        for k, term in enumerate(model.terms):
             if term.active:
-                rows = _read(term, columns[part], term.table)
-                result[part, k] = _variance(rows, model.covariance[block, block])
+                result[part, k] = _variance(model, k, _read(term, columns[part], term.table))
         result[part] += _unknown_variances(model, columns[part])
     return result
 
 
-def _variance(rows: Array, covariance: Array) -> Array:
-    """The diagonal of ``rows @ covariance @ rows.T``, not below zero by rounding."""
-    variance = np.einsum("ij,jk,ik->i", rows, covariance, rows, optimize=True)
+def _variance(model: FittedModel, index: int, rows: Array) -> Array:
+    """Posterior variance of a term at rows of its table, not below zero by rounding."""
+    block = model.blocks[index]
+    covariance = model.covariance[block, block]
+    if model.contrasts is None:
+        variance = np.einsum("ij,jk,ik->i", rows, covariance, rows, optimize=True)
+        return np.asarray(np.maximum(variance, 0.0))
+    n_outputs, width = model.n_outputs, rows.shape[1]
+    parts = covariance.reshape(n_outputs, width, n_outputs, width)
+    of_class = np.einsum("ck,cl,kilj->cij", model.contrasts, model.contrasts, parts, optimize=True)
+    variance = np.einsum("ni,cij,nj->nc", rows, of_class, rows, optimize=True)
     return np.asarray(np.maximum(variance, 0.0))
 
 
@@ -112,17 +151,20 @@ def sample_links(
 ) -> Array:
     """Posterior draws of the link-scale prediction (n_samples, n), one function a draw."""
     draws = model.root @ rng.standard_normal((len(model.covariance), n_samples))
-    result = np.empty((n_samples, len(columns)))
-    for part in _chunks(len(columns)):
+    result = np.empty((n_samples, len(columns), *np.shape(model.intercept)))
+    for part in _chunks(model, len(columns)):
         mean, design = _mean_and_design(model, columns[part])
-        result[:, part] = mean + (design @ draws).T
+        if model.contrasts is None:
+            result[:, part] = mean + (design @ draws).T
+        else:
+            result[:, part] = mean + np.moveaxis(_class_factors(model, design, draws), 2, 0)
         unknown = _unknown_variances(model, columns[part]).sum(axis=1)
         if unknown.any():
-            result[:, part] += np.sqrt(unknown) * rng.standard_normal((n_samples, len(unknown)))
+            result[:, part] += np.sqrt(unknown) * rng.standard_normal((n_samples, *unknown.shape))
     return result
 
 
 def entry_moments(model: FittedModel, index: int) -> tuple[Array, Array]:
-    """Mean and variance of one term at its entries."""
-    term, block = model.terms[index], model.blocks[index]
-    return term.mean, _variance(term.table, model.covariance[block, block])
+    """Mean and variance of one term at its entries, for each class where there are several."""
+    term = model.terms[index]
+    return term.mean, _variance(model, index, term.table)

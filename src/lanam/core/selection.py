@@ -16,7 +16,7 @@ from lanam.core.evidence import (
     inverse_and_log_det,
 )
 from lanam.core.likelihoods import Likelihood
-from lanam.core.statistics import Rows
+from lanam.core.statistics import Rows, evaluate
 
 #: A term stays if it is worth this many nats of evidence. Its precisions were tuned, which by itself
 #: makes a useless term look worth up to about this much.
@@ -41,6 +41,7 @@ def eliminate(
     tables: Sequence[Array],
     shares: Sequence[Array],
     needed: Needed | None = None,
+    n_outputs: int = 1,
 ) -> tuple[list[int], list[float]]:
     """Drop the term that is worth least, update all others in closed form, repeat.
 
@@ -62,7 +63,8 @@ def eliminate(
     worth = [0.0] * len(tables)
 
     def spread(k: int) -> float:
-        return float(np.sqrt(shares[k] @ np.square(tables[k] @ mean[prior.blocks[k]])))
+        squares = np.square(evaluate(tables[k], mean[prior.blocks[k]], n_outputs))
+        return float(np.sqrt((shares[k] @ squares).sum()))
 
     negligible = NEGLIGIBLE * float(np.sqrt(sum(spread(k) ** 2 for k in left)))
 
@@ -97,7 +99,7 @@ def term_worth(prior: Prior, posterior: Posterior) -> list[float]:
 def null_evidence(rows: Rows, likelihood: Likelihood) -> float:
     """Log evidence of the intercept alone: what a model must beat."""
     total = float(rows.weight.sum())
-    start = likelihood.start(float(rows.weight @ rows.y / total))
+    start = likelihood.start(rows.y, rows.weight)
     value = statistics.log_likelihood(rows.keep_terms([]), likelihood, [], start)
     if not likelihood.learns_noise:
         return value

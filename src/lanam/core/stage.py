@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from lanam.core import gauss_newton
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import Categories, Grid, Levels, locate
-from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.likelihoods import find_likelihood
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.options import Options
 from lanam.core.pairs import pair_term
@@ -47,7 +48,8 @@ def resume(
     ValueError
         If ``options`` describe other networks than those of the model.
     """
-    units = Units.of(response, weight, LIKELIHOODS[model.likelihood])
+    n_classes = model.n_outputs + 1
+    units = Units.of(response, weight, find_likelihood(model.likelihood, n_classes))
     active = [term for term in model.terms if term.active]
     terms = tuple(_term(fitted, options) for fitted in active)
     rows = Rows(
@@ -59,16 +61,21 @@ def resume(
     problem = gauss_newton.make_problem(
         terms, rows, units.likelihood, options.posterior == "joint", options.evidence_update
     )
+
+    def outputs(values: Any) -> Any:
+        """What several classes have in terms of the outputs behind them."""
+        return values if model.contrasts is None else values @ model.contrasts
+
     noise = model.noise_variance / units.scale**2 if units.likelihood.learns_noise else 1.0
     known = tuple(
         replace(
             gauss_newton.start_at(term, fitted.expansion, share),
             precision=fitted.precision,
-            values=fitted.mean / units.scale,
+            values=outputs(fitted.mean / units.scale),
         )
         for term, fitted, share in zip(terms, active, problem.shares, strict=True)
     )
-    intercept = (model.intercept - units.shift) / units.scale
+    intercept = outputs((model.intercept - units.shift) / units.scale)
     evidence = units.standard_evidence(model.log_evidence)
     state = State(known, intercept, noise, evidence)
     if options.solver != "adam":

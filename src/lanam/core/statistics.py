@@ -18,12 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
 from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.core.knots import Position
 from lanam.core.likelihoods import Likelihood
+
+#: One number, or one for each of several outputs.
+Intercept: TypeAlias = float | Array
 
 _CHUNK_ROWS = 1 << 17
 _DESIGN_CHUNK_ROWS = 1 << 13
@@ -105,10 +109,11 @@ def spread(position: Position, values: Array, size: int) -> Array:
 
 
 def predict(
-    rows: Rows, values: Sequence[Array], intercept: float, part: slice = slice(None)
+    rows: Rows, values: Sequence[Array], intercept: Intercept, part: slice = slice(None)
 ) -> Array:
-    """The link-scale prediction of some rows from the terms' tabulated values."""
-    f = np.full(len(rows.y[part]), intercept)
+    """The link-scale prediction of some rows from the terms' tabulated values, all outputs at once."""
+    f = np.empty((len(rows.y[part]), *np.shape(intercept)))
+    f[:] = intercept
     for position, table in zip(rows.positions, values, strict=True):
         f += read(position.rows(part), table)
     return f
@@ -124,7 +129,7 @@ def entry_sums(rows: Rows, row_values: Array) -> list[Array]:
 
 
 def log_likelihood(
-    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: float
+    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
 ) -> float:
     """Weighted log-likelihood of all rows, at unit noise."""
     total = 0.0
@@ -135,11 +140,47 @@ def log_likelihood(
 
 
 def slopes(
-    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: float
+    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
 ) -> tuple[Array, Array]:
     """Slope and curvature of every row's log-likelihood at unit noise."""
-    f = predict(rows, values, intercept)
-    return rows.weight * likelihood.slope(rows.y, f), rows.weight * likelihood.curvature(f)
+    return _slopes(likelihood, rows.y, rows.weight, predict(rows, values, intercept))
+
+
+def _slopes(likelihood: Likelihood, y: Array, weight: Array, f: Array) -> tuple[Array, Array]:
+    slope, curvature = likelihood.slope(y, f), likelihood.curvature(f)
+    # Weights are a row's, whatever it has.
+    return (slope.T * weight).T, (curvature.T * weight).T
+
+
+def own_curvature(curvature: Array) -> Array:
+    """The curvature of each output by itself: the rows' diagonals where there are several."""
+    return curvature if curvature.ndim == 1 else np.diagonal(curvature, axis1=1, axis2=2)
+
+
+def curved(curvature: Array, f: Array) -> Array:
+    """``diag(gamma) f``; with several outputs ``gamma`` is a matrix a row."""
+    return curvature * f if f.ndim == 1 else np.einsum("nij,nj->ni", curvature, f)
+
+
+def output_places(widths: Sequence[int], n_outputs: int) -> IntArray:
+    """Where each output's coordinates stand, and its intercept's (n_outputs, R + 1).
+
+    All outputs of a term follow each other, so that a term has one block; the intercepts come last.
+    """
+    starts = np.cumsum([0, *widths]) * n_outputs
+    places = [
+        start + width * output + np.arange(width)
+        for output in range(n_outputs)
+        for start, width in zip(starts[:-1], widths, strict=True)
+    ]
+    own = np.concatenate([np.empty(0, np.intp), *places]).reshape(n_outputs, -1)
+    return np.column_stack([own, starts[-1] + np.arange(n_outputs)])
+
+
+def evaluate(table: Array, coordinates: Array, n_outputs: int) -> Array:
+    """A term's function at its entries; a column for each of several outputs."""
+    values = table @ coordinates.reshape(n_outputs, -1).T
+    return values[:, 0] if n_outputs == 1 else values
 
 
 def design_matrix(rows: Rows, tables: Sequence[Array], part: slice = slice(None)) -> Array:
@@ -156,19 +197,28 @@ def design_matrix(rows: Rows, tables: Sequence[Array], part: slice = slice(None)
 
 @dataclass(frozen=True)
 class Expansion:
-    """The quadratic of some rows: ``pseudo_response`` is ``h``, ``curvature`` is ``gamma``."""
+    """The quadratic of some rows: ``pseudo_response`` is ``h``, ``curvature`` is ``gamma``.
+
+    With several outputs the first has a column each, the second a matrix a row.
+    """
 
     pseudo_response: Array
     curvature: Array
     constant: float
 
+    @property
+    def n_outputs(self) -> int:
+        """How many outputs there are."""
+        return 1 if self.pseudo_response.ndim == 1 else self.pseudo_response.shape[1]
+
 
 def expand(likelihood: Likelihood, y: Array, weight: Array, f: Array) -> Expansion:
     """Second-order expansion of the weighted log-likelihood around the prediction ``f``."""
-    slope, curvature = weight * likelihood.slope(y, f), weight * likelihood.curvature(f)
+    slope, curvature = _slopes(likelihood, y, weight, f)
     value = float(weight @ likelihood.log_prob(y, f))
-    constant = value - float(f @ slope) - 0.5 * float(f @ (curvature * f))
-    return Expansion(slope + curvature * f, curvature, constant)
+    bent = curved(curvature, f)
+    constant = value - float(np.vdot(f, slope)) - 0.5 * float(np.vdot(f, bent))
+    return Expansion(slope + bent, curvature, constant)
 
 
 @dataclass(frozen=True)
@@ -184,8 +234,9 @@ class RowQuadratic:
         return self.expansion.constant
 
     def entry_curvature(self) -> list[Array]:
-        """Sums of ``gamma`` per table entry, a vector a term."""
-        return entry_sums(self.rows, self.expansion.curvature)
+        """Sums of ``gamma`` per table entry, a vector a term; over all outputs."""
+        own = own_curvature(self.expansion.curvature)
+        return entry_sums(self.rows, own if own.ndim == 1 else own.sum(axis=1))
 
     def keep_terms(self, kept: Sequence[int]) -> RowQuadratic:
         """The same quadratic for some of the terms."""
@@ -193,6 +244,8 @@ class RowQuadratic:
 
     def normal_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
         """``Z' diag(gamma) Z`` and ``Z' h``."""
+        if self.expansion.n_outputs > 1:
+            return self._joint_equations(tables)
         n_columns = sum(table.shape[1] for table in tables) + 1
         gram, target = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
         for part in _chunks(len(self.rows), _DESIGN_CHUNK_ROWS):
@@ -200,6 +253,24 @@ class RowQuadratic:
             target += self.expansion.pseudo_response[part] @ design
             design *= np.sqrt(self.expansion.curvature[part])[:, None]
             gram += design.T @ design
+        return gram, target
+
+    def _joint_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
+        """The same for several outputs, each with its own coordinates in the same tables."""
+        expansion, n_outputs = self.expansion, self.expansion.n_outputs
+        places = output_places([table.shape[1] for table in tables], n_outputs)
+        gram, target = np.zeros((places.size, places.size)), np.zeros(places.size)
+        for part in _chunks(len(self.rows), _DESIGN_CHUNK_ROWS):
+            design = design_matrix(self.rows, tables, part)
+            for i, own in enumerate(places):
+                target[own] += expansion.pseudo_response[part, i] @ design
+                weighted = design * expansion.curvature[part, i, i, None]
+                gram[np.ix_(own, own)] += design.T @ weighted
+                for j in range(i):
+                    weighted = design * expansion.curvature[part, i, j, None]
+                    block = weighted.T @ design
+                    gram[np.ix_(own, places[j])] += block
+                    gram[np.ix_(places[j], own)] += block.T
         return gram, target
 
 
@@ -265,9 +336,11 @@ Quadratic = RowQuadratic | TableQuadratic
 
 
 def quadratic(
-    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: float
+    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
 ) -> Quadratic:
     """The log-likelihood around the given tabulated values, in the form that is cheaper here."""
+    if likelihood.n_outputs > 1:
+        return row_quadratic(rows, likelihood, values, intercept)
     seen = _seen_entries(rows)
     n_entries = sum(len(own) for own in seen) + 1
     if len(rows) > 2 * n_entries and 8 * n_entries**2 <= _CROSS_TABLE_BYTES:
@@ -281,7 +354,7 @@ def _seen_entries(rows: Rows) -> tuple[IntArray, ...]:
 
 
 def row_quadratic(
-    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: float
+    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
 ) -> RowQuadratic:
     """The expansion around the given tabulated values, kept as rows."""
     f = predict(rows, values, intercept)
@@ -292,7 +365,7 @@ def table_quadratic(
     rows: Rows,
     likelihood: Likelihood,
     values: Sequence[Array],
-    intercept: float,
+    intercept: Intercept,
     seen: tuple[IntArray, ...] | None = None,
 ) -> TableQuadratic:
     """The same expansion, summed into cross-tables chunk by chunk."""

@@ -118,11 +118,12 @@ def fit_and_select(
             [part.table for part in linear.compressed],
             problem.shares,
         )
-        gone, worth = weak(None if needed is None else needed(problem))
+        n_outputs = problem.likelihood.n_outputs
+        gone, worth = weak(None if needed is None else needed(problem), n_outputs)
         enough = max(selection.WORTH, selection.PER_PARAMETER * state.n_effective)
         if needed is None and converged and not gone and state.evidence < null + enough:
             # Made of noise: every term must pay; where all seem to, the rows are merely interpolated.
-            gone, worth = weak(lambda k, left: selection.WORTH)
+            gone, worth = weak(lambda k, left: selection.WORTH, n_outputs)
             gone = gone or list(range(len(problem.terms)))
         if needed is not None and not problem.likelihood.learns_noise:
             gone = _dispensable(problem, state, gone, worth)
