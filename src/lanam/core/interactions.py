@@ -177,16 +177,19 @@ def _evidence_gain(first: _Binned, second: _Binned, slope: Array, curvature: Arr
     cell = first.cell * np.int32(shape[1]) + second.cell
     seen = sum_by(cell, curvature, shape[0] * shape[1])
     pull = sum_by(cell, slope, shape[0] * shape[1])
-    best = 0.0
+    products = []
     for left, left_size, right, right_size in zip(
         first.directions, first.sizes, second.directions, second.sizes, strict=True
     ):
-        size = np.outer(left_size, right_size).ravel()
+        size = np.outer(left_size, right_size)
         keep = size > _SMALLEST_DIRECTION * size.max(initial=0.0)
-        product = np.asarray(np.kron(left, right)[:, keep], dtype=np.float64)
-        table = purify(product, seen / seen.sum(), shape)
-        best = max(best, _best_gain(table.T @ (table * seen[:, None]), table.T @ pull))
-    return best
+        product = left[:, None, :, None] * right[None, :, None, :]
+        products.append(product.reshape(len(seen), *size.shape)[:, keep])
+    # Those of all length scales are made pure together.
+    pure = purify(np.concatenate(products, axis=1), seen / seen.sum(), shape)
+    ends = np.cumsum([product.shape[1] for product in products])
+    tables = np.split(pure, ends[:-1], axis=1)
+    return max(_best_gain(table.T @ (table * seen[:, None]), table.T @ pull) for table in tables)
 
 
 def _best_gain(gram: Array, target: Array) -> float:

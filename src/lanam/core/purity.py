@@ -12,6 +12,8 @@ so that tables of tangent features are made pure once, and means and draws are p
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from lanam.core.arrays import Array
@@ -34,13 +36,14 @@ def purify(table: Array, share: Array, shape: tuple[int, int]) -> Array:
         seen_columns, columns, 1.0
     )
     values = table.reshape(*shape, -1)
+    solve = _solver(cells, rows, columns)
     # Twice: the second time removes what rounding left.
     for _ in range(2):
         row_means = np.einsum("ij,ijp->ip", given_row, values)
         column_means = np.einsum("ij,ijp->jp", given_column, values)
         # a = row_means - R b and b = column_means - C' a, where b is wanted at seen columns only.
         right = column_means - given_column.T @ row_means
-        b = _solve(cells, rows, columns, right)
+        b = solve(right)
         a = row_means - given_row[:, seen_columns] @ b[seen_columns]
         unseen = ~seen_columns
         b[unseen] = column_means[unseen] - given_column.T[unseen] @ a
@@ -48,14 +51,18 @@ def purify(table: Array, share: Array, shape: tuple[int, int]) -> Array:
     return np.asarray(values.reshape(table.shape))
 
 
-def _solve(cells: Array, rows: Array, columns: Array, right: Array) -> Array:
-    """Solve ``(I - C' R) b = right`` at seen columns, by the symmetric form of its matrix."""
+def _solver(cells: Array, rows: Array, columns: Array) -> Callable[[Array], Array]:
+    """What solves ``(I - C' R) b = right`` at seen columns, by the symmetric form of its matrix."""
     seen_rows, seen = rows > 0.0, columns > 0.0
     root = np.sqrt(columns[seen])
     scaled = cells[np.ix_(seen_rows, seen)] / np.sqrt(rows[seen_rows])[:, None] / root
     size, vectors = np.linalg.eigh(np.eye(len(root)) - scaled.T @ scaled)
     inverse = np.where(size > _DISCONNECTED, 1.0 / np.maximum(size, _DISCONNECTED), 0.0)
-    b = np.zeros_like(right)
-    half = vectors.T @ (root[:, None] * right[seen])
-    b[seen] = (vectors @ (inverse[:, None] * half)) / root[:, None]
-    return b
+    inverse_matrix = (vectors * inverse) @ vectors.T * root / root[:, None]
+
+    def solve(right: Array) -> Array:
+        b = np.zeros_like(right)
+        b[seen] = inverse_matrix @ right[seen]
+        return b
+
+    return solve
