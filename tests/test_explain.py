@@ -101,7 +101,18 @@ class TestGlobal:
         index = [term.name for term in model.terms_].index("recipe (levels)")
         _, std = model.predict_terms(data[0][:1].assign(recipe=10.5), return_std=True)
         assert std[0, index] == pytest.approx(levels.unseen_std)
-        assert explanation["income"].unseen_std is None
+        mean = model.predict_terms(data[0][:1].assign(recipe=10.5))
+        assert mean[0, index] == pytest.approx(levels.unseen_mean)
+
+    @pytest.mark.filterwarnings("ignore:.*are missing, and none was in the training data")
+    @pytest.mark.filterwarnings("ignore:.*is missing, and none was in the training data")
+    def test_a_missing_value_where_none_was(self, model, data, explanation):
+        income = explanation["income"]
+        assert income.missing_mean is income.missing_std is income.missing_density is None
+        row = data[0][:1].assign(income=np.nan)
+        mean, std = model.predict_terms(row, return_std=True)
+        assert mean[0, 0] == income.unseen_mean == 0.0
+        assert std[0, 0] == pytest.approx(income.unseen_std)
 
     def test_a_column_of_one_value(self, explanation):
         same = explanation["same"]
@@ -123,7 +134,9 @@ class TestGlobal:
         assert isinstance(frame, pd.DataFrame)
         part = frame[frame["term"] == "income"]
         np.testing.assert_array_equal(part["value"], explanation["income"].values)
-        assert len(frame) == sum(shape.mean.size for shape in explanation)
+        # A value that is not among a term's single ones has a row of its own.
+        n_other = sum(shape.kind == "level" for shape in explanation)
+        assert len(frame) == sum(shape.mean.size for shape in explanation) + n_other
         model = LANAMRegressor(random_state=0).fit(pl.from_pandas(data[0][:100]), data[1][:100])
         assert isinstance(model.explain_global().to_frame(), pl.DataFrame)
         assert isinstance(model.summary().to_frame(), pl.DataFrame)
