@@ -191,8 +191,9 @@ class TestRandomness:
             fit(columns, y, None, likelihood, replace(QUICK, n_restarts=n)) for n in (1, 2, 4)
         ]
         levels = [model.log_evidence for model in models]
-        assert levels == sorted(levels)
-        assert levels[2] > levels[0]
+        # The final tables are made with another random probe: equal up to the rank's tolerance.
+        assert (np.diff(levels) > -0.01).all()
+        assert levels[2] > levels[0] + 0.1
         # All restarts are in the history.
         assert models[0].n_iter < models[1].n_iter < models[2].n_iter
         assert models[1].history[: models[0].n_iter - 1] != ()

@@ -102,7 +102,7 @@ class TestEvidence:
 
     def test_main_effects_count_for_nothing(self):
         columns, residual, weight = residuals(rho=0.9)
-        edges = interactions._bin(columns[:, 0], weight).cell
+        edges = interactions._bin(columns[:, 0], weight, None).cell
         sums = RNG(1).standard_normal(12)[edges] + 3.0 * columns[:, 2]
         found = scores_of(columns, residual + sums, weight, pairs=[(0, 2)])
         expected = scores_of(columns, residual, weight, pairs=[(0, 2)])

@@ -216,9 +216,9 @@ class TestAuto:
         columns, y = data()
         calls, score = [], interactions.score
 
-        def spy(kind, problem, state, columns, pairs, rng):
+        def spy(kind, problem, state, columns, pairs, rng, categories):
             calls.append(([term.features for term in problem.terms], list(pairs)))
-            return score(kind, problem, state, columns, pairs, rng)
+            return score(kind, problem, state, columns, pairs, rng, categories)
 
         monkeypatch.setattr(interactions, "score", spy)
         model = fit(columns, y, options=replace(QUICK, interactions=2))
@@ -287,7 +287,7 @@ class TestHowMany:
         monkeypatch.setattr(
             interactions,
             "score",
-            lambda kind, problem, state, columns, pairs, rng: np.array(
+            lambda kind, problem, state, columns, pairs, rng, categories: np.array(
                 [10.0 - ranked.index(pair) for pair in pairs]
             ),
         )
@@ -338,7 +338,7 @@ class TestRounds:
         gain = named.log_evidence - plain.log_evidence
         assert gain < second_stage._TUNED
 
-        def rank(kind, problem, state, columns, pairs, rng):
+        def rank(kind, problem, state, columns, pairs, rng, categories):
             return np.array([9.0 if pair == (0, 2) else 1.0 for pair in pairs])
 
         monkeypatch.setattr(interactions, "score", rank)
@@ -445,7 +445,7 @@ class TestNamed:
         assert model.pairs[0].features == (0, 1)
 
     def test_need_not_make_up_for_a_search(self):
-        search = second_stage._Search("auto", "evidence", tuple([(0, 1)] * 100), frozenset())
+        search = second_stage._Search("auto", "evidence", tuple([(0, 1)] * 100), frozenset(), {})
         named = replace(search, asked=((0, 1),))
         assert named.needed(1) == 0.0
         assert search.needed(1) > 5.0
@@ -844,11 +844,11 @@ class TestInterrupts:
         expected = fit(columns, y, options=replace(QUICK, interactions=1))
         calls, score = [], interactions.score
 
-        def stop(kind, problem, state, columns, pairs, rng):
+        def stop(kind, problem, state, columns, pairs, rng, categories):
             calls.append(pairs)
             if len(calls) == 2:
                 raise KeyboardInterrupt
-            return score(kind, problem, state, columns, pairs, rng)
+            return score(kind, problem, state, columns, pairs, rng, categories)
 
         monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", 1)
         monkeypatch.setattr(interactions, "score", stop)
