@@ -83,7 +83,7 @@ def observe_counts(counts: Array, weight: Array, exposure: Array) -> Observation
         weight * relative,
         likelihood.name,
         math.log(unit),
-        likelihood.constant(counts, relative, weight),
+        likelihood.constant(counts, weight),
     )
 
 

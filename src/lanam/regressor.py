@@ -16,6 +16,7 @@ from lanam.additive import AdditiveModel, require_coverage, weighted_mean
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
 from lanam.core.predictive import (
+    dispersed,
     gaussian_log_density,
     poisson_log_density,
     poisson_mean,
@@ -100,6 +101,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         exposure.
     noise_std_ : float
         Standard deviation of the noise; NaN for counts, whose noise grows with their mean.
+    dispersion_ : float
+        For counts, the ratio of their variance to their mean, 1 if they are Poisson; NaN for others.
     log_evidence_ : float
         Log evidence of the training data.
     interaction_scores_ : InteractionScores
@@ -294,12 +297,17 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         known = model.likelihood == "gaussian"
         self.noise_std_ = float(np.sqrt(model.noise_variance)) if known else float("nan")
+        self.dispersion_ = float("nan") if known else float(model.noise_variance)
         super()._keep(model, schema, n_rows, score)
 
     def _moments(self, X: Any, exposure: Any) -> tuple[Array, Array, Array]:
         """Mean and variance of the rows' links, and their exposures."""
         mean, variance = self._link_moments(X)
         return mean, variance, self._read_exposure(exposure, len(mean))
+
+    def _count_moments(self, X: Any, exposure: Any) -> tuple[Array, Array, Array]:
+        """The same of counts, which vary more than their links say."""
+        return dispersed(*self._moments(X, exposure), self._model.noise_variance)
 
     def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
         """Mean of y, and the standard deviation of a new observation.
@@ -332,7 +340,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if self._counts:
-            moments = self._moments(X, exposure)
+            moments = self._count_moments(X, exposure)
             mean = poisson_mean(*moments)
             return (mean, np.sqrt(poisson_variance(*moments))) if return_std else mean
         if not return_std:
@@ -373,10 +381,11 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
                [ 3.,  8., 13.]])
         """
         probabilities = [require_probability(q) for q in np.atleast_1d(quantiles)]
-        mean, variance, exposed = self._moments(X, exposure)
+        check_is_fitted(self)
         if self._counts:
-            found = [poisson_quantile(p, mean, variance, exposed) for p in probabilities]
-            return np.stack(found, axis=1)
+            moments = self._count_moments(X, exposure)
+            return np.stack([poisson_quantile(p, *moments) for p in probabilities], axis=1)
+        mean, variance, _ = self._moments(X, exposure)
         return _gaussian_quantiles(probabilities, mean, variance + self._model.noise_variance)
 
     def predict_interval(
@@ -504,7 +513,9 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> bool(-6 < model.log_likelihood(X, y) < -5)
         True
         """
-        mean, variance, exposed = self._moments(X, exposure)
+        check_is_fitted(self)
+        moments = self._count_moments if self._counts else self._moments
+        mean, variance, exposed = moments(X, exposure)
         target = self._read_target(y, len(mean))
         if self._counts:
             density = poisson_log_density(target, mean, variance, exposed)

@@ -194,7 +194,7 @@ def _raise_evidence(
             step = np.clip(now.mackay_step(hyper, value), -_EVIDENCE_RATE, _EVIDENCE_RATE)
         else:
             step, moments = moments.step(value.slope, _EVIDENCE_RATE)
-        hyper = hyper.moved(step, now.n_rows is not None)
+        hyper = hyper.moved(step, now.noise_bounds)
         value = now.evidence(hyper)
     return hyper, value, moments
 

@@ -60,7 +60,7 @@ def assemble(
         intercept=units.shift + float(own(intercept)) if contrasts is None else own(intercept),
         terms=tuple(terms),
         covariance=covariance,
-        noise_variance=solution.noise * scale**2 if units.likelihood.learns_noise else 0.0,
+        noise_variance=0.0 if units.likelihood.noise_bounds is None else solution.noise * scale**2,
         log_evidence=units.log_evidence(solution.evidence),
         contrasts=contrasts,
     )

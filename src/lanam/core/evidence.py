@@ -32,9 +32,6 @@ from scipy.linalg import lapack
 from lanam.core.arrays import Array
 from lanam.core.moments import Moments
 
-#: Bounds of the noise variance in units of the response's variance.
-NOISE_BOUNDS = (1e-6, 4.0)
-
 #: The intercept's prior is flat but for this, which only matters where the data says nothing of it: a
 #: classifier's separable classes.
 INTERCEPT_PRECISION = 1e-6
@@ -236,6 +233,7 @@ class LinearModel:
     prior: Prior
     n_rows: float | None
     log_rho_bound: Array
+    noise_bounds: tuple[float, float] = (0.0, math.inf)
 
     @property
     def intercepts(self) -> slice:
@@ -362,7 +360,7 @@ def mackay_step(model: LinearModel, hyper: Hyper, posterior: Posterior) -> Hyper
     # One degree of freedom is the intercept's.
     freedom = max(model.n_rows - float(effective.sum()) - 1.0, 1.0)
     noise = _residual_squares(model, posterior, hyper.noise) / freedom
-    return Hyper(log_rho, float(np.clip(noise, *NOISE_BOUNDS)))
+    return Hyper(log_rho, float(np.clip(noise, *model.noise_bounds)))
 
 
 def tune(
@@ -398,5 +396,5 @@ def _gradient_step(
     log_rho = model.clip(hyper.log_rho + step[:-1])
     if model.n_rows is None:
         return Hyper(log_rho, hyper.noise), moments
-    noise = float(np.clip(hyper.noise * math.exp(step[-1]), *NOISE_BOUNDS))
+    noise = float(np.clip(hyper.noise * math.exp(step[-1]), *model.noise_bounds))
     return Hyper(log_rho, noise), moments

@@ -23,9 +23,11 @@ from lanam.core.model import FittedModel, FittedTerm, ScoredPair
 from lanam.core.options import Options
 from lanam.core.prepare import prepare
 from lanam.core.second_stage import second_stage
+from lanam.core.selection import null_noise
 from lanam.core.stage import Stage, resume
 from lanam.core.training import Run, fit_and_select, train
 
+#: Noise at the start, in units of the noise around the intercept alone.
 _START_NOISE = 0.1
 
 #: Tables of at most so many columns are fitted with one thread.
@@ -127,7 +129,10 @@ def _first_stage(columns: Array, problem: Problem, run: Run, rng: np.random.Gene
         gauss_newton.start(term, share, rng, units.likelihood.n_outputs)
         for term, share in zip(problem.terms, problem.shares, strict=True)
     )
-    noise = _START_NOISE if units.likelihood.learns_noise else 1.0
+    noise = 1.0
+    if units.likelihood.noise_bounds is not None:
+        smallest = units.likelihood.noise_bounds[0]
+        noise = max(_START_NOISE * null_noise(problem.rows, units.likelihood), smallest)
     state = State(known, units.likelihood.start(units.y, problem.rows.weight), noise)
     off: list[FittedTerm] = []
     run.newest = (problem, state)

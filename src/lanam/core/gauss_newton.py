@@ -75,8 +75,13 @@ class Problem:
 
     @property
     def n_rows(self) -> float | None:
-        """Weight of the rows where there is a noise to learn."""
-        return float(self.rows.weight.sum()) if self.likelihood.learns_noise else None
+        """How many observations there are where there is a noise to learn."""
+        return None if self.likelihood.noise_bounds is None else self.rows.count
+
+    def log_likelihood(self, state: State, noise: float) -> float:
+        """The true log-likelihood of a state's prediction."""
+        value = statistics.log_likelihood(self.rows, self.likelihood, state.values, state.intercept)
+        return value if self.n_rows is None else evidence.at_noise(value, self.n_rows, noise)
 
     def keep(self, kept: Sequence[int]) -> Problem:
         """The same problem with some of the terms."""
@@ -154,7 +159,7 @@ def make_problem(
     total = float(rows.weight.sum())
     shares = tuple(sums / total for sums in statistics.entry_sums(rows, rows.weight))
     exact = None
-    if likelihood.learns_noise:
+    if likelihood.quadratic:
         zeros = [np.zeros(size) for size in rows.sizes]
         exact = statistics.quadratic(rows, likelihood, zeros, 0.0)
     return Problem(tuple(terms), rows, shares, likelihood, joint, evidence_update, exact)
@@ -216,9 +221,10 @@ def regression(
     )
     bounds = [np.log(known.precision / known.smallest_precision) for known in state.terms]
     bound = np.concatenate([np.empty(0), *bounds])
-    return Regression(
-        compressed, LinearModel(gram, target, quadratic.constant, prior, problem.n_rows, bound)
-    )
+    model = LinearModel(gram, target, quadratic.constant, prior, problem.n_rows, bound)
+    if problem.likelihood.noise_bounds is not None:
+        model = replace(model, noise_bounds=problem.likelihood.noise_bounds)
+    return Regression(compressed, model)
 
 
 def _repeated(group_grams: Array, n_outputs: int) -> Array:
@@ -279,12 +285,11 @@ def _damped(problem: Problem, before: State, after: State, predicted: float) -> 
 
     The prior is quadratic and known; all that can go wrong is the likelihood's expansion.
     """
-    if problem.likelihood.learns_noise:
+    if problem.likelihood.quadratic:
         return after
-    rows, likelihood = problem.rows, problem.likelihood
-    old = statistics.log_likelihood(rows, likelihood, before.values, before.intercept)
+    old = problem.log_likelihood(before, after.noise)
     for _ in range(6):
-        new = statistics.log_likelihood(rows, likelihood, after.values, after.intercept)
+        new = problem.log_likelihood(after, after.noise)
         # Half of a promised gain, or a loss half as large again as promised, is good enough.
         if new >= predicted - 0.5 * abs(predicted - old) - 1e-9:
             return after
@@ -326,10 +331,10 @@ def converge(
         on_pass(state)
         rise = state.objective - best.objective
         # Until a non-Gaussian expansion has settled, its evidence may overstate: keep the newest.
-        if rise > 0.0 or not problem.likelihood.learns_noise:
+        if rise > 0.0 or not problem.likelihood.quadratic:
             best = state
         gain = 0.0 if before is None else state.evidence - before
         enough = max(tol, _SLACK * gain)
-        if abs(rise) < enough or (rise < 0.0 and problem.likelihood.learns_noise):
+        if abs(rise) < enough or (rise < 0.0 and problem.likelihood.quadratic):
             return best, True
     return best, False

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lanam.core import gauss_newton, kron, networks, statistics
 from lanam.core.arrays import Array, sum_by
-from lanam.core.evidence import NOISE_BOUNDS, Prior, inverse_and_log_det
+from lanam.core.evidence import Prior, inverse_and_log_det
 from lanam.core.gauss_newton import Problem, State, TermState
 from lanam.core.kron import KronBlock
 from lanam.core.linearise import centred, tangent
@@ -47,12 +47,12 @@ class Hyper:
         """The noise variance."""
         return math.exp(self.log_noise)
 
-    def moved(self, step: Array, learns_noise: bool) -> Hyper:
+    def moved(self, step: Array, noise_bounds: tuple[float, float] | None) -> Hyper:
         """After a step in all logs (the noise's last), within bounds."""
         log_precision = np.clip(self.log_precision + step[:-1], *_LOG_PRECISION_BOUNDS)
-        if not learns_noise:
+        if noise_bounds is None:
             return Hyper(log_precision, self.log_noise)
-        bounds = np.log(NOISE_BOUNDS)
+        bounds = np.log(noise_bounds)
         return Hyper(log_precision, float(np.clip(self.log_noise + step[-1], *bounds)))
 
 
@@ -132,6 +132,7 @@ class Laplace:
     squares: Array
     n_rows: float | None
     curvature: TangentCurvature | KronCurvature
+    noise_bounds: tuple[float, float] | None = None
 
     def evidence(self, hyper: Hyper) -> Evidence:
         """The log evidence at ``hyper``.
@@ -229,4 +230,10 @@ def approximate(
         made = TangentCurvature(
             linear.model.gram[:-1, :-1], linear.model.prior, made_at, problem.joint
         )
-    return Laplace(log_likelihood, np.concatenate([np.empty(0), *squares]), problem.n_rows, made)
+    return Laplace(
+        log_likelihood,
+        np.concatenate([np.empty(0), *squares]),
+        problem.n_rows,
+        made,
+        problem.likelihood.noise_bounds,
+    )

@@ -3,6 +3,10 @@
 Each gives the log-density, its slope and its curvature in ``f`` (``gamma`` of the paper's eq. for
 ``Sigma_d``), all per row and without weights. Where there are several outputs, ``f`` and the slope have a
 column each, and the curvature is a matrix a row.
+
+``noise_bounds`` are those of a factor by which the variance of ``y`` exceeds what the likelihood says:
+the noise variance of a Gaussian, the dispersion of counts. None where there is no such thing to learn.
+``quadratic`` says whether the log-density is one in ``f``.
 """
 
 from __future__ import annotations
@@ -26,7 +30,9 @@ class Gaussian:
     """``y = f + noise``. Slope and curvature are those of unit noise; the noise scales both."""
 
     name = "gaussian"
-    learns_noise = True
+    quadratic = True
+    #: in units of the response's variance
+    noise_bounds = (1e-6, 4.0)
     n_outputs = 1
 
     def log_prob(self, y: Array, f: Array) -> Array:
@@ -51,7 +57,8 @@ class Bernoulli:
     """``y`` is 0 or 1 and ``f`` the log-odds."""
 
     name = "bernoulli"
-    learns_noise = False
+    quadratic = False
+    noise_bounds = None
     n_outputs = 1
 
     def log_prob(self, y: Array, f: Array) -> Array:
@@ -77,18 +84,22 @@ class Bernoulli:
 class Poisson:
     """``y`` is a count, or a count per unit of exposure, and ``f`` the logarithm of its rate.
 
-    A count ``y`` with exposure ``e`` and weight ``w`` is the response ``y / e`` with weight ``w e``:
-    ``w log p = w e ((y / e) f - exp(f)) + w (y log e - log y!)``, and :meth:`constant` is the rest,
-    which ``f`` has no part in.
+    A count ``y`` with exposure ``e`` and weight ``w`` is the response ``y / e`` with weight ``w e``.
+
+    Real counts vary more than a Poisson distribution says. Their variance is ``phi`` times their mean,
+    and ``phi``, 1 at least, is learned as a noise is: the log-density is minus half the deviance, divided
+    by ``phi``, less half the logarithm of ``2 pi phi`` (Nelder and Pregibon's extended quasi-likelihood).
+    :meth:`constant` is what it then lacks to the counts' own with ``phi = 1``.
     """
 
     name = "poisson"
-    learns_noise = False
+    quadratic = False
+    noise_bounds = (1.0, 1e12)
     n_outputs = 1
 
     def log_prob(self, y: Array, f: Array) -> Array:
-        """Log-density, without what depends on the count and its exposure alone."""
-        return np.asarray(y * f - _rate(f))
+        """Minus half the deviance."""
+        return np.asarray(y * f - _rate(f) - xlogy(y, y) + y)
 
     def slope(self, y: Array, f: Array) -> Array:
         """Derivative of the log-density in ``f``."""
@@ -102,9 +113,10 @@ class Poisson:
         """The intercept of the best constant model."""
         return math.log(float(weight @ y / weight.sum()))
 
-    def constant(self, counts: Array, exposure: Array, weight: Array) -> float:
-        """What :meth:`log_prob` leaves out, summed over rows: the evidence of the counts has it."""
-        return float(weight @ (xlogy(counts, exposure) - gammaln(counts + 1.0)))
+    def constant(self, counts: Array, weight: Array) -> float:
+        """What the evidence of the counts has besides: no part of it depends on ``f``."""
+        saturated = xlogy(counts, counts) - counts - gammaln(counts + 1.0)
+        return float(weight @ (saturated + 0.5 * math.log(2.0 * math.pi)))
 
 
 def _rate(f: Array) -> Array:
@@ -124,7 +136,8 @@ class Softmax:
     n_classes: int
 
     name = "softmax"
-    learns_noise = False
+    quadratic = False
+    noise_bounds = None
 
     @property
     def n_outputs(self) -> int:

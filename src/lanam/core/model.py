@@ -122,7 +122,8 @@ class FittedModel:
         intercept, last. Block-diagonal where the posterior is. Each of several outputs has its
         coordinates in every term, one output after the other, and its intercept.
     noise_variance
-        Variance of the Gaussian noise; 0 for other likelihoods.
+        Variance of the Gaussian noise; of counts, by how much their variance exceeds their mean; 0 for
+        classes.
     log_evidence
         Of the response in its own units.
     history

@@ -90,6 +90,25 @@ def softmax_probability(mean: Array, covariance: Array) -> Array:
     return np.asarray(np.exp(softmax_log_probability(mean, covariance)))
 
 
+def dispersed(
+    mean: Array, variance: Array, exposure: Array, dispersion: float
+) -> tuple[Array, Array, Array]:
+    """Mean and variance of a log rate that makes the variance of a count ``dispersion`` times its mean.
+
+    What a count varies beyond a Poisson distribution is taken as a variation of its rate: lognormal,
+    with mean one and the variance ``(phi - 1) / mean`` that it takes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> more = dispersed(np.log([5.0]), np.zeros(1), np.ones(1), 3.0)
+    >>> poisson_mean(*more).round(6), poisson_variance(*more).round(6)
+    (array([5.]), array([15.]))
+    """
+    more = np.log1p((dispersion - 1.0) * np.exp(-(np.log(exposure) + mean + 0.5 * variance)))
+    return mean - 0.5 * more, variance + more, exposure
+
+
 def poisson_mean(mean: Array, variance: Array, exposure: Array) -> Array:
     """Mean of a count: that of the lognormal rate, ``e exp(m + v / 2)``."""
     return _exp(np.log(exposure) + mean + 0.5 * variance)

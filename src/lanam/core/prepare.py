@@ -50,7 +50,7 @@ class Units:
     def of(cls, response: Array, weight: Array, likelihood: Likelihood) -> Units:
         """Standardise a response, with care for huge and tiny ones."""
         total = float(weight.sum())
-        if not likelihood.learns_noise:
+        if not likelihood.quadratic:
             return cls(likelihood, response, 0.0, 1.0, total)
         magnitude = power_of_two_scale(response)
         scaled = response / magnitude
@@ -65,7 +65,7 @@ class Units:
 
     def log_evidence(self, standard: float) -> float:
         """Log evidence of the response in its own units."""
-        if not self.likelihood.learns_noise:
+        if not self.likelihood.quadratic:
             return standard
         return standard - self.total_weight * float(np.log(self.scale))
 

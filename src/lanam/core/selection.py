@@ -9,7 +9,6 @@ import numpy as np
 from lanam.core import statistics
 from lanam.core.arrays import Array
 from lanam.core.evidence import (
-    NOISE_BOUNDS,
     Posterior,
     Prior,
     at_noise,
@@ -98,13 +97,19 @@ def term_worth(prior: Prior, posterior: Posterior) -> list[float]:
 
 def null_evidence(rows: Rows, likelihood: Likelihood) -> float:
     """Log evidence of the intercept alone: what a model must beat."""
-    total = float(rows.weight.sum())
     start = likelihood.start(rows.y, rows.weight)
     value = statistics.log_likelihood(rows.keep_terms([]), likelihood, [], start)
-    if not likelihood.learns_noise:
+    if likelihood.noise_bounds is None:
         return value
-    noise = max(-2.0 * value / total, NOISE_BOUNDS[0])
-    return at_noise(value, total, noise)
+    return at_noise(value, rows.count, null_noise(rows, likelihood))
+
+
+def null_noise(rows: Rows, likelihood: Likelihood) -> float:
+    """The noise around the intercept alone."""
+    assert likelihood.noise_bounds is not None
+    start = likelihood.start(rows.y, rows.weight)
+    value = statistics.log_likelihood(rows.keep_terms([]), likelihood, [], start)
+    return max(-2.0 * value / rows.count, likelihood.noise_bounds[0])
 
 
 def _worth(mean: Array, covariance: Array, block: slice) -> tuple[float, Array]:

@@ -66,7 +66,7 @@ def resume(
         """What several classes have in terms of the outputs behind them."""
         return values if model.contrasts is None else values @ model.contrasts
 
-    noise = model.noise_variance / units.scale**2 if units.likelihood.learns_noise else 1.0
+    noise = model.noise_variance / units.scale**2 or 1.0
     known = tuple(
         replace(
             gauss_newton.start_at(term, fitted.expansion, share),

@@ -48,17 +48,21 @@ class Rows:
     def __len__(self) -> int:
         return len(self.y)
 
+    @cached_property
+    def count(self) -> float:
+        """How many observations there are."""
+        return float(self.weight.sum())
+
     def with_terms(self, positions: Sequence[Position], sizes: Sequence[int]) -> Rows:
         """The same rows with more terms."""
-        return Rows((*self.positions, *positions), (*self.sizes, *sizes), self.y, self.weight)
+        return replace(self, positions=(*self.positions, *positions), sizes=(*self.sizes, *sizes))
 
     def keep_terms(self, kept: Sequence[int]) -> Rows:
         """The same rows with some of the terms."""
-        return Rows(
-            tuple(self.positions[k] for k in kept),
-            tuple(self.sizes[k] for k in kept),
-            self.y,
-            self.weight,
+        return replace(
+            self,
+            positions=tuple(self.positions[k] for k in kept),
+            sizes=tuple(self.sizes[k] for k in kept),
         )
 
 

@@ -42,7 +42,7 @@ class Run:
         def record(state: State) -> None:
             known = self.newest
             # Of one problem's Gaussian passes the best; a classifier's settle, so the newest.
-            same = known is not None and known[0] is problem and problem.likelihood.learns_noise
+            same = known is not None and known[0] is problem and problem.likelihood.quadratic
             if known is None or not same or state.evidence >= known[1].evidence:
                 self.newest = (problem, state)
             self.add(stage, state.evidence, state.noise, len(problem.terms), state.n_effective)
@@ -59,7 +59,7 @@ class Run:
             "stage": stage,
             "log_evidence": units.log_evidence(log_evidence),
             "noise_std": float(np.sqrt(noise)) * units.scale
-            if units.likelihood.learns_noise
+            if units.likelihood.quadratic
             else None,
             "n_active": n_active,
             "effective_parameters": effective,
@@ -125,7 +125,7 @@ def fit_and_select(
             # Made of noise: every term must pay; where all seem to, the rows are merely interpolated.
             gone, worth = weak(lambda k, left: selection.WORTH, n_outputs)
             gone = gone or list(range(len(problem.terms)))
-        if needed is not None and not problem.likelihood.learns_noise:
+        if needed is not None and not problem.likelihood.quadratic:
             gone = _dispensable(problem, state, gone, worth)
         if not gone:
             break
