@@ -1,15 +1,18 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from lanam.core import gauss_newton, kron, linearise, networks, posterior, statistics
 from lanam.core.gauss_newton import State
-from lanam.core.knots import Levels, place_knots, summarise
+from lanam.core.knots import Grid, Levels, place_categories, place_knots, summarise
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.networks import Architecture
 from lanam.core.options import Options
+from lanam.core.pairs import pair_term
 from lanam.core.prepare import prepare
 from lanam.core.terms import LevelTerm, SmoothTerm
-from tests.oracles import assert_close, interpolation_matrix, kron_curvature
+from tests.oracles import assert_close, block_diagonal, interpolation_matrix, kron_curvature
 
 ARCHITECTURES = [((3,), "gelu"), ((4,), "relu"), ((3, 2), "tanh"), ((2, 3, 2), "silu")]
 
@@ -99,6 +102,40 @@ class TestBlock:
             np.testing.assert_allclose(dense[own, own], exact[own, own], rtol=1e-10)
         first = slice(0, 3)
         assert np.abs(dense[first, first] / exact[first, first] - 1.0).max() > 0.1
+
+    @pytest.mark.parametrize("prior_groups", ["layer", "network"])
+    @pytest.mark.parametrize(("hidden_sizes", "activation"), ARCHITECTURES)
+    def test_missing_values_are_a_tensor_of_their_own(self, hidden_sizes, activation, prior_groups):
+        plain = make_term(hidden_sizes, activation, prior_groups)
+        term = replace(plain, entries=replace(plain.entries, missing=True))
+        theta, weight, curvature, block = make_block(term)
+        # The network's factors are those of the rows that go through it: only so are biases exact, and
+        # output weights where the curvature is constant. Whoever has no value does not count there.
+        inputs = plain.entries.inputs[:, None]
+        network = kron_curvature(
+            hidden_sizes, activation, theta, inputs, weight[:-1], curvature[:-1]
+        )
+        expected = block_diagonal([network, curvature[-1:, None]])
+        assert_close(block.dense(), expected, "finite differences")
+        precision, noise, share = make_precision(term), 0.3, weight / weight.sum()
+        jacobian = term.jacobian(theta)
+        jacobian = jacobian - share @ jacobian
+        sigma = np.linalg.inv(block.dense() / noise + np.diag(precision[term.group_index]))
+        factor = block.factor_table(term, precision, share, noise)
+        assert_close(factor @ factor.T, jacobian @ sigma @ jacobian.T, "rounding")
+        log_det = np.linalg.slogdet(np.linalg.inv(sigma))[1]
+        log_det -= np.log(precision[term.group_index]).sum()
+        assert block.log_det(precision, noise) == pytest.approx(log_det, rel=1e-10)
+
+    def test_pairs_with_gaps_or_categories_have_no_such_form(self):
+        first = make_term().entries
+        codes = place_categories(np.arange(3.0), np.ones(3), 3)
+        for grid in (Grid(replace(first, missing=True), first), Grid(codes, first)):
+            term = pair_term((0, 1), grid, Options(pair_hidden_sizes=(3,)))
+            expansion = term.initial(np.random.default_rng(0))
+            weight = np.ones(len(grid))
+            with pytest.raises(ValueError, match="set curvature='exact', or interactions=0"):
+                kron.block(term, expansion, weight, weight)
 
     def test_levels_are_independent(self):
         levels = Levels(np.array([1.0, 2.0, 5.0]), np.empty(0), 1.0, exact=True)

@@ -1,0 +1,294 @@
+"""Columns of categories: closed-form random effects, invariance to names, rare and unseen levels."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from lanam.core import fitting, gauss_newton, posterior, scoring
+from lanam.core.gauss_newton import State
+from lanam.core.knots import Categories, place_categories
+from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE
+from lanam.core.options import Options
+from lanam.core.prepare import prepare
+from tests.oracles import DensePosterior, assert_close, entry_matrix
+
+QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(12,), level_effects=False)
+
+
+def fit(columns, y, n_levels, weight=None, likelihood="gaussian", options=QUICK, seed=0):
+    weight = np.ones(len(y)) if weight is None else weight
+    return fitting.fit(columns, y, weight, likelihood, options, seed, n_levels)
+
+
+def term_of(model, *features):
+    """The active term over some columns."""
+    (term,) = [t for t in model.terms if t.features == features and t.active]
+    return term
+
+
+# entries
+
+
+class TestEntries:
+    def test_codes_gaps_and_whatever_else(self):
+        entries = place_categories(np.array([0.0, 2.0, 1.0]), np.ones(3), 3)
+        assert len(entries) == 5
+        rows = np.array([2.0, 0.0, np.nan, -1.0, 3.0, 1e300, -np.inf])
+        position = entries.locate(rows)
+        np.testing.assert_array_equal(position.index, [2, 0, 3, 4, 4, 4, 4])
+        assert position.fraction is None
+
+    def test_of_many_levels_the_most_frequent_have_an_entry(self):
+        column = np.repeat(np.arange(5.0), [3, 9, 1, 7, 5])
+        entries = place_categories(column, np.ones(25), 5, 3)
+        assert entries.n_own == 3
+        # In the order of their codes; the others are with those never seen.
+        np.testing.assert_array_equal(entries.entry_of, [4, 0, 4, 1, 2])
+        assert len(entries) == 5
+
+    def test_it_is_weight_that_makes_them_frequent(self):
+        column = np.repeat(np.arange(3.0), [5, 4, 3])
+        weight = np.repeat([1.0, 2.0, 3.0], [5, 4, 3])
+        np.testing.assert_array_equal(place_categories(column, weight, 3, 2).entry_of, [3, 0, 1])
+
+    def test_levels_that_tie_stay_together(self):
+        # Two may have an entry, but the second and third are as frequent as each other.
+        column = np.repeat(np.arange(4.0), [6, 4, 4, 1])
+        for order in ([0, 1, 2, 3], [1, 2, 3, 0], [3, 2, 1, 0]):
+            code = np.asarray(order, dtype=float)[column.astype(int)]
+            entries = place_categories(code, np.ones(15), 4, 2)
+            assert entries.n_own == 1
+            assert entries.entry_of[order[0]] == 0
+            assert (np.delete(entries.entry_of, order[0]) == 2).all()
+
+    def test_gaps_and_codes_that_are_none_do_not_count(self):
+        column = np.array([0.0, 0.0, 1.0, np.nan, np.nan, np.nan, -1.0, -1.0])
+        np.testing.assert_array_equal(place_categories(column, np.ones(8), 2, 1).entry_of, [0, 2])
+
+
+class TestPrepare:
+    def made(self, columns, n_levels):
+        y = np.random.default_rng(0).standard_normal(len(columns))
+        weight = np.ones(len(y))
+        return prepare(columns, y, weight, LIKELIHOODS["gaussian"], Options(), n_levels)
+
+    def test_columns_of_codes_have_categories_and_no_levels(self):
+        rng = np.random.default_rng(1)
+        columns = np.column_stack([rng.standard_normal(30), rng.integers(0, 3, 30)])
+        found = self.made(columns, [-1, 5])
+        assert [term.kind for term in found.terms] == ["smooth", "categorical"]
+        assert set(found.categories) == {1}
+        assert set(found.levels) == {0}
+        assert len(found.categories[1]) == 5 + 2
+
+    def test_one_level_is_constant_unless_some_are_missing(self):
+        columns = np.zeros((30, 2))
+        columns[:5, 1] = np.nan
+        found = self.made(columns, [1, 1])
+        assert found.unused == {0: CONSTANT}
+        assert [term.features for term in found.terms] == [(1,)]
+
+    def test_the_same_numbers_are_no_duplicate_of_the_same_codes(self):
+        codes = np.random.default_rng(1).integers(0, 3, 30).astype(float)
+        columns = np.column_stack([codes, codes, codes, codes])
+        assert self.made(columns[:, :2], [-1, 3]).unused == {}
+        assert self.made(columns[:, :2], [3, 3]).unused == {1: DUPLICATE}
+        # The third is the second's, though all have the first's numbers.
+        assert self.made(columns, [-1, 3, 3, -1]).unused == {2: DUPLICATE, 3: DUPLICATE}
+
+
+# the exact case
+
+
+def regression_of(columns, y, weight, n_levels, precision, noise):
+    """A problem of one column of codes at given hyperparameters, in units of the response as it is."""
+    prepared = prepare(columns, y, weight, LIKELIHOODS["gaussian"], QUICK, n_levels)
+    problem = gauss_newton.make_problem(
+        prepared.terms, prepared.rows, prepared.units.likelihood, True, "mackay"
+    )
+    rng = np.random.default_rng(0)
+    known = tuple(
+        replace(gauss_newton.start(term, share, rng), precision=np.array([precision]))
+        for term, share in zip(problem.terms, problem.shares, strict=True)
+    )
+    return prepared, problem, State(known, 0.0, noise)
+
+
+class TestClosedForm:
+    def test_is_the_ridge_regression_on_indicators(self):
+        rng = np.random.default_rng(0)
+        codes = rng.integers(0, 5, 90).astype(float)
+        codes[rng.uniform(size=90) < 0.1] = np.nan
+        # A sixth level that no row has.
+        y, weight = rng.standard_normal(90), rng.uniform(0.5, 2.0, 90)
+        y = y + np.nan_to_num(codes)
+        prepared, problem, state = regression_of(codes[:, None], y, weight, [6], 3.0, 0.4)
+        found = posterior.exact(problem, state, rng)
+        indicators = entry_matrix(prepared.categories[0], codes)
+        share = weight @ indicators / weight.sum()
+        table = np.eye(8) - share
+        standard = (y - np.average(y, weights=weight)) / prepared.units.scale
+        dense = DensePosterior(indicators @ table, np.full(8, 3.0), standard, weight, 0.4)
+        assert_close(found.means[0], table @ dense.mean[:-1], "conditioning")
+        assert_close(found.evidence, dense.log_evidence, "conditioning")
+        covariance = table @ dense.covariance[:-1, :-1] @ table.T
+        made = found.tables[0] @ found.covariance[:-1, :-1] @ found.tables[0].T
+        assert_close(made, covariance, "conditioning")
+        # The level that no row has, and any other: the same, and known less than all others.
+        assert found.means[0][5] == pytest.approx(found.means[0][7])
+        sd = np.sqrt(np.diag(made))
+        assert sd[5] == pytest.approx(sd[7])
+        assert (np.delete(sd, [5, 7]) < sd[7]).all()
+
+    def test_shrinks_group_means_as_textbooks_do(self):
+        # Equally many rows a level: (mean of the level - mean of all) n / (n + noise * precision).
+        rng = np.random.default_rng(1)
+        codes = np.repeat(np.arange(7.0), 5)
+        y = rng.standard_normal(7)[codes.astype(int)] + rng.standard_normal(35)
+        prepared, problem, state = regression_of(codes[:, None], y, np.ones(35), [7], 2.0, 0.5)
+        found = posterior.exact(problem, state, rng)
+        standard = (y - y.mean()) / prepared.units.scale
+        expected = standard.reshape(7, 5).mean(axis=1) * 5.0 / (5.0 + 0.5 * 2.0)
+        assert_close(found.means[0][:7], expected, "conditioning")
+
+
+# fits
+
+
+def shop_data(likelihood="gaussian", seed=0):
+    """Levels of very different frequency, a curve, and a pair of both kinds."""
+    rng = np.random.default_rng(seed)
+    n = 600
+    codes = rng.choice(8, n, p=[0.3, 0.25, 0.2, 0.1, 0.08, 0.04, 0.02, 0.01])
+    other = rng.integers(0, 4, n)
+    x = rng.uniform(-2.0, 2.0, n)
+    f = rng.standard_normal(8)[codes] + np.sin(2.0 * x) + 0.8 * rng.standard_normal(8)[codes] * x
+    f += 0.8 * rng.standard_normal((8, 4))[codes, other]
+    columns = np.column_stack([codes, x, other]).astype(float)
+    if likelihood == "gaussian":
+        return columns, f + 0.5 * rng.standard_normal(n)
+    return columns, (rng.uniform(size=n) < expit(2.0 * f)).astype(float)
+
+
+N_LEVELS = (8, -1, 4)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("asked", [0, ((0, 2),), ((0, 1),)], ids=["alone", "cells", "curves"])
+@pytest.mark.usefixtures("lossless")
+def test_names_of_levels_do_not_matter(likelihood, asked):
+    columns, y = shop_data(likelihood)
+    # Gaps keep their entry whatever the codes are.
+    columns[::17, 0] = np.nan
+    options = replace(QUICK, interactions=asked)
+    order = np.random.default_rng(5).permutation(8)
+    gone = np.isnan(columns[:, 0])
+    renamed = columns.copy()
+    renamed[~gone, 0] = order[columns[~gone, 0].astype(int)]
+    before, after = (fit(c, y, N_LEVELS, None, likelihood, options) for c in (columns, renamed))
+    # Sums and factorisations in another order, over the passes of a fit.
+    assert after.log_evidence == pytest.approx(before.log_evidence, abs=1e-4)
+    np.testing.assert_allclose(
+        scoring.link_moments(after, renamed), scoring.link_moments(before, columns), atol=1e-4
+    )
+    permuted = np.concatenate([order, [8, 9]])
+    np.testing.assert_allclose(term_of(after, 0).mean[permuted], term_of(before, 0).mean, atol=1e-4)
+    if asked:
+        old, new = (term_of(model, *asked[0]) for model in (before, after))
+        shape = old.entries.shape
+        assert shape[0] == 10
+        found = new.mean.reshape(shape)[permuted]
+        np.testing.assert_allclose(found, old.mean.reshape(shape), atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def model():
+    columns, y = shop_data()
+    # The last level's rows are there, but count for nothing; and there is one more that has none.
+    weight = np.where(columns[:, 0] == 7.0, 0.0, 1.0)
+    return fit(columns, y, (9, -1, 4), weight)
+
+
+class TestLevels:
+    def test_rare_ones_shrink_more(self):
+        # One level in a thousand rows and one in three, with the same mean of their rows.
+        rng = np.random.default_rng(0)
+        codes = np.repeat(np.arange(12.0), [300, 3] + [50] * 10)
+        effect = np.concatenate([[1.0, 1.0], rng.standard_normal(10)])
+        noise = rng.standard_normal(len(codes))
+        # The noise of a level has mean zero, so that what is left is shrinkage.
+        for level in range(12):
+            noise[codes == level] -= noise[codes == level].mean()
+        model = fit(codes[:, None], effect[codes.astype(int)] + noise, [12])
+        mean, variance = scoring.entry_moments(model, 0)
+        # What a level that was never seen has is where all are shrunk to.
+        frequent, rare = mean[:2] - mean[-1]
+        assert 0.0 < rare < 0.95 * frequent
+        assert variance[1] > 10.0 * variance[0]
+
+    def test_unseen_ones_have_the_mean_of_a_new_level_and_the_widest_band(self, model):
+        rows = np.column_stack([[-1.0, 9.0, 1e6, 8.0], np.zeros(4), np.zeros(4)])
+        position = [t.features for t in model.terms].index((0,))
+        mean = scoring.term_means(model, rows)[:, position]
+        variance = scoring.term_variances(model, rows)[:, position]
+        np.testing.assert_allclose(mean, mean[0], atol=1e-12)
+        np.testing.assert_allclose(variance, variance[0])
+        entry_mean, entry_variance = scoring.entry_moments(model, position)
+        assert entry_mean[-1] == mean[0]
+        seen = entry_variance[:7]
+        assert (seen < 0.5 * variance[0]).all()
+        # A new level is drawn as the others were: its effect is zero before they are centred, which
+        # moves it by as much as the seen ones' own mean (method.md 5), and no further than they are.
+        assert np.abs(mean[0]) < np.abs(entry_mean[:7]).max()
+        # Its variance is the prior's, and some more for the mean that was taken out.
+        prior = model_variance(model, position)
+        assert prior < variance[0] < 2.0 * prior
+
+    def test_a_level_whose_rows_count_for_nothing_is_an_unseen_one(self, model):
+        rows = np.column_stack([[7.0, 8.0, -1.0], np.zeros(3), np.zeros(3)])
+        mean, variance = scoring.link_moments(model, rows)
+        np.testing.assert_allclose(mean, mean[-1])
+        np.testing.assert_allclose(variance, variance[-1])
+
+    def test_rows_of_no_weight_might_as_well_not_be_there(self, model):
+        columns, y = shop_data()
+        kept = columns[:, 0] != 7.0
+        without = fit(columns[kept], y[kept], (9, -1, 4))
+        # Their other columns' values still are among the knots.
+        assert without.log_evidence == pytest.approx(model.log_evidence, abs=1e-3)
+
+    def test_gaps_at_prediction_only_are_like_an_unseen_level(self, model):
+        rows = np.column_stack([[np.nan, -1.0], np.zeros(2), np.zeros(2)])
+        mean, variance = scoring.link_moments(model, rows)
+        assert mean[0] == pytest.approx(mean[1])
+        assert variance[0] == pytest.approx(variance[1])
+
+    def test_a_weight_is_a_repetition(self):
+        columns, y = shop_data()
+        often = np.random.default_rng(1).integers(1, 4, len(y))
+        weighted = fit(columns, y, N_LEVELS, often.astype(float))
+        twice = np.repeat(columns, often, axis=0), np.repeat(y, often)
+        repeated = fit(*twice, N_LEVELS)
+        assert repeated.log_evidence == pytest.approx(weighted.log_evidence, abs=1e-4)
+        a, b = (scoring.link_moments(model, columns) for model in (weighted, repeated))
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+    def test_levels_without_an_effect_go(self):
+        rng = np.random.default_rng(3)
+        columns = np.column_stack([rng.integers(0, 10, 400), rng.standard_normal(400)])
+        model = fit(columns, columns[:, 1] + rng.standard_normal(400), [10, -1])
+        (term,) = [t for t in model.terms if t.features == (0,)]
+        assert term.kind == "categorical"
+        assert term.status != ACTIVE
+        assert isinstance(term.entries, Categories)
+
+
+def model_variance(model, position):
+    """Prior variance of a level in the response's units."""
+    term = model.terms[position]
+    # In the core's units the table is that of centred levels over the root of the precision.
+    scale = np.abs(term.table).max() * np.sqrt(term.precision[0])
+    return scale**2 / term.precision[0]

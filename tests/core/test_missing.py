@@ -1,0 +1,332 @@
+"""Missing values: an effect of their own where the data has some, the prior's where it has none."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from lanam.core import fitting, scoring
+from lanam.core.knots import Knots, place_knots, place_levels, summarise
+from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.model import CONSTANT, DUPLICATE, EMPTY
+from lanam.core.options import Options
+from lanam.core.prepare import prepare
+from tests.oracles import assert_close
+
+QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(12,), level_effects=False)
+
+
+def fit(columns, y, weight=None, likelihood="gaussian", options=QUICK, seed=0):
+    weight = np.ones(len(y)) if weight is None else weight
+    return fitting.fit(columns, y, weight, likelihood, options, seed)
+
+
+def gaps(rng, n, share):
+    """Rows without a value."""
+    return rng.uniform(size=n) < share
+
+
+# entries
+
+
+class TestEntries:
+    def test_a_distribution_is_of_the_others(self):
+        column = np.array([3.0, np.nan, 1.0, 3.0, np.nan])
+        weight = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+        found = summarise(column, weight)
+        expected = summarise(column[[0, 2, 3]], weight[[0, 2, 3]])
+        np.testing.assert_array_equal(found.values, expected.values)
+        np.testing.assert_array_equal(found.mass, expected.mass)
+        assert found.scale == expected.scale
+        assert found.missing == 7.0
+        assert expected.missing == 0.0
+
+    def test_knots_are_where_they_were_with_one_entry_more(self):
+        rng = np.random.default_rng(0)
+        column = rng.standard_normal(100)
+        gone = gaps(rng, 100, 0.3)
+        with_gaps = np.where(gone, np.nan, column)
+        plain = place_knots(summarise(column[~gone], np.ones((~gone).sum())), 20)
+        found = place_knots(summarise(with_gaps, np.ones(100)), 20)
+        np.testing.assert_array_equal(found.points, plain.points)
+        assert len(found) == len(plain) + 1
+        position = found.locate(with_gaps)
+        assert (position.index[gone] == len(plain)).all()
+        assert (position.fraction[gone] == 0.0).all()
+        np.testing.assert_array_equal(position.index[~gone], plain.locate(column[~gone]).index)
+        # Where the data had none, they stand on a knot, and whoever reads knows of it.
+        assert (plain.locate(with_gaps).index[gone] == 0).all()
+
+    def test_levels_have_one_before_the_unseen_one(self):
+        column = np.array([1.0, np.nan, 2.0, 2.0])
+        levels = place_levels(summarise(column, np.ones(4)), 100, 5)
+        assert len(levels) == 4
+        rows = np.array([1.0, 2.0, np.nan, 7.0])
+        np.testing.assert_array_equal(levels.locate(rows).index, [0, 1, 2, 3])
+        # Without gaps in the data, a missing value is one that was not seen.
+        plain = place_levels(summarise(column[[0, 2]], np.ones(2)), 100, 5)
+        np.testing.assert_array_equal(plain.locate(rows).index, [0, 1, 2, 2])
+        binned = place_levels(summarise(np.append(np.arange(50.0), np.nan), np.ones(51)), 10, 5)
+        assert not binned.exact
+        assert binned.locate(np.array([np.nan])).index[0] == len(binned) - 2
+
+    def test_gaps_of_no_weight_are_none(self):
+        column = np.array([1.0, 2.0, np.nan])
+        assert not place_knots(summarise(column, np.array([1.0, 1.0, 0.0])), 9).missing
+
+    def test_one_value_and_gaps(self):
+        knots = place_knots(summarise(np.array([5.0, np.nan, 5.0]), np.ones(3)), 9)
+        assert knots.missing
+        np.testing.assert_array_equal(knots.values[knots.inside], [5.0])
+        assert (np.diff(knots.values) > 0.0).all()
+        np.testing.assert_array_equal(
+            knots.locate(np.array([5.0, np.nan])).index, [knots.inside.start, len(knots) - 1]
+        )
+
+
+class TestPrepare:
+    def made(self, columns):
+        y = np.random.default_rng(9).standard_normal(len(columns))
+        return prepare(columns, y, np.ones(len(y)), LIKELIHOODS["gaussian"], Options())
+
+    def test_a_column_of_gaps_is_empty_and_one_value_with_gaps_is_not_constant(self):
+        columns = np.full((40, 3), 2.0)
+        columns[:, 0] = np.nan
+        columns[::3, 2] = np.nan
+        found = self.made(columns)
+        assert found.unused == {0: EMPTY, 1: CONSTANT}
+        assert [term.features for term in found.terms] == [(2,)]
+        assert found.terms[0].has_missing
+
+    def test_two_empty_columns(self):
+        found = self.made(np.full((40, 2), np.nan))
+        assert set(found.unused) == {0, 1}
+        assert found.unused[0] == EMPTY
+        assert found.terms == ()
+
+    def test_duplicates_have_the_same_values_and_the_same_gaps(self):
+        rng = np.random.default_rng(0)
+        column = np.where(gaps(rng, 40, 0.3), np.nan, rng.standard_normal(40))
+        other_gap = column.copy()
+        other_gap[np.flatnonzero(~np.isnan(column))[0]] = np.nan
+        found = self.made(np.column_stack([column, column, other_gap]))
+        assert found.unused == {1: DUPLICATE}
+
+    def test_one_not_a_number_is_as_good_as_another(self):
+        # 0 / 0 has its sign set on most machines, np.nan has not.
+        rng = np.random.default_rng(0)
+        gone = gaps(rng, 40, 0.3)
+        column = rng.standard_normal(40)
+        columns = np.column_stack([np.where(gone, sign * np.nan, column) for sign in (1.0, -1.0)])
+        columns[gone, 1] = -np.float64("nan")
+        assert np.signbit(columns[gone, 1]).all()
+        assert self.made(columns).unused == {1: DUPLICATE}
+
+    def test_rows_that_differ_in_their_gaps_are_no_copies(self):
+        # 60 rows, each twice; in one of each two the first column's value is gone.
+        rng = np.random.default_rng(1)
+        columns = np.repeat(rng.standard_normal((60, 2)), 2, axis=0)
+        y = np.repeat(rng.standard_normal(60), 2)
+        weight = np.ones(120)
+
+        def levels(columns):
+            return set(prepare(columns, y, weight, LIKELIHOODS["gaussian"], Options()).levels)
+
+        assert levels(columns) == set()
+        columns[::2, 0] = np.nan
+        assert levels(columns) == {0, 1}
+
+
+# fits
+
+
+class TestEffect:
+    def data(self, effect, likelihood="gaussian", n=800, seed=0):
+        rng = np.random.default_rng(seed)
+        columns = rng.standard_normal((n, 2))
+        gone = gaps(rng, n, 0.25)
+        columns[gone, 0] = np.nan
+        f = 0.5 * columns[:, 1] + effect * gone
+        if likelihood == "gaussian":
+            return columns, f + 0.5 * rng.standard_normal(n), gone
+        return columns, (rng.uniform(size=n) < expit(f)).astype(float), gone
+
+    @pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+    def test_gaps_that_carry_all_the_signal_are_found(self, likelihood):
+        columns, y, gone = self.data(1.5, likelihood)
+        model = fit(columns, y, likelihood=likelihood)
+        term = model.terms[0]
+        assert term.active
+        assert term.entries.missing
+        mean, variance = scoring.entry_moments(model, 0)
+        sd = np.sqrt(variance[-1])
+        # Centred: gaps stand 0.75 times the effect above the mean, and the others 0.25 below.
+        expected = 1.5 * (1.0 - gone.mean())
+        assert abs(mean[-1] - expected) < 3.0 * sd
+        others = scoring.term_means(model, columns)[~gone, 0]
+        assert others.mean() == pytest.approx(-1.5 * gone.mean(), abs=0.2)
+        assert np.ptp(others) < (0.3 if likelihood == "gaussian" else 0.75)
+        # With Gaussian noise the band is that of the difference of two means.
+        if likelihood == "gaussian":
+            n_gone, n_there = gone.sum(), (~gone).sum()
+            textbook = 0.5 * (1.0 - gone.mean()) * np.sqrt(1.0 / n_gone + 1.0 / n_there)
+            assert sd == pytest.approx(textbook, rel=0.1)
+
+    def test_gaps_at_random_have_none(self):
+        rng = np.random.default_rng(2)
+        n = 800
+        columns = rng.standard_normal((n, 1))
+        y = np.sin(2.0 * columns[:, 0]) + 0.3 * rng.standard_normal(n)
+        columns[gaps(rng, n, 0.25), 0] = np.nan
+        model = fit(columns, y)
+        mean, variance = scoring.entry_moments(model, 0)
+        assert abs(mean[-1]) < 3.0 * np.sqrt(variance[-1])
+        assert abs(mean[-1]) < 0.15
+        # The curve is found beside them.
+        x = np.linspace(-1.5, 1.5, 30)[:, None]
+        assert np.corrcoef(scoring.link_mean(model, x), np.sin(2.0 * x[:, 0]))[0, 1] > 0.95
+
+    def test_a_constant_column_with_gaps(self):
+        rng = np.random.default_rng(3)
+        gone = gaps(rng, 300, 0.4)
+        columns = np.where(gone, np.nan, 7.0)[:, None]
+        y = 2.0 * gone + 0.5 * rng.standard_normal(300)
+        model = fit(columns, y)
+        # The network sees one input, zero, where weights have no derivative: nothing is seen of their
+        # groups, whose prior must not drown what is.
+        assert (model.terms[0].precision > 1e-12).all()
+        found, variance = scoring.link_moments(model, np.array([[np.nan], [7.0]]))
+        np.testing.assert_allclose(found, [y[gone].mean(), y[~gone].mean()], atol=0.05)
+        counts = np.array([gone.sum(), (~gone).sum()])
+        np.testing.assert_allclose(np.sqrt(variance), 0.5 / np.sqrt(counts), rtol=0.2)
+
+    def test_an_empty_column_takes_any_value(self):
+        columns, y, _ = self.data(1.0)
+        wide = np.column_stack([columns, np.full(len(y), np.nan)])
+        model = fit(wide, y)
+        assert model.terms[2].status == EMPTY
+        assert model.log_evidence == pytest.approx(fit(columns, y).log_evidence)
+        rows = np.column_stack([columns[:5], np.arange(5.0)])
+        assert_close(scoring.link_mean(model, rows), scoring.link_mean(model, wide[:5]), "rounding")
+
+    def test_what_stands_in_for_a_gap_is_nowhere_read(self):
+        # Gaps are not imputed: rows of the data with a gap all have the same contribution, and the
+        # knots do not know of them.
+        columns, y, gone = self.data(1.5)
+        model = fit(columns, y)
+        contribution = scoring.term_means(model, columns)[gone, 0]
+        assert np.ptp(contribution) == 0.0
+        assert contribution[0] == model.terms[0].mean[-1]
+        moved = columns.copy()
+        moved[:, 0] = 1e3 * columns[:, 0] + 5e4
+        again = fit(moved, y)
+        found = scoring.term_means(again, moved)[gone, 0]
+        np.testing.assert_allclose(found, contribution, atol=0.01)
+
+    def test_level_effects_of_a_column_with_gaps(self):
+        rng = np.random.default_rng(4)
+        level = rng.integers(0, 40, 1200)
+        gone = gaps(rng, 1200, 0.2)
+        columns = np.where(gone, np.nan, level)[:, None]
+        effect = np.where(gone, 3.0, rng.standard_normal(40)[level])
+        y = effect + 0.3 * rng.standard_normal(1200)
+        model = fit(columns, y, options=replace(QUICK, level_effects=True))
+        assert {t.kind for t in model.terms if t.active} >= {"level"}
+        found = scoring.link_mean(model, np.array([[np.nan], [3.0], [17.0]]))
+        expected = [y[gone].mean(), *(y[(level == k) & ~gone].mean() for k in (3, 17))]
+        np.testing.assert_allclose(found, expected, atol=0.15)
+
+
+class TestAtPredictionOnly:
+    """Where the data had no gaps."""
+
+    @pytest.fixture(params=["joint", "block"])
+    def model(self, request):
+        rng = np.random.default_rng(5)
+        columns = rng.standard_normal((500, 3))
+        y = 100.0 + 10.0 * (np.sin(columns[:, 0]) + columns[:, 0] * columns[:, 1])
+        y += 3.0 * rng.standard_normal(500)
+        options = replace(QUICK, interactions=((0, 1),), posterior=request.param)
+        return fit(columns, y, options=options)
+
+    def rows(self):
+        rows = np.random.default_rng(6).standard_normal((6, 3))
+        rows[0, 0] = rows[1, 1] = rows[2, 0] = rows[2, 1] = rows[3, 2] = np.nan
+        return rows
+
+    def unknown(self, model, rows):
+        """Which contributions are of a missing value, and the variance over the data of each term."""
+        active = [t.active for t in model.terms]
+        gone = np.array(
+            [[np.isnan(row[list(t.features)]).any() for t in model.terms] for row in rows]
+        )
+        spread = []
+        for k, term in enumerate(model.terms):
+            mean, variance = scoring.entry_moments(model, k)
+            spread.append(sum(term.share * (mean**2 + variance)) if term.active else 0.0)
+        return gone & active, np.array(spread)
+
+    def test_the_example_has_a_column_and_a_pair(self, model):
+        active = {t.features for t in model.terms if t.active}
+        assert {(0,), (0, 1)} <= active
+        assert not any(axis.missing for t in model.terms for axis in t.entries.axes)
+        assert all(isinstance(axis, Knots) for t in model.terms for axis in t.entries.axes)
+
+    def test_means_are_zero(self, model):
+        rows = self.rows()
+        gone, _ = self.unknown(model, rows)
+        found = scoring.term_means(model, rows)
+        assert (found[gone] == 0.0).all()
+        active = np.array([t.active for t in model.terms])
+        assert (found[:, active][~gone[:, active]] != 0.0).all()
+        total = model.intercept + found.sum(axis=1)
+        assert_close(scoring.link_mean(model, rows), total, "rounding")
+        assert_close(scoring.link_moments(model, rows)[0], total, "rounding")
+
+    def test_variances_are_those_over_the_data(self, model):
+        rows = self.rows()
+        gone, spread = self.unknown(model, rows)
+        found = scoring.term_variances(model, rows)
+        expected = np.broadcast_to(spread, found.shape)
+        assert_close(found[gone], expected[gone], "rounding")
+        # A row of its own has them and the intercept's, if all is missing.
+        nothing = np.full((1, 3), np.nan)
+        expected = spread.sum() + model.covariance[-1, -1]
+        assert_close(scoring.link_moments(model, nothing)[1], [expected], "rounding")
+
+    def test_those_of_the_other_terms_stay(self, model):
+        # What a gap adds to the link's variance stands beside the known terms' own.
+        rows = self.rows()
+        gone, spread = self.unknown(model, rows)
+        found = scoring.link_moments(model, rows)[1]
+        for i in range(len(rows)):
+            known = np.ones(len(model.covariance), dtype=bool)
+            for k, block in enumerate(model.blocks):
+                known[block] = not gone[i, k]
+            part = known[:-1]
+            design = np.ones(len(model.covariance))
+            for k, (term, block) in enumerate(zip(model.terms, model.blocks, strict=True)):
+                if term.active and not gone[i, k]:
+                    own = [rows[i : i + 1, f] for f in term.features]
+                    design[block] = scoring.read(term.entries.locate(*own), term.table)[0]
+            design[:-1][~part] = 0.0
+            expected = design @ model.covariance @ design + spread[gone[i]].sum()
+            assert found[i] == pytest.approx(expected, rel=1e-6)
+
+    def test_draws_have_these_moments(self, model):
+        rows = self.rows()
+        mean, variance = scoring.link_moments(model, rows)
+        n = 20_000
+        draws = scoring.sample_links(model, rows, n, np.random.default_rng(7))
+        # Four standard errors of a mean, and of a variance.
+        assert (np.abs(draws.mean(axis=0) - mean) < 4.0 * np.sqrt(variance / n)).all()
+        assert (np.abs(draws.var(axis=0) / variance - 1.0) < 4.0 * np.sqrt(2.0 / n)).all()
+
+    def test_chunks_of_rows_do_not_matter(self, model, monkeypatch):
+        rows = self.rows()
+        whole = [scoring.link_moments(model, rows), scoring.term_variances(model, rows)]
+        monkeypatch.setattr(scoring, "_CHUNK_ROWS", 2)
+        parts = [scoring.link_moments(model, rows), scoring.term_variances(model, rows)]
+        for a, b in zip(whole, parts, strict=True):
+            assert_close(a, b, "rounding")

@@ -1,0 +1,214 @@
+"""Interactions of categories and gaps: ranked first, found, the same in one go or in two, and pure."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from lanam.core import fitting, interactions, scoring
+from lanam.core.interactions import evidence_scores
+from lanam.core.knots import Categories
+from lanam.core.model import ACTIVE
+from lanam.core.options import Options
+from tests.oracles import conditional_means, pair_evidence
+
+QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(16,), level_effects=False)
+AUTO = replace(QUICK, interactions="auto")
+
+#: Columns: two of codes, one of numbers, one of numbers with gaps.
+N_LEVELS = (5, 4, -1, -1)
+
+PLANTED = {
+    "cells": (0, 1),
+    "curves": (0, 2),
+    "gaps": (2, 3),
+    "gaps of codes": (0, 3),
+}
+
+
+def data(kind, likelihood="gaussian", n=700, seed=0):
+    """Main effects of all, and one interaction without any."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 5, n), rng.integers(0, 4, n)
+    x, z = rng.uniform(-1.5, 1.5, (2, n))
+    gone = rng.uniform(size=n) < 0.35
+    signs = np.array([1.0, -1.0, 1.0, -1.0, 0.0])
+    planted = {
+        "cells": signs[a] * np.array([1.0, -1.0, -1.0, 1.0])[b],
+        "curves": 1.2 * signs[a] * np.sin(2.0 * x),
+        "gaps": 1.5 * (gone - 0.35) * x,
+        "gaps of codes": 2.0 * (gone - 0.35) * signs[a],
+        "none": 0.0 * x,
+    }[kind]
+    f = 0.5 * signs[a] + 0.3 * b + x + np.where(gone, 1.0, np.sin(z)) + planted
+    columns = np.column_stack([a, b, x, np.where(gone, np.nan, z)]).astype(float)
+    if likelihood == "gaussian":
+        return columns, f + 0.5 * rng.standard_normal(n)
+    return columns, (rng.uniform(size=n) < expit(2.0 * (f - f.mean()))).astype(float)
+
+
+def fit(columns, y, options=AUTO, likelihood="gaussian", weight=None):
+    weight = np.ones(len(y)) if weight is None else weight
+    return fitting.fit(columns, y, weight, likelihood, options, 0, N_LEVELS)
+
+
+def found(model):
+    return {term.features for term in model.terms if term.kind == "pair" and term.active}
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("kind", PLANTED)
+class TestPlanted:
+    def test_is_ranked_first_and_added(self, kind, likelihood):
+        columns, y = data(kind, likelihood)
+        model = fit(columns, y, likelihood=likelihood)
+        assert model.pairs[0].features == PLANTED[kind]
+        assert model.pairs[0].score > 2.0 * model.pairs[1].score + 5.0
+        assert model.pairs[0].status == ACTIVE
+        assert PLANTED[kind] in found(model)
+        # One more may pass by chance among six, of no great worth.
+        assert len(found(model)) <= 2
+        plain = fit(columns, y, QUICK, likelihood)
+        assert model.log_evidence > plain.log_evidence + 10.0
+
+    def test_is_pure(self, kind, likelihood):
+        columns, y = data(kind, likelihood)
+        options = replace(QUICK, interactions=(PLANTED[kind],))
+        model = fit(columns, y, options, likelihood)
+        (term,) = [t for t in model.terms if t.kind == "pair"]
+        means = conditional_means(term.mean, term.share, term.entries.shape)
+        np.testing.assert_allclose(means, 0.0, atol=1e-7)
+        assert np.sqrt(term.share @ term.mean**2) > 0.2
+
+    def test_fitting_on_is_fitting_in_one_go(self, kind, likelihood):
+        columns, y = data(kind, likelihood)
+        asked = replace(QUICK, interactions=(PLANTED[kind],))
+        at_once = fit(columns, y, asked, likelihood)
+        plain = fit(columns, y, QUICK, likelihood)
+        weight = np.ones(len(y))
+        later = fitting.fit_on(plain, columns, y, weight, asked, 0)
+        assert found(later) == found(at_once) == {PLANTED[kind]}
+        # The first stage's tables are made anew, up to the rank's tolerance.
+        assert later.log_evidence == pytest.approx(at_once.log_evidence, abs=0.3)
+        a, b = (scoring.link_mean(model, columns) for model in (later, at_once))
+        assert np.abs(a - b).max() < 0.05 * np.std(b)
+        # And on from there: nothing is lost.
+        again = fitting.fit_on(later, columns, y, weight, replace(asked, interactions=1), 0)
+        assert PLANTED[kind] in found(again)
+        assert again.log_evidence > later.log_evidence - 0.3
+
+
+def test_nothing_is_found_where_there_is_nothing():
+    columns, y = data("none")
+    model = fit(columns, y)
+    assert found(model) == set()
+    assert max(pair.score for pair in model.pairs) < 5.0
+
+
+def test_the_planted_cells_are_the_fitted_ones():
+    columns, y = data("cells", n=2000)
+    model = fit(columns, y, replace(QUICK, interactions=((0, 1),)))
+    (term,) = [t for t in model.terms if t.kind == "pair"]
+    assert term.entries.shape == (5 + 2, 4 + 2)
+    signs = np.outer([1.0, -1.0, 1.0, -1.0, 0.0], [1.0, -1.0, -1.0, 1.0])
+    np.testing.assert_allclose(term.mean.reshape(7, 6)[:5, :4], signs, atol=0.25)
+    # Of levels that were not seen nothing is known: the prior's mean, and a band that is wider.
+    k = model.terms.index(term)
+    variance = scoring.entry_moments(model, k)[1].reshape(7, 6)
+    assert variance[6, 5] > 3.0 * variance[:5, :4].max()
+
+
+def test_unseen_and_missing_rows_of_a_pair():
+    columns, y = data("curves")
+    model = fit(columns, y, replace(QUICK, interactions=((0, 2),)))
+    k = [t.features for t in model.terms].index((0, 2))
+    rows = np.array(
+        [
+            [1.0, 0.0, 0.7, 0.0],
+            [-1.0, 0.0, 0.7, 0.0],
+            [99.0, 0.0, 0.7, 0.0],
+            # Gaps in a column of numbers that had none.
+            [1.0, 0.0, np.nan, 0.0],
+        ]
+    )
+    mean = scoring.term_means(model, rows)[:, k]
+    variance = scoring.term_variances(model, rows)[:, k]
+    assert mean[1] == mean[2]
+    assert variance[1] == variance[2] > variance[0]
+    assert mean[3] == 0.0
+    assert mean[0] != 0.0
+    term = model.terms[k]
+    own, spread = scoring.entry_moments(model, k)
+    assert variance[3] == pytest.approx(term.share @ (own**2 + spread))
+
+
+class TestScores:
+    def residuals(self, n=150):
+        rng = np.random.default_rng(0)
+        codes = rng.integers(0, 4, n).astype(float)
+        numbers = rng.integers(0, 5, n).astype(float)
+        numbers[rng.uniform(size=n) < 0.2] = np.nan
+        residual = rng.standard_normal(n) + np.array([1.0, -1.0, 1.0, -1.0])[codes.astype(int)] * (
+            np.nan_to_num(numbers) - 2.0
+        )
+        weight = rng.uniform(0.5, 2.0, n)
+        return np.column_stack([codes, numbers]), residual, weight
+
+    def score(self, columns, residual, weight, noise=0.7):
+        categories = {0: Categories(np.arange(4), 4)}
+        slope, curvature = weight * residual / noise, weight / noise
+        return evidence_scores(columns, weight, slope, curvature, [(0, 1)], categories)[0]
+
+    def test_is_the_gain_of_a_dense_gaussian_process(self, monkeypatch):
+        # Levels and gaps are near to nothing; numbers are near to each other.
+        monkeypatch.setattr(interactions, "_SMALLEST_DIRECTION", 1e-12)
+        monkeypatch.setattr(interactions, "_MAX_DIRECTIONS", 100)
+        columns, residual, weight = self.residuals()
+        gone = np.isnan(columns[:, 1])
+        cells = (
+            columns[:, 0].astype(int),
+            np.where(gone, 5, np.nan_to_num(columns[:, 1])).astype(int),
+        )
+        share = [np.bincount(cell, weights=weight) / weight.sum() for cell in cells]
+        inside = ~gone
+        values = np.arange(5.0)
+        mass = np.bincount(cells[1][inside], weights=weight[inside])
+        centre = np.average(values, weights=mass)
+        spread = np.sqrt(np.average((values - centre) ** 2, weights=mass))
+        best = 0.0
+        for length in (0.5, 1.0, 2.0):
+            near = np.zeros((6, 6))
+            near[5, 5] = 1.0
+            for i in range(5):
+                for j in range(5):
+                    near[i, j] = np.exp(-0.5 * ((values[i] - values[j]) / spread / length) ** 2)
+            kernels = []
+            for kernel, own in zip((np.eye(4), near), share, strict=True):
+                with_mean = kernel @ own
+                kernels.append(kernel - np.outer(with_mean, with_mean) / (own @ with_mean))
+            variances = interactions._VARIANCES
+            best = max(best, pair_evidence(kernels, cells, residual, weight, 0.7, variances))
+        assert best > 5.0
+        assert self.score(columns, residual, weight) == pytest.approx(best, rel=1e-6)
+
+    def test_names_of_levels_do_not_matter(self):
+        columns, residual, weight = self.residuals()
+        renamed = columns.copy()
+        renamed[:, 0] = np.array([2, 0, 3, 1])[columns[:, 0].astype(int)]
+        before, after = (self.score(c, residual, weight) for c in (columns, renamed))
+        assert after == pytest.approx(before)
+
+    def test_codes_are_no_numbers(self):
+        # Signs that alternate are smooth in no order of the levels, and cells do not need one.
+        columns, residual, weight = self.residuals()
+        slope, curvature = weight * residual / 0.7, weight / 0.7
+        as_numbers = evidence_scores(columns, weight, slope, curvature, [(0, 1)])[0]
+        assert self.score(columns, residual, weight) > as_numbers + 1.0
+
+    def test_rare_levels_share_a_cell(self, monkeypatch):
+        monkeypatch.setattr(interactions, "_MAX_LEVELS", 2)
+        column = np.repeat(np.arange(4.0), [9, 7, 2, 1])
+        binned = interactions._bin(column, np.ones(19), Categories(np.arange(4), 4))
+        assert binned.n_cells == 3
+        np.testing.assert_array_equal(binned.cell, np.repeat([0, 1, 2, 2], [9, 7, 2, 1]))
