@@ -96,7 +96,7 @@ class Term:
 
     def to_dict(self) -> dict[str, Any]:
         """The term as plain data, ready for JSON."""
-        return {name: _plain(value) for name, value in vars(self).items()}
+        return {name: plain(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,9 +276,9 @@ class GlobalExplanation:
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data, ready for JSON."""
         return {
-            "intercept": _plain(self.intercept),
+            "intercept": plain(self.intercept),
             "link": self.link,
-            "classes": _plain(self.classes),
+            "classes": plain(self.classes),
             "terms": [shape.to_dict() for shape in self.terms],
         }
 
@@ -369,8 +369,8 @@ class LocalExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data, ready for JSON; None where there is no value."""
-        plain = {name: _plain(value) for name, value in vars(self).items() if name != "backend"}
-        return plain | {"terms": [term.to_dict() for term in self.terms]}
+        facts = {name: plain(value) for name, value in vars(self).items() if name != "backend"}
+        return facts | {"terms": [term.to_dict() for term in self.terms]}
 
     def to_frame(self) -> Any:
         """One row for each row's intercept, contributions and prediction, in this order.
@@ -422,7 +422,7 @@ def explain_global(
         _scalar(np.asarray(model.intercept)),
         terms,
         _link(model),
-        _labels(model, classes),
+        class_labels(model, classes),
         schema.backend,
     )
 
@@ -447,7 +447,7 @@ def explain_local(
         prediction_std=np.sqrt(np.maximum(own, 0.0)),
         response=_response(_link(model), mean, variance),
         link=_link(model),
-        classes=_labels(model, classes),
+        classes=class_labels(model, classes),
         backend=schema.backend,
     )
 
@@ -769,7 +769,7 @@ def _link(model: FittedModel) -> str:
     return _LINKS.get(model.likelihood, "identity")
 
 
-def _labels(model: FittedModel, classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
+def class_labels(model: FittedModel, classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
     """The classes' labels as plain values; their numbers where several have none."""
     if classes is None:
         return tuple(range(np.size(model.intercept))) if _link(model) == "softmax" else None
@@ -783,11 +783,11 @@ def _scalar(value: Any) -> Any:
     return float(value) if np.ndim(value) == 0 else np.array(value)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The value as JSON knows it, which has no word for what is not a number."""
     if isinstance(value, np.ndarray):
         clean = value.dtype.kind in "bi" or (value.dtype.kind == "f" and not np.isnan(value).any())
-        return value.tolist() if clean else _plain(value.tolist())
+        return value.tolist() if clean else plain(value.tolist())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return None if isinstance(value, float) and np.isnan(value) else value

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lanam.core.model import FittedModel
-from lanam.data import Schema, make_frame
-from lanam.explain import describe_terms, importance_std
+from lanam.data import CATEGORICAL, Schema, make_frame
+from lanam.explain import class_labels, describe_terms, importance_std, plain
 from lanam.interactions import InteractionScores, shorten
 
 _HEADERS = ("term", "kind", "importance", "+/- 2 sd", "eff. params", "evidence", "status")
@@ -19,8 +20,9 @@ _HEADERS = ("term", "kind", "importance", "+/- 2 sd", "eff. params", "evidence",
 #: Longer names are cut in the printed table only.
 _MAX_NAME = 40
 
-#: Of more pairs than this the best are printed.
+#: Of more pairs than this the best are printed, and of more classes the first.
 _MAX_PAIRS = 12
+_MAX_CLASSES = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +37,11 @@ class Summary:
         ``importance_band`` (two posterior standard deviations of it), ``effective_parameters``,
         ``evidence`` (what the log evidence would lose without the term) and ``status``.
     facts
-        What is said above the table: ``estimator``, ``n_rows``, ``n_columns``, ``n_active``,
-        ``n_terms``, ``log_evidence``, ``noise_std`` (None for a classifier), ``n_iter`` and
-        ``converged``.
+        What is said above the table: ``estimator``, ``n_rows``, ``n_columns``, ``n_categorical`` and
+        ``n_with_missing`` (how many columns are categorical, and how many have missing values),
+        ``n_active``, ``n_terms``, ``log_evidence``, ``noise_std`` (None for counts and classes),
+        ``dispersion`` (of counts: their variance in units of their mean; else None), ``classes`` (None
+        for a regressor), ``n_iter`` and ``converged``.
     interactions
         Every pair of columns with its score and why it is in the model or not; of more than a few,
         the best are printed.
@@ -66,8 +70,8 @@ class Summary:
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain data, ready for JSON."""
         return {
-            **self.facts,
-            "terms": [dict(row) for row in self.rows],
+            **{name: plain(fact) for name, fact in self.facts.items()},
+            "terms": [{key: plain(value) for key, value in row.items()} for row in self.rows],
             "interactions": self.interactions.to_dict(),
         }
 
@@ -111,12 +115,30 @@ class Summary:
         told = [f"log evidence {facts['log_evidence']:.1f}"]
         if facts["noise_std"] is not None:
             told.append(f"noise sd {facts['noise_std']:.4g}")
+        if facts["dispersion"] is not None:
+            told.append(f"dispersion {facts['dispersion']:.3g}")
         told.append(f"{ended} after {facts['n_iter']} iterations")
         return [
-            f"{facts['estimator']} on {facts['n_rows']} rows of {facts['n_columns']} columns: "
-            f"{facts['n_active']} of {facts['n_terms']} terms active",
+            f"{facts['estimator']} on {facts['n_rows']} rows of {facts['n_columns']} columns"
+            f"{self._peculiarities()}: {facts['n_active']} of {facts['n_terms']} terms active",
             ", ".join(told),
+            *self._class_lines(),
         ]
+
+    def _peculiarities(self) -> str:
+        """How many columns are not all numbers, if any."""
+        counts = {"categorical": "n_categorical", "with missing values": "n_with_missing"}
+        told = [f"{self.facts[key]} {what}" for what, key in counts.items() if self.facts[key]]
+        return f" ({', '.join(told)})" if told else ""
+
+    def _class_lines(self) -> list[str]:
+        """The classes, if there are more than two: of two, the terms speak of the second."""
+        classes = self.facts["classes"] or ()
+        if len(classes) <= 2:
+            return []
+        names = [shorten(str(name), _MAX_NAME) for name in classes[:_MAX_CLASSES]]
+        more = f" and {len(classes) - _MAX_CLASSES} more" if len(classes) > _MAX_CLASSES else ""
+        return [f"{len(classes)} classes: {', '.join(names)}{more}"]
 
     def _cells(self) -> list[tuple[str, ...]]:
         table: list[tuple[str, ...]] = [_HEADERS]
@@ -145,8 +167,9 @@ def summarise(
     *,
     estimator: str,
     n_rows: int,
+    classes: Sequence[Any] | None = None,
 ) -> Summary:
-    """Summary of a fitted model."""
+    """Summary of a fitted model; ``classes`` are a classifier's labels."""
     rng = np.random.default_rng(0)
     bands = [2.0 * importance_std(model, index, rng) for index in range(len(model.terms))]
     rows: list[dict[str, Any]] = [
@@ -162,16 +185,19 @@ def summarise(
         for term, band in zip(describe_terms(model, schema), bands, strict=True)
     ]
     rows.sort(key=lambda row: (row["status"] != "active", -row["importance"]))
+    noise = float(model.noise_variance)
     facts = {
         "estimator": estimator,
         "n_rows": n_rows,
         "n_columns": schema.n_columns,
+        "n_categorical": sum(column.kind == CATEGORICAL for column in schema.columns),
+        "n_with_missing": sum(column.missing for column in schema.columns),
         "n_active": sum(term.active for term in model.terms),
         "n_terms": len(model.terms),
         "log_evidence": float(model.log_evidence),
-        "noise_std": float(np.sqrt(model.noise_variance))
-        if model.likelihood == "gaussian"
-        else None,
+        "noise_std": noise**0.5 if model.likelihood == "gaussian" else None,
+        "dispersion": noise if model.likelihood == "poisson" else None,
+        "classes": class_labels(model, classes),
         "n_iter": model.n_iter,
         "converged": model.converged,
     }
