@@ -4,9 +4,16 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
-from lanam import LANAMRegressor
+from lanam import LANAMClassifier, LANAMRegressor
+from lanam.core import fitting, scoring
+from lanam.core.options import Options
+from lanam.data import as_frame, learn_table
+from lanam.explain import explain_global, explain_local
+from lanam.interactions import describe_pairs
+from lanam.summary import summarise
 
 CITIES = ("Bonn", "Rome", "Oslo", "Lima", "Cairo")
 EFFECT = dict(zip(CITIES, (0.0, 0.8, -0.7, 0.3, 1.0), strict=True))
@@ -150,3 +157,375 @@ def test_predictions_can_be_read_off_the_plain_data(model, explanation, data, ha
     for rows in (data[0][:100], hard_rows):
         # Rows read the tables in single precision.
         np.testing.assert_allclose(read_prediction(plain, rows), model.predict(rows), atol=2e-5)
+
+
+class TestShapes:
+    def test_levels_stand_in_the_datas_order(self, data, explanation):
+        city, zone = explanation["city"], explanation["zone"]
+        assert city.values.tolist() == sorted(CITIES)
+        assert explanation["size"].values.tolist() == ["small", "medium", "large"]
+        assert explanation["member"].values.tolist() == [False, True]
+        assert zone.values.tolist() == sorted(data[0]["zone"].unique().tolist())
+        assert {type(value) for value in zone.values.tolist()} == {int}
+        assert city.values.dtype == object
+        assert city.inside.all()
+        assert city.feature_kinds == ("categorical",)
+        assert explanation["age"].feature_kinds == ("numeric",)
+
+    def test_densities_are_shares_of_the_rows(self, data, explanation):
+        city, income = explanation["city"], explanation["income"]
+        shares = data[0]["city"].value_counts(normalize=False) / len(data[0])
+        np.testing.assert_allclose(city.density, shares[city.values.tolist()])
+        assert city.missing_density == pytest.approx(data[0]["city"].isna().mean())
+        assert income.missing_density == pytest.approx(data[0]["income"].isna().mean())
+        assert income.density.sum() + income.missing_density == pytest.approx(1.0)
+        assert explanation["size"].missing_density is None
+
+    @pytest.mark.filterwarnings("ignore::UserWarning")
+    @pytest.mark.parametrize(
+        ("name", "value", "key"),
+        [
+            ("city", None, "missing"),
+            ("city", "Quito", "unseen"),
+            ("income", np.nan, "missing"),
+            ("age", np.nan, "unseen"),
+            ("zone", 99, "unseen"),
+            ("zone", None, "unseen"),
+        ],
+    )
+    def test_what_is_not_a_value(self, model, data, explanation, name, value, key):
+        row = data[0][:1].astype({"zone": object})
+        row[name] = [value]
+        means, stds = model.predict_terms(row, return_std=True)
+        index = [term.name for term in explanation].index(name)
+        assert means[0, index] == pytest.approx(getattr(explanation[name], f"{key}_mean"))
+        assert stds[0, index] == pytest.approx(getattr(explanation[name], f"{key}_std"))
+
+    def test_bands_are_the_models(self, model, data, explanation):
+        city = explanation["city"]
+        rows = pd.concat([data[0][:1]] * 5).assign(city=city.values)
+        means, stds = model.predict_terms(rows, return_std=True)
+        index = [term.name for term in explanation].index("city")
+        np.testing.assert_allclose(means[:, index], city.mean)
+        np.testing.assert_allclose(stds[:, index], city.std)
+        assert city.unseen_std > city.missing_std
+        assert city.unseen_std > city.std.max()
+
+    def test_nothing_is_unseen_where_gaps_are_known(self, explanation):
+        assert explanation["income"].unseen_mean is explanation["income"].unseen_std is None
+
+    def test_columns_that_cannot_have_a_term(self, explanation):
+        same, empty = explanation["same"], explanation["empty"]
+        assert same.values.tolist() == ["x"]
+        assert same.density.tolist() == [1.0]
+        assert same.mean.tolist() == same.std.tolist() == [0.0]
+        assert len(empty.values) == len(empty.mean) == len(empty.density) == 0
+        assert empty.missing_density == 1.0
+        assert empty.missing_mean == empty.missing_std == 0.0
+
+    def test_the_same_column_twice(self, data):
+        X = data[0][["city"]].assign(again=data[0]["city"])
+        again = LANAMRegressor(random_state=0).fit(X, data[1]).explain_global()["again"]
+        assert again.kind == "categorical"
+        assert again.status == "switched off: same values as another column"
+        assert len(again.values) == 0
+
+    def test_single_values_with_gaps(self):
+        rng = np.random.default_rng(0)
+        recipe = rng.integers(0, 60, 900).astype(float)
+        y = rng.normal(0.0, 1.0, 60)[recipe.astype(int)] + 0.1 * rng.standard_normal(900)
+        recipe[:90] = np.nan
+        model = LANAMRegressor(random_state=0).fit(pd.DataFrame({"recipe": recipe}), y)
+        levels = model.explain_global()["recipe (levels)"]
+        np.testing.assert_array_equal(levels.values, np.arange(60.0))
+        assert levels.missing_density == pytest.approx(0.1)
+        assert levels.density.sum() == pytest.approx(0.9)
+        row = pd.DataFrame({"recipe": [np.nan, 3.5]})
+        means, stds = model.predict_terms(row, return_std=True)
+        assert means[0, 1] == pytest.approx(levels.missing_mean)
+        assert stds[0, 1] == pytest.approx(levels.missing_std)
+        assert stds[1, 1] == pytest.approx(levels.unseen_std)
+        assert [other[0] for other in levels.others] == ["(missing)", "(other values)"]
+
+
+class TestSurfaces:
+    def test_rows_and_columns_of_the_tables(self, explanation):
+        pair = explanation["age x city"]
+        assert pair.feature_kinds == ("numeric", "categorical")
+        assert pair.second_values.tolist() == sorted(CITIES)
+        assert (pair.others, pair.second_others) == ((), ("(missing)", "(other levels)"))
+        assert pair.mean.shape == pair.std.shape == pair.density.shape == pair.inside.shape
+        assert pair.mean.shape == (len(pair.values), 5 + 2)
+        pair = explanation["income x size"]
+        assert pair.others == ("(missing)",)
+        assert pair.mean.shape == (len(pair.values) + 1, 3 + 2)
+
+    def test_densities_are_shares_of_the_rows(self, data, explanation):
+        X, pair = data[0], explanation["city x size"]
+        assert pair.density.sum() == pytest.approx(1.0)
+        both = (X["city"] == "Oslo") & (X["size"] == "large")
+        assert pair.density[sorted(CITIES).index("Oslo"), 2] == pytest.approx(both.mean())
+        lost = X["city"].isna() & (X["size"] == "small")
+        assert pair.density[5, 0] == pytest.approx(lost.mean())
+        # No other levels were there, and no gaps in the second column.
+        assert not pair.density[6].any()
+        assert not pair.density[:, 3:].any()
+        assert pair.inside[5, 0]
+        assert not pair.inside[6].any()
+
+    def test_rare_levels_are_taken_together(self, data, explanation):
+        pair = explanation["age x zone"]
+        counts = data[0]["zone"].value_counts()
+        own = pair.second_values.tolist()
+        assert own == sorted(own)
+        assert len(own) < len(counts)
+        rare = counts.drop(own)
+        assert rare.max() <= counts[own].min()
+        assert pair.density[:, -1].sum() == pytest.approx(rare.sum() / len(data[0]))
+
+    @pytest.mark.filterwarnings("ignore::UserWarning")
+    def test_a_gap_where_none_was(self, model, data, explanation):
+        row = data[0][:1].assign(age=np.nan)
+        means, stds = model.predict_terms(row, return_std=True)
+        index = [term.name for term in explanation].index("age x city")
+        assert means[0, index] == 0.0
+        assert stds[0, index] == pytest.approx(explanation["age x city"].unseen_std)
+        assert explanation["city x size"].unseen_std is None
+
+
+def as_polars(frame):
+    return frame if isinstance(frame, pl.DataFrame) else pl.from_pandas(frame)
+
+
+@pytest.fixture(scope="module", params=["pandas", "polars"])
+def frames(request, data):
+    X = data[0][["age", "income", "city", "zone"]]
+    X = X if request.param == "pandas" else pl.from_pandas(X)
+    model = LANAMRegressor(
+        interactions=[("age", "city")], categorical_features=["zone"], random_state=0
+    ).fit(X, data[1])
+    explanation, local = model.explain_global(), model.explain_local(X[:20])
+    return explanation, explanation.to_frame(), local, local.to_frame()
+
+
+class TestFrames:
+    def test_numbers_and_levels_have_a_column_each(self, frames):
+        _, frame, _, local = frames
+        for table in (frame, local):
+            for name in ("value", "second_value"):
+                assert str(table[name].dtype).lower() == "float64"
+            for name in ("level", "second_level"):
+                assert {type(cell) for cell in table[name].to_list()} <= {str, type(None), float}
+
+    def test_every_entry_has_a_row(self, frames):
+        explanation, frame, *_ = frames
+        frame = as_polars(frame)
+        city, pair = explanation["city"], explanation["age x city"]
+        rows = frame.filter(pl.col("term") == "city")
+        assert rows["level"].to_list() == [*sorted(CITIES), "(missing)", "(other levels)"]
+        np.testing.assert_array_equal(rows["mean"][:5], city.mean)
+        assert rows["mean"][5:].to_list() == [city.missing_mean, city.unseen_mean]
+        assert rows["density"][5:].to_list() == [city.missing_density, 0.0]
+        assert rows["inside"].to_list() == [True] * 6 + [False]
+        rows = frame.filter(pl.col("term") == "age x city")
+        assert len(rows) == pair.mean.size
+        np.testing.assert_array_equal(rows["mean"], pair.mean.ravel())
+        assert rows["second_level"][:7].to_list() == [
+            *sorted(CITIES),
+            "(missing)",
+            "(other levels)",
+        ]
+        zones = frame.filter(pl.col("term") == "zone")["level"].to_list()
+        assert zones[:3] == ["1", "2", "3"]
+
+    def test_rows_in_the_users_words(self, frames, data):
+        *_, local, frame = frames
+        names = [term.name for term in local.terms]
+        city = names.index("city")
+        assert local.values.dtype == object
+        seen = [None if is_missing(name) else name for name in data[0]["city"][:20]]
+        assert local.values[:, city].tolist() == seen
+        assert local.second_values[:, names.index("age x city")].tolist() == seen
+        assert local.second_values[:, city].tolist() == [None] * 20
+        frame = as_polars(frame)
+        part = frame.filter(pl.col("term") == "city")
+        assert part["level"].to_list() == [name or "(missing)" for name in seen]
+        income = frame.filter(pl.col("term") == "income")
+        gone = data[0]["income"][:20].isna().to_numpy()
+        assert gone.any()
+        assert income["level"].to_list() == ["(missing)" if lost else None for lost in gone]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+class TestLocal:
+    def test_contributions_add_up_and_can_be_written(self, model, hard_rows):
+        local = model.explain_local(hard_rows)
+        total = local.intercept + local.contributions.sum(axis=1)
+        np.testing.assert_allclose(total, local.prediction)
+        np.testing.assert_allclose(local.prediction, model.predict(hard_rows))
+        plain = json.loads(json.dumps(local.to_dict(), allow_nan=False))
+        names = [term["name"] for term in plain["terms"]]
+        assert plain["values"][0][names.index("age")] is None
+        assert plain["values"][2][names.index("city")] is None
+        assert plain["values"][10][names.index("city")] == "(unseen)"
+        assert plain["values"][30][names.index("zone")] == hard_rows.iloc[30]["zone"]
+        assert plain["values"][30][names.index("age")] == hard_rows.iloc[30]["age"]
+
+    def test_numbers_stay_numbers(self, data):
+        X = data[0][["age", "income"]]
+        local = LANAMRegressor(random_state=0).fit(X, data[1]).explain_local(X[:50])
+        assert local.values.dtype == np.float64
+        np.testing.assert_array_equal(local.values[:, :2], X[:50])
+        json.dumps(local.to_dict(), allow_nan=False)
+
+
+@pytest.fixture(scope="module")
+def counts():
+    X, target = make_table(seed=2)
+    y = np.random.default_rng(0).poisson(np.exp(0.5 + 0.5 * target))
+    X = X[["age", "city"]]
+    return X, LANAMRegressor(likelihood="poisson", random_state=0).fit(X, y)
+
+
+class TestCounts:
+    def test_the_response_is_the_rate(self, counts):
+        X, model = counts
+        local = model.explain_local(X[:50])
+        assert local.link == model.explain_global().link == "log"
+        np.testing.assert_allclose(local.response, model.predict(X[:50]))
+        np.testing.assert_allclose(
+            local.intercept + local.contributions.sum(axis=1), local.prediction
+        )
+
+    def test_the_summary_says_dispersion_and_no_noise(self, counts):
+        summary = counts[1].summary()
+        assert summary.facts["noise_std"] is None
+        assert summary.facts["dispersion"] == counts[1].dispersion_
+        assert "dispersion" in str(summary).splitlines()[1]
+        assert "noise" not in str(summary).splitlines()[1]
+
+
+class TestSummary:
+    def test_what_is_not_a_number_is_counted(self, model):
+        summary = model.summary()
+        head = "1200 rows of 9 columns (6 categorical, 3 with missing values): "
+        assert head in str(summary).splitlines()[0]
+        assert summary.facts["n_categorical"] == 6
+        assert summary.facts["n_with_missing"] == 3
+        assert {row["kind"] for row in summary.rows} == {"smooth", "categorical", "pair"}
+        json.dumps(summary.to_dict(), allow_nan=False)
+
+    def test_two_classes_have_no_line(self, data):
+        model = LANAMClassifier(random_state=0).fit(data[0][["city"]], data[1] > 0)
+        assert len(str(model.summary()).splitlines()) == 5
+
+
+LABELS = ("bus", "car", "train")
+
+
+@pytest.fixture(scope="module")
+def choices():
+    """A table, a choice of three with its scores, and what the core makes of them."""
+    X, target = make_table(seed=3)
+    X = X[["age", "income", "city", "size"]]
+    scores = np.column_stack([target, X["age"] / 40.0 - 1.0 - target, np.full(len(X), 0.5)])
+    y = (scores + np.random.default_rng(0).gumbel(size=scores.shape)).argmax(axis=1)
+    columns, schema = learn_table(as_frame(X), list(X), backend="pandas")
+    options = Options(interactions=((0, 2),))
+    weight = np.ones(len(y))
+    model = fitting.fit(columns, y.astype(float), weight, "softmax", options, 0, schema.n_levels)
+    return X, columns, schema, model
+
+
+@pytest.fixture(scope="module")
+def several(choices):
+    _, _, schema, model = choices
+    return explain_global(model, schema, np.array(LABELS))
+
+
+class TestClasses:
+    def test_arrays_have_an_axis_of_classes(self, several):
+        assert several.link == "softmax"
+        assert several.classes == LABELS
+        assert several.intercept.shape == (3,)
+        assert [pair.name for pair in several.pairs if pair.active] == ["age x city"]
+        for term in several:
+            assert term.mean.shape == term.std.shape == (*term.density.shape, 3)
+            np.testing.assert_allclose(term.mean.sum(axis=-1), 0.0, atol=1e-9)
+        city = several["city"]
+        assert city.missing_mean.shape == city.unseen_std.shape == (3,)
+
+    def test_scores_can_be_read_off_the_plain_data(self, choices, several):
+        X, columns, _, model = choices
+        plain = json.loads(json.dumps(several.to_dict(), allow_nan=False))
+        mean, _ = scoring.link_moments(model, columns[:60])
+        np.testing.assert_allclose(read_prediction(plain, X[:60]), mean, atol=2e-5)
+
+    def test_rows_taken_apart(self, choices):
+        _, columns, schema, model = choices
+        local = explain_local(model, schema, columns[:20], LABELS)
+        n_terms = len(local.terms)
+        assert local.contributions.shape == local.contributions_std.shape == (20, n_terms, 3)
+        total = local.intercept + local.contributions.sum(axis=1)
+        np.testing.assert_allclose(total, local.prediction)
+        np.testing.assert_allclose(local.response.sum(axis=1), 1.0)
+        assert local.prediction_std.shape == (20, 3)
+        assert np.all(local.intercept_std > 0.0)
+        assert local.response.argmax(axis=1).tolist() == local.prediction.argmax(axis=1).tolist()
+        json.dumps(local.to_dict(), allow_nan=False)
+        frame = local.to_frame()
+        assert len(frame) == 20 * (n_terms + 2) * 3
+        part = frame[(frame["row"] == 4) & (frame["class"] == "car")]
+        assert part["term"].tolist()[0] == "(intercept)"
+        assert part["contribution"][:-1].sum() == pytest.approx(local.prediction[4, 1])
+        assert part["contribution"].iloc[-1] == local.prediction[4, 1]
+
+    def test_the_intercepts_deviation(self, choices):
+        _, columns, schema, model = choices
+        local = explain_local(model, schema, columns[:1], LABELS)
+        own = model.contrasts @ model.covariance[-2:, -2:] @ model.contrasts.T
+        np.testing.assert_allclose(local.intercept_std, np.sqrt(np.diag(own)))
+
+    def test_a_frame_with_a_row_a_class(self, several):
+        frame = several.to_frame()
+        part = frame[frame["term"] == "city"]
+        assert part["class"].tolist() == list(LABELS) * 7
+        np.testing.assert_array_equal(part["mean"][:15], several["city"].mean.ravel())
+        assert len(frame) == sum(
+            (term.density.size + (0 if term.kind == "pair" else len(term.others))) * 3
+            for term in several
+        )
+
+    def test_the_importances_deviation_is_the_posteriors(self, choices, several):
+        *_, model = choices
+        rng = np.random.default_rng(0)
+        for index, shape in enumerate(several):
+            term, block = model.terms[index], model.blocks[index]
+            if not term.active:
+                continue
+            n_columns = term.table.shape[1]
+            importances = []
+            for _ in range(400):
+                draw = rng.multivariate_normal(
+                    np.zeros(2 * n_columns), model.covariance[block, block], method="svd"
+                )
+                outputs = np.column_stack([term.table @ part for part in np.split(draw, 2)])
+                function = term.mean + outputs @ model.contrasts.T
+                importances.append((term.share @ np.abs(function)).mean())
+            # Either is known to about 5%.
+            assert shape.importance_std == pytest.approx(np.std(importances), rel=0.2)
+
+    def test_without_labels_classes_are_counted(self, choices):
+        _, columns, schema, model = choices
+        assert explain_global(model, schema).classes == (0, 1, 2)
+        assert explain_local(model, schema, columns[:1]).classes == (0, 1, 2)
+
+    def test_the_summary_names_them(self, choices):
+        _, _, schema, model = choices
+        pairs = describe_pairs(model, schema, "evidence")
+        summary = summarise(model, schema, pairs, estimator="E", n_rows=9, classes=LABELS)
+        assert str(summary).splitlines()[2] == "3 classes: bus, car, train"
+        assert summary.to_dict()["classes"] == list(LABELS)
+        many = [f"class {k}" for k in range(9)]
+        summary = summarise(model, schema, pairs, estimator="E", n_rows=9, classes=many)
+        assert "class 5 and 3 more" in str(summary)

@@ -400,7 +400,7 @@ class LocalExplanation:
             "std": (self.intercept_std * ones, self.contributions_std, self.prediction_std),
         }.items():
             table = np.concatenate([parts[0], parts[1], parts[2][:, None]], axis=1)
-            columns[name] = table.reshape(-1, *table.shape[2:])
+            columns[name] = table.ravel()
         return make_frame(_by_class(columns, several, ("contribution", "std")), self.backend)
 
 
@@ -508,22 +508,21 @@ def _cells(term: Shape | Surface) -> dict[str, Any]:
             "level": [level for level in levels for _ in range(n_second)],
             "second_value": np.tile(second_numbers, n_first),
             "second_level": second_levels * n_first,
-            "mean": term.mean.reshape(n_first * n_second, -1),
-            "std": term.std.reshape(n_first * n_second, -1),
+            "mean": term.mean.ravel(),
+            "std": term.std.ravel(),
             "density": term.density.ravel(),
             "inside": term.inside.ravel(),
         }
     means, stds, densities = ([other[k] for other in term.others] for k in (1, 2, 3))
     numbers, levels = _axis_cells(term.values, [other[0] for other in term.others])
     n_entries = len(numbers)
-    width = term.mean.shape[1:]
     return {
         "value": numbers,
         "level": levels,
         "second_value": np.full(n_entries, np.nan),
         "second_level": [None] * n_entries,
-        "mean": np.concatenate([term.mean, np.reshape(means, (-1, *width))]),
-        "std": np.concatenate([term.std, np.reshape(stds, (-1, *width))]),
+        "mean": np.concatenate([term.mean.ravel(), np.ravel(means)]),
+        "std": np.concatenate([term.std.ravel(), np.ravel(stds)]),
         "density": np.concatenate([term.density, densities]),
         "inside": np.concatenate([term.inside, np.array(densities) > 0.0]),
     }
@@ -541,16 +540,13 @@ def _axis_cells(values: NDArray[Any], others: Sequence[str]) -> tuple[Array, lis
 def _by_class(
     columns: dict[str, Any], classes: tuple[Any, ...] | None, spread: Sequence[str]
 ) -> dict[str, Any]:
-    """Columns with a row for each class, if there are several; ``spread`` have an axis of classes."""
+    """Columns with a row for each class, if there are several; those of ``spread`` have it already."""
     if classes is None:
-        return {
-            name: np.reshape(column, -1) if name in spread else column
-            for name, column in columns.items()
-        }
+        return columns
     result: dict[str, Any] = {}
     for name, column in columns.items():
         if name in spread:
-            result[name] = np.reshape(column, -1)
+            result[name] = column
         elif isinstance(column, list):
             result[name] = [cell for cell in column for _ in classes]
         else:

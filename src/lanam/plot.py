@@ -883,14 +883,15 @@ def _add_slots(
     ax: Axes, axis: str, limits: tuple[float, float], slot: float, names: Sequence[str]
 ) -> None:
     """Room beyond the end of a numeric axis for what is not a number, with its names below."""
+    from matplotlib.ticker import MaxNLocator
+
     low, high = limits
     end = high + slot * len(names)
     places = [high + (k + 0.5) * slot for k in range(len(names))]
     own = ax.xaxis if axis == "x" else ax.yaxis
     set_limits = ax.set_xlim if axis == "x" else ax.set_ylim
-    set_limits(low, high)
-    ticks = [tick for tick in own.get_ticklocs() if low <= tick <= high - 0.4 * slot]
-    own.set_ticks(ticks[::2] if len(ticks) > 4 else ticks)  # there is less room for them now
+    ticks = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
+    own.set_ticks([tick for tick in ticks if low <= tick <= high - 0.4 * slot])
     own.set_ticks(places, names, minor=True, fontsize="small")
     ax.tick_params(axis=axis, which="minor", length=0)
     set_limits(low, end)
