@@ -44,7 +44,7 @@ _MAX_LEVELS = 24
 #: Length scales of the kernels, in units of a column's spread, and the prior variances tried, in
 #: units of the response's (on the link scale).
 _LENGTHS = (0.5, 1.0, 2.0)
-_VARIANCES = np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1.0])
+_VARIANCES = np.array([1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
 
 #: Directions of a product of two kernels below this share of the largest are left out, and no column
 #: has more than this many.
