@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import norm, poisson
+from scipy.stats import nbinom, norm, poisson
 from sklearn.metrics import average_precision_score, mean_poisson_deviance, roc_auc_score
 
 Array = np.ndarray
@@ -20,9 +20,26 @@ def bernoulli_nll(y: Array, probability: Array) -> float:
     return float(-np.mean(y * np.log(probability) + (1 - y) * np.log1p(-probability)))
 
 
-def poisson_nll(y: Array, mean: Array) -> float:
-    """Mean negative log probability of counts under Poisson(mean); a mean of 0 counts as 1e-12."""
-    return float(-poisson.logpmf(y, np.maximum(mean, 1e-12)).mean())
+def count_distribution(mean: Array, dispersion: float):  # a frozen distribution of scipy's
+    """Counts whose variance is ``dispersion`` times their mean: Poisson at one, else negative binomial.
+
+    A mean of 0 counts as 1e-12.
+    """
+    mean = np.maximum(mean, 1e-12)
+    if dispersion <= 1:
+        return poisson(mean)
+    return nbinom(mean / (dispersion - 1), 1 / dispersion)
+
+
+def count_nll(y: Array, mean: Array, dispersion: float) -> float:
+    """Mean negative log probability of counts; see ``count_distribution``."""
+    return float(-count_distribution(mean, dispersion).logpmf(y).mean())
+
+
+def residual_dispersion(y: Array, mean: Array) -> float:
+    """Pearson's dispersion of counts around ``mean``; not below one, which is Poisson's."""
+    mean = np.maximum(mean, 1e-12)
+    return max(1.0, float(np.mean((y - mean) ** 2 / mean)))
 
 
 def poisson_deviance(y: Array, mean: Array) -> float:
@@ -60,10 +77,11 @@ def auprc(y: Array, probability: Array) -> float:
     return float(average_precision_score(y, probability))
 
 
-def poisson_interval(mean: Array, level: float) -> tuple[Array, Array]:
-    """Interval of Poisson(mean) between its quantiles; counts are whole, so it holds ``level`` or more."""
+def count_interval(mean: Array, dispersion: float, level: float) -> tuple[Array, Array]:
+    """Interval between quantiles of counts; they are whole, so it holds ``level`` or more."""
     tail = (1 - level) / 2
-    return poisson.ppf(tail, mean), poisson.ppf(1 - tail, mean)
+    counts = count_distribution(mean, dispersion)
+    return counts.ppf(tail), counts.ppf(1 - tail)
 
 
 def gaussian_interval(mean: Array, std: Array, level: float) -> tuple[Array, Array]:

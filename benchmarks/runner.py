@@ -77,10 +77,10 @@ def score(dataset: Dataset, y: np.ndarray, prediction: Prediction) -> Row:
             "ece": metrics.top_label_calibration_error(y, mean),
         }
     if dataset.task == "counts":
-        # a model without a predictive distribution gets the Poisson around its mean
-        lower, upper = prediction.interval or metrics.poisson_interval(mean, INTERVAL_LEVEL)
+        spread = prediction.dispersion
+        lower, upper = prediction.interval or metrics.count_interval(mean, spread, INTERVAL_LEVEL)
         return {
-            "nll": metrics.poisson_nll(y, mean),
+            "nll": metrics.count_nll(y, mean, spread),
             "deviance": metrics.poisson_deviance(y, mean),
             "rmse": metrics.rmse(y, mean),
             "coverage90": metrics.interval_coverage(y, lower, upper),

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.datasets import Table, Task
-from benchmarks.metrics import residual_std
+from benchmarks.metrics import residual_dispersion, residual_std
 from benchmarks.peers.interface import Fitted, Prediction, missing_module, probabilities
 
 
 class ExplainableBoosting:
-    """Has no noise model: it gets the noise of its training residuals (the paper's rule).
+    """Has no noise model: it gets noise or dispersion of its training residuals (the paper's rule).
 
     ``interactions=None`` is as many pairs as the library takes by itself (0.7: three a column for
     classes, five for numbers).
@@ -42,7 +42,11 @@ class ExplainableBoosting:
             settings["objective"] = "poisson_deviance"
         model = ExplainableBoostingRegressor(**settings).fit(X, y)
         if task == "counts":
-            return Fitted(lambda rows: Prediction(model.predict(rows)), predict_mean=model.predict)
+            dispersion = residual_dispersion(y, model.predict(X))
+            return Fitted(
+                lambda rows: Prediction(model.predict(rows), dispersion=dispersion),
+                predict_mean=model.predict,
+            )
         noise = residual_std(y, model.predict(X))
         return Fitted(
             lambda rows: Prediction(model.predict(rows), np.full(len(rows), noise)),

@@ -16,13 +16,14 @@ class Prediction:
     """What a model says of new rows.
 
     Regression: mean and standard deviation of y. Classification: the mean is P(y = 1). Several classes:
-    the mean has a column of probabilities for each. Counts: the mean, and the 90% interval of a
-    model that has one of its own.
+    the mean has a column of probabilities for each. Counts: the mean, the variance
+    over the mean (``dispersion``), and the 90% interval of a model that has one of its own.
     """
 
     mean: np.ndarray
     std: np.ndarray | None = None
     interval: tuple[np.ndarray, np.ndarray] | None = None
+    dispersion: float = 1.0
 
 
 @dataclass(frozen=True)

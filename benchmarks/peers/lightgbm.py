@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from benchmarks.datasets import Table, Task
-from benchmarks.metrics import residual_std
+from benchmarks.metrics import residual_dispersion, residual_std
 from benchmarks.peers.interface import Fitted, Prediction, missing_module, probabilities
 
 SMALL = 1000  # training rows below which leaves may hold two rows (the paper: "small datasets")
@@ -69,7 +69,12 @@ class LightGBM:
             return model.predict(prepare(rows))
 
         if task == "counts":
-            return Fitted(lambda rows: Prediction(predict_mean(rows)), predict_mean, info=info)
+            dispersion = residual_dispersion(y_held, model.predict(X_held))
+            return Fitted(
+                lambda rows: Prediction(predict_mean(rows), dispersion=dispersion),
+                predict_mean=predict_mean,
+                info=info,
+            )
         noise = residual_std(y_held, model.predict(X_held))
         return Fitted(
             lambda rows: Prediction(predict_mean(rows), np.full(len(rows), noise)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.datasets import Table, Task
+from benchmarks.metrics import residual_dispersion
 from benchmarks.peers.interface import Fitted, Prediction
 
 
@@ -21,6 +22,9 @@ class Mean:
             shares = np.bincount(y) / len(y)
             return Fitted(lambda rows: Prediction(np.tile(shares, (len(rows), 1))))
         mean = float(np.mean(y))
+        if task == "counts":
+            dispersion = residual_dispersion(y, np.full(len(y), mean))
+            return Fitted(lambda rows: Prediction(np.full(len(rows), mean), dispersion=dispersion))
         std = float(np.std(y)) if task == "regression" else None
 
         def predict(rows: Table) -> Prediction:

@@ -73,19 +73,35 @@ def data_directory(tmp_path):
 def test_poisson_scores_by_hand():
     y, mean = np.array([0, 2]), np.array([1.0, 4.0])
     # log probabilities: -1 and 2 log 4 - 4 - log 2
-    assert metrics.poisson_nll(y, mean) == pytest.approx(
-        (1 - 2 * math.log(4) + 4 + math.log(2)) / 2
-    )
+    expected = (1 - 2 * math.log(4) + 4 + math.log(2)) / 2
+    assert metrics.count_nll(y, mean, 1.0) == pytest.approx(expected)
+    assert metrics.count_nll(y, mean, 1 + 1e-6) == pytest.approx(expected, abs=1e-5)  # its limit
     # deviances: 2 (1 - 0) and 2 (2 log(2/4) - 2 + 4)
     assert metrics.poisson_deviance(y, mean) == pytest.approx(1 + 2 * math.log(0.5) + 2)
     assert metrics.poisson_deviance(y, np.array([1e-300, 2.0])) == pytest.approx(0, abs=1e-11)
-    assert np.isfinite(metrics.poisson_nll(np.array([1]), np.array([0.0])))
+    assert np.isfinite(metrics.count_nll(np.array([1]), np.array([0.0]), 1.0))
 
 
-def test_poisson_intervals_hold_at_least_their_level():
+def test_dispersed_counts_have_the_stated_mean_and_variance():
+    mean = np.array([0.5, 20.0])
+    counts = metrics.count_distribution(mean, 4.0)
+    np.testing.assert_allclose(counts.mean(), mean)
+    np.testing.assert_allclose(counts.var(), 4 * mean)
+    y = counts.rvs((50_000, 2), random_state=0)
+    # the kurtosis of the rare counts makes four standard errors 0.3
+    assert metrics.residual_dispersion(y, np.broadcast_to(mean, y.shape)) == pytest.approx(
+        4, abs=0.3
+    )
+    assert metrics.residual_dispersion(np.array([3, 3]), np.array([3.0, 3.0])) == 1
+    # the true distribution has the least expected loss
+    losses = {spread: metrics.count_nll(y[:, 1], mean[1], spread) for spread in (1, 2, 4, 8)}
+    assert min(losses, key=losses.get) == 4
+
+
+def test_count_intervals_hold_at_least_their_level():
     mean = np.full(20_000, 3.0)
     y = np.random.default_rng(0).poisson(mean)
-    lower, upper = metrics.poisson_interval(mean, 0.9)
+    lower, upper = metrics.count_interval(mean, 1.0, 0.9)
     assert (lower[0], upper[0]) == (1, 6)
     assert 0.9 <= metrics.interval_coverage(y, lower, upper) <= 0.95  # P(1 <= y <= 6) is 0.917
 
