@@ -93,10 +93,15 @@ class TestPrepare:
 
     def test_the_same_numbers_are_no_duplicate_of_the_same_codes(self):
         codes = np.random.default_rng(1).integers(0, 3, 30).astype(float)
-        columns = np.column_stack([codes, codes, codes, codes])
-        assert self.made(columns[:, :2], [-1, 3]).unused == {}
-        assert self.made(columns[:, :2], [3, 3]).unused == {1: DUPLICATE}
+        columns = np.column_stack([codes, codes])
+        assert self.made(columns, [-1, 3]).unused == {}
+        assert self.made(columns, [3, -1]).unused == {}
+        assert self.made(columns, [3, 3]).unused == {1: DUPLICATE}
+
+    def test_each_kind_has_its_own_duplicates(self):
         # The third is the second's, though all have the first's numbers.
+        codes = np.random.default_rng(1).integers(0, 3, 30).astype(float)
+        columns = np.column_stack([codes] * 4)
         assert self.made(columns, [-1, 3, 3, -1]).unused == {2: DUPLICATE, 3: DUPLICATE}
 
 

@@ -233,7 +233,7 @@ class TestMacKay:
             hyper = after
 
     def test_the_noise_is_bounded(self):
-        model = coupled_model(n_rows=30.0)
+        model = replace(coupled_model(n_rows=30.0), noise_bounds=(1e-6, 4.0))
         for y_scale, bound in [(1e-6, 1e-6), (1e6, 4.0)]:
             scaled = replace(
                 model, target=model.target * y_scale, constant=model.constant * y_scale**2
@@ -270,7 +270,7 @@ class TestTune:
             return -solve(model, hyper, example.joint).objective
 
         upper = np.minimum(model.log_rho_bound, 6.0)
-        bounds = [(-6.0, high) for high in upper] + [tuple(np.log(evidence.NOISE_BOUNDS))]
+        bounds = [(-6.0, high) for high in upper] + [tuple(np.log(model.noise_bounds))]
         best = minimize(loss, np.append(np.zeros(n), np.log(NOISE)), bounds=bounds)
         _, found = tune(model, NOISE, example.joint, update, 500, 1e-6)
         start = -loss(np.append(np.zeros(n), np.log(NOISE)))

@@ -172,7 +172,7 @@ class TestDamping:
     def problem(self):
         columns, y, weight = additive_data(likelihood="bernoulli")
         problem, state = started(columns, y, weight, "bernoulli")
-        start = LIKELIHOODS["bernoulli"].start(float(np.average(y, weights=weight)))
+        start = LIKELIHOODS["bernoulli"].start(y, weight)
         return problem, replace(state, intercept=start)
 
     def log_likelihood(self, problem, state):

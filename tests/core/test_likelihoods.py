@@ -30,8 +30,9 @@ class TestEveryLikelihood:
 
     def test_start_is_the_best_constant(self, name):
         likelihood, y = LIKELIHOODS[name], Y[name]
-        constant = np.full(7, likelihood.start(float(y.mean())))
-        assert likelihood.slope(y, constant).sum() == pytest.approx(0.0, abs=1e-12)
+        weight = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0, 0.2])
+        constant = np.full(7, likelihood.start(y, weight))
+        assert weight @ likelihood.slope(y, constant) == pytest.approx(0.0, abs=1e-12)
 
     def test_its_name(self, name):
         assert LIKELIHOODS[name].name == name
@@ -57,9 +58,20 @@ def test_poisson_and_its_constant_are_the_mass_of_counts_with_exposure():
     weight, f = rng.uniform(0.5, 2.0, size=50), rng.normal(size=50)
     likelihood = LIKELIHOODS["poisson"]
     found = (weight * exposure) @ likelihood.log_prob(counts / exposure, f)
-    found += likelihood.constant(counts, exposure, weight)
+    # As of a noise of one, whose constant every observation has.
+    found -= 0.5 * weight.sum() * np.log(2.0 * np.pi)
+    found += likelihood.constant(counts, weight)
     expected = weight @ poisson.logpmf(counts, exposure * np.exp(f))
     assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_poisson_is_minus_half_the_deviance():
+    y = Y["poisson"]
+    saturated = LIKELIHOODS["poisson"].log_prob(y[1:3], np.log(y[1:3]))
+    np.testing.assert_allclose(saturated, 0.0, atol=1e-12)
+    found = LIKELIHOODS["poisson"].log_prob(y, F)
+    assert (found <= 0.0).all()
+    assert found[0] == pytest.approx(-np.exp(-30.0))
 
 
 def test_a_rate_beyond_floats_is_bad_but_a_number():

@@ -212,3 +212,25 @@ class TestScores:
         binned = interactions._bin(column, np.ones(19), Categories(np.arange(4), 4))
         assert binned.n_cells == 3
         np.testing.assert_array_equal(binned.cell, np.repeat([0, 1, 2, 2], [9, 7, 2, 1]))
+
+
+def test_columns_that_are_never_missing_together():
+    # Nothing is seen of the cell where both are: its prior must not drown what is seen of the others.
+    rng = np.random.default_rng(0)
+    columns = rng.uniform(-1.5, 1.5, (500, 2))
+    which = rng.uniform(size=500)
+    y = 2.0 * columns[:, 0] * columns[:, 1] + 0.3 * rng.standard_normal(500)
+    columns[which < 0.15, 0] = np.nan
+    columns[which > 0.85, 1] = np.nan
+    options = replace(QUICK, interactions=((0, 1),))
+    model = fitting.fit(columns, y, np.ones(500), "gaussian", options, 0)
+    (term,) = [t for t in model.terms if t.kind == "pair"]
+    assert term.share[-1] == 0.0
+    there = ~np.isnan(columns).any(axis=1)
+    f = scoring.link_mean(model, columns[there])
+    assert np.sqrt(np.mean((y[there] - f) ** 2)) < 0.6
+    # Bands stay of the size of the response, even in the cell that no row has.
+    nowhere = np.full((1, 2), np.nan)
+    variance = scoring.link_moments(model, np.vstack([columns[there], nowhere]))[1]
+    assert np.sqrt(variance[:-1]).mean() < 0.3
+    assert np.sqrt(variance[-1]) < 10.0 * np.std(y)
