@@ -1,6 +1,7 @@
 """Drawings show what the explanation says."""
 
 import builtins
+from dataclasses import replace
 from itertools import combinations
 
 import matplotlib
@@ -10,6 +11,10 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
+from lanam.core import fitting
+from lanam.core.options import Options
+from lanam.data import as_frame, learn_table
+from lanam.explain import explain_global
 from lanam.interactions import InteractionScores
 from lanam.plot import plot_interaction, plot_interaction_matrix, plot_shapes
 
@@ -381,3 +386,323 @@ class TestNames:
         assert {len(name) for name in names} == {24}
         axes = plot_interaction(model.explain_global())
         assert axes[0].get_xlabel().replace("\n", "") == X.columns[0]
+
+
+@pytest.fixture(scope="module")
+def shops():
+    """Sales of shops: levels, many of them, gaps and pairs of all kinds."""
+    rng = np.random.default_rng(0)
+    n_rows = 1500
+    city = rng.choice(["Bonn", "Rome", "Oslo"], n_rows, p=[0.5, 0.3, 0.2])
+    size = rng.choice(["small", "large"], n_rows)
+    shop = np.minimum(rng.geometric(0.04, n_rows), 70)
+    age, gap = rng.uniform(0.0, 10.0, n_rows), rng.random(n_rows) < 0.2
+    y = rng.normal(0.0, 1.0, 71)[shop] + (city == "Rome") * 0.2 * age + 1.5 * gap
+    y += 1.0 * ((city == "Oslo") & (size == "large")) + 0.7 * gap * (size == "large")
+    X = pd.DataFrame(
+        {
+            "age": np.where(gap, np.nan, age),
+            "city": np.where(rng.random(n_rows) < 0.1, None, city),
+            "size": size,
+            "shop": [f"shop ${number:02d}$ of a long name" for number in shop],
+            "weight": rng.standard_normal(n_rows),
+        }
+    )
+    X.loc[rng.random(n_rows) < 0.05, "weight"] = np.nan
+    y += np.where(X["weight"].isna(), 0.3 * age, 0.3 * X["weight"].fillna(0.0) * age)
+    return X, y + 0.2 * rng.standard_normal(n_rows)
+
+
+@pytest.fixture(scope="module")
+def sales(shops):
+    pairs = [("age", "city"), ("city", "size"), ("age", "weight"), ("size", "age")]
+    return LANAMRegressor(interactions=pairs, random_state=0).fit(*shops).explain_global()
+
+
+def marks(ax, marker="o"):
+    """Lines of an axes that are marks of one kind, and filled or not."""
+    return [
+        line for line in ax.get_lines() if line.get_marker() == marker and len(line.get_xdata())
+    ]
+
+
+def tick_words(ax):
+    return [label.get_text() for label in ax.get_xticklabels(which="both")]
+
+
+class TestLevels:
+    def test_dots_with_bars_under_their_names(self, sales):
+        (ax,) = plot_shapes(sales, terms=["city"])
+        shape = sales["city"]
+        assert tick_words(ax) == ["Bonn", "Oslo", "Rome", "missing", "new level"]
+        levels, new = marks(ax)
+        np.testing.assert_array_equal(levels.get_xdata(), [0.0, 1.0, 2.0])
+        np.testing.assert_array_equal(levels.get_ydata(), shape.mean)
+        segments = np.array(ax.collections[0].get_segments())
+        np.testing.assert_allclose(np.ptp(segments[:, :, 1], axis=1), 4 * shape.std)
+        assert new.get_markerfacecolor() == "white"
+        assert new.get_ydata() == [shape.unseen_mean]
+        (missing,) = marks(ax, "D")
+        assert missing.get_ydata() == [shape.missing_mean]
+        assert ax.get_xlabel() == f"city\n({shape.missing_density:.1%} missing)"
+
+    def test_bars_below_are_the_data(self, sales):
+        (ax,) = plot_shapes(sales, terms=["city"])
+        shape = sales["city"]
+        heights = np.array([patch.get_height() for patch in ax.patches])
+        shares = np.array([*shape.density, shape.missing_density])
+        np.testing.assert_allclose(heights / heights[0], shares / shares[0])
+
+    def test_of_many_levels_the_most_frequent(self, sales):
+        (ax,) = plot_shapes(sales, terms=["shop"])
+        shape = sales["shop"]
+        n_levels = len(shape.values)
+        assert n_levels > 40
+        shown = np.sort(np.argsort(-shape.density, kind="stable")[:20])
+        np.testing.assert_array_equal(marks(ax)[0].get_ydata(), shape.mean[shown])
+        assert f"(20 of {n_levels} levels, " in ax.get_xlabel()
+        names = tick_words(ax)
+        assert len(names) == 21
+        assert {len(name) for name in names[:20]} == {16}
+        assert not any(label.get_parse_math() for label in ax.get_xticklabels()[:20])
+        ax.figure.canvas.draw()
+
+    def test_the_note_says_what_the_marks_are(self, sales):
+        note = words(plot_shapes(sales)[0].figure)
+        assert "Dots: levels. Hollow: a level that is not in the training data." in note
+        assert "Diamonds: missing values." in note
+        note = words(plot_shapes(sales, terms=["size"])[0].figure)
+        assert "Diamonds" not in note
+        assert "Line" not in note
+
+    def test_all_marks_are_within_the_panels(self, sales):
+        axes = plot_shapes(sales)
+        low, high = axes[0].get_ylim()
+        for shape in sales.active:
+            if shape.kind == "pair":
+                continue
+            for _, mean, std, _ in shape.others:
+                assert low < mean - 2 * std
+                assert mean + 2 * std < high
+
+
+class TestMissing:
+    def test_a_diamond_beside_the_curve(self, sales, shops):
+        (ax,) = plot_shapes(sales, terms=["age"])
+        shape = sales["age"]
+        (mark,) = marks(ax, "D")
+        assert mark.get_ydata() == [shape.missing_mean]
+        assert mark.get_xdata()[0] > shops[0]["age"].max()
+        assert "missing" in tick_words(ax)
+        assert ax.get_xlabel() == f"age\n({shape.missing_density:.0%} missing)"
+        (segment,) = ax.collections[1].get_segments()
+        assert np.ptp(segment[:, 1]) == pytest.approx(4 * shape.missing_std)
+        # The curve does not reach it.
+        curve = max(ax.get_lines(), key=lambda line: len(line.get_xdata()))
+        assert curve.get_xdata().max() < mark.get_xdata()[0]
+        assert mark.get_xdata()[0] < ax.get_xlim()[1]
+
+    def test_without_gaps_there_is_none(self, explanation):
+        for ax in plot_shapes(explanation):
+            assert not marks(ax, "D")
+            assert "missing" not in ax.get_xlabel()
+
+    def test_single_values_with_gaps(self):
+        rng = np.random.default_rng(0)
+        recipe = rng.integers(0, 60, 900).astype(float)
+        y = rng.normal(0.0, 1.0, 60)[recipe.astype(int)] + 0.1 * rng.standard_normal(900)
+        recipe[:90] = np.nan
+        model = LANAMRegressor(random_state=0).fit(pd.DataFrame({"recipe": recipe}), y)
+        (ax,) = plot_shapes(model.explain_global(), terms=["recipe (levels)"])
+        assert len(marks(ax)[0].get_xdata()) == 60
+        assert len(marks(ax, "D")) == 1
+
+    def test_columns_of_nothing_and_the_same_twice(self, shops):
+        X = shops[0][["city", "age"]].assign(empty=np.nan, again=shops[0]["age"], one="x")
+        explanation = LANAMRegressor(random_state=0).fit(X, shops[1]).explain_global()
+        axes = plot_shapes(explanation, terms=["empty", "again", "one"])
+        assert "no values" in axes[0].get_xlabel()
+        assert "same values" in axes[1].get_xlabel()
+        assert tick_words(axes[2]) == ["x"]
+        axes[0].figure.canvas.draw()
+
+
+class TestTiles:
+    def test_levels_run_upwards_beside_numbers(self, sales):
+        for name in ("age x city", "age x size", "size x age"):
+            if name not in [pair.name for pair in sales.pairs]:
+                continue
+            mean, std = plot_interaction(sales, name)
+            assert [mean.get_title(), std.get_title()] == ["mean", "standard deviation"]
+            assert mean.get_xlabel() == std.get_xlabel() == "age"
+            assert mean.get_ylabel() in ("city", "size")
+            mean.figure.canvas.draw()
+
+    def test_numbers_beside_levels(self, sales):
+        surface = sales["age x city"]
+        mean, _ = plot_interaction(sales, "age x city")
+        labels = [label.get_text() for label in mean.get_yticklabels()]
+        assert labels == ["Bonn", "Oslo", "Rome", "missing"]
+        assert "missing" in tick_words(mean)
+        # Values and gaps of either column: four blocks of tiles, and a veil over each.
+        assert len(mean.collections) == 8
+        block = np.asarray(mean.collections[0].get_array())
+        middles = 0.5 * (
+            np.linspace(*main_range(surface), 81)[1:] + np.linspace(*main_range(surface), 81)[:-1]
+        )
+        expected = [
+            np.interp(middles, surface.values, surface.mean[: len(surface.values), k])
+            for k in range(3)
+        ]
+        np.testing.assert_allclose(block, expected)
+        n_values = len(surface.values)
+        np.testing.assert_array_equal(
+            np.ravel(mean.collections[4].get_array()), surface.mean[n_values, :3]
+        )
+        assert np.ravel(mean.collections[6].get_array()) == [surface.mean[n_values, 3]]
+
+    def test_numbers_are_written_into_few_tiles(self, sales):
+        surface = sales["city x size"]
+        mean, std = plot_interaction(sales, "city x size")
+        assert len(mean.texts) == len(std.texts) == 4 * 2
+        entries = [0, 1, 2, 3]
+        for text in mean.texts:
+            i, j = (round(place) for place in text.get_position())
+            value = surface.mean[entries[i], j]
+            assert float(text.get_text()) == pytest.approx(value, abs=0.051)
+            sure = abs(value) >= 2 * surface.std[entries[i], j]
+            assert text.get_fontweight() == ("bold" if sure else "normal")
+        assert "Bold: the mean lies two standard deviations" in words(mean.figure)
+
+    def test_gaps_beside_a_surface(self, sales):
+        surface = sales["age x weight"]
+        mean, _ = plot_interaction(sales, "age x weight")
+        n_first, n_second = len(surface.values), len(surface.second_values)
+        inner = surface.mean[:n_first, :n_second]
+        np.testing.assert_array_equal(np.ravel(drawn(mean)), inner.T.ravel())
+        blocks = [np.ravel(mesh.get_array()) for mesh in mean.collections]
+        assert any(len(block) == 1 and block[0] == surface.mean[-1, -1] for block in blocks)
+        assert "missing" in tick_words(mean)
+        assert mean.get_xlim()[1] > surface.values[surface.inside.any(axis=1)[:n_first]].max()
+        mean.figure.canvas.draw()
+
+    def test_columns_of_any_scale(self, shops):
+        X = shops[0][["age", "weight"]] * [1e-300, 1e300]
+        X["city"] = shops[0]["city"]
+        pairs = [("age", "weight"), ("age", "city")]
+        model = LANAMRegressor(interactions=pairs, random_state=0).fit(X, shops[1])
+        for pair in pairs:
+            plot_interaction(model.explain_global(), pair)[0].figure.canvas.draw()
+
+
+def main_range(surface):
+    inside = surface.values[surface.inside.any(axis=1)[: len(surface.values)]]
+    return inside[0], inside[-1]
+
+
+class TestUnits:
+    def test_counts_have_a_log_rate(self, shops):
+        y = np.random.default_rng(0).poisson(np.exp(0.3 * shops[1]))
+        model = LANAMRegressor(likelihood="poisson", random_state=0).fit(shops[0][["city"]], y)
+        figure = plot_shapes(model.explain_global())[0].figure
+        assert "contribution to the log rate" in words(figure)
+
+    def test_two_classes_are_named_if_they_are_known(self, sales):
+        known = replace(sales, link="logit", classes=("no", "yes"))
+        assert "log-odds of yes" in words(plot_shapes(known)[0].figure)
+
+    def test_classes_are_chosen_among_several(self, sales):
+        with pytest.raises(ValueError, match="where there are more than two"):
+            plot_shapes(sales, classes=["a"])
+
+
+@pytest.fixture(scope="module")
+def choice(shops):
+    X, target = shops
+    X = X[["age", "city"]]
+    scores = np.column_stack([target, -target, np.full(len(X), 0.5)])
+    y = (scores + np.random.default_rng(0).gumbel(size=scores.shape)).argmax(axis=1)
+    columns, schema = learn_table(as_frame(X), list(X), backend="pandas")
+    options = Options(interactions=((0, 1),))
+    weight = np.ones(len(y))
+    model = fitting.fit(columns, y.astype(float), weight, "softmax", options, 0, schema.n_levels)
+    return explain_global(model, schema, ["bus", "car", "$train$ $x$"])
+
+
+class TestClasses:
+    def test_a_colour_a_class(self, choice):
+        axes = plot_shapes(choice, terms=["city", "age"])
+        figure = axes[0].figure
+        (legend,) = figure.legends
+        assert [text.get_text() for text in legend.get_texts()] == ["bus", "car", "$train$ $x$"]
+        dots = [line for line in marks(axes[0]) if len(line.get_xdata()) == 3]
+        assert len(dots) == 3
+        for k, line in enumerate(dots):
+            np.testing.assert_array_equal(line.get_ydata(), choice["city"].mean[:, k])
+        assert len({line.get_color() for line in dots}) == 3
+        assert len({line.get_xdata()[0] for line in dots}) == 3
+        assert len(marks(axes[1], "D")) == 3
+        assert "score of each class" in words(figure)
+        assert "Scores are log-probabilities" in words(figure)
+        figure.canvas.draw()
+
+    def test_some_classes(self, choice):
+        (ax,) = plot_shapes(choice, terms=["city"], classes=["car"])
+        np.testing.assert_array_equal(marks(ax)[0].get_ydata(), choice["city"].mean[:, 1])
+        assert not ax.figure.legends
+        assert "2 classes are not shown" in words(ax.figure)
+        with pytest.raises(
+            ValueError, match=r"classes=\['tram'\] are not among the model's: \['bus'"
+        ):
+            plot_shapes(choice, classes=["tram"])
+
+    def test_own_axes_have_a_legend_of_their_own(self, choice):
+        figure, own = plt.subplots()
+        plot_shapes(choice, terms=["age"], axes=own)
+        assert not figure.legends
+        assert len(own.get_legend().get_texts()) == 3
+
+    def test_a_pair_has_a_row_a_class(self, choice):
+        surface = choice["age x city"]
+        axes = plot_interaction(choice, "age x city")
+        assert axes.shape == (3, 2)
+        assert axes[1, 0].get_title() == "mean (car)"
+        n_values = len(surface.values)
+        for k in range(3):
+            np.testing.assert_array_equal(
+                np.ravel(axes[k, 0].collections[4].get_array()), surface.mean[n_values, :3, k]
+            )
+        limits = {ax.collections[0].get_clim() for ax in axes[:, 0]}
+        assert limits == {
+            tuple(np.abs(surface.mean[surface.density > 0]).max() * np.array([-1, 1]))
+        }
+        axes[0, 0].figure.canvas.draw()
+        assert plot_interaction(choice, classes=["bus"]).shape == (1, 2)
+        _, own = plt.subplots(1, 2)
+        with pytest.raises(ValueError, match="two axes for each of 3 classes, and there are 2"):
+            plot_interaction(choice, axes=own)
+
+    def test_of_many_classes_those_with_the_largest_effects(self, choice):
+        def widen(table):
+            return np.concatenate([table * factor for factor in (0.1, 1.0, 0.5, 2.0)], axis=-1)
+
+        names = ("mean", "std", "missing_mean", "missing_std", "unseen_mean", "unseen_std")
+        shapes = [
+            replace(
+                shape,
+                **{
+                    name: widen(getattr(shape, name))
+                    for name in names
+                    if getattr(shape, name) is not None
+                },
+            )
+            for shape in choice.shapes
+        ]
+        labels = tuple(f"class {k}" for k in range(12))
+        many = replace(choice, terms=tuple(shapes), classes=labels)
+        figure = plot_shapes(many)[0].figure
+        named = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert len(named) == 8
+        assert "class 0" not in named
+        assert {"class 9", "class 10"} <= set(named)
+        assert "4 classes are not shown" in words(figure)

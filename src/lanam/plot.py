@@ -709,7 +709,7 @@ class _Series:
     def of(self, table: Any, n_axes: int = 1) -> np.ndarray:
         """The series' part of an array whose first axes are not those of classes."""
         array = np.asarray(table, dtype=float)
-        return np.asarray(array.reshape(*array.shape[:n_axes], -1)[..., self.place])
+        return array if array.ndim == n_axes else np.asarray(array[..., self.place])
 
 
 def _series(
