@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,6 +47,14 @@ def assemble(
         )
         for k, term in enumerate(problem.terms)
     ]
+    if solution.levels is not None:
+        wide = solution.levels
+        # The intercept's error is in the response's unit, as the function is; others have none.
+        unit = np.full(wide.coupling.shape[1], scale)
+        unit[-1] = 1.0
+        active[wide.term] = replace(
+            active[wide.term], coupling=wide.coupling * unit, own_variance=scale**2 * wide.own
+        )
     terms = sorted([*active, *off], key=_place)
     order = sorted(range(len(active)), key=lambda k: _place(active[k]))
     ends = np.cumsum([0, *(term.table.shape[1] * n_outputs for term in active)])
@@ -55,6 +64,10 @@ def assemble(
     covariance[ends[-1] :] *= scale
     covariance[:, ends[-1] :] *= scale
     intercept = np.asarray(solution.intercept)
+    terms = [
+        term if term.coupling is None else replace(term, coupling=term.coupling[:, kept])
+        for term in terms
+    ]
     return FittedModel(
         likelihood=units.likelihood.name,
         intercept=units.shift + float(own(intercept)) if contrasts is None else own(intercept),

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -219,6 +219,32 @@ def at_noise(value: float, n_rows: float, noise: float) -> float:
 
 
 @dataclass(frozen=True)
+class WideLevels:
+    """The levels of a wide term in the regression: independent effects ``u ~ N(0, rho I)`` (method page).
+
+    Their Gram matrix is diagonal, so they are integrated out one by one: ``diagonal`` (K,), ``cross``
+    (K, R + 1) with the other coordinates, ``target`` (K,), at unit noise; ``group`` is their prior's.
+    """
+
+    diagonal: Array
+    cross: Array
+    target: Array
+    group: int
+
+
+@dataclass(frozen=True)
+class LevelPosterior:
+    """Posterior of a wide term's levels: ``mean + coupling z + sqrt(own) e`` with independent ``e``.
+
+    ``z`` is the error of all other coordinates.
+    """
+
+    mean: Array
+    own: Array
+    coupling: Array
+
+
+@dataclass(frozen=True)
 class LinearModel:
     """The regression of one linearisation at unit noise: ``constant + target' z - z' gram z / 2``.
 
@@ -234,6 +260,7 @@ class LinearModel:
     n_rows: float | None
     log_rho_bound: Array
     noise_bounds: tuple[float, float] = (0.0, math.inf)
+    wide: WideLevels | None = None
 
     @property
     def intercepts(self) -> slice:
@@ -244,9 +271,14 @@ class LinearModel:
         """Bring log variances within reach of the tables and within bounds."""
         return np.clip(log_rho, -_LOG_REACH, np.minimum(self.log_rho_bound, _LOG_REACH))
 
-    def log_likelihood(self, mean: Array, noise: float) -> float:
-        """Log-likelihood at coordinates ``mean``."""
+    def log_likelihood(
+        self, mean: Array, noise: float, levels: LevelPosterior | None = None
+    ) -> float:
+        """Log-likelihood at coordinates ``mean`` and at a wide term's levels."""
         value = self.constant + float(mean @ (self.target - 0.5 * (self.gram @ mean)))
+        if levels is not None and self.wide is not None:
+            pull = self.wide.target - self.wide.cross @ mean
+            value += float(levels.mean @ (pull - 0.5 * self.wide.diagonal * levels.mean))
         return value if self.n_rows is None else at_noise(value, self.n_rows, noise)
 
 
@@ -274,6 +306,7 @@ class Posterior:
     energy: Array
     charge: float
     charged: Array
+    levels: LevelPosterior | None = None
 
     @property
     def objective(self) -> float:
@@ -289,26 +322,91 @@ class Posterior:
 def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     """Posterior and evidence at ``hyper``."""
     prior = model.prior.precision(hyper.log_rho)
-    precision = model.gram / hyper.noise
     free = model.intercepts
-    np.einsum("ii->i", precision)[free] += INTERCEPT_PRECISION
-    prior.add_to(precision)
+    own = _own_precision(model, prior, hyper)
+    precision, target, log_det_levels = _without_levels(model, hyper, own)
     covariance, log_det = inverse_and_log_det(precision)
-    mean = covariance @ (model.target / hyper.noise)
+    mean = covariance @ target
     # |A_terms| = |A| times the determinant of the intercepts' posterior covariance; its slopes are what
     # the data says of the terms given them (coupled where the curvature differs between rows).
     known, log_det_known = inverse_and_log_det(covariance[free, free])
     log_det += log_det_known
     given_intercept = covariance - covariance[:, free] @ known @ covariance[free]
     if not joint:
-        covariance, log_det = _block_inverse(precision, model.prior.blocks, free)
+        covariance, log_det = _block_inverse(own, model.prior.blocks, free)
         given_intercept = covariance
     effective, energy = prior.group_sums(mean, given_intercept)
-    log_likelihood = model.log_likelihood(mean, hyper.noise)
-    value = log_likelihood - 0.5 * (float(energy.sum()) + log_det + prior.log_det_covariance)
+    levels = None
+    if model.wide is not None:
+        levels = _level_posterior(model.wide, hyper, mean, joint)
+        rho, group = math.exp(hyper.log_rho[model.wide.group]), model.wide.group
+        variance = levels.own + _quadratic_forms(levels.coupling, given_intercept)
+        effective[group] = len(variance) - float(variance.sum()) / rho
+        energy[group] = float(levels.mean @ levels.mean) / rho
+    log_likelihood = model.log_likelihood(mean, hyper.noise, levels)
+    occam_joint = log_det + log_det_levels + prior.log_det_covariance
+    value = log_likelihood - 0.5 * (float(energy.sum()) + occam_joint)
     occam, alone = prior.alone(model.gram / hyper.noise)
     charge, charged = 0.5 * TUNING_CHARGE * occam, TUNING_CHARGE * alone
-    return Posterior(mean, covariance, value, log_likelihood, effective, energy, charge, charged)
+    return Posterior(
+        mean, covariance, value, log_likelihood, effective, energy, charge, charged, levels
+    )
+
+
+def _own_precision(model: LinearModel, prior: PriorPrecision, hyper: Hyper) -> Array:
+    """Posterior precision of the coordinates, were a wide term's levels known."""
+    precision = model.gram / hyper.noise
+    np.einsum("ii->i", precision)[model.intercepts] += INTERCEPT_PRECISION
+    prior.add_to(precision)
+    return precision
+
+
+def _without_levels(
+    model: LinearModel, hyper: Hyper, precision: Array
+) -> tuple[Array, Array, float]:
+    """Precision and target of the coordinates with a wide term's levels integrated out.
+
+    The Schur complement of its diagonal block; the last value is that block's part of the evidence's
+    determinant, ``log |I + rho D|``.
+    """
+    target = model.target / hyper.noise
+    if model.wide is None:
+        return precision, target, 0.0
+    variance, cross = _level_variance(model.wide, hyper), model.wide.cross / hyper.noise
+    shrunk = variance[:, None] * cross
+    precision = precision - cross.T @ shrunk
+    target = target - shrunk.T @ (model.wide.target / hyper.noise)
+    log_det = -float(np.log(variance).sum()) + len(variance) * hyper.log_rho[model.wide.group]
+    return precision, target, log_det
+
+
+def _level_variance(wide: WideLevels, hyper: Hyper) -> Array:
+    """Posterior variance of every level, were all else known."""
+    return np.asarray(1.0 / (wide.diagonal / hyper.noise + math.exp(-hyper.log_rho[wide.group])))
+
+
+def _level_posterior(wide: WideLevels, hyper: Hyper, mean: Array, joint: bool) -> LevelPosterior:
+    variance = _level_variance(wide, hyper)
+    pull = (wide.target - wide.cross @ mean) / hyper.noise
+    coupling = -(variance / hyper.noise)[:, None] * wide.cross
+    return LevelPosterior(variance * pull, variance, coupling if joint else 0.0 * coupling)
+
+
+def _quadratic_forms(rows: Array, covariance: Array) -> Array:
+    return np.asarray(((rows @ covariance) * rows).sum(axis=1))
+
+
+def marginal_precision(model: LinearModel, hyper: Hyper) -> Array:
+    """Posterior precision of all coordinates, with a wide term's levels integrated out."""
+    prior = model.prior.precision(hyper.log_rho)
+    return _without_levels(model, hyper, _own_precision(model, prior, hyper))[0]
+
+
+def levels_worth(model: LinearModel, hyper: Hyper, joint: bool) -> float:
+    """By how much the log evidence would fall without the wide term, all else as it is."""
+    without = replace(model, wide=None)
+    # Its group is then one of nothing.
+    return solve(model, hyper, joint).evidence - solve(without, hyper, joint).evidence
 
 
 def _block_inverse(

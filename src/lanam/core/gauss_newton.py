@@ -23,7 +23,7 @@ import numpy as np
 
 from lanam.core import evidence, statistics
 from lanam.core.arrays import Array
-from lanam.core.evidence import Hyper, LinearModel, Posterior, Prior
+from lanam.core.evidence import Hyper, LinearModel, Posterior, Prior, WideLevels
 from lanam.core.knots import Position
 from lanam.core.likelihoods import Likelihood
 from lanam.core.linearise import Compressed, compress, initial_precision, tangent
@@ -82,6 +82,12 @@ class Problem:
         """The true log-likelihood of a state's prediction."""
         value = statistics.log_likelihood(self.rows, self.likelihood, state.values, state.intercept)
         return value if self.n_rows is None else evidence.at_noise(value, self.n_rows, noise)
+
+    @property
+    def wide(self) -> int | None:
+        """The wide term, if there is one."""
+        wide = (isinstance(term, LevelTerm) and term.wide for term in self.terms)
+        return next((k for k, is_wide in enumerate(wide) if is_wide), None)
 
     def keep(self, kept: Sequence[int]) -> Problem:
         """The same problem with some of the terms."""
@@ -224,6 +230,14 @@ def regression(
     model = LinearModel(gram, target, quadratic.constant, prior, problem.n_rows, bound)
     if problem.likelihood.noise_bounds is not None:
         model = replace(model, noise_bounds=problem.likelihood.noise_bounds)
+    if problem.wide is not None:
+        k, tables = problem.wide, [part.table for part in compressed]
+        diagonal, cross, target_of_levels = quadratic.level_equations(k, tables)
+        scale = float(1.0 / np.sqrt(state.terms[k].precision[0]))
+        wide = WideLevels(
+            scale**2 * diagonal, scale * cross, scale * target_of_levels, prior.groups[k].start
+        )
+        model = replace(model, wide=wide)
     return Regression(compressed, model)
 
 
@@ -243,6 +257,14 @@ def solve_as_made(problem: Problem, state: State, linear: Regression) -> Posteri
     return evidence.solve(linear.model, _as_made(state, linear), problem.joint)
 
 
+def worth_outside(problem: Problem, state: State, linear: Regression) -> dict[int, float]:
+    """What the wide term is worth, by its number, where there is one."""
+    if problem.wide is None:
+        return {}
+    own = evidence.levels_worth(linear.model, _as_made(state, linear), problem.joint)
+    return {problem.wide: own}
+
+
 def settle(problem: Problem, state: State, rng: np.random.Generator) -> State:
     """The state at the posterior mean of its own hyperparameters, with its evidence."""
     linear = regression(problem, state, rng, fine=True)
@@ -259,20 +281,37 @@ def _step(
 ) -> State:
     """The state at the posterior mean."""
     prior, n_outputs = linear.model.prior, problem.likelihood.n_outputs
+    values = values_of(problem, state, linear, posterior)
     terms = tuple(
         replace(
             known,
             precision=known.precision * np.exp(-hyper.log_rho[groups]),
-            values=evaluate(part.table, posterior.mean[block], n_outputs),
-            basis=None if isinstance(term, LevelTerm) else part.basis,
+            values=own,
+            basis=None if isinstance(term, LevelTerm) and not term.wide else part.basis,
         )
-        for term, known, part, block, groups in zip(
-            problem.terms, state.terms, linear.compressed, prior.blocks, prior.groups, strict=True
+        for term, known, part, own, groups in zip(
+            problem.terms, state.terms, linear.compressed, values, prior.groups, strict=True
         )
     )
     intercept = intercept_of(posterior.mean, n_outputs)
     objective, n_effective = posterior.objective, posterior.n_effective
     return State(terms, intercept, hyper.noise, posterior.evidence, n_effective, objective)
+
+
+def values_of(
+    problem: Problem, state: State, linear: Regression, posterior: Posterior
+) -> list[Array]:
+    """Every term's posterior mean at its entries."""
+    n_outputs = problem.likelihood.n_outputs
+    values = [
+        evaluate(part.table, posterior.mean[block], n_outputs)
+        for part, block in zip(linear.compressed, linear.model.prior.blocks, strict=True)
+    ]
+    if problem.wide is not None and posterior.levels is not None:
+        # Not centred: what is common to all levels is between them and the intercept.
+        k = problem.wide
+        values[k] = posterior.levels.mean / np.sqrt(state.terms[k].precision[0])
+    return values
 
 
 def intercept_of(mean: Array, n_outputs: int) -> Intercept:

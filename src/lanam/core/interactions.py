@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from lanam.core import gauss_newton, statistics
 from lanam.core.arrays import Array, IntArray, sum_by
-from lanam.core.evidence import inverse_and_log_det
+from lanam.core.evidence import Hyper, inverse_and_log_det, marginal_precision
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import (
     NO_CATEGORIES,
@@ -230,10 +230,9 @@ def joint_precision(problem: Problem, state: State, rng: np.random.Generator) ->
     """The Laplace posterior of all main effects, dense (paper, appendix A.2)."""
     linear = gauss_newton.regression(problem, state, rng, fine=True)
     posterior = gauss_newton.solve_as_made(problem, state, linear)
-    precision = linear.model.gram / state.noise
-    # In the coordinates of these tables every prior precision is one.
+    as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
+    precision = marginal_precision(linear.model, as_made)
     coordinates = np.arange(linear.model.intercepts.start)
-    precision[coordinates, coordinates] += 1.0
     blocks: dict[int, IntArray] = {}
     for term, block in zip(problem.terms, linear.model.prior.blocks, strict=True):
         own = coordinates[block]

@@ -235,7 +235,7 @@ def solution(problem: Problem, state: State, rng: np.random.Generator) -> Soluti
     kron = posterior(problem, state)
     penalty = float(tuned.energy.sum()) + sum(kron.log_dets)
     return replace(
-        of_regression(state, linear, tuned),
+        of_regression(problem, state, linear, tuned),
         tables=kron.tables,
         covariance=kron.covariance,
         evidence=tuned.log_likelihood - 0.5 * penalty,

@@ -62,6 +62,9 @@ def centred(term: Term, table: Array, share: Array) -> Array:
 
 def initial_precision(term: Term, jacobian: Array, share: Array, prior_variance: float) -> Array:
     """Precisions that give every group an equal part in a prior variance averaged over the data."""
+    if isinstance(term, LevelTerm) and term.wide:
+        # The sum of share @ square(eye - share), without making the matrix.
+        return np.array([(1.0 - float(share @ share)) / prior_variance])
     per_parameter = share @ np.square(jacobian)
     per_group = np.bincount(term.group_index, weights=per_parameter)
     smallest = np.finfo(float).tiny
@@ -82,6 +85,8 @@ def compress(
     ``start`` is an earlier basis, from which the range finder needs one product only; ``coarse`` keeps
     the larger directions only.
     """
+    if isinstance(term, LevelTerm) and term.wide:
+        return Compressed(jacobian, np.empty((0, 0)), np.ones((1, 1, 1)))
     root = np.sqrt(precision[term.group_index])
     phi = jacobian / root
     if isinstance(term, LevelTerm):

@@ -70,6 +70,10 @@ class FittedTerm:
         what it had when it was.
     precision
         Prior precision of each group of parameters.
+    coupling, own_variance
+        Of a column of very many categories, whose levels have no coordinates of their own: their errors
+        are ``coupling`` (B, R + 1) times those of all of the model's coordinates, and independent ones
+        of this variance (B,). Otherwise None.
     expansion, architecture
         Parameters at which the network was linearised, and what network it is; empty and None for
         levels.
@@ -88,6 +92,8 @@ class FittedTerm:
     precision: Array
     expansion: Array
     architecture: Architecture | None = None
+    coupling: Array | None = None
+    own_variance: Array | None = None
 
     @property
     def active(self) -> bool:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lanam.core import gauss_newton, selection
 from lanam.core.arrays import Array
-from lanam.core.evidence import Posterior
+from lanam.core.evidence import LevelPosterior, Posterior
 from lanam.core.gauss_newton import Problem, Regression, State
-from lanam.core.statistics import Intercept, evaluate
+from lanam.core.statistics import Intercept
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Solution:
     """All terms' functions: ``means[d] + tables[d] z_d`` with ``z`` and the intercept ``N(0, covariance)``.
 
     In the core's own units (a Gaussian response has mean 0 and variance 1); one item a term of the
-    problem. ``worth`` is by how much the log evidence would fall without the term.
+    problem. ``worth`` is by how much the log evidence would fall without the term. The levels of a wide
+    term have no coordinates of their own but what ``levels`` says.
     """
 
     means: tuple[Array, ...]
@@ -30,31 +31,71 @@ class Solution:
     effective: tuple[float, ...]
     worth: tuple[float, ...]
     precisions: tuple[Array, ...]
+    levels: WideSolution | None = None
+
+
+@dataclass(frozen=True)
+class WideSolution:
+    """A wide term's function, centred: ``means[d] + coupling z + sqrt(own) e`` with independent ``e``."""
+
+    term: int
+    coupling: Array
+    own: Array
 
 
 def exact(problem: Problem, state: State, rng: np.random.Generator) -> Solution:
     """The posterior at a state's hyperparameters, with the prior kept where there is no data."""
     linear = gauss_newton.regression(problem, state, rng, gauss_newton.UNSEEN_PRECISION)
-    found = gauss_newton.solve_as_made(problem, state, linear)
-    return of_regression(state, linear, found, problem.likelihood.n_outputs)
+    return of_regression(problem, state, linear, gauss_newton.solve_as_made(problem, state, linear))
 
 
 def of_regression(
-    state: State, linear: Regression, posterior: Posterior, n_outputs: int = 1
+    problem: Problem, state: State, linear: Regression, posterior: Posterior
 ) -> Solution:
     """A regression's posterior at the hyperparameters its tables were made with, as a solution."""
     prior = linear.model.prior
-    return Solution(
-        means=tuple(
-            evaluate(part.table, posterior.mean[block], n_outputs)
-            for part, block in zip(linear.compressed, prior.blocks, strict=True)
-        ),
+    worth = selection.term_worth(prior, posterior)
+    for k, own in gauss_newton.worth_outside(problem, state, linear).items():
+        worth[k] = own
+    solution = Solution(
+        means=tuple(gauss_newton.values_of(problem, state, linear, posterior)),
         tables=tuple(part.table for part in linear.compressed),
         covariance=posterior.covariance,
-        intercept=gauss_newton.intercept_of(posterior.mean, n_outputs),
+        intercept=gauss_newton.intercept_of(posterior.mean, problem.likelihood.n_outputs),
         noise=state.noise,
         evidence=posterior.evidence,
         effective=tuple(float(posterior.effective[groups].sum()) for groups in prior.groups),
-        worth=tuple(selection.term_worth(prior, posterior)),
+        worth=tuple(worth),
         precisions=tuple(known.precision for known in state.terms),
+    )
+    if problem.wide is None or posterior.levels is None:
+        return solution
+    return _centred_levels(problem, problem.wide, solution, posterior.levels)
+
+
+def _centred_levels(
+    problem: Problem, wide: int, solution: Solution, levels: LevelPosterior
+) -> Solution:
+    """The solution with a wide term's function centred over the data; the intercept takes its mean.
+
+    With ``l`` the mean of the coupling over the data, the new intercept's error is ``b + l' z``: all
+    errors are ``L z`` with ``L = I + e l'``, ``e`` the intercept's unit vector.
+    """
+    share = problem.shares[wide]
+    scale = 1.0 / np.sqrt(solution.precisions[wide][0])
+    coupling = scale * levels.coupling
+    mean_coupling = share @ coupling
+    change = np.eye(len(mean_coupling))
+    change[-1] += mean_coupling
+    level = float(share @ solution.means[wide])
+    means = list(solution.means)
+    means[wide] = means[wide] - level
+    return replace(
+        solution,
+        means=tuple(means),
+        intercept=solution.intercept + level,
+        covariance=change @ solution.covariance @ change.T,
+        levels=WideSolution(
+            wide, np.linalg.solve(change.T, (coupling - mean_coupling).T).T, scale**2 * levels.own
+        ),
     )

@@ -10,6 +10,7 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.knots import (
     Categories,
+    Entries,
     Levels,
     locate,
     place_categories,
@@ -34,6 +35,17 @@ _MISSING_MARK = -0.7390851332151607
 #: Rows that count more often than this on average (a bootstrap, weights that are counts) are copies: a
 #: value that recurs in copies only must not have an effect of its own, which would be their noise.
 _REPEATED = 1.2
+
+
+#: More levels than this are integrated out of the regression; that can be done for one column only, and
+#: the others' are at most so many (fewer where there are several classes): their rarest are taken
+#: together.
+_WIDE = 1000
+
+
+def is_wide(entries: Entries) -> bool:
+    """Whether a column's levels are too many to be coordinates."""
+    return isinstance(entries, Categories) and entries.n_own > _WIDE
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,7 @@ def prepare(
     levels, categories, unused = {}, {}, {}
     seen: dict[int, int] = {}
     n_distinct = _distinct_rows(columns, units.y)
+    widest = _widest(n_levels, likelihood, options)
     repeated = units.total_weight > _REPEATED * n_distinct
     for feature in range(columns.shape[1]):
         # Adding zero makes a contiguous copy, and one zero of two.
@@ -123,8 +136,10 @@ def prepare(
         if knots is None:
             unused[feature] = CONSTANT if len(distribution.values) else EMPTY
         elif n_levels and n_levels[feature] >= 0:
-            categories[feature] = place_categories(column, weight, n_levels[feature])
-            terms.append(LevelTerm((feature,), categories[feature]))
+            most = None if feature == widest else _WIDE // likelihood.n_outputs
+            own = place_categories(column, weight, n_levels[feature], most)
+            categories[feature] = own
+            terms.append(LevelTerm((feature,), own, is_wide(own)))
         else:
             terms.append(SmoothTerm((feature,), knots, architecture, options.prior_groups))
             if not repeated or len(distribution.values) <= 0.5 * n_distinct:
@@ -133,6 +148,13 @@ def prepare(
     sizes = tuple(len(term.entries) for term in terms)
     rows = Rows(positions, sizes, units.y, weight)
     return Prepared(units, tuple(terms), rows, levels, categories, unused)
+
+
+def _widest(n_levels: Sequence[int], likelihood: Likelihood, options: Options) -> int | None:
+    """The column whose levels may be integrated out: that with most of them."""
+    if not n_levels or likelihood.n_outputs > 1 or options.curvature == "kron":
+        return None
+    return int(np.argmax(n_levels))
 
 
 def _equal(first: Array, second: Array) -> bool:

@@ -6,7 +6,8 @@ not grow with their number beyond the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -63,6 +64,7 @@ def link_moments(model: FittedModel, columns: Array) -> tuple[Array, Array]:
         unknown = _unknown_variances(model, columns[part]).sum(axis=1)
         if model.contrasts is None:
             variance[part] = np.square(design @ model.root).sum(axis=1) + unknown
+            variance[part] += _own_variances(model, columns[part])
         else:
             factor = _class_factors(model, design, model.root)
             variance[part] = factor @ factor.transpose(0, 2, 1)
@@ -86,7 +88,20 @@ def _mean_and_design(model: FittedModel, columns: Array) -> tuple[Array, Array]:
         if term.active:
             mean += _read(term, columns, term.mean)
             parts.append(_read(term, columns, term.table))
-    return mean, np.concatenate([*parts, np.ones((len(columns), 1))], axis=1)
+    design = np.concatenate([*parts, np.ones((len(columns), 1))], axis=1)
+    for term in model.terms:
+        if term.coupling is not None:
+            design += _read(term, columns, term.coupling)
+    return mean, design
+
+
+def _own_variances(model: FittedModel, columns: Array) -> Array:
+    """What rows have of their level's own variance (n,)."""
+    result = np.zeros(len(columns))
+    for term in model.terms:
+        if term.own_variance is not None:
+            result += _read(term, columns, term.own_variance)
+    return result
 
 
 def _unknown_variances(model: FittedModel, columns: Array) -> Array:
@@ -127,23 +142,29 @@ def term_variances(model: FittedModel, columns: Array) -> Array:
     for part in _chunks(model, len(columns)):
         for k, term in enumerate(model.terms):
             if term.active:
-                result[part, k] = _variance(model, k, _read(term, columns[part], term.table))
+                result[part, k] = _variance(model, k, partial(_read, term, columns[part]))
         result[part] += _unknown_variances(model, columns[part])
     return result
 
 
-def _variance(model: FittedModel, index: int, rows: Array) -> Array:
-    """Posterior variance of a term at rows of its table, not below zero by rounding."""
-    block = model.blocks[index]
-    covariance = model.covariance[block, block]
+def _variance(model: FittedModel, index: int, rows_of: Callable[[Array], Array]) -> Array:
+    """Posterior variance of a term where ``rows_of`` its tables are read."""
+    term, block = model.terms[index], model.blocks[index]
+    if term.coupling is not None and term.own_variance is not None:
+        shared = _quadratic_forms(rows_of(term.coupling), model.covariance)
+        return shared + rows_of(term.own_variance)
+    rows, covariance = rows_of(term.table), model.covariance[block, block]
     if model.contrasts is None:
-        variance = np.einsum("ij,jk,ik->i", rows, covariance, rows, optimize=True)
-        return np.asarray(np.maximum(variance, 0.0))
+        return _quadratic_forms(rows, covariance)
     n_outputs, width = model.n_outputs, rows.shape[1]
     parts = covariance.reshape(n_outputs, width, n_outputs, width)
     of_class = np.einsum("ck,cl,kilj->cij", model.contrasts, model.contrasts, parts, optimize=True)
-    variance = np.einsum("ni,cij,nj->nc", rows, of_class, rows, optimize=True)
-    return np.asarray(np.maximum(variance, 0.0))
+    return np.stack([_quadratic_forms(rows, own) for own in of_class], axis=1)
+
+
+def _quadratic_forms(rows: Array, covariance: Array) -> Array:
+    """The diagonal of ``rows @ covariance @ rows.T``, not below zero by rounding."""
+    return np.asarray(np.maximum(((rows @ covariance) * rows).sum(axis=1), 0.0))
 
 
 def sample_links(
@@ -151,6 +172,11 @@ def sample_links(
 ) -> Array:
     """Posterior draws of the link-scale prediction (n_samples, n), one function a draw."""
     draws = model.root @ rng.standard_normal((len(model.covariance), n_samples))
+    own = {
+        k: np.sqrt(term.own_variance)[:, None] * rng.standard_normal((len(term.mean), n_samples))
+        for k, term in enumerate(model.terms)
+        if term.own_variance is not None
+    }
     result = np.empty((n_samples, len(columns), *np.shape(model.intercept)))
     for part in _chunks(model, len(columns)):
         mean, design = _mean_and_design(model, columns[part])
@@ -158,6 +184,8 @@ def sample_links(
             result[:, part] = mean + (design @ draws).T
         else:
             result[:, part] = mean + np.moveaxis(_class_factors(model, design, draws), 2, 0)
+        for k, levels in own.items():
+            result[:, part] += _read(model.terms[k], columns[part], levels).T
         unknown = _unknown_variances(model, columns[part]).sum(axis=1)
         if unknown.any():
             result[:, part] += np.sqrt(unknown) * rng.standard_normal((n_samples, *unknown.shape))
@@ -167,4 +195,4 @@ def sample_links(
 def entry_moments(model: FittedModel, index: int) -> tuple[Array, Array]:
     """Mean and variance of one term at its entries, for each class where there are several."""
     term = model.terms[index]
-    return term.mean, _variance(model, index, term.table)
+    return term.mean, _variance(model, index, lambda table: table)

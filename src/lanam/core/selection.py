@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -40,7 +41,9 @@ def eliminate(
     tables: Sequence[Array],
     shares: Sequence[Array],
     needed: Needed | None = None,
+    *,
     n_outputs: int = 1,
+    outside: Mapping[int, float] = MappingProxyType({}),
 ) -> tuple[list[int], list[float]]:
     """Drop the term that is worth least, update all others in closed form, repeat.
 
@@ -48,7 +51,8 @@ def eliminate(
     lowers the log evidence by ``(m_d' S_dd^-1 m_d + log |S_dd|) / 2``. Of two terms that can stand in
     for each other only one goes, because the other's worth rises when it has gone. ``needed`` is what a
     term must be worth to stay among the terms that are left, by default not less than nothing; where
-    its effect is negligible it is ``WORTH`` at least.
+    its effect is negligible it is ``WORTH`` at least. ``outside`` are terms that are not among the
+    coordinates, and what they are worth: where one of them is weak, it goes and no other is judged.
 
     Returns
     -------
@@ -58,8 +62,11 @@ def eliminate(
         What every term was worth: when it went, or at the end.
     """
     mean, covariance = posterior.mean.copy(), posterior.covariance.copy()
-    left, dropped = list(range(len(tables))), list[int]()
-    worth = [0.0] * len(tables)
+    left, dropped = [k for k in range(len(tables)) if k not in outside], list[int]()
+    worth = [outside.get(k, 0.0) for k in range(len(tables))]
+    gone = [k for k in outside if worth[k] < (0.0 if needed is None else needed(k, left))]
+    if gone:
+        return gone, worth
 
     def spread(k: int) -> float:
         squares = np.square(evaluate(tables[k], mean[prior.blocks[k]], n_outputs))

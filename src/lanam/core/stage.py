@@ -15,7 +15,7 @@ from lanam.core.likelihoods import find_likelihood
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.options import Options
 from lanam.core.pairs import pair_term
-from lanam.core.prepare import Prepared, Units
+from lanam.core.prepare import Prepared, Units, is_wide
 from lanam.core.statistics import Rows
 from lanam.core.terms import LevelTerm, SmoothTerm, Term
 
@@ -112,7 +112,7 @@ def term_of(fitted: FittedTerm, options: Options) -> Term:
     """What a fitted term was before it was fitted, switched off or not."""
     entries = fitted.entries
     if isinstance(entries, Levels | Categories):
-        return LevelTerm(fitted.features, entries)
+        return LevelTerm(fitted.features, entries, is_wide(entries))
     if isinstance(entries, Grid):
         return pair_term(fitted.features, entries, options)
     assert entries is not None

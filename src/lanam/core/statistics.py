@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.core.knots import Position
@@ -259,6 +260,21 @@ class RowQuadratic:
             gram += design.T @ design
         return gram, target
 
+    def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """What the rows say of the levels of term ``k``.
+
+        The diagonal of ``W_k' gamma W_k``, ``W_k' gamma Z`` and ``W_k' h``.
+        """
+        position, size = self.rows.positions[k], self.rows.sizes[k]
+        cross = np.zeros((size, sum(table.shape[1] for table in tables) + 1))
+        for part in _chunks(len(self.rows), _DESIGN_CHUNK_ROWS):
+            design = design_matrix(self.rows, tables, part)
+            index, weight = position.index[part], self.expansion.curvature[part]
+            own = csr_array((weight, (index, np.arange(len(index)))), shape=(size, len(index)))
+            cross += own @ design
+        # The intercept's column of Z is one: its sums are the diagonal.
+        return cross[:, -1].copy(), cross, spread(position, self.expansion.pseudo_response, size)
+
     def _joint_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
         """The same for several outputs, each with its own coordinates in the same tables."""
         expansion, n_outputs = self.expansion, self.expansion.n_outputs
@@ -334,6 +350,21 @@ class TableQuadratic:
                 gram[rows, columns] = block
                 gram[columns, rows] = block.T
         return gram, target
+
+    def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """What the rows say of the levels of term ``k``, as ``RowQuadratic`` has it."""
+        here = slice(self.offsets[k], self.offsets[k + 1])
+        parts = []
+        for j, (table, own) in enumerate(zip(tables, self.seen, strict=True)):
+            there = slice(self.offsets[j], self.offsets[j + 1])
+            # Upper blocks only are there.
+            block = self.cross[there, here].T if j < k else self.cross[here, there]
+            parts.append(block @ table[own])
+        cross = np.zeros((self.sizes[k], sum(table.shape[1] for table in tables) + 1))
+        target = np.zeros(self.sizes[k])
+        cross[self.seen[k]] = np.column_stack([*parts, self.cross[here, -1]])
+        target[self.seen[k]] = self.pseudo[here]
+        return cross[:, -1].copy(), cross, target
 
 
 Quadratic = RowQuadratic | TableQuadratic

@@ -74,11 +74,14 @@ class SmoothTerm:
 class LevelTerm:
     """An independent effect per level, ``N(0, 1/lambda)`` with one precision (method.md 5).
 
-    Of a column of categories, or of the single values of a numeric column beside its network.
+    Of a column of categories, or of the single values of a numeric column beside its network. One
+    column of very many categories may be ``wide``: its levels are integrated out of the regression
+    (``evidence.py``) instead of being coordinates in it.
     """
 
     features: tuple[int, ...]
     entries: Levels | Categories
+    wide: bool = False
 
     @property
     def kind(self) -> str:
@@ -95,8 +98,8 @@ class LevelTerm:
         return np.empty(0)
 
     def jacobian(self, expansion: Array) -> Array:
-        """Each level is its own parameter."""
-        return np.eye(len(self.entries))
+        """Each level is its own parameter; those of a wide term have no coordinates."""
+        return np.empty((len(self.entries), 0)) if self.wide else np.eye(len(self.entries))
 
 
 @dataclass(frozen=True)

@@ -117,14 +117,17 @@ def fit_and_select(
             gauss_newton.solve_as_made(problem, state, linear),
             [part.table for part in linear.compressed],
             problem.shares,
+            n_outputs=problem.likelihood.n_outputs,
+            outside=gauss_newton.worth_outside(problem, state, linear),
         )
-        n_outputs = problem.likelihood.n_outputs
-        gone, worth = weak(None if needed is None else needed(problem), n_outputs)
+        gone, worth = weak(None if needed is None else needed(problem))
         enough = max(selection.WORTH, selection.PER_PARAMETER * state.n_effective)
         if needed is None and converged and not gone and state.evidence < null + enough:
-            # Made of noise: every term must pay; where all seem to, the rows are merely interpolated.
-            gone, worth = weak(lambda k, left: selection.WORTH, n_outputs)
-            gone = gone or list(range(len(problem.terms)))
+            # Made of noise: every term must pay; where all seem to, and there is a noise that could be
+            # small, the rows are merely interpolated.
+            gone, worth = weak(lambda k, left: selection.WORTH)
+            if problem.likelihood.quadratic:
+                gone = gone or list(range(len(problem.terms)))
         if needed is not None and not problem.likelihood.quadratic:
             gone = _dispensable(problem, state, gone, worth)
         if not gone:
