@@ -24,13 +24,16 @@ from lanam.core import fitting, scoring
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
 from lanam.core.options import Options
-from lanam.data import Schema
+from lanam.data import CATEGORICAL, Schema
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.inputs import read_columns, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
 from lanam.observations import Observations, read_exposure
 from lanam.progress import Progress
 from lanam.summary import Summary, summarise
+
+#: How many columns an error names before it only counts them.
+_MAX_LISTED = 10
 
 
 class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -91,7 +94,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
-            Numeric columns: a pandas, polars or pyarrow frame, an array, or a list of rows.
+            A pandas, polars or pyarrow frame, an array, or a list of rows. Columns are numbers, or
+            categories (see ``categorical_features``); values may be missing.
         y : array-like of shape (n_samples,)
             The target.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -118,7 +122,9 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         columns, schema = read_columns(self, X, fitting=True)
         options = replace(options, interactions=read_interactions(self.interactions, schema.names))
         columns, *rows = self._read_rows(columns, y, sample_weight, exposure)
+        schema = schema.narrowed(columns)
         seen = self._encode(*rows)
+        require_applicable(options, schema, seen)
         run = partial(
             fitting.fit,
             columns,
@@ -128,7 +134,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             n_levels=schema.n_levels,
         )
         model = seen.own(self._run(run, options))
-        self._keep(model, schema.narrowed(columns), len(columns), options.interaction_score)
+        self._keep(model, schema, len(columns), options.interaction_score)
         self._warn_if_unfinished()
         return self
 
@@ -198,6 +204,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         seen = self._encode_again(*rows)
         if not options.interactions:  # what was learned of pairs before is still so
             return self
+        require_applicable(options, self._schema, seen)
         known = seen.standard(self._model)
         run = partial(fitting.fit_on, known, columns, seen.response, seen.weight)
         model = seen.own(self._run(run, options))
@@ -247,7 +254,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Set the learned attributes."""
         self._model, self._schema, self._n_rows = model, schema, n_rows
         self.terms_ = explain.describe_terms(model, schema)
-        self.intercept_ = float(model.intercept)
+        several = model.contrasts is not None
+        self.intercept_ = np.array(model.intercept) if several else float(model.intercept)
         self.log_evidence_ = float(model.log_evidence)
         self.interaction_scores_ = describe_pairs(model, schema, score)
         self.n_iter_ = model.n_iter
@@ -283,6 +291,11 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         tags.input_tags.categorical = True
         return tags
 
+    @property
+    def _labels(self) -> np.ndarray | None:
+        """The classes of a classifier."""
+        return None
+
     def _columns(self, X: Any) -> Array:
         """Rows to score, as an array in the order of the fit."""
         check_is_fitted(self)
@@ -301,7 +314,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         Together with ``intercept_`` the terms sum to the prediction on the link scale, on which
         terms add up: the target's own for a regressor, its logarithm for counts, log-odds for a
-        classifier.
+        classifier of two classes. Of more than two each has a score, its log-probability up to what
+        all have in common: contributions then sum to zero over the classes.
 
         Parameters
         ----------
@@ -312,8 +326,9 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         Returns
         -------
         contributions : ndarray of shape (n_samples, n_terms)
-            In the order of ``terms_``; zero for terms that are switched off.
-        std : ndarray of shape (n_samples, n_terms)
+            In the order of ``terms_``; zero for terms that are switched off. Of more than two
+            classes, (n_samples, n_terms, n_classes).
+        std : ndarray of the same shape
             Only with ``return_std=True``.
 
         Examples
@@ -346,6 +361,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         Returns
         -------
         contributions : ndarray or frame of shape (n_samples, n_terms)
+            Of more than two classes, (n_samples, n_terms * n_classes): those of the first term to
+            every class, then those of the second.
 
         Examples
         --------
@@ -356,10 +373,11 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         >>> list(model.fit(X[["bmi", "bp"]], y).transform(X[["bmi", "bp"]]).columns)
         ['bmi', 'bp']
         """
-        return self.predict_terms(X)
+        terms = self.predict_terms(X)
+        return terms.reshape(len(terms), -1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns of :meth:`transform`: those of the terms.
+        """Names of the columns of :meth:`transform`: those of the terms, and of the classes if many.
 
         Parameters
         ----------
@@ -369,6 +387,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         Returns
         -------
         names : ndarray of shape (n_terms,)
+            Of more than two classes "term [class]", (n_terms * n_classes,).
 
         Examples
         --------
@@ -381,7 +400,11 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         check_is_fitted(self)
         if input_features is not None:
             self._require_known(list(input_features))
-        return np.array(distinct([term.name for term in self.terms_]), dtype=object)
+        names = [term.name for term in self.terms_]
+        if self._labels is not None and len(self._labels) > 2:
+            labels = self._labels.tolist()
+            names = [f"{name} [{label}]" for name in names for label in labels]
+        return np.array(distinct(names), dtype=object)
 
     def _require_known(self, names: list[Any]) -> None:
         if len(names) != self.n_features_in_:
@@ -409,8 +432,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         Returns
         -------
         draws : ndarray of shape (n_samples, n_rows)
-            Draws of the mean of y, without noise; for a classifier, of the probability of the
-            second class.
+            Draws of the mean of y, without noise; for a classifier, of probabilities.
 
         Examples
         --------
@@ -448,6 +470,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             self.interaction_scores_,
             estimator=type(self).__name__,
             n_rows=self._n_rows,
+            classes=self._labels,
         )
 
     def explain_global(self) -> GlobalExplanation:
@@ -468,7 +491,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         True
         """
         check_is_fitted(self)
-        return explain.explain_global(self._model, self._schema)
+        return explain.explain_global(self._model, self._schema, self._labels)
 
     def explain_local(self, X: Any) -> LocalExplanation:
         """The predictions of some rows, taken apart.
@@ -493,7 +516,42 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         ['(intercept)', 'bmi', 'bp', '(prediction)']
         """
         columns = self._columns(X)
-        return explain.explain_local(self._model, self._schema, columns)
+        return explain.explain_local(self._model, self._schema, columns, self._labels)
+
+
+def require_applicable(options: Options, schema: Schema, seen: Observations) -> None:
+    """Refuse the paper's solver and curvature for data that the paper does not treat.
+
+    Raises
+    ------
+    ValueError
+        It says what of the data it is, and what to do.
+    """
+    several = [f"y has {seen.n_classes} classes"] if seen.n_classes > 2 else []
+    if options.solver == "adam" and (found := several + _not_numbers(schema)):
+        raise ValueError(
+            "solver='adam', the paper's, trains networks of numeric columns without gaps, for numbers, "
+            f"counts or two classes: {_listed(found)}. Use solver='gauss-newton', the default."
+        )
+    if options.curvature == "kron" and several:
+        raise ValueError(
+            f"curvature='kron', the paper's, has no form for more than two classes: {several[0]}. "
+            "Use curvature='exact', the default."
+        )
+
+
+def _not_numbers(schema: Schema) -> list[str]:
+    return [
+        f"column {column.name!r} "
+        + ("is categorical" if column.kind == CATEGORICAL else "has missing values")
+        for column in schema.columns
+        if column.kind == CATEGORICAL or column.missing
+    ]
+
+
+def _listed(found: list[str]) -> str:
+    more = [f"and so on, {len(found)} in all"] if len(found) > _MAX_LISTED else []
+    return ", ".join(found[:_MAX_LISTED] + more)
 
 
 def generator(random_state: Any) -> np.random.Generator:

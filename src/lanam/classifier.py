@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_expit, ndtri
+from scipy.special import expit, log_expit, ndtri, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from lanam.additive import AdditiveModel, generator, require_coverage, weighted_mean
+from lanam.core import scoring
 from lanam.core.arrays import Array
-from lanam.core.predictive import moderated_log_odds
+from lanam.core.predictive import moderated_log_odds, softmax_log_probability
 from lanam.inputs import read_labels
 from lanam.observations import Observations
 
-#: Rows times draws that are held at once when probabilities are averaged over draws.
+#: Values that are held at once where every row has draws, or a covariance of its classes.
 _CHUNK_VALUES = 1 << 22
 
 
 class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
-    """Laplace-approximated neural additive model for two classes.
+    """Laplace-approximated neural additive model for classes.
 
-    The log-odds of the second class are an intercept and a sum of functions of single columns, each
-    a small neural network. Probabilities are averaged over the posterior: where the model is unsure
-    of the log-odds they move towards one half.
+    Of two classes, the log-odds of the second are an intercept and a sum of functions of single
+    columns, each a small neural network. Of more, every class has such a sum, its log-probability up
+    to what all classes have in common (softmax): the terms' functions sum to zero over the classes. A
+    term is in the model for all classes or for none.
+
+    Probabilities are averaged over the posterior: where the model is unsure they move towards each
+    other.
 
     Parameters
     ----------
@@ -38,9 +44,11 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The labels; probabilities' columns are in this order.
-    terms_, intercept_, log_evidence_, interaction_scores_
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted; probabilities' columns are in this order.
+    intercept_ : float or ndarray of shape (n_classes,)
+        Mean log-odds over the training data; of more than two classes, a score for each.
+    terms_, log_evidence_, interaction_scores_
         As for :class:`LANAMRegressor`, in log-odds.
     n_iter_, converged_, history_, n_features_in_, feature_names_in_
         As for :class:`LANAMRegressor`.
@@ -53,53 +61,74 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     >>> model = LANAMClassifier(random_state=0).fit(X[:, :5], y)
     >>> bool(model.score(X[:, :5], y) > 0.9)
     True
-    """
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    Of more than two classes each has a column, and a function in every term:
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LANAMClassifier(interactions=0, random_state=0).fit(X, y)
+    >>> model.predict_proba(X).shape, model.predict_terms(X).shape
+    ((150, 3), (150, 4, 3))
+    """
 
     def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
         return read_labels(self, y, n_rows)
 
     def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
         check_classification_targets(target)
-        self.classes_, response = np.unique(target, return_inverse=True)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(target)}, with {len(self.classes_)} classes: combine classes, or "
-                "fit one model a class with sklearn.multiclass.OneVsRestClassifier."
-            )
+        self.classes_ = np.unique(target)
         if len(self.classes_) < 2:
             only = self.classes_.tolist()[0]
             raise ValueError(
                 f"y has one class only ({only!r}) among the rows with a positive weight: a "
                 "classifier needs rows of two classes"
             )
-        return Observations(response.astype(np.float64), weight, "bernoulli")
+        return self._encode_again(target, weight, exposure)
 
     def _encode_again(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
-        return Observations(self._is_second(target).astype(np.float64), weight, "bernoulli")
+        likelihood = "softmax" if self._several else "bernoulli"
+        numbers = self._numbers(target).astype(np.float64)
+        return Observations(numbers, weight, likelihood, n_classes=len(self.classes_))
 
-    def _is_second(self, labels: np.ndarray) -> np.ndarray:
-        """Which labels are of the second class; others than the training data's are refused."""
-        second = labels == self.classes_[1]
-        unknown = ~(second | (labels == self.classes_[0]))
-        if unknown.any():
-            label = labels[unknown].tolist()[0]
+    def _numbers(self, labels: np.ndarray) -> np.ndarray:
+        """Which class each label is; others than the training data's are refused."""
+        numbers = np.full(len(labels), -1)
+        for number, label in enumerate(self.classes_):
+            numbers[labels == label] = number
+        if (numbers < 0).any():
+            label = labels[numbers < 0].tolist()[0]
             raise ValueError(
                 f"y has the label {label!r}, which was not among the training data's: "
                 f"{self.classes_.tolist()}"
             )
-        return second
+        return numbers
+
+    @property
+    def _labels(self) -> np.ndarray:
+        return self.classes_
+
+    @property
+    def _several(self) -> bool:
+        """Whether there are more than two classes: with two, one function says everything."""
+        return len(self.classes_) > 2
+
+    def _of_links(
+        self, X: Any, function: Callable[[Array, Array], Array], n_draws: int = 1
+    ) -> Array:
+        """A function of mean and variance of the rows' links, in parts that fit into memory."""
+        columns = self._columns(X)
+        n_classes = len(self.classes_)
+        size = max(_CHUNK_VALUES // (n_classes * max(n_classes, n_draws)), 1)
+        starts = range(0, len(columns), size)
+        moments = (scoring.link_moments(self._model, columns[at : at + size]) for at in starts)
+        return np.concatenate([function(*each) for each in moments])
 
     def decision_function(self, X: Any) -> Array:
-        """Log-odds of the second class, averaged over the posterior.
+        """Log-odds of the second class, or the log-probability of each of more than two.
 
-        The logit of ``predict_proba``, so both rank rows alike. The log-odds at the posterior mean
-        are ``intercept_ + predict_terms(X).sum(axis=1)``.
+        Averaged over the posterior: the logit or the logarithm of ``predict_proba``, so both rank
+        rows alike. What they are at the posterior mean, of more than two classes up to what all have
+        in common, is ``intercept_ + predict_terms(X).sum(axis=1)``.
 
         Parameters
         ----------
@@ -107,7 +136,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
         Returns
         -------
-        log_odds : ndarray of shape (n_samples,)
+        decision : ndarray of shape (n_samples,)
+            Of more than two classes, (n_samples, n_classes).
 
         Examples
         --------
@@ -120,11 +150,11 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> np.allclose(odds / (1 + odds), model.predict_proba(X[:3, :5])[:, 1])
         True
         """
-        mean, variance = self._link_moments(X)
-        return moderated_log_odds(mean, variance)
+        check_is_fitted(self)
+        return self._of_links(X, softmax_log_probability if self._several else moderated_log_odds)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The more probable class of each row.
+        """The most probable class of each row.
 
         Parameters
         ----------
@@ -143,9 +173,14 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> model.predict(X[:3, :5])
         array([0, 0, 0])
         """
-        # The class does not depend on the variance, which is dearer than the mean.
-        link = self._link_mean(X)
-        labels: np.ndarray = self.classes_[(link > 0.0).astype(int)]
+        check_is_fitted(self)
+        if self._several:
+            # Doubt about a class moves its probability, so here the variance may decide.
+            number = self.decision_function(X).argmax(axis=1)
+        else:
+            # Of two the class does not depend on the variance, which is dearer than the mean.
+            number = (self._link_mean(X) > 0.0).astype(int)
+        labels: np.ndarray = self.classes_[number]
         return labels
 
     def predict_proba(
@@ -157,7 +192,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         ----------
         X : frame or array-like of shape (n_samples, n_features)
         method : {"probit", "mc"}, default="probit"
-            MacKay's closed-form approximation of the average, or a mean over draws.
+            MacKay's closed-form approximation of the average (of more than two classes, of the
+            log-odds of every two of them), or a mean over draws.
         n_samples : int, default=1000
             How many draws, for "mc".
         random_state : int, RandomState or None, default=0
@@ -165,8 +201,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
         Returns
         -------
-        probability : ndarray of shape (n_samples, 2)
-            Columns in the order of ``classes_``.
+        probability : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; rows sum to one.
 
         Examples
         --------
@@ -178,23 +214,38 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         (3, 2)
         """
         if method == "probit":
-            logit = self.decision_function(X)
-            return np.column_stack([expit(-logit), expit(logit)])
+            decision = self.decision_function(X)
+            if self._several:
+                return np.asarray(np.exp(decision))
+            return np.column_stack([expit(-decision), expit(decision)])
         if method != "mc":
             raise ValueError(f"method={method!r} is not known: choose 'probit' or 'mc'")
-        mean, variance = self._link_moments(X)
-        # A row's log-odds are Gaussian, so draws of single rows are as good as draws of functions.
-        draws = generator(random_state).standard_normal(n_samples)
-        second = np.empty_like(mean)
-        step = max(_CHUNK_VALUES // n_samples, 1)
-        for start in range(0, len(mean), step):
-            part = slice(start, start + step)
-            links = mean[part, None] + np.sqrt(variance[part, None]) * draws
-            second[part] = expit(links).mean(axis=1)
-        return np.column_stack([1.0 - second, second])
+        return self._of_draws(X, lambda draws: draws.mean(axis=1), n_samples, random_state)
 
-    def predict_interval(self, X: Any, coverage: float = 0.95, kind: str = "mean") -> Array:
-        """Central intervals of the probability of the second class.
+    def _of_draws(
+        self, X: Any, function: Callable[[Array], Array], n_samples: int, random_state: Any
+    ) -> Array:
+        """A function of draws (n, n_samples, n_classes) of the rows' probabilities."""
+        check_is_fitted(self)
+        # A row's links are Gaussian, so draws of single rows are as good as draws of functions.
+        shape = (n_samples, len(self.classes_)) if self._several else n_samples
+        normal = generator(random_state).standard_normal(shape)
+        draw = _draw_classes if self._several else _draw_two
+
+        def of_moments(mean: Array, variance: Array) -> Array:
+            return function(draw(mean, variance, normal))
+
+        return self._of_links(X, of_moments, n_samples)
+
+    def predict_interval(
+        self,
+        X: Any,
+        coverage: float = 0.95,
+        kind: str = "mean",
+        n_samples: int = 1000,
+        random_state: Any = 0,
+    ) -> Array:
+        """Central intervals of the probability of the second class, or of each of more than two.
 
         Parameters
         ----------
@@ -203,11 +254,15 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
             Posterior probability of the interval.
         kind : {"mean"}, default="mean"
             Only the probability has an interval; a class has none.
+        n_samples : int, default=1000
+            Of more than two classes, intervals are quantiles of so many draws.
+        random_state : int, RandomState or None, default=0
+            Of these draws.
 
         Returns
         -------
         interval : ndarray of shape (n_samples, 2)
-            Lower and upper ends.
+            Lower and upper ends. Of more than two classes, (n_samples, n_classes, 2).
 
         Examples
         --------
@@ -223,13 +278,22 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
                 f"kind={kind!r} does not apply to classes: choose 'mean', the interval of the "
                 "probability"
             )
-        quantile = ndtri(0.5 + 0.5 * require_coverage(coverage))
+        upper = 0.5 + 0.5 * require_coverage(coverage)
+        check_is_fitted(self)
+        if self._several:
+
+            def ends(draws: Array) -> Array:
+                return np.moveaxis(np.quantile(draws, [1.0 - upper, upper], axis=1), 0, -1)
+
+            return self._of_draws(X, ends, n_samples, random_state)
         mean, variance = self._link_moments(X)
-        half = quantile * np.sqrt(variance)
+        half = ndtri(upper) * np.sqrt(variance)
         return np.asarray(expit(np.column_stack([mean - half, mean + half])))
 
     def sample(self, X: Any, n_samples: int = 100, random_state: Any = None) -> Array:
-        """Posterior draws of the probability of the second class.
+        """Posterior draws of the probability of the second class, or of each of more than two.
+
+        Each draw is one model, evaluated at all rows.
 
         Parameters
         ----------
@@ -241,6 +305,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         Returns
         -------
         draws : ndarray of shape (n_samples, n_rows)
+            Of more than two classes, (n_samples, n_rows, n_classes).
 
         Examples
         --------
@@ -251,7 +316,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> model.sample(X[:3, :5], n_samples=10, random_state=0).shape
         (10, 3)
         """
-        return np.asarray(expit(super().sample(X, n_samples, random_state)))
+        links = super().sample(X, n_samples, random_state)
+        return np.asarray(softmax(links, axis=-1) if self._several else expit(links))
 
     def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean log probability of the observed classes: the higher the better.
@@ -275,8 +341,25 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> bool(-0.3 < model.log_likelihood(X[:, :5], y) < 0)
         True
         """
-        logit = self.decision_function(X)
-        labels = self._read_target(y, len(logit))
-        second = self._is_second(labels)
-        # log p and log(1 - p) from the logit itself: a probability near one would be rounded.
-        return weighted_mean(log_expit(np.where(second, logit, -logit)), sample_weight)
+        decision = self.decision_function(X)
+        numbers = self._numbers(self._read_target(y, len(decision)))
+        # Logarithms from the decision itself: a probability near one would be rounded.
+        if self._several:
+            own = decision[np.arange(len(numbers)), numbers]
+        else:
+            own = log_expit(np.where(numbers == 1, decision, -decision))
+        return weighted_mean(own, sample_weight)
+
+
+def _draw_two(mean: Array, variance: Array, normal: Array) -> Array:
+    """Draws (n, n_samples, 2) of the probabilities of two classes."""
+    second = expit(mean[:, None] + np.sqrt(variance[:, None]) * normal)
+    return np.stack([1.0 - second, second], axis=-1)
+
+
+def _draw_classes(mean: Array, covariance: Array, normal: Array) -> Array:
+    """Draws (n, n_samples, C) of the probabilities of more."""
+    # The symmetric root, because it treats all classes alike.
+    size, vectors = np.linalg.eigh(covariance)
+    root = (vectors * np.sqrt(np.maximum(size, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
+    return np.asarray(softmax(mean[:, None, :] + normal @ root, axis=-1))

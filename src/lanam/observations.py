@@ -32,6 +32,8 @@ class Observations:
         Logarithm of the exposure that is one to the core.
     left_out
         What the core's log-density leaves out, summed over rows.
+    n_classes
+        How many classes the response numbers; 0 where it does not.
     """
 
     response: Array
@@ -39,6 +41,7 @@ class Observations:
     likelihood: str
     log_unit: float = 0.0
     left_out: float = 0.0
+    n_classes: int = 0
 
     def own(self, model: FittedModel) -> FittedModel:
         """What the core fitted to these, in the user's unit of exposure and with his evidence."""
