@@ -12,6 +12,7 @@ from lanam.core.knots import Categories, place_categories
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE
 from lanam.core.options import Options
+from lanam.core.pairs import place_grids
 from lanam.core.prepare import prepare
 from tests.oracles import DensePosterior, assert_close, entry_matrix
 
@@ -67,6 +68,19 @@ class TestEntries:
     def test_gaps_and_codes_that_are_none_do_not_count(self):
         column = np.array([0.0, 0.0, 1.0, np.nan, np.nan, np.nan, -1.0, -1.0])
         np.testing.assert_array_equal(place_categories(column, np.ones(8), 2, 1).entry_of, [0, 2])
+
+    def test_in_a_pair_only_the_most_frequent_have_one(self):
+        # Levels with 1, 2, ..., 40 rows: the last 24 have an entry of their own in a grid.
+        column = np.repeat(np.arange(40.0), np.arange(1, 41))
+        columns = np.column_stack([column, np.arange(len(column)) % 7])
+        weight, alone = np.ones(len(column)), Categories(np.arange(40), 40)
+        (grid,) = place_grids(columns, weight, [(0, 1)], {0: alone})
+        assert grid.shape[0] == 24 + 2
+        assert (grid.first.entry_of[:16] == 25).all()
+        np.testing.assert_array_equal(grid.first.entry_of[16:], np.arange(24))
+        # With few levels all have one, whatever their rows.
+        (grid,) = place_grids(columns % 20, weight, [(0, 1)], {0: Categories(np.arange(20), 20)})
+        assert grid.shape[0] == 20 + 2
 
 
 class TestPrepare:

@@ -280,6 +280,23 @@ class TestTune:
         share = (found.objective - start) / (-best.fun - start)
         assert share > (0.95 if update == "mackay" else 0.8)
 
+    def test_the_best_is_the_objectives_not_the_evidences(self, update, monkeypatch):
+        # With a large charge the two part: on the way up the one, the other falls.
+        monkeypatch.setattr(evidence, "TUNING_CHARGE", 5.0)
+        model, truth = coupled_model(), np.array([1.0, -1.0, 1.0, 1.0, -1.0, 0.0])
+        target = model.gram @ truth
+        model = replace(model, target=target, constant=-0.5 * float(truth @ target))
+
+        def loss(log_rho):
+            return -solve(model, Hyper(model.clip(log_rho), 1.0), True).objective
+
+        best = minimize(loss, np.zeros(3), bounds=[(-6.0, 5.0)] * 3)
+        _, found = tune(model, 1.0, True, update, 500, 1e-6)
+        start = solve(model, Hyper(np.zeros(3), 1.0), True)
+        assert found.evidence < start.evidence
+        share = (found.objective - start.objective) / (-best.fun - start.objective)
+        assert 0.9 < share < 1.001
+
     def test_leaves_a_noise_that_is_not_learned(self, update):
         hyper, _ = tune(coupled_model(), 1.0, True, update, 10, 1e-6)
         assert hyper.noise == 1.0
