@@ -64,6 +64,7 @@ def assemble(
     covariance[ends[-1] :] *= scale
     covariance[:, ends[-1] :] *= scale
     intercept = np.asarray(solution.intercept)
+    gap_noise = problem.rows.gap_noise
     terms = [
         term if term.coupling is None else replace(term, coupling=term.coupling[:, kept])
         for term in terms
@@ -76,6 +77,7 @@ def assemble(
         noise_variance=0.0 if units.likelihood.noise_bounds is None else solution.noise * scale**2,
         log_evidence=units.log_evidence(solution.evidence),
         contrasts=contrasts,
+        gap_variance=None if gap_noise is None else solution.noise * scale**2 * gap_noise,
     )
 
 

@@ -261,6 +261,8 @@ class LinearModel:
     log_rho_bound: Array
     noise_bounds: tuple[float, float] = (0.0, math.inf)
     wide: WideLevels | None = None
+    #: what rows' own precisions add to the log-likelihood
+    offset: float = 0.0
 
     @property
     def intercepts(self) -> slice:
@@ -279,7 +281,9 @@ class LinearModel:
         if levels is not None and self.wide is not None:
             pull = self.wide.target - self.wide.cross @ mean
             value += float(levels.mean @ (pull - 0.5 * self.wide.diagonal * levels.mean))
-        return value if self.n_rows is None else at_noise(value, self.n_rows, noise)
+        if self.n_rows is None:
+            return value
+        return at_noise(value, self.n_rows, noise) + self.offset
 
 
 @dataclass(frozen=True)
@@ -437,8 +441,8 @@ def noise_gradient(model: LinearModel, posterior: Posterior, noise: float) -> fl
 
 def _residual_squares(model: LinearModel, posterior: Posterior, noise: float) -> float:
     assert model.n_rows is not None
-    scaled = posterior.log_likelihood + 0.5 * model.n_rows * math.log(2.0 * math.pi * noise)
-    return -2.0 * scaled * noise
+    value = posterior.log_likelihood - model.offset
+    return -2.0 * noise * (value + 0.5 * model.n_rows * math.log(2.0 * math.pi * noise))
 
 
 def mackay_step(model: LinearModel, hyper: Hyper, posterior: Posterior) -> Hyper:

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from lanam.core import adam, gauss_newton, kron, posterior
 from lanam.core.arrays import Array
 from lanam.core.assembly import assemble, unused
+from lanam.core.gaps import Gaps, weigh
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.levels import add_levels
 from lanam.core.likelihoods import find_likelihood
@@ -135,12 +136,17 @@ def _first_stage(columns: Array, problem: Problem, run: Run, rng: np.random.Gene
         noise = max(_START_NOISE * null_noise(problem.rows, units.likelihood), smallest)
     state = State(known, units.likelihood.start(units.y, problem.rows.weight), noise)
     off: list[FittedTerm] = []
+    gaps = Gaps.of(columns)
     run.newest = (problem, state)
     try:
         problem, state, converged = fit_and_select("smooth", problem, state, run, rng, off)
+        weighed = weigh(problem, state, gaps)
+        if weighed[0] is not problem:
+            problem, state, converged = fit_and_select("gaps", *weighed, run, rng, off)
         if run.options.level_effects:
             wider = add_levels(problem, state, columns, run.prepared.levels, rng)
             if wider is not None:
+                wider = weigh(*wider, gaps)
                 problem, state, converged = fit_and_select("levels", *wider, run, rng, off)
         reason = "converged" if converged else "max_iter"
     except KeyboardInterrupt:

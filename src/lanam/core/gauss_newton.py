@@ -229,7 +229,11 @@ def regression(
     bound = np.concatenate([np.empty(0), *bounds])
     model = LinearModel(gram, target, quadratic.constant, prior, problem.n_rows, bound)
     if problem.likelihood.noise_bounds is not None:
-        model = replace(model, noise_bounds=problem.likelihood.noise_bounds)
+        model = replace(
+            model,
+            noise_bounds=problem.likelihood.noise_bounds,
+            offset=problem.rows.log_precision,
+        )
     if problem.wide is not None:
         k, tables = problem.wide, [part.table for part in compressed]
         diagonal, cross, target_of_levels = quadratic.level_equations(k, tables)

@@ -139,6 +139,8 @@ class FittedModel:
     pairs
         Every pair of columns with its score and why it is in or out, best first; empty where none
         was asked for.
+    gap_variance
+        What every column adds to the variance of the Gaussian noise where it is missing (D,), or None.
     contrasts
         ``Q`` (C, C - 1) where there are several classes, otherwise None.
     """
@@ -153,6 +155,7 @@ class FittedModel:
     stop_reason: str = "converged"
     pairs: tuple[ScoredPair, ...] = ()
     contrasts: Array | None = None
+    gap_variance: Array | None = None
 
     @property
     def n_outputs(self) -> int:

@@ -167,6 +167,16 @@ def _quadratic_forms(rows: Array, covariance: Array) -> Array:
     return np.asarray(np.maximum(((rows @ covariance) * rows).sum(axis=1), 0.0))
 
 
+def noise_variances(model: FittedModel, columns: Array) -> Array:
+    """Noise variance of every row: larger where a value is missing that would have said something."""
+    result = np.full(len(columns), model.noise_variance)
+    if model.gap_variance is not None:
+        for feature in np.flatnonzero(model.gap_variance):
+            gone = np.isnan(columns[:, feature])
+            result[gone] += model.gap_variance[feature]
+    return result
+
+
 def sample_links(
     model: FittedModel, columns: Array, n_samples: int, rng: np.random.Generator
 ) -> Array:

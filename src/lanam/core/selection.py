@@ -108,7 +108,7 @@ def null_evidence(rows: Rows, likelihood: Likelihood) -> float:
     value = statistics.log_likelihood(rows.keep_terms([]), likelihood, [], start)
     if likelihood.noise_bounds is None:
         return value
-    return at_noise(value, rows.count, null_noise(rows, likelihood))
+    return at_noise(value, rows.count, null_noise(rows, likelihood)) + rows.log_precision
 
 
 def null_noise(rows: Rows, likelihood: Likelihood) -> float:

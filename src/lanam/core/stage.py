@@ -9,6 +9,7 @@ import numpy as np
 
 from lanam.core import gauss_newton
 from lanam.core.arrays import Array
+from lanam.core.gaps import Gaps, weighed_by
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import Categories, Grid, Levels, locate
 from lanam.core.likelihoods import find_likelihood
@@ -58,6 +59,8 @@ def resume(
         units.y,
         weight,
     )
+    if model.gap_variance is not None:
+        rows = weighed_by(rows, model.gap_variance / model.noise_variance, Gaps.of(columns))
     problem = gauss_newton.make_problem(
         terms, rows, units.likelihood, options.posterior == "joint", options.evidence_update
     )

@@ -39,15 +39,32 @@ _CROSS_TABLE_BYTES = 600e6
 
 @dataclass(frozen=True)
 class Rows:
-    """Training rows as the core sees them: a position in every term's table, and a response."""
+    """Training rows as the core sees them: a position in every term's table, and a response.
+
+    ``weight`` is how often a row was seen. Where gaps make some noisier than others (``gaps.py``),
+    ``precision`` is how much each says compared to one without, and ``gap_noise`` what every column adds
+    to the noise where it is missing, in units of it.
+    """
 
     positions: tuple[Position, ...]
     sizes: tuple[int, ...]
     y: Array
     weight: Array
+    precision: Array | None = None
+    gap_noise: Array | None = None
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @cached_property
+    def information(self) -> Array:
+        """How much every row says."""
+        return self.weight if self.precision is None else self.weight * self.precision
+
+    @cached_property
+    def log_precision(self) -> float:
+        """What the rows' precisions add to a Gaussian log-likelihood."""
+        return 0.0 if self.precision is None else 0.5 * float(self.weight @ np.log(self.precision))
 
     @cached_property
     def count(self) -> float:
@@ -140,7 +157,7 @@ def log_likelihood(
     total = 0.0
     for part in _chunks(len(rows), _CHUNK_ROWS):
         f = predict(rows, values, intercept, part)
-        total += float(rows.weight[part] @ likelihood.log_prob(rows.y[part], f))
+        total += float(rows.information[part] @ likelihood.log_prob(rows.y[part], f))
     return total
 
 
@@ -148,7 +165,7 @@ def slopes(
     rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
 ) -> tuple[Array, Array]:
     """Slope and curvature of every row's log-likelihood at unit noise."""
-    return _slopes(likelihood, rows.y, rows.weight, predict(rows, values, intercept))
+    return _slopes(likelihood, rows.y, rows.information, predict(rows, values, intercept))
 
 
 def _slopes(likelihood: Likelihood, y: Array, weight: Array, f: Array) -> tuple[Array, Array]:
@@ -393,7 +410,7 @@ def row_quadratic(
 ) -> RowQuadratic:
     """The expansion around the given tabulated values, kept as rows."""
     f = predict(rows, values, intercept)
-    return RowQuadratic(rows, expand(likelihood, rows.y, rows.weight, f))
+    return RowQuadratic(rows, expand(likelihood, rows.y, rows.information, f))
 
 
 def table_quadratic(
@@ -410,7 +427,7 @@ def table_quadratic(
     constant = 0.0
     for part in _chunks(len(rows), _CHUNK_ROWS):
         f = predict(rows, values, intercept, part)
-        chunk = expand(likelihood, rows.y[part], rows.weight[part], f)
+        chunk = expand(likelihood, rows.y[part], rows.information[part], f)
         constant += chunk.constant
         positions = [position.rows(part) for position in rows.positions]
         for k, position in enumerate(positions):
