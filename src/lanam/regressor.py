@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from lanam.additive import AdditiveModel, require_coverage, weighted_mean
+from lanam.core import scoring
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
 from lanam.core.predictive import (
@@ -101,6 +102,9 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         exposure.
     noise_std_ : float
         Standard deviation of the noise; NaN for counts, whose noise grows with their mean.
+    missing_noise_std_ : ndarray of shape (n_features,)
+        Standard deviation of the noise that a column adds where it is missing: of what it would have
+        said. ``noise_std_`` is that of rows without gaps.
     dispersion_ : float
         For counts, the ratio of their variance to their mean, 1 if they are Poisson; NaN for others.
     log_evidence_ : float
@@ -298,6 +302,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         known = model.likelihood == "gaussian"
         self.noise_std_ = float(np.sqrt(model.noise_variance)) if known else float("nan")
         self.dispersion_ = float("nan") if known else float(model.noise_variance)
+        gaps = np.zeros(schema.n_columns) if model.gap_variance is None else model.gap_variance
+        self.missing_noise_std_ = np.sqrt(gaps)
         super()._keep(model, schema, n_rows, score)
 
     def _moments(self, X: Any, exposure: Any) -> tuple[Array, Array, Array]:
@@ -305,9 +311,14 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         mean, variance = self._link_moments(X)
         return mean, variance, self._read_exposure(exposure, len(mean))
 
-    def _count_moments(self, X: Any, exposure: Any) -> tuple[Array, Array, Array]:
-        """The same of counts, which vary more than their links say."""
-        return dispersed(*self._moments(X, exposure), self._model.noise_variance)
+    def _noisy_moments(self, X: Any, exposure: Any) -> tuple[Array, Array, Array]:
+        """The same with the noise: of y itself, or of the links of counts that vary as y does."""
+        columns = self._columns(X)
+        mean, variance = scoring.link_moments(self._model, columns)
+        exposed = self._read_exposure(exposure, len(mean))
+        if self._counts:
+            return dispersed(mean, variance, exposed, self._model.noise_variance)
+        return mean, variance + scoring.noise_variances(self._model, columns), exposed
 
     def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
         """Mean of y, and the standard deviation of a new observation.
@@ -340,15 +351,15 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if self._counts:
-            moments = self._count_moments(X, exposure)
+            moments = self._noisy_moments(X, exposure)
             mean = poisson_mean(*moments)
             return (mean, np.sqrt(poisson_variance(*moments))) if return_std else mean
         if not return_std:
             mean = self._link_mean(X)
             self._read_exposure(exposure, len(mean))
             return mean
-        mean, variance, _ = self._moments(X, exposure)
-        return mean, np.sqrt(variance + self._model.noise_variance)
+        mean, variance, _ = self._noisy_moments(X, exposure)
+        return mean, np.sqrt(variance)
 
     def predict_quantile(
         self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), exposure: Any = None
@@ -381,12 +392,10 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
                [ 3.,  8., 13.]])
         """
         probabilities = [require_probability(q) for q in np.atleast_1d(quantiles)]
-        check_is_fitted(self)
+        moments = self._noisy_moments(X, exposure)
         if self._counts:
-            moments = self._count_moments(X, exposure)
             return np.stack([poisson_quantile(p, *moments) for p in probabilities], axis=1)
-        mean, variance, _ = self._moments(X, exposure)
-        return _gaussian_quantiles(probabilities, mean, variance + self._model.noise_variance)
+        return _gaussian_quantiles(probabilities, *moments[:2])
 
     def predict_interval(
         self, X: Any, coverage: float = 0.95, kind: str = "response", exposure: Any = None
@@ -513,14 +522,12 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> bool(-6 < model.log_likelihood(X, y) < -5)
         True
         """
-        check_is_fitted(self)
-        moments = self._count_moments if self._counts else self._moments
-        mean, variance, exposed = moments(X, exposure)
+        mean, variance, exposed = self._noisy_moments(X, exposure)
         target = self._read_target(y, len(mean))
         if self._counts:
             density = poisson_log_density(target, mean, variance, exposed)
         else:
-            density = gaussian_log_density(target, mean, variance + self._model.noise_variance)
+            density = gaussian_log_density(target, mean, variance)
         return weighted_mean(density, sample_weight)
 
 
