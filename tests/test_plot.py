@@ -467,6 +467,13 @@ class TestLevels:
         assert not any(label.get_parse_math() for label in ax.get_xticklabels()[:20])
         ax.figure.canvas.draw()
 
+    def test_labels_of_any_kind_can_be_read(self, shops):
+        names = {"Bonn": "", "Rome": "two\nlines", "Oslo": "  "}
+        X = shops[0][["city"]].replace(names)
+        model = LANAMRegressor(random_state=0).fit(X, shops[1])
+        (ax,) = plot_shapes(model.explain_global())
+        assert tick_words(ax)[:3] == ["''", "'  '", "two lines"]
+
     def test_the_note_says_what_the_marks_are(self, sales):
         note = words(plot_shapes(sales)[0].figure)
         assert "Dots: levels. Hollow: a level that is not in the training data." in note

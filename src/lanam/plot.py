@@ -892,7 +892,7 @@ def _add_slots(
     set_limits = ax.set_xlim if axis == "x" else ax.set_ylim
     ticks = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
     own.set_ticks([tick for tick in ticks if low <= tick <= high - 0.4 * slot])
-    own.set_ticks(places, names, minor=True, fontsize="small")
+    own.set_ticks(places, names, minor=True, fontsize="small", color="0.35", style="italic")
     ax.tick_params(axis=axis, which="minor", length=0)
     set_limits(low, end)
     draw_line = ax.axvline if axis == "x" else ax.axhline
@@ -983,7 +983,9 @@ def _draw_categories(ax: Axes, shape: Shape, series: Sequence[_Series]) -> list[
 
 
 def _short(labels: np.ndarray) -> list[str]:
-    return [shorten(str(name), _MAX_LABEL) for name in labels.tolist()]
+    """Labels for an axis: in one line, not too long, and to be seen even if there is nothing in them."""
+    lines = [" ".join(str(name).split()) or repr(str(name)) for name in labels.tolist()]
+    return [shorten(line, _MAX_LABEL) for line in lines]
 
 
 def _turned(labels: Sequence[str]) -> bool:
