@@ -253,6 +253,7 @@ class TestFitOn:
         model = fit_on(plain, columns, y, 1, options)
         assert found(model) == {(1, 2)}
         at_once = fit(columns, y, options=replace(options, interactions=1))
+        # FAILS (with levels) until second_stage._try_pairs sorts what comes back by its columns.
         # A column that returns beside its pair must start with the same network either way: those that
         # are off come back in the columns' order, not in the order they went.
         assert model.log_evidence == pytest.approx(at_once.log_evidence, abs=0.5)
