@@ -103,6 +103,14 @@ def test_panels_share_a_scale_that_shows_every_curve(explanation):
         assert high > shape.mean[shape.inside].max()
 
 
+def test_panels_may_have_scales_of_their_own(explanation):
+    axes = plot_shapes(explanation, share_y=False)
+    assert len({ax.get_ylim() for ax in axes}) == len(axes) > 1
+    for ax, shape in zip(axes, explanation.active, strict=True):
+        (alone,) = plot_shapes(explanation, terms=[shape.name])
+        assert ax.get_ylim() == alone.get_ylim()
+
+
 def test_the_panel_ends_little_beyond_the_data(explanation):
     (ax,) = plot_shapes(explanation, terms=["sex"])
     left, right = ax.get_xlim()

@@ -98,12 +98,13 @@ def plot_shapes(
     *,
     n_columns: int = 3,
     classes: Sequence[Any] | None = None,
+    share_y: bool = True,
 ) -> np.ndarray:
     """Draw what each value of a column adds to the prediction, a panel a term.
 
     The line is the posterior mean and the band two standard deviations on either side. The bars
     below show where the training data lies; beyond its range the panel is shaded. All panels share
-    the vertical axis, so heights can be compared.
+    the vertical axis, so heights can be compared, unless they are told not to.
 
     Levels of a categorical column are dots with bars, in the data's order (of many, the most frequent);
     a hollow one is what a level adds that was not in the training data. Where values were missing, a
@@ -123,6 +124,9 @@ def plot_shapes(
     classes : sequence of labels, default=None
         Of a classifier of more than two classes, those to draw, each in a colour; by default all, or
         the eight with the largest effects.
+    share_y : bool, default=True
+        Whether all panels have one vertical scale, so that heights can be compared; without, small
+        effects can be seen beside large ones.
 
     Returns
     -------
@@ -146,13 +150,13 @@ def plot_shapes(
     if any(not isinstance(shape, Shape) for shape in shapes):
         raise ValueError("pairs have a surface, not a curve: draw them with plot_interaction")
     own = axes is None
-    panels = _new_panels(shapes, n_columns) if own else np.atleast_1d(axes).ravel()
+    panels = _new_panels(shapes, n_columns, share_y) if own else np.atleast_1d(axes).ravel()
     if len(panels) < len(shapes):
         raise ValueError(f"there are {len(shapes)} terms to draw and {len(panels)} axes")
     panels = panels[: max(len(shapes), 1)]
     series = _series(explanation, shapes, classes, len(_CLASS_COLOURS))
-    limits = _vertical_limits(shapes, series)
     for ax, shape in zip(panels, shapes, strict=False):
+        limits = _vertical_limits(shapes if share_y else [shape], series)
         _draw_shape(ax, shape, limits, series)
     if shapes and len(series) > 1:
         _draw_legend(panels[0], series, outside=own)
@@ -669,7 +673,7 @@ def _pyplot() -> Any:
     return plt
 
 
-def _new_panels(shapes: Sequence[Shape], n_columns: int) -> np.ndarray:
+def _new_panels(shapes: Sequence[Shape], n_columns: int, share_y: bool) -> np.ndarray:
     kept = max(len(shapes), 1)
     n_columns = min(n_columns, kept)
     n_rows = -(-kept // n_columns)
@@ -678,7 +682,7 @@ def _new_panels(shapes: Sequence[Shape], n_columns: int) -> np.ndarray:
         n_rows,
         n_columns,
         figsize=(0.6 + 3.1 * n_columns, 0.5 + (2.5 + turned) * n_rows),
-        sharey=True,
+        sharey=share_y,
         squeeze=False,
         layout="constrained",
     )
