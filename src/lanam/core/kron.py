@@ -140,24 +140,27 @@ class KronBlock:
 
 def block(term: Term, expansion: Array, weight: Array, curvature: Array) -> KronBlock:
     """The curvature of a term at ``expansion``; ``weight`` and ``curvature`` are sums per entry."""
-    total = float(weight.sum())
     tensors, start = [], 0
-    for activations, signals in _outer_factors(term, expansion):
+    for activations, signals, through in _outer_factors(term, expansion):
         size = activations.shape[1] * signals.shape[1]
         groups = np.unique(term.group_index[start : start + size])
         assert len(groups) == 1, "Kronecker factors need one prior precision a tensor"
         left = Spectrum.of(activations.T @ (activations * weight[:, None]))
         right = Spectrum.of(signals.T @ (signals * curvature[:, None]))
+        total = float(weight @ through[:, 0])
         tensors.append(TensorBlock(left, right, total, activations, signals, int(groups[0])))
         start += size
     return KronBlock(tuple(tensors))
 
 
-def _outer_factors(term: Term, expansion: Array) -> Iterator[tuple[Array, Array]]:
-    """Every tensor's derivative at the entries as an outer product: (B, fan_in), (B, fan_out)."""
+def _outer_factors(term: Term, expansion: Array) -> Iterator[tuple[Array, Array, Array]]:
+    """Every tensor's derivative at the entries as an outer product: (B, fan_in), (B, fan_out).
+
+    The third is one at the entries whose rows go through the tensor (B, 1).
+    """
     ones = np.ones((len(term.entries), 1))
     if isinstance(term, LevelTerm):
-        yield ones, np.eye(len(term.entries))
+        yield ones, np.eye(len(term.entries)), ones
         return
     if isinstance(term, MixedTerm):
         raise ValueError(
@@ -172,13 +175,12 @@ def _outer_factors(term: Term, expansion: Array) -> Iterator[tuple[Array, Array]
         return np.pad(values, ((0, n_missing), (0, 0)))
 
     at_knots = padded(ones[n_missing:])
-
     for activations, signals in zip(sweep.activations, sweep.signals, strict=False):
-        yield padded(activations), padded(signals)
-        yield at_knots, padded(signals)
-    yield padded(sweep.activations[-1]), at_knots
+        yield padded(activations), padded(signals), at_knots
+        yield at_knots, padded(signals), at_knots
+    yield padded(sweep.activations[-1]), at_knots, at_knots
     if term.has_missing:
-        yield ones, ones - at_knots
+        yield ones, ones - at_knots, ones
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,9 @@ PAIR_TOLERANCE = 1e-2
 #: this, and below a hundredth of the largest.
 COARSE_TOLERANCE = 0.1
 
+#: A group with less variance over the data than this share of that over its entries is not seen.
+_UNSEEN = 1e-8
+
 _SKETCH_WIDTH = 24
 _OVERSAMPLING = 6
 
@@ -67,8 +70,11 @@ def initial_precision(term: Term, jacobian: Array, share: Array, prior_variance:
         return np.array([(1.0 - float(share @ share)) / prior_variance])
     per_parameter = share @ np.square(jacobian)
     per_group = np.bincount(term.group_index, weights=per_parameter)
-    smallest = np.finfo(float).tiny
-    return np.maximum(per_group, smallest) * (len(per_group) / prior_variance)
+    # A group that no row sees has the mean over the entries: a variance without bound would drown the
+    # others where the prior is all there is.
+    everywhere = np.bincount(term.group_index, weights=np.square(jacobian).mean(axis=0))
+    per_group = np.where(per_group > _UNSEEN * everywhere, per_group, everywhere)
+    return np.maximum(per_group, np.finfo(float).tiny) * (len(per_group) / prior_variance)
 
 
 def compress(

@@ -119,23 +119,24 @@ def prepare(
     architecture = options.architecture(1)
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}
-    seen: dict[int, int] = {}
+    seen: dict[tuple[bool, int], int] = {}
     n_distinct = _distinct_rows(columns, units.y)
     widest = _widest(n_levels, likelihood, options)
     repeated = units.total_weight > _REPEATED * n_distinct
     for feature in range(columns.shape[1]):
         # Adding zero makes a contiguous copy, and one zero of two.
         column = columns[:, feature] + 0.0
-        twin = seen.setdefault(hash(column.tobytes()), feature)
-        same_kind = not n_levels or (n_levels[twin] < 0) == (n_levels[feature] < 0)
-        if twin != feature and same_kind and _equal(columns[:, twin], column):
+        column[np.isnan(column)] = np.nan  # of which there are many, all the same to us
+        coded = bool(n_levels) and n_levels[feature] >= 0
+        twin = seen.setdefault((coded, hash(column.tobytes())), feature)
+        if twin != feature and _equal(columns[:, twin], column):
             unused[feature] = DUPLICATE
             continue
         distribution = summarise(column, weight)
         knots = place_knots(distribution, options.max_knots)
         if knots is None:
             unused[feature] = CONSTANT if len(distribution.values) else EMPTY
-        elif n_levels and n_levels[feature] >= 0:
+        elif coded:
             most = None if feature == widest else _WIDE // likelihood.n_outputs
             own = place_categories(column, weight, n_levels[feature], most)
             categories[feature] = own

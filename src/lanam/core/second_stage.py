@@ -194,7 +194,8 @@ def _try_pairs(
     # With less noise, columns that were off may be worth something beside their pair.
     beside = {(feature,) for pair in tried for feature in pair}
     back = [term for term in stage.off if term.kind != "level" and term.features in beside]
-    returning = [term_of(term, options) for term in back]
+    # In the columns' order, whenever they went.
+    returning = [term_of(term, options) for term in sorted(back, key=lambda term: term.features)]
     problem, state = add_terms(stage.problem, stage.state, columns, [*returning, *fresh], rng)
     retried = {*beside, *tried}
     stays_off = [term for term in stage.off if term.features not in retried or term.kind == "level"]

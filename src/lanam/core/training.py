@@ -43,7 +43,7 @@ class Run:
             known = self.newest
             # Of one problem's Gaussian passes the best; a classifier's settle, so the newest.
             same = known is not None and known[0] is problem and problem.likelihood.quadratic
-            if known is None or not same or state.evidence >= known[1].evidence:
+            if known is None or not same or state.objective >= known[1].objective:
                 self.newest = (problem, state)
             self.add(stage, state.evidence, state.noise, len(problem.terms), state.n_effective)
 
