@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import xlogy
 from scipy.stats import norm, poisson
 from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import r2_score
@@ -39,6 +40,14 @@ def model(data):
     return counts_model().fit(X, y, exposure=hours)
 
 
+def new_rates(model, X, hours, n_samples):
+    """Draws of the rates of new counts: those of the mean, and what counts vary beyond Poisson."""
+    draws = model.sample(X, n_samples=n_samples, random_state=0, exposure=hours)
+    variance = np.log1p((model.dispersion_ - 1.0) / model.predict(X, exposure=hours))
+    normal = np.random.default_rng(1).standard_normal(draws.shape)
+    return draws * np.exp(np.sqrt(variance) * normal - 0.5 * variance)
+
+
 def log_rate(model, X):
     return model.intercept_ + model.predict_terms(X).sum(axis=1)
 
@@ -60,12 +69,21 @@ class TestRates:
         rate = (weight @ y) / (weight @ hours)
         # The core stops within 1e-8 of its optimum.
         assert model.intercept_ == pytest.approx(np.log(rate), abs=1e-8)
+        # The dispersion is the deviance by the degrees of freedom.
+        deviance = 2.0 * (xlogy(y, y / (rate * hours)) - y + rate * hours)
+        dispersion = weight @ deviance / (weight.sum() - 1.0)
+        assert model.dispersion_ == pytest.approx(dispersion, rel=1e-6)
         # The posterior of the logarithm is as narrow as the events are many.
         interval = np.log(model.predict_interval(X[:1], coverage=0.5, kind="mean"))
-        spread = norm.ppf(0.75) / np.sqrt(weight @ y)
+        spread = norm.ppf(0.75) * np.sqrt(dispersion / (weight @ y))
         np.testing.assert_allclose(interval[0], np.log(rate) + spread * np.array([-1.0, 1.0]))
-        # With a flat prior of the intercept the evidence is the likelihood at its best.
-        expected = weight @ poisson.logpmf(y, rate * hours)
+        # With a flat prior of the intercept the evidence is the likelihood at its best, with the
+        # deviance divided by the dispersion (extended quasi-likelihood).
+        expected = weight @ (
+            poisson.logpmf(y, rate * hours)
+            + 0.5 * deviance * (1.0 - 1.0 / dispersion)
+            - 0.5 * np.log(dispersion)
+        )
         assert model.log_evidence_ == pytest.approx(expected, rel=1e-9)
         assert model.history_[-1]["log_evidence"] == pytest.approx(expected, rel=1e-9)
 
@@ -227,8 +245,7 @@ class TestNewCounts:
     def test_quantiles_are_those_of_counts_drawn_from_drawn_rates(self, model, fresh):
         X, hours = fresh[0][:20], fresh[1][:20]
         rng = np.random.default_rng(0)
-        rates = model.sample(X, n_samples=20_000, random_state=0, exposure=hours)
-        draws = rng.poisson(rates)
+        draws = rng.poisson(new_rates(model, X, hours, 20_000))
         found = model.predict_quantile(X, (0.1, 0.5, 0.9), exposure=hours)
         assert found.shape == (20, 3)
         for column, probability in zip(found.T, (0.1, 0.5, 0.9), strict=True):
@@ -252,8 +269,7 @@ class TestNewCounts:
 
     def test_log_likelihood_is_the_density_averaged_over_draws(self, model, fresh):
         X, hours, y = fresh[0][:300], fresh[1][:300], fresh[3][:300]
-        draws = model.sample(X, n_samples=4000, random_state=0, exposure=hours)
-        expected = np.log(poisson.pmf(y, draws).mean(axis=0))
+        expected = np.log(poisson.pmf(y, new_rates(model, X, hours, 4000)).mean(axis=0))
         weight = np.arange(300) % 2
         found = model.log_likelihood(X, y, exposure=hours)
         assert found == pytest.approx(expected.mean(), abs=2e-3)
@@ -270,6 +286,71 @@ class TestNewCounts:
         assert np.isnan(model.noise_std_)
         assert "noise" not in str(model.summary()).splitlines()[1]
         assert model.summary().to_dict()["noise_std"] is None
+
+
+def clustered(mean, rng):
+    """Counts of clusters: their variance is three times their mean."""
+    return rng.negative_binomial(mean / 2.0, 1.0 / 3.0)
+
+
+@pytest.fixture(scope="module")
+def clusters():
+    X, hours, rate, _ = make(1000, base=2.0)
+    y = clustered(hours * rate, np.random.default_rng(2))
+    return counts_model().fit(X, y, exposure=hours)
+
+
+class TestDispersion:
+    def test_it_is_found(self, clusters, model):
+        # The deviance of 1000 counts knows it to about a twentieth, and is a little high.
+        assert clusters.dispersion_ == pytest.approx(3.0, rel=0.15)
+        assert model.dispersion_ == pytest.approx(1.0, abs=0.2)
+        assert clusters.summary().to_dict()["dispersion"] == clusters.dispersion_
+
+    def test_new_counts_lie_in_their_intervals_all_the_same(self, clusters):
+        X, hours, rate, _ = make(4000, seed=3, base=2.0)
+        y = clustered(hours * rate, np.random.default_rng(4))
+        for coverage in (0.5, 0.9, 0.95):
+            lower, upper = clusters.predict_interval(X, coverage=coverage, exposure=hours).T
+            # Both bounds belong to the interval, by which it holds a little more.
+            assert coverage - 0.02 < ((lower <= y) & (y <= upper)).mean() < coverage + 0.07
+        mean, std = clusters.predict(X, return_std=True, exposure=hours)
+        assert np.mean(((y - mean) / std) ** 2) == pytest.approx(1.0, abs=0.15)
+        density = clusters.log_likelihood(X, y, exposure=hours)
+        assert density > poisson.logpmf(y, mean).mean() + 0.3
+
+    def test_bands_of_the_rate_cover_it(self, clusters):
+        X, _, rate, _ = make(4000, seed=3, base=2.0)
+        lower, upper = clusters.predict_interval(X, kind="mean").T
+        # Rows share three functions, so the share that is covered varies much.
+        assert ((lower < rate) & (rate < upper)).mean() > 0.85
+
+    def test_noise_makes_no_terms(self, clusters):
+        assert [term.name for term in clusters.terms_ if term.active] == ["a", "b"]
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"posterior": "block"},
+            {"posterior": "block", "curvature": "kron"},
+            {"evidence_update": "gradient"},
+        ],
+    )
+    def test_the_papers_variants_find_it(self, options):
+        X, hours, rate, _ = make(1000, base=2.0)
+        y = clustered(hours * rate, np.random.default_rng(2))
+        model = counts_model(interactions=0, **options).fit(X, y, exposure=hours)
+        assert model.dispersion_ == pytest.approx(3.0, rel=0.2)
+
+    def test_counts_that_vary_less_are_poissons(self):
+        X = np.linspace(-1.0, 1.0, 300)[:, None]
+        model = counts_model().fit(X, np.round(20.0 * np.exp(X[:, 0])))
+        assert model.dispersion_ == 1.0
+
+    def test_numbers_have_none(self, data):
+        X, _, rate, _ = data
+        model = LANAMRegressor(interactions=0, random_state=0).fit(X, rate)
+        assert np.isnan(model.dispersion_)
 
 
 class TestQuantilesOfNumbers:

@@ -651,8 +651,14 @@ class TestAddInteractions:
             copy_of(plain).add_interactions(X.drop(columns="c"), y)
         with pytest.raises(ValueError, match="unseen at fit time:\n- e"):
             copy_of(plain).add_interactions(X.assign(e=1.0), y)
-        with pytest.raises(ValueError, match="column 'a' has 1 missing value"):
-            copy_of(plain).add_interactions(X.assign(a=X["a"].where(X.index > 0)), y)
+        gap = X.assign(a=X["a"].where(X.index > 0))
+        with (
+            pytest.warns(UserWarning, match="none was in the training data"),
+            pytest.raises(ValueError, match="column 'a' has 1 missing value, and had none"),
+        ):
+            copy_of(plain).add_interactions(gap, y)
+        with pytest.warns(UserWarning, match="none was in the training data"):
+            copy_of(plain).add_interactions(gap, y, sample_weight=(X.index > 0).astype(float))
         with pytest.raises(ValueError, match="X has 240 rows and y has 239 values"):
             copy_of(plain).add_interactions(X, y[:-1])
 

@@ -24,7 +24,7 @@ from lanam.core import fitting, scoring
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
 from lanam.core.options import Options
-from lanam.data import CATEGORICAL, Schema
+from lanam.data import CATEGORICAL, UNSEEN, Schema
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.inputs import read_columns, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
@@ -201,6 +201,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         names = self._schema.names
         options = replace(options, interactions=read_interactions(interactions, names))
         columns, *rows = self._read_rows(columns, y, sample_weight, exposure)
+        require_known_values(columns, self._schema)
         seen = self._encode_again(*rows)
         if not options.interactions:  # what was learned of pairs before is still so
             return self
@@ -519,6 +520,27 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         return explain.explain_local(self._model, self._schema, columns, self._labels)
 
 
+def require_known_values(columns: Array, schema: Schema) -> None:
+    """Refuse rows as training data that have what the training data did not.
+
+    Raises
+    ------
+    ValueError
+        It names the column.
+    """
+    for column, values in zip(schema.columns, columns.T, strict=True):
+        n_missing = 0 if column.missing else int(np.isnan(values).sum())
+        n_unseen = int((values == UNSEEN).sum()) if column.kind == CATEGORICAL else 0
+        if n_missing or n_unseen:
+            what = f"{n_missing} missing value" if n_missing else f"{n_unseen} value"
+            plural = "s" if n_missing + n_unseen > 1 else ""
+            before = "and had none" if n_missing else "of levels that it did not have"
+            raise ValueError(
+                f"column {column.name!r} has {what}{plural}, {before} when the model was fitted: pass "
+                "the training data, or fit again"
+            )
+
+
 def require_applicable(options: Options, schema: Schema, seen: Observations) -> None:
     """Refuse the paper's solver and curvature for data that the paper does not treat.
 
@@ -531,7 +553,7 @@ def require_applicable(options: Options, schema: Schema, seen: Observations) -> 
     if options.solver == "adam" and (found := several + _not_numbers(schema)):
         raise ValueError(
             "solver='adam', the paper's, trains networks of numeric columns without gaps, for numbers, "
-            f"counts or two classes: {_listed(found)}. Use solver='gauss-newton', the default."
+            f"counts or two classes: {_listed(found)}. Use solver='gauss-newton', the default, for these."
         )
     if options.curvature == "kron" and several:
         raise ValueError(

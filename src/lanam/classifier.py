@@ -72,7 +72,17 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     """
 
     def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
-        return read_labels(self, y, n_rows)
+        labels = read_labels(self, y, n_rows)
+        if labels.dtype.kind != "O":
+            return labels
+        # Objects are what numbers come as in a column of objects, and text in most tables.
+        kinds = {isinstance(label, str) for label in labels.tolist()}
+        if kinds == {True, False}:
+            raise ValueError(
+                "y mixes text and other labels, which have no order: make all of them text, for "
+                "example with `y = [str(label) for label in y]`"
+            )
+        return labels if kinds == {True} else np.array(labels.tolist())
 
     def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
         check_classification_targets(target)
