@@ -97,8 +97,15 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     def _encode_again(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
         likelihood = "softmax" if self._several else "bernoulli"
-        numbers = self._numbers(target).astype(np.float64)
-        return Observations(numbers, weight, likelihood, n_classes=len(self.classes_))
+        numbers, n_classes = self._numbers(target), len(self.classes_)
+        absent = np.setdiff1d(np.arange(n_classes), numbers)
+        if len(absent):
+            label = self.classes_.tolist()[absent[0]]
+            raise ValueError(
+                f"y has no row of the class {label!r} with a positive weight, and had when the model "
+                "was fitted: pass the training data, or fit again"
+            )
+        return Observations(numbers.astype(np.float64), weight, likelihood, n_classes=n_classes)
 
     def _numbers(self, labels: np.ndarray) -> np.ndarray:
         """Which class each label is; others than the training data's are refused."""
