@@ -1,0 +1,10 @@
+"""Drawings of explanations, with matplotlib.
+
+They take explanations and nothing else, so whatever can be drawn can also be had as data.
+"""
+
+from lanam.plot.shapes import plot_interaction_matrix
+from lanam.plot.shapes import plot_interaction
+from lanam.plot.shapes import plot_shapes
+
+__all__ = ["plot_interaction", "plot_interaction_matrix", "plot_shapes"]
