@@ -11,6 +11,7 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.model import ACTIVE, FittedModel
 from lanam.data import Schema, make_frame
+from lanam.text import shorten
 
 #: A printed table ends here, and columns' names are cut in it; the data has all of them.
 _MAX_PRINTED = 20
@@ -118,11 +119,6 @@ class InteractionScores:
             active = sum(row["status"] == ACTIVE for row in rest)
             lines.append(f"      and {len(rest)} more, {active} of them active")
         return lines
-
-
-def shorten(name: str, most: int) -> str:
-    """A name for a place with room for so many characters."""
-    return name if len(name) <= most else name[: most - 3] + "..."
 
 
 def describe_pairs(model: FittedModel, schema: Schema, score: str) -> InteractionScores:

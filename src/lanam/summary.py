@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,8 @@ import numpy as np
 from lanam.core.model import FittedModel
 from lanam.data import CATEGORICAL, Schema, make_frame
 from lanam.explain import class_labels, describe_terms, importance_std, plain
-from lanam.interactions import InteractionScores, shorten
+from lanam.interactions import InteractionScores
+from lanam.text import number_format, shorten
 
 _HEADERS = ("term", "kind", "importance", "+/- 2 sd", "eff. params", "evidence", "status")
 
@@ -142,7 +142,7 @@ class Summary:
 
     def _cells(self) -> list[tuple[str, ...]]:
         table: list[tuple[str, ...]] = [_HEADERS]
-        form = _format(max((row["importance"] for row in self.rows), default=0.0))
+        form = number_format(max((row["importance"] for row in self.rows), default=0.0), 3)
         for row in self.rows:
             name = row["term"]
             off = row["status"] != "active"
@@ -202,13 +202,6 @@ def summarise(
         "converged": model.converged,
     }
     return Summary(tuple(rows), facts, interactions, schema.backend)
-
-
-def _format(largest: float) -> str:
-    """One format for a column of numbers: three digits of the largest."""
-    if not 1e-4 < largest < 1e6:
-        return ".2e"
-    return f".{max(2 - math.floor(math.log10(largest)), 0)}f"
 
 
 def _aligned(table: list[tuple[str, ...]]) -> list[str]:

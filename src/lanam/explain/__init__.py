@@ -17,12 +17,12 @@ model's contributions and predictions can be read off an explanation alone:
   without the entry makes the pair add zero, with ``unseen_std``.
 """
 
-from lanam.explain.tables import importance_std
-from lanam.explain.tables import LocalExplanation, explain_local
+from lanam.explain.importance import importance_std
+from lanam.explain.rows import LocalExplanation, explain_local
 from lanam.explain.tables import describe_terms
-from lanam.explain.tables import MISSING, OTHER_LEVELS, Shape, Surface, Term
-from lanam.explain.tables import class_labels, plain
-from lanam.explain.tables import GlobalExplanation, explain_global
+from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, Term
+from lanam.explain.values import class_labels, plain
+from lanam.explain.whole import GlobalExplanation, explain_global
 
 __all__ = [
     "MISSING",

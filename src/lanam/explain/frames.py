@@ -1,0 +1,94 @@
+"""Explanations as the columns of a frame: numbers apart from text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.core.arrays import Array
+from lanam.data import CATEGORICAL
+from lanam.explain.terms import MISSING, Shape, Surface, Term
+
+
+def term_cells(term: Shape | Surface) -> dict[str, Any]:
+    """A term's tables as columns, with one entry for each place where it is tabulated."""
+    if isinstance(term, Surface):
+        numbers, levels = _axis_cells(term.values, term.others)
+        second_numbers, second_levels = _axis_cells(term.second_values, term.second_others)
+        n_first, n_second = len(numbers), len(second_numbers)
+        return {
+            "value": np.repeat(numbers, n_second),
+            "level": [level for level in levels for _ in range(n_second)],
+            "second_value": np.tile(second_numbers, n_first),
+            "second_level": second_levels * n_first,
+            "mean": term.mean.ravel(),
+            "std": term.std.ravel(),
+            "density": term.density.ravel(),
+            "inside": term.inside.ravel(),
+        }
+    means, stds, densities = ([other[k] for other in term.others] for k in (1, 2, 3))
+    numbers, levels = _axis_cells(term.values, [other[0] for other in term.others])
+    n_entries = len(numbers)
+    return {
+        "value": numbers,
+        "level": levels,
+        "second_value": np.full(n_entries, np.nan),
+        "second_level": [None] * n_entries,
+        "mean": np.concatenate([term.mean.ravel(), np.ravel(means)]),
+        "std": np.concatenate([term.std.ravel(), np.ravel(stds)]),
+        "density": np.concatenate([term.density, densities]),
+        "inside": np.concatenate([term.inside, np.array(densities) > 0.0]),
+    }
+
+
+def _axis_cells(values: NDArray[Any], others: Sequence[str]) -> tuple[Array, list[str | None]]:
+    """Values and other entries as numbers, and as text where they are none."""
+    numbers, levels = _numbers_and_levels(values, values.dtype == object)
+    return np.concatenate([numbers, np.full(len(others), np.nan)]), [*levels, *others]
+
+
+def row_cells(values: NDArray[Any], term: Term, place: int) -> tuple[Array, list[str | None]]:
+    """Rows' values of one of a term's columns as numbers, and as text where they are none."""
+    if place >= len(term.features):
+        return np.full(len(values), np.nan), [None] * len(values)
+    return _numbers_and_levels(values, term.feature_kinds[place] == CATEGORICAL)
+
+
+def _numbers_and_levels(values: NDArray[Any], categorical: bool) -> tuple[Array, list[str | None]]:
+    """Values as numbers, not a number where they are none, and as text where they are none."""
+    levels: list[str | None] = [
+        MISSING if value is None or value != value else str(value) if categorical else None
+        for value in values.tolist()
+    ]
+    if categorical:
+        return np.full(len(values), np.nan), levels
+    return values.astype(np.float64), levels  # None becomes NaN
+
+
+def by_class(
+    columns: dict[str, Any], link: str, classes: tuple[Any, ...] | None, spread: Sequence[str]
+) -> dict[str, Any]:
+    """Columns with a row for each class, if there are several; those of ``spread`` have it already."""
+    if link != "softmax" or classes is None:
+        return columns
+    result: dict[str, Any] = {}
+    for name, column in columns.items():
+        if name in spread:
+            result[name] = column
+        elif isinstance(column, list):
+            result[name] = [cell for cell in column for _ in classes]
+        else:
+            result[name] = np.repeat(column, len(classes))
+        if name == "term":
+            result["class"] = list(classes) * len(column)
+    return result
+
+
+def concatenate(parts: list[Any]) -> Any:
+    """One column of several, lists or arrays."""
+    if isinstance(parts[0], list):
+        return [cell for part in parts for cell in part]
+    return np.concatenate(parts)

@@ -1,0 +1,184 @@
+"""Single predictions explained: what each term adds to a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from lanam.core import scoring
+from lanam.core.arrays import Array
+from lanam.core.model import FittedModel
+from lanam.core.predictive import moderated_log_odds, poisson_mean, softmax_probability
+from lanam.data import CATEGORICAL, Schema, label, make_frame
+from lanam.explain.frames import by_class, row_cells
+from lanam.explain.tables import describe_terms
+from lanam.explain.terms import Term
+from lanam.explain.values import class_labels, link_of, plain, scalar
+
+
+@dataclass(frozen=True, eq=False)
+class LocalExplanation:
+    """Some rows' predictions taken apart.
+
+    Where there are more than two classes, contributions, predictions, responses and intercept have them
+    as one more, last axis.
+
+    Attributes
+    ----------
+    intercept, intercept_std
+        The same for every row.
+    terms
+        In the order of the contributions' columns.
+    values
+        (n, n_terms) the value of each term's column in each row; of a pair, of its first column.
+        Numbers, not a number where they are missing; if any column is categorical, objects: labels
+        and numbers, None where they are missing, ``"(unseen)"`` for levels that the training data did
+        not have.
+    second_values
+        (n, n_terms) the same of a pair's second column; not a number, or None, for other terms.
+    contributions, contributions_std
+        (n, n_terms) what each term adds, and how sure that is.
+    prediction, prediction_std
+        (n,) intercept plus contributions, and its posterior standard deviation (without noise).
+    response
+        (n,) the prediction on the target's scale, averaged over the posterior: for a classifier the
+        probability, for counts the rate (of an exposure of 1).
+    link
+        ``"identity"``, ``"log"`` (counts), ``"logit"`` or ``"softmax"`` (more than two classes).
+    classes
+        A classifier's labels, in the order of the last axis if there are more than two.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> local = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y).explain_local(X[:3])
+    Traceback (most recent call last):
+        ...
+    ValueError: The feature names should match those that were passed during fit...
+    >>> local = (
+    ...     LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y).explain_local(X[["bp", "bmi"]])
+    ... )
+    >>> bool(np.allclose(local.intercept + local.contributions.sum(axis=1), local.prediction))
+    True
+    """
+
+    intercept: float | Array
+    intercept_std: float | Array
+    terms: tuple[Term, ...]
+    values: NDArray[Any]
+    second_values: NDArray[Any]
+    contributions: Array
+    contributions_std: Array
+    prediction: Array
+    prediction_std: Array
+    response: Array
+    link: str
+    classes: tuple[Any, ...] | None = None
+    backend: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.prediction)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data, ready for JSON; None where there is no value."""
+        facts = {name: plain(value) for name, value in vars(self).items() if name != "backend"}
+        return facts | {"terms": [term.to_dict() for term in self.terms]}
+
+    def to_frame(self) -> Any:
+        """One row for each row's intercept, contributions and prediction, in this order.
+
+        Numbers stand in ``value`` and levels, as text, in ``level``; more than two classes have a row
+        each.
+        """
+        n_rows, n_terms = self.contributions.shape[:2]
+        ones = np.ones_like(self.prediction)[:, None]
+        names = ["(intercept)", *(term.name for term in self.terms), "(prediction)"]
+        columns: dict[str, Any] = {
+            "row": np.repeat(np.arange(n_rows), n_terms + 2),
+            "term": names * n_rows,
+        }
+        for place, values in enumerate((self.values, self.second_values)):
+            second = "second_" if place else ""
+            cells = [row_cells(values[:, k], term, place) for k, term in enumerate(self.terms)]
+            blank: tuple[Array, list[Any]] = (np.full(n_rows, np.nan), [None] * n_rows)
+            numbers, levels = zip(blank, *cells, blank, strict=True)
+            columns[f"{second}value"] = np.column_stack(numbers).ravel()
+            columns[f"{second}level"] = [
+                level for row in zip(*levels, strict=True) for level in row
+            ]
+        for name, parts in {
+            "contribution": (self.intercept * ones, self.contributions, self.prediction),
+            "std": (self.intercept_std * ones, self.contributions_std, self.prediction_std),
+        }.items():
+            table = np.concatenate([parts[0], parts[1], parts[2][:, None]], axis=1)
+            columns[name] = table.ravel()
+        spread = by_class(columns, self.link, self.classes, ("contribution", "std"))
+        return make_frame(spread, self.backend)
+
+
+def explain_local(
+    model: FittedModel, schema: Schema, columns: Array, classes: Sequence[Any] | None = None
+) -> LocalExplanation:
+    """The predictions for the rows of ``columns`` (n, D), taken apart."""
+    mean, variance = scoring.link_moments(model, columns)
+    firsts = [term.features[0] for term in model.terms]
+    seconds = [term.features[1] if term.kind == "pair" else None for term in model.terms]
+    own = np.diagonal(variance, axis1=-2, axis2=-1) if variance.ndim > 1 else variance
+    return LocalExplanation(
+        intercept=scalar(np.asarray(model.intercept)),
+        intercept_std=_intercept_std(model),
+        terms=describe_terms(model, schema),
+        values=_values_of(schema, columns, firsts),
+        second_values=_values_of(schema, columns, seconds),
+        contributions=scoring.term_means(model, columns),
+        contributions_std=np.sqrt(scoring.term_variances(model, columns)),
+        prediction=mean,
+        prediction_std=np.sqrt(np.maximum(own, 0.0)),
+        response=_response(link_of(model), mean, variance),
+        link=link_of(model),
+        classes=class_labels(model, classes),
+        backend=schema.backend,
+    )
+
+
+def _response(link: str, mean: Array, variance: Array) -> Array:
+    """The mean of the target as ``predict`` and ``predict_proba`` give it: over the posterior."""
+    if link == "logit":
+        return np.asarray(expit(moderated_log_odds(mean, variance)))
+    if link == "log":
+        return poisson_mean(mean, variance, np.ones(1))
+    if link == "softmax":
+        return softmax_probability(mean, variance)
+    return mean
+
+
+def _values_of(
+    schema: Schema, columns: Array, features: Sequence[int | None]
+) -> NDArray[np.float64] | NDArray[np.object_]:
+    """The rows' values of some columns in the user's words; nothing where there is no column."""
+    chosen = [None if feature is None else schema.columns[feature] for feature in features]
+    labelled = any(column is not None and column.kind == CATEGORICAL for column in chosen)
+    result = np.full((len(columns), len(chosen)), None if labelled else np.nan, dtype=object)
+    for k, (feature, column) in enumerate(zip(features, chosen, strict=True)):
+        if feature is None or column is None:
+            continue
+        if labelled:
+            result[:, k] = [label(column, code) for code in columns[:, feature]]
+        else:
+            result[:, k] = columns[:, feature]
+    return result if labelled else result.astype(np.float64)
+
+
+def _intercept_std(model: FittedModel) -> float | Array:
+    """Posterior standard deviation of the intercept, the last of the model's coordinates."""
+    if model.contrasts is None:
+        return float(np.sqrt(model.covariance[-1, -1]))
+    root = model.contrasts @ model.root[-model.contrasts.shape[1] :]
+    return np.asarray(np.sqrt(np.square(root).sum(axis=1)))

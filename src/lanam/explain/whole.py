@@ -1,0 +1,132 @@
+"""The whole model explained: every term's function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.model import FittedModel
+from lanam.data import Schema, make_frame
+from lanam.explain.frames import by_class, concatenate, term_cells
+from lanam.explain.tables import shape_of, surface_of
+from lanam.explain.terms import Shape, Surface
+from lanam.explain.values import class_labels, link_of, plain, scalar
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalExplanation:
+    """The whole model: every term's function with its uncertainty, data density and importance.
+
+    Attributes
+    ----------
+    intercept
+        Mean prediction over the training data, on the link scale; one a class where there are more
+        than two.
+    terms
+        In the order of the model's ``terms_``.
+    link
+        ``"identity"``, ``"log"`` (counts), ``"logit"`` or ``"softmax"`` (more than two classes).
+    classes
+        A classifier's labels, in the order of the arrays' last axis if there are more than two.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> explanation = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y).explain_global()
+    >>> [shape.name for shape in explanation.active]
+    ['bmi', 'bp']
+    >>> bmi = explanation["bmi"]
+    >>> bool(np.interp(40, bmi.values, bmi.mean) > np.interp(20, bmi.values, bmi.mean))
+    True
+    """
+
+    intercept: float | Array
+    terms: tuple[Shape | Surface, ...]
+    link: str
+    classes: tuple[Any, ...] | None = None
+    backend: str | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        for shape in self.terms:
+            if shape.name == name:
+                return shape
+        raise KeyError(f"no term {name!r}; there are {[shape.name for shape in self.terms]}")
+
+    def __iter__(self) -> Iterator[Shape | Surface]:
+        return iter(self.terms)
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    @property
+    def active(self) -> tuple[Shape | Surface, ...]:
+        """The terms that contribute, most important first."""
+        shapes = [shape for shape in self.terms if shape.active]
+        return tuple(sorted(shapes, key=lambda shape: -shape.importance))
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The terms of one column."""
+        return tuple(term for term in self.terms if isinstance(term, Shape))
+
+    @property
+    def pairs(self) -> tuple[Surface, ...]:
+        """The terms of two columns."""
+        return tuple(term for term in self.terms if isinstance(term, Surface))
+
+    @property
+    def switched_off(self) -> tuple[Shape | Surface, ...]:
+        """The terms that do not contribute."""
+        return tuple(shape for shape in self.terms if not shape.active)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data, ready for JSON."""
+        return {
+            "intercept": plain(self.intercept),
+            "link": self.link,
+            "classes": plain(self.classes),
+            "terms": [shape.to_dict() for shape in self.terms],
+        }
+
+    def to_frame(self) -> Any:
+        """One row a term and value, as a frame of the library the model was fitted with.
+
+        Numbers stand in ``value`` and levels, as text, in ``level``, where also ``"(missing)"``,
+        ``"(other levels)"`` and ``"(other values)"`` have a row. A pair has one for each point of its
+        grid, with the second column in ``second_value`` and ``second_level``. More than two classes
+        have a row each.
+        """
+        parts = [term_cells(term) for term in self.terms]
+        sizes = [len(part["density"]) for part in parts]
+        columns: dict[str, Any] = {
+            "term": np.repeat([term.name for term in self.terms], sizes).tolist(),
+            "kind": np.repeat([term.kind for term in self.terms], sizes).tolist(),
+        }
+        for name in parts[0] if parts else ():
+            columns[name] = concatenate([part[name] for part in parts])
+        spread = by_class(columns, self.link, self.classes, ("mean", "std"))
+        return make_frame(spread, self.backend)
+
+
+def explain_global(
+    model: FittedModel, schema: Schema, classes: Sequence[Any] | None = None
+) -> GlobalExplanation:
+    """Every term's function, in the columns' units; ``classes`` are a classifier's labels."""
+    rng = np.random.default_rng(0)  # an explanation is a fact about the model, the same each time
+    terms = tuple(
+        (surface_of if term.kind == "pair" else shape_of)(model, index, schema, rng)
+        for index, term in enumerate(model.terms)
+    )
+    return GlobalExplanation(
+        scalar(np.asarray(model.intercept)),
+        terms,
+        link_of(model),
+        class_labels(model, classes),
+        schema.backend,
+    )

@@ -1,0 +1,217 @@
+"""What all drawings share: the series of a term, labels, room for what is not a number, notes."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lanam.explain import GlobalExplanation, Shape, Surface
+from lanam.text import shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: The share of the data in either tail that may be left out of sight if it lies far out.
+TAIL = 0.005
+
+#: Labels on an axis are cut to this many characters; with more in a row than a panel is wide, or more
+#: labels than this, they are turned.
+_MAX_LABEL = 16
+_MAX_CHARACTERS = 30
+_MANY_LABELS = 9
+
+#: The room for missing values beside a curve or a surface, as a share of the panel's width.
+SLOT = 0.17
+
+_CURVE, _BAND = "#12436d", "#a9c4e0"
+
+#: The line between values and what is not one.
+SEPARATOR: dict[str, Any] = {
+    "color": "0.75",
+    "linewidth": 0.8,
+    "linestyle": (0, (2, 2)),
+    "zorder": 1,
+}
+
+#: One a class; more are not told apart.
+CLASS_COLOURS = (
+    "#12436d",
+    "#d4351c",
+    "#28a197",
+    "#f46a25",
+    "#801650",
+    "#6f9bd1",
+    "#8a8d0f",
+    "#5b5b5b",
+)
+
+#: Columns' names are words: two dollars in one are no formula.
+VERBATIM: dict[str, Any] = {"parse_math": False}
+
+#: Names of columns and classes are cut to this many characters.
+MAX_NAME = 24
+
+
+def pyplot() -> Any:
+    """The drawing library, or how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "drawing needs matplotlib: install it with `pip install lanam[plot]`"
+        ) from error
+    return plt
+
+
+@dataclass(frozen=True)
+class Series:
+    """One of the functions that a term has: its place in the arrays' last axis, its name, its colours."""
+
+    place: int
+    name: str
+    curve: str = _CURVE
+    band: str = _BAND
+    band_alpha: float = 1.0
+    shift: float = 0.0
+
+    def of(self, table: Any, n_axes: int = 1) -> np.ndarray:
+        """The series' part of an array whose first axes are not those of classes."""
+        array = np.asarray(table, dtype=float)
+        return array if array.ndim == n_axes else np.asarray(array[..., self.place])
+
+
+def series_of(
+    explanation: GlobalExplanation,
+    terms: Sequence[Shape | Surface],
+    classes: Sequence[Any] | None,
+    most: int,
+) -> list[Series]:
+    """What there is to draw: one function, or one for each class."""
+    if explanation.link != "softmax":
+        if classes is not None:
+            raise ValueError("classes are told apart where there are more than two: leave it out")
+        return [Series(0, "")]
+    known = list(explanation.classes or ())
+    if classes is None:
+        places = _largest(terms, len(known), most)
+    else:
+        unknown = [name for name in classes if name not in known]
+        if unknown or not len(classes):
+            raise ValueError(f"classes={list(classes)!r} are not among the model's: {known}")
+        places = [known.index(name) for name in classes]
+    shifts = (np.arange(len(places)) - 0.5 * (len(places) - 1)) * 0.7 / len(places)
+    colours = [CLASS_COLOURS[k % len(CLASS_COLOURS)] for k in range(len(places))]
+    return [
+        Series(place, str(known[place]), colour, colour, 0.3, float(shift))
+        for place, colour, shift in zip(places, colours, shifts, strict=True)
+    ]
+
+
+def _largest(terms: Sequence[Shape | Surface], n_classes: int, most: int) -> list[int]:
+    """The classes with the largest effects, in their order."""
+    size = np.zeros(n_classes)
+    for term in terms:
+        density = term.density.ravel()
+        size += density @ np.abs(term.mean[: len(term.density)]).reshape(len(density), n_classes)
+    return sorted(np.argsort(-size, kind="stable")[:most].tolist())
+
+
+def unit_of(explanation: GlobalExplanation) -> str:
+    """What contributions add to."""
+    classes = explanation.classes
+    if explanation.link == "logit":
+        return f"log-odds of {shorten(str(classes[1]), MAX_NAME)}" if classes else "log-odds"
+    if explanation.link == "softmax":
+        return "score of each class"
+    return "log rate" if explanation.link == "log" else "prediction"
+
+
+def central_range(values: np.ndarray, density: np.ndarray) -> tuple[float, float]:
+    """The range of the middle 99% of the data."""
+    below = np.cumsum(density)
+    last = len(below) - 1
+    ends = np.minimum(np.searchsorted(below, [TAIL * below[-1], (1.0 - TAIL) * below[-1]]), last)
+    return float(values[ends[0]]), float(values[ends[1]])
+
+
+def trimmed(values: np.ndarray, density: np.ndarray, inner: np.ndarray) -> tuple[float, float]:
+    """The data's range, unless a few rows lie so far out that they would squeeze all others."""
+    left, right = central_range(values, density)
+    width = right - left
+    lowest = inner[0] if left - inner[0] <= width else left
+    highest = inner[-1] if inner[-1] - right <= width else right
+    return float(lowest), float(highest)
+
+
+def short(labels: np.ndarray) -> list[str]:
+    """Labels for an axis: in one line, not too long, and to be seen even if there is nothing in them."""
+    lines = [" ".join(str(name).split()) or repr(str(name)) for name in labels.tolist()]
+    return [shorten(line, _MAX_LABEL) for line in lines]
+
+
+def are_turned(labels: Sequence[str]) -> bool:
+    """Whether labels below a panel must stand upright."""
+    return len(labels) > _MANY_LABELS or sum(map(len, labels)) > _MAX_CHARACTERS
+
+
+def write_labels(
+    ax: Axes, axis: str, places: Sequence[float], labels: Sequence[str], n_levels: int
+) -> None:
+    """Names along an axis; those after the levels' are ours and not the data's, and look so."""
+    turned = axis == "x" and are_turned(labels)
+    (ax.set_xticks if axis == "x" else ax.set_yticks)(
+        places,
+        labels,
+        rotation=90 if turned else 0,
+        fontsize="x-small" if len(labels) > _MANY_LABELS else "small",
+        **VERBATIM,
+    )
+    ax.tick_params(axis=axis, length=2)
+    for text in (ax.get_xticklabels() if axis == "x" else ax.get_yticklabels())[n_levels:]:
+        text.set(color="0.35", style="italic")
+
+
+def add_slots(
+    ax: Axes, axis: str, limits: tuple[float, float], slot: float, names: Sequence[str]
+) -> None:
+    """Room beyond the end of a numeric axis for what is not a number, with its names below."""
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = limits
+    end = high + slot * len(names)
+    places = [high + (k + 0.5) * slot for k in range(len(names))]
+    own = ax.xaxis if axis == "x" else ax.yaxis
+    set_limits = ax.set_xlim if axis == "x" else ax.set_ylim
+    ticks = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
+    own.set_ticks([tick for tick in ticks if low <= tick <= high - 0.4 * slot])
+    own.set_ticks(places, names, minor=True, fontsize="small", color="0.35", style="italic")
+    ax.tick_params(axis=axis, which="minor", length=0)
+    set_limits(low, end)
+    draw_line = ax.axvline if axis == "x" else ax.axhline
+    draw_line(high, **SEPARATOR)
+
+
+def hidden_classes(explanation: GlobalExplanation, series: Sequence[Series]) -> list[str]:
+    """What is to be said of classes that are not drawn."""
+    hidden = len(explanation.classes or ()) - len(series)
+    several = explanation.link == "softmax"
+    return [f"{hidden} classes are not shown."] if several and hidden > 0 else []
+
+
+def write_in_tile(
+    ax: Axes, place: tuple[float, float], text: str, colour: str, **look: Any
+) -> None:
+    """A number in the middle of its tile."""
+    ax.text(*place, text, ha="center", va="center", fontsize="x-small", color=colour, **look)
+
+
+def write(figure: Figure, notes: Sequence[str]) -> None:
+    """Notes below a figure's panels."""
+    width = int(figure.get_figwidth() * 14)
+    text = "\n".join(textwrap.fill(note, width) for note in notes)
+    figure.supxlabel(text, fontsize="small", color="0.35", ha="left", x=0.02, **VERBATIM)

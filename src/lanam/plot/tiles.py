@@ -1,0 +1,148 @@
+"""A table of a pair in colours: surfaces, tiles, contours and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lanam.plot.common import write_in_tile
+from lanam.plot.layout import Part, View
+from lanam.text import number_format
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def draw_blocks(
+    ax: Axes,
+    view: View,
+    table: np.ndarray,
+    colours: str,
+    limits: tuple[float, float],
+    unit: str,
+) -> None:
+    """A table of a pair in its panel."""
+    look = {"vmin": limits[0], "vmax": limits[1], "cmap": colours, "rasterized": True}
+    images = [
+        (_draw_surface if across.smooth and up.smooth else _draw_tiles)(
+            ax, view, (across, up), table, look
+        )
+        for across, up in view.blocks()
+    ]
+    ax.figure.colorbar(images[0], ax=ax, label=unit)
+
+
+def _draw_surface(
+    ax: Axes, view: View, block: tuple[Part, Part], table: np.ndarray, look: dict[str, Any]
+) -> Any:
+    """The part of a pair where both columns are numbers."""
+    values = view.across.values, view.up.values
+    n_across, n_up = map(len, values)
+    inner = view.oriented(table)[:n_across, :n_up]
+    image = ax.pcolormesh(*values, inner.T, shading="gouraud", **look)
+    # A cell of the grid without data at any of its corners tells what the prior says, not the data.
+    data = view.oriented(view.surface.density)[:n_across, :n_up] > 0.0
+    seen = data[1:, 1:] | data[1:, :-1] | data[:-1, 1:] | data[:-1, :-1]
+    veil = _draw_veil(ax, *values, seen)
+    if view.across.others or view.up.others:
+        _clip(ax, *block, [image, veil])
+    return image
+
+
+def _draw_tiles(
+    ax: Axes, view: View, block: tuple[Part, Part], table: np.ndarray, look: dict[str, Any]
+) -> Any:
+    """A part of a pair with levels or missing values on one side or both."""
+    edges = [part.edges for part in block]
+    image = ax.pcolormesh(*edges, view.read(table, *block).T, **look)
+    _draw_veil(ax, *edges, view.read(view.surface.density, *block) > 0.0)
+    return image
+
+
+def _draw_veil(ax: Axes, across: np.ndarray, up: np.ndarray, seen: np.ndarray) -> Any:
+    veil = np.ma.masked_array(np.ones(seen.T.shape), mask=seen.T)
+    return ax.pcolormesh(
+        across,
+        up,
+        veil,
+        cmap="Greys",
+        vmin=0.0,
+        vmax=2.0,
+        alpha=0.55,
+        linewidth=0,
+        rasterized=True,
+    )
+
+
+def _clip(ax: Axes, across: Part, up: Part, artists: Sequence[Any]) -> None:
+    """Keep what is drawn over all values within the part for which there is room."""
+    from matplotlib.patches import Rectangle
+
+    low, high = across.edges[[0, -1]], up.edges[[0, -1]]
+    frame = Rectangle((low[0], high[0]), low[1] - low[0], high[1] - high[0])
+    frame.set_transform(ax.transData)
+    for artist in artists:
+        artist.set_clip_path(frame)
+
+
+def draw_significance(ax: Axes, view: View, distance: np.ndarray) -> None:
+    """Where the mean lies two standard deviations and more from zero."""
+    for across, up in view.blocks():
+        sure = np.abs(view.read(distance, across, up)) >= 2.0
+        if across.smooth and up.smooth:
+            _draw_contours(ax, view, across, up, view.oriented(distance))
+        elif across.smooth:
+            for place, along in zip(up.middles, sure.T, strict=True):
+                line = np.where(along, place, np.nan)
+                ax.plot(across.middles, line, color="0.15", linewidth=1.1)
+        elif up.smooth:
+            for place, along in zip(across.middles, sure, strict=True):
+                line = np.where(along, place, np.nan)
+                ax.plot(line, up.middles, color="0.15", linewidth=1.1)
+
+
+def _draw_contours(ax: Axes, view: View, across: Part, up: Part, table: np.ndarray) -> None:
+    """Contours at two and four standard deviations."""
+    inner = table[: len(view.across.values), : len(view.up.values)]
+    levels = [level for level in (-4, -2, 2, 4) if inner.min() < level < inner.max()]
+    if levels:
+        lines = ax.contour(
+            view.across.values,
+            view.up.values,
+            inner.T,
+            levels=levels,
+            colors="0.2",
+            linewidths=0.8,
+        )
+        if view.across.others or view.up.others:
+            _clip(ax, across, up, [lines])
+        ax.clabel(lines, fmt="%d sd", fontsize="x-small")
+
+
+def write_numbers(
+    ax: Axes,
+    view: View,
+    table: np.ndarray,
+    largest: float,
+    distance: np.ndarray | None = None,
+    *,
+    signed: bool = False,
+) -> None:
+    """The tables' numbers in their tiles, bold where they are sure."""
+    form = ("+" if signed else "") + number_format(largest, 2)
+    for across, up in view.blocks():
+        block = view.read(table, across, up)
+        sure = np.zeros(block.shape, dtype=bool)
+        if distance is not None:
+            sure = np.abs(view.read(distance, across, up)) >= 2.0
+        for i, j in np.ndindex(*block.shape):
+            dark = abs(block[i, j]) > 0.6 * largest if signed else block[i, j] < 0.6 * largest
+            write_in_tile(
+                ax,
+                (across.middles[i], up.middles[j]),
+                format(block[i, j], form),
+                "white" if dark else "0.15",
+                fontweight="bold" if sure[i, j] else "normal",
+            )
