@@ -395,3 +395,56 @@ def laplace_evidence(log_likelihood, theta, hessian, precision):
     )
     log_det = np.linalg.slogdet(hessian + np.diag(precision))[1]
     return log_likelihood + log_prior + 0.5 * len(theta) * math.log(2 * math.pi) - 0.5 * log_det
+
+
+class DenseLaplace:
+    """Laplace at the mode of any likelihood, by Newton's steps over dense rows.
+
+    ``derivatives(f)`` (n, k) gives the rows' log-likelihood, slopes (n, k) and curvatures (n, k, k). Every
+    output has its own parameters, with the same ``precision``, and an intercept with a flat prior.
+    Parameters stand output by output, its intercept last.
+    """
+
+    def __init__(self, phi, precision, derivatives, n_outputs=1, blocks=None, steps=25):
+        n, n_parameters = phi.shape
+        width = n_parameters + 1
+        prior = np.diag(np.tile(np.append(precision, 0.0), n_outputs))
+        theta, rows = np.zeros(width * n_outputs), self.rows(phi, n_outputs)
+        for _ in range(steps):
+            value, slope, curvature = derivatives((rows @ theta).reshape(n, n_outputs))
+            gradient = rows.T @ slope.ravel() - prior @ theta
+            hessian = rows.T @ block_diagonal(curvature) @ rows + prior
+            theta = theta + np.linalg.solve(hessian, gradient)
+        self.n_outputs, self.mean, self.log_likelihood = n_outputs, theta, value
+        intercepts = np.arange(n_outputs) * width + n_parameters
+        terms = np.setdiff1d(np.arange(len(theta)), intercepts)
+        if blocks is None:
+            self.covariance = np.linalg.inv(hessian)
+            log_det = np.linalg.slogdet(hessian[np.ix_(terms, terms)])[1]
+        else:
+            self.covariance, log_det = np.zeros_like(hessian), 0.0
+            for block in blocks:
+                own = np.arange(n_parameters)[block]
+                own = np.concatenate([own + width * k for k in range(n_outputs)])
+                self.covariance[np.ix_(own, own)] = np.linalg.inv(hessian[np.ix_(own, own)])
+                log_det += np.linalg.slogdet(hessian[np.ix_(own, own)])[1]
+            free = np.linalg.inv(hessian[np.ix_(intercepts, intercepts)])
+            self.covariance[np.ix_(intercepts, intercepts)] = free
+        self.log_evidence = (
+            value
+            - 0.5 * theta @ prior @ theta
+            + 0.5 * n_outputs * np.log(precision).sum()
+            - 0.5 * log_det
+        )
+
+    @staticmethod
+    def rows(phi, n_outputs):
+        """Every row's derivatives, all outputs of a row after each other."""
+        ones = np.hstack([phi, np.ones((len(phi), 1))])
+        return np.concatenate([np.kron(np.eye(n_outputs), row[None]) for row in ones])
+
+    def moments(self, phi):
+        """Mean (n, k) and covariance (n, k, k) of the prediction."""
+        rows = self.rows(phi, self.n_outputs).reshape(len(phi), self.n_outputs, -1)
+        mean = np.array([row @ self.mean for row in rows])
+        return mean, np.array([row @ self.covariance @ row.T for row in rows])

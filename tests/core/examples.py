@@ -11,6 +11,9 @@ from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.linearise import initial_precision
 from lanam.core.options import Options
 from lanam.core.prepare import prepare
+from lanam.core.stage import term_of
+from lanam.core.terms import LevelTerm
+from tests.oracles import entry_matrix
 
 SMALL = Options(hidden_sizes=(7,), init_scales=(1.0, 4.0))
 
@@ -53,3 +56,25 @@ def started(columns, y, weight, likelihood="gaussian", options=SMALL, noise=0.3,
         for one, precision in zip(known, precisions, strict=True)
     )
     return problem, State(known, 0.0, noise if likelihood == "gaussian" else 1.0)
+
+
+def dense_features(model, columns, options):
+    """A fitted Gaussian process in its parameters: every row's features, precisions, terms' blocks.
+
+    In the core's units. Levels of a wide column are not centred: the intercept is free.
+    """
+    parts, precisions, blocks, end = [], [], [], 0
+    for fitted in model.terms:
+        if fitted.active:
+            term = term_of(fitted, options)
+            if isinstance(term, LevelTerm) and term.wide:
+                table = np.eye(len(term.entries))
+            else:
+                table = term.jacobian(fitted.expansion)
+                table = table - fitted.share @ table
+            rows = entry_matrix(fitted.entries, *(columns[:, k] for k in fitted.features))
+            parts.append(rows @ table)
+            precisions.append(fitted.precision[term.group_index])
+            blocks.append(slice(end, end + table.shape[1]))
+            end += table.shape[1]
+    return np.hstack(parts), np.concatenate(precisions), blocks

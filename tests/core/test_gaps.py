@@ -1,0 +1,351 @@
+"""Rows with missing values are noisier: exact extra variances, direct densities, honest intervals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from lanam.core import fitting, gaps, gauss_newton, kron, posterior, scoring, statistics
+from lanam.core.gaps import Gaps, weigh, weighed_by
+from lanam.core.gauss_newton import State
+from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.options import Options
+from lanam.core.selection import null_evidence, null_noise
+from lanam.core.stage import resume
+from lanam.core.statistics import Rows
+from tests.core.examples import dense_features
+from tests.oracles import assert_close, profiled_log_marginal
+
+QUICK = Options(hidden_sizes=(10,), init_scales=(1.0, 4.0), level_effects=False)
+
+
+def noise_alone(n=400, extra=(0.0, 3.0, 1.5), least=0.5, seed=0):
+    """Columns with gaps, and a response that is nothing but noise whose squares are their variances."""
+    rng = np.random.default_rng(seed)
+    columns = rng.standard_normal((n, len(extra)))
+    gone = rng.uniform(size=columns.shape) < 0.3
+    gone[:, 0] = False
+    columns[gone] = np.nan
+    variance = least + gone @ np.asarray(extra)
+    return columns, rng.choice([-1.0, 1.0], n) * np.sqrt(variance), variance
+
+
+def problem_of(y, weight=None, likelihood="gaussian"):
+    """No terms: the intercept is all there is, at zero."""
+    weight = np.ones(len(y)) if weight is None else weight
+    rows = Rows((), (), y, weight)
+    problem = gauss_newton.make_problem((), rows, LIKELIHOODS[likelihood], True, "mackay")
+    return problem, State((), 0.0, 1.0)
+
+
+class TestWeigh:
+    def test_columns_with_gaps(self):
+        columns, _, _ = noise_alone()
+        found = Gaps.of(columns)
+        assert found.n_columns == 3
+        assert found.columns == (1, 2)
+        np.testing.assert_array_equal(found.missing, np.isnan(columns[:, 1:]))
+
+    def test_squares_that_are_variances_are_told_apart_to_the_last_digit(self):
+        columns, y, variance = noise_alone()
+        problem, state = weigh(*problem_of(y), Gaps.of(columns))
+        assert state.noise == pytest.approx(0.5, rel=1e-10)
+        np.testing.assert_allclose(problem.rows.gap_noise, [0.0, 6.0, 3.0], rtol=1e-9)
+        np.testing.assert_allclose(state.noise / problem.rows.precision, variance, rtol=1e-9)
+        # The quadratic is made anew with them.
+        gram, target = problem.exact.normal_equations([])
+        assert gram[0, 0] == pytest.approx((0.5 / variance).sum())
+        assert target[0] == pytest.approx((0.5 / variance) @ y)
+
+    def test_normal_noise(self):
+        rng = np.random.default_rng(0)
+        columns, _, variance = noise_alone(n=20_000)
+        y = np.sqrt(variance) * rng.standard_normal(len(variance))
+        problem, state = weigh(*problem_of(y), Gaps.of(columns))
+        # Some 6000 squares each: 2% and more where other gaps add to the noise.
+        assert state.noise == pytest.approx(0.5, rel=0.08)
+        np.testing.assert_allclose(
+            state.noise * problem.rows.gap_noise, [0.0, 3.0, 1.5], rtol=0.1, atol=0.0
+        )
+
+    def test_residuals_are_those_of_the_state(self):
+        columns, y, _ = noise_alone()
+        problem, state = problem_of(y + 5.0)
+        _, moved = weigh(problem, replace(state, intercept=5.0), Gaps.of(columns))
+        assert moved.noise == pytest.approx(0.5)
+        assert moved.intercept == 5.0
+
+    def test_a_weight_is_a_repetition(self):
+        rng = np.random.default_rng(1)
+        columns, _, variance = noise_alone()
+        y = np.sqrt(variance) * rng.standard_normal(len(variance))
+        often = rng.integers(1, 4, len(y))
+        weighted, one = weigh(*problem_of(y, often.astype(float)), Gaps.of(columns))
+        twice = Gaps.of(np.repeat(columns, often, axis=0))
+        repeated, other = weigh(*problem_of(np.repeat(y, often)), twice)
+        assert one.noise == pytest.approx(other.noise, rel=1e-9)
+        np.testing.assert_allclose(weighted.rows.gap_noise, repeated.rows.gap_noise, rtol=1e-8)
+        assert weighted.rows.log_precision == pytest.approx(repeated.rows.log_precision, rel=1e-9)
+
+    def test_gaps_that_do_not_add_noise(self):
+        columns, _, _ = noise_alone()
+        # Less noise where a value is missing cannot be: nothing is changed.
+        y = np.where(np.isnan(columns).any(axis=1), 0.1, 1.0) * np.random.default_rng(0).choice(
+            [-1.0, 1.0], len(columns)
+        )
+        given = problem_of(y)
+        found = weigh(*given, Gaps.of(columns))
+        assert found[0] is given[0]
+        assert found[1] is given[1]
+
+    def test_they_must_bring_a_nat_for_each_column(self, monkeypatch):
+        columns, y, variance = noise_alone()
+        gain = (
+            norm.logpdf(y, 0.0, np.sqrt(variance)) - norm.logpdf(y, 0.0, np.sqrt(np.mean(y**2)))
+        ).sum()
+        assert gaps._WORTH == 1.0
+        assert gain > 10.0
+        for worth, changed in ((0.499999 * gain, True), (0.500001 * gain, False)):
+            monkeypatch.setattr(gaps, "_WORTH", worth)
+            given = problem_of(y)
+            assert (weigh(*given, Gaps.of(columns))[0] is not given[0]) == changed
+
+    def test_where_there_is_nothing_to_weigh(self):
+        columns, y, _ = noise_alone()
+        complete = Gaps.of(np.nan_to_num(columns))
+        assert complete.columns == ()
+        given = problem_of(y)
+        assert weigh(*given, complete)[0] is given[0]
+        # Beyond its floor the noise is not to be believed.
+        tiny = given[0], replace(given[1], noise=1e-6)
+        assert weigh(*tiny, Gaps.of(columns))[0] is given[0]
+        counts = problem_of(np.round(np.square(y)), likelihood="poisson")
+        assert weigh(*counts, Gaps.of(columns))[0] is counts[0]
+
+
+class TestRows:
+    def test_what_rows_say(self):
+        columns, y, _ = noise_alone(n=50)
+        weight = np.random.default_rng(0).uniform(0.5, 2.0, 50)
+        plain = Rows((), (), y, weight)
+        assert plain.information is plain.weight
+        assert plain.log_precision == 0.0
+        found = weighed_by(plain, np.array([0.0, 6.0, 3.0]), Gaps.of(columns))
+        expected = [
+            1.0 / (1.0 + 6.0 * np.isnan(row[1]) + 3.0 * np.isnan(row[2])) for row in columns
+        ]
+        assert_close(found.precision, expected, "rounding")
+        assert_close(found.information, weight * expected, "rounding")
+        assert found.count == pytest.approx(weight.sum())
+        assert found.log_precision == pytest.approx(0.5 * weight @ np.log(expected))
+
+    def test_the_intercept_alone(self):
+        columns, y, _ = noise_alone(n=200)
+        weight = np.random.default_rng(0).integers(1, 3, 200).astype(float)
+        rows = weighed_by(Rows((), (), y, weight), np.array([0.0, 6.0, 3.0]), Gaps.of(columns))
+        constant = weight @ y / weight.sum()
+        noise = weight @ (rows.precision * np.square(y - constant)) / weight.sum()
+        assert null_noise(rows, LIKELIHOODS["gaussian"]) == pytest.approx(noise)
+        direct = norm.logpdf(y, constant, np.sqrt(noise / rows.precision))
+        assert null_evidence(rows, LIKELIHOODS["gaussian"]) == pytest.approx(weight @ direct)
+
+
+def curve_data(n, seed=0, share=0.3):
+    """Two curves, of which the larger is missing in some rows, at random."""
+    rng = np.random.default_rng(seed)
+    columns = rng.uniform(-2.0, 2.0, (n, 2))
+    y = 3.0 * np.sin(2.0 * columns[:, 0]) + columns[:, 1] + 0.3 * rng.standard_normal(n) + 10.0
+    columns[rng.uniform(size=n) < share, 0] = np.nan
+    columns[rng.uniform(size=n) < 0.1, 1] = np.nan
+    return columns, y
+
+
+def fit(columns, y, options=QUICK, weight=None, likelihood="gaussian", n_levels=()):
+    weight = np.ones(len(y)) if weight is None else weight
+    return fitting.fit(columns, y, weight, likelihood, options, 0, n_levels)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(*curve_data(500))
+
+
+class TestFit:
+    def test_what_a_missing_curve_would_have_said(self, model):
+        # 3 sin(2x) and x, over uniform columns: a missing value adds its variance to the noise.
+        expected = [9.0 * (0.5 - np.sin(8.0) / 16.0), 4.0 / 3.0]
+        assert model.noise_variance == pytest.approx(0.09, rel=0.3)
+        np.testing.assert_allclose(model.gap_variance, expected, rtol=0.3)
+        assert [record["stage"] for record in model.history][-1] == "gaps"
+
+    def test_noise_of_new_rows(self, model):
+        rows = np.array([[0.0, 0.0], [np.nan, 0.0], [0.0, np.nan], [np.nan, np.nan]])
+        first, second = model.gap_variance
+        expected = model.noise_variance + np.array([0.0, first, second, first + second])
+        assert_close(scoring.noise_variances(model, rows), expected, "rounding")
+
+    def test_intervals_hold_in_rows_with_gaps_and_in_those_without(self, model):
+        columns, y = curve_data(4000, seed=1)
+        mean, variance = scoring.link_moments(model, columns)
+        deviation = np.sqrt(variance + scoring.noise_variances(model, columns))
+        inside = np.abs(y - mean) < norm.ppf(0.95) * deviation
+        gone = np.isnan(columns)
+        for rows in (gone.any(axis=1), ~gone.any(axis=1), gone[:, 1] & ~gone[:, 0]):
+            # Uniform columns: what is missing is not normal, and its tails are shorter.
+            assert 0.86 < inside[rows].mean() < 0.97
+        # One variance for all would be too wide where nothing is missing.
+        whole = ~gone.any(axis=1)
+        assert deviation[whole].max() < 0.3 * deviation[~whole & gone[:, 0]].min()
+
+    @pytest.mark.usefixtures("lossless")
+    @pytest.mark.parametrize("kind", ["joint", "block"])
+    def test_evidence_and_posterior_are_those_of_rows_with_a_noise_each(self, kind):
+        columns, y = curve_data(150)
+        options = replace(QUICK, posterior=kind)
+        model = fit(columns, y, options)
+        assert model.gap_variance is not None
+        phi, precision, blocks = dense_features(model, columns, options)
+        noise = np.diag(scoring.noise_variances(model, columns))
+        scale = y.std()
+        prior = phi @ np.diag(scale**2 / precision) @ phi.T
+        design = np.hstack([phi, np.ones((len(y), 1))])
+        ridge = np.diag(np.append(precision / scale**2, 0.0))
+        own = design.T @ np.linalg.inv(noise) @ design + ridge
+        mean = np.linalg.solve(own, design.T @ np.linalg.solve(noise, y))
+        found = scoring.link_moments(model, columns)
+        assert_close(found[0], design @ mean, "conditioning")
+        if kind == "joint":
+            marginal = profiled_log_marginal(y, noise + prior)
+            assert model.log_evidence == pytest.approx(marginal, abs=1e-4)
+            assert_close(found[1], np.diag(design @ np.linalg.inv(own) @ design.T), "conditioning")
+        else:
+            # A lower bound, by the ratio of determinants.
+            joint = np.linalg.slogdet(own[:-1, :-1])[1]
+            alone = sum(np.linalg.slogdet(own[block, block])[1] for block in blocks)
+            marginal = profiled_log_marginal(y, noise + prior) - 0.5 * (alone - joint)
+            assert model.log_evidence == pytest.approx(marginal, abs=1e-4)
+
+    def test_complete_data_is_fitted_as_ever(self, monkeypatch):
+        columns, y = curve_data(200)
+        columns = np.nan_to_num(columns)
+        found = fit(columns, y)
+        assert found.gap_variance is None
+        assert "gaps" not in [record["stage"] for record in found.history]
+        monkeypatch.setattr(fitting, "weigh", lambda problem, state, gaps: (problem, state))
+        without = fit(columns, y)
+        assert found.log_evidence == without.log_evidence
+        for one, other in zip(found.terms, without.terms, strict=True):
+            np.testing.assert_array_equal(one.mean, other.mean)
+        np.testing.assert_array_equal(found.covariance, without.covariance)
+        np.testing.assert_array_equal(
+            scoring.noise_variances(found, columns), np.full(200, found.noise_variance)
+        )
+
+    def test_it_pays(self, model, monkeypatch):
+        monkeypatch.setattr(gaps, "_WORTH", np.inf)
+        columns, y = curve_data(500)
+        without = fit(columns, y)
+        assert without.gap_variance is None
+        assert model.log_evidence > without.log_evidence + 20.0
+        columns, y = curve_data(2000, seed=1)
+
+        def density(one):
+            mean, variance = scoring.link_moments(one, columns)
+            variance = variance + scoring.noise_variances(one, columns)
+            return norm.logpdf(y, mean, np.sqrt(variance)).mean()
+
+        assert density(model) > density(without) + 0.3
+
+    @pytest.mark.usefixtures("lossless")
+    def test_a_weight_is_a_repetition(self):
+        columns, y = curve_data(200)
+        often = np.random.default_rng(1).integers(1, 3, len(y))
+        weighted = fit(columns, y, weight=often.astype(float))
+        repeated = fit(np.repeat(columns, often, axis=0), np.repeat(y, often))
+        assert repeated.log_evidence == pytest.approx(weighted.log_evidence, abs=1e-4)
+        np.testing.assert_allclose(repeated.gap_variance, weighted.gap_variance, rtol=1e-4)
+        old, new = (scoring.link_moments(m, columns) for m in (weighted, repeated))
+        np.testing.assert_allclose(new, old, rtol=1e-3)
+
+    @pytest.mark.usefixtures("lossless")
+    def test_the_responses_unit(self):
+        columns, y = curve_data(200)
+        before, after = fit(columns, y), fit(columns, 100.0 * y - 4.0)
+        np.testing.assert_allclose(after.gap_variance, 1e4 * before.gap_variance, rtol=1e-5)
+        assert after.log_evidence == pytest.approx(before.log_evidence - 200 * np.log(100.0))
+
+    def test_standing_there_again(self, model):
+        columns, y = curve_data(500)
+        weight = np.ones(500)
+        _, stage = resume(model, columns, y, weight, QUICK)
+        noise = scoring.noise_variances(model, columns)
+        np.testing.assert_allclose(model.noise_variance / stage.problem.rows.precision, noise)
+        again = fitting.fit_on(model, columns, y, weight, QUICK, 0)
+        # What it had, but for the compression of its tables.
+        np.testing.assert_allclose(again.gap_variance, model.gap_variance, rtol=1e-9)
+        assert again.log_evidence == pytest.approx(model.log_evidence, abs=0.01)
+
+    def test_gaps_of_categories(self):
+        rng = np.random.default_rng(0)
+        codes = rng.integers(0, 6, 600).astype(float)
+        y = 3.0 * rng.standard_normal(6)[codes.astype(int)] + 0.5 * rng.standard_normal(600)
+        spread = np.var(y) - 0.25
+        codes[rng.uniform(size=600) < 0.3] = np.nan
+        model = fit(codes[:, None], y, n_levels=(6,))
+        assert model.noise_variance == pytest.approx(0.25, rel=0.3)
+        assert model.gap_variance[0] == pytest.approx(spread, rel=0.3)
+
+    def test_level_effects_are_found_with_less_noise_where_nothing_is_missing(self):
+        rng = np.random.default_rng(0)
+        columns = np.column_stack([rng.integers(0, 20, 800), rng.uniform(-2, 2, 800)]).astype(float)
+        jagged = 2.0 * rng.standard_normal(20)
+        y = jagged[columns[:, 0].astype(int)] + 2.0 * columns[:, 1] + rng.standard_normal(800)
+        columns[rng.uniform(size=800) < 0.3, 1] = np.nan
+        # FAILS until the variances are found again after the levels were fitted, not before.
+        model = fit(columns, y, replace(QUICK, level_effects=True))
+        assert ("level", (0,)) in [(t.kind, t.features) for t in model.terms if t.active]
+        # Beside the levels, whose share in the residuals is gone.
+        assert model.gap_variance[1] == pytest.approx(16.0 / 3.0, rel=0.3)
+        assert model.noise_variance == pytest.approx(1.0, rel=0.25)
+
+    def test_kronecker_factors_know_of_it(self, model):
+        columns, y = curve_data(500)
+        options = replace(QUICK, posterior="block", curvature="kron", init_scales=(1.0,))
+        found = fit(columns, y, options)
+        assert found.gap_variance is not None
+        _, stage = resume(found, columns, y, np.ones(500), options)
+        (intercept,) = kron.posterior(stage.problem, stage.state).covariance[-1:, -1]
+        information = stage.problem.rows.information.sum() / stage.state.noise
+        assert intercept == pytest.approx(1.0 / information, rel=1e-3)
+
+
+def test_sums_over_rows_are_of_what_they_say():
+    columns, y = curve_data(80)
+    rng = np.random.default_rng(0)
+    made = fitting.prepare(columns, y, rng.uniform(0.5, 2.0, 80), LIKELIHOODS["gaussian"], QUICK)
+    rows = weighed_by(made.rows, np.array([2.0, 1.0]), Gaps.of(columns))
+    plain = replace(made.rows, weight=rows.information)
+    values = [rng.standard_normal(size) for size in rows.sizes]
+    tables = [rng.standard_normal((size, 2)) for size in rows.sizes]
+    likelihood = LIKELIHOODS["gaussian"]
+    for quantity in (statistics.log_likelihood, statistics.slopes):
+        found, expected = (quantity(r, likelihood, values, 0.3) for r in (rows, plain))
+        np.testing.assert_allclose(found, expected)
+    for form in (statistics.row_quadratic, statistics.table_quadratic):
+        one, other = (form(r, likelihood, values, 0.3) for r in (rows, plain))
+        for a, b in zip(one.normal_equations(tables), other.normal_equations(tables), strict=True):
+            assert_close(a, b, "rounding")
+        assert one.constant == pytest.approx(other.constant)
+        for a, b in zip(one.entry_curvature(), other.entry_curvature(), strict=True):
+            assert_close(a, b, "rounding")
+
+
+def test_the_end_of_a_fit_is_at_its_precisions():
+    columns, y = curve_data(200)
+    model = fit(columns, y)
+    prepared, stage = resume(model, columns, y, np.ones(200), QUICK)
+    solution = posterior.exact(stage.problem, stage.state, np.random.default_rng(0))
+    assert prepared.units.log_evidence(solution.evidence) == pytest.approx(
+        model.log_evidence, abs=0.02
+    )
