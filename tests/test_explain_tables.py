@@ -1,10 +1,12 @@
 """Explanations of real tables: categories, missing values, counts and classes are all there to be read."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
@@ -248,6 +250,64 @@ class TestShapes:
         assert [other[0] for other in levels.others] == ["(missing)", "(other values)"]
 
 
+@pytest.fixture(scope="module")
+def streets():
+    """A column of so many levels that they have no coordinates of their own, and its model."""
+    rng = np.random.default_rng(5)
+    street, age = rng.integers(0, 1100, 6000), rng.uniform(20.0, 80.0, 6000)
+    y = rng.normal(0.0, 0.8, 1100)[street] + np.sin(age / 12.0) + 0.4 * rng.standard_normal(6000)
+    X = pd.DataFrame({"street": [f"street {k:04d}" for k in street], "age": age})
+    X.loc[rng.random(6000) < 0.05, "street"] = None
+    columns, schema = learn_table(as_frame(X), list(X), backend="pandas")
+    options = Options(interactions=0)
+    ones = np.ones(len(y))
+    model = fitting.fit(columns, y, ones, "gaussian", options, 0, schema.n_levels)
+    assert model.terms[0].coupling is not None
+    return X, columns, schema, model
+
+
+class TestVeryManyLevels:
+    def test_the_importances_deviation_is_the_posteriors(self, streets):
+        *_, schema, model = streets
+        term, rng = model.terms[0], np.random.default_rng(0)
+        importances = []
+        for _ in range(400):
+            shared = term.coupling @ (model.root @ rng.standard_normal(model.root.shape[1]))
+            own = np.sqrt(term.own_variance) * rng.standard_normal(len(term.mean))
+            importances.append(term.share @ np.abs(term.mean + shared + own))
+        shape = explain_global(model, schema)["street"]
+        # Either is known to about 5%.
+        assert shape.importance_std == pytest.approx(np.std(importances), rel=0.2)
+        pairs = describe_pairs(model, schema, "evidence")
+        rows = summarise(model, schema, pairs, estimator="E", n_rows=9).rows
+        (band,) = [row["importance_band"] for row in rows if row["term"] == "street"]
+        assert band == pytest.approx(2.0 * shape.importance_std)
+
+    def test_it_is_exact_where_no_effect_changes_its_sign(self, streets):
+        *_, schema, model = streets
+        term = model.terms[0]
+        above = replace(term, mean=term.mean + 100.0, importance=100.0 + term.share @ term.mean)
+        shape = explain_global(replace(model, terms=(above, *model.terms[1:])), schema)["street"]
+        shared = term.share @ term.coupling
+        variance = shared @ model.covariance @ shared + term.share**2 @ term.own_variance
+        # From 256 draws, so known to a few per cent.
+        assert shape.importance_std == pytest.approx(np.sqrt(variance), rel=0.15)
+
+    def test_rows_read_the_shape(self, streets):
+        X, columns, schema, model = streets
+        shape = explain_global(model, schema)["street"]
+        local = explain_local(model, schema, columns[:300])
+        for found, table, missing in (
+            (local.contributions, shape.mean, shape.missing_mean),
+            (local.contributions_std, shape.std, shape.missing_std),
+        ):
+            known = dict(zip(shape.values, table, strict=True))
+            wanted = [known.get(name, missing) for name in X["street"][:300]]
+            np.testing.assert_allclose(found[:, 0], wanted, rtol=1e-9)
+        assert (local.contributions_std > 0.0).all()
+        assert shape.unseen_std > shape.std.max()
+
+
 class TestSurfaces:
     def test_rows_and_columns_of_the_tables(self, explanation):
         pair = explanation["age x city"]
@@ -354,6 +414,19 @@ class TestFrames:
         gone = data[0]["income"][:20].isna().to_numpy()
         assert gone.any()
         assert income["level"].to_list() == ["(missing)" if lost else None for lost in gone]
+
+    @pytest.mark.parametrize(
+        ("library", "text"), [(pl.DataFrame, pl.String), (pa.table, pa.string())]
+    )
+    def test_text_is_text_where_there_is_none(self, data, library, text):
+        X = library({"age": data[0]["age"][:200].to_numpy()})
+        model = LANAMRegressor(random_state=0).fit(X, data[1][:200])
+        for explanation in (model.explain_global(), model.explain_local(X[:2])):
+            frame = explanation.to_frame()
+            for name in ("term", "level", "second_level"):
+                column = frame[name]
+                assert (column.dtype if library is pl.DataFrame else column.type) == text
+            assert pl.Series(frame["level"]).null_count() == len(frame)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

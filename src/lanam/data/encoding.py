@@ -375,4 +375,9 @@ def make_frame(columns: Mapping[str, Any], backend: str | None = None) -> Any:
             "to_frame needs pandas, polars or pyarrow, and none is installed: install one, for "
             "example with `pip install pandas`, or use to_dict"
         )
-    return nw.from_dict(dict(columns), backend=chosen).to_native()
+    frame = nw.from_dict(dict(columns), backend=chosen)
+    # Text with nothing in it has no type in polars and arrow, and would not go below another frame's.
+    untyped = [name for name, kind in frame.schema.items() if kind == nw.Unknown]
+    if untyped:
+        frame = frame.with_columns(nw.col(untyped).cast(nw.String))
+    return frame.to_native()
