@@ -274,11 +274,11 @@ class TestInvariances:
         other = classes_model().fit(X, renamed)
         order = [2, 0, 1]  # where 9, 2 and 4 stand
         assert list(other.classes_) == [2, 4, 9]
-        # Starts are random in outputs that name no class, so fits end at other wiggles.
+        # The classes' scores are turned in their space, in which fits stop within their tolerance.
         np.testing.assert_allclose(
-            other.predict_proba(X)[:, order], model.predict_proba(X), atol=0.03
+            other.predict_proba(X)[:, order], model.predict_proba(X), atol=1e-4
         )
-        assert other.log_evidence_ == pytest.approx(model.log_evidence_, abs=2.0)
+        assert other.log_evidence_ == pytest.approx(model.log_evidence_, abs=1e-2)
 
     def test_names_in_the_same_order_change_nothing(self, model, data):
         X, y = data

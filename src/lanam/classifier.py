@@ -75,16 +75,16 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         labels = read_labels(self, y, n_rows)
         if labels.dtype.kind != "O":
             return labels
-        # Objects are what numbers come as in a column of objects, and text in most tables.
-        kinds = {isinstance(label, str) for label in labels.tolist()}
-        if kinds == {True, False}:
+        # In a column of objects numbers are objects too; as numbers they are fine.
+        text = any(isinstance(label, str) for label in labels.tolist())
+        return labels if text else np.array(labels.tolist())
+
+    def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
+        if target.dtype.kind == "O" and not all(isinstance(label, str) for label in target):
             raise ValueError(
                 "y mixes text and other labels, which have no order: make all of them text, for "
                 "example with `y = [str(label) for label in y]`"
             )
-        return labels if kinds == {True} else np.array(labels.tolist())
-
-    def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
         check_classification_targets(target)
         self.classes_ = np.unique(target)
         if len(self.classes_) < 2:

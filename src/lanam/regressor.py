@@ -57,7 +57,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     likelihood : {"gaussian", "poisson"}, default="gaussian"
         Distribution of y around its mean: "gaussian" for numbers with noise of the same size
         everywhere, "poisson" for counts of events, in a time or among a number that may differ from
-        row to row (``exposure`` of :meth:`fit`).
+        row to row (``exposure`` of :meth:`fit`). The variance of counts is their mean times a
+        dispersion that is learned, 1 at least (``dispersion_``).
     hidden_sizes : sequence of int, default=(64,)
         Widths of the hidden layers of each column's network.
     pair_hidden_sizes : sequence of int, default=(64,)
@@ -75,11 +76,14 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Gauss-Newton curvature, exact or Kronecker-factored as in the paper ("kron" needs
         ``posterior="block"``).
     solver : {"gauss-newton", "adam"}, default="gauss-newton"
-        How networks are trained; "adam" is the paper's, and knows no level effects.
+        How networks are trained; "adam" is the paper's, for numeric columns without gaps and
+        without level effects.
     evidence_update : {"mackay", "gradient"}, default="mackay"
         How precisions and noise follow the evidence; "gradient" is the paper's.
-    categorical_features : "auto", default="auto"
-        Categorical columns; not available in this version.
+    categorical_features : "auto" or sequence of columns, default="auto"
+        Columns whose values are levels with an effect each, by name or index, besides those that
+        always are: of text, of truth values, and of a categorical dtype. Integers are numbers unless
+        they are named here.
     max_knots : int, default=256
         At how many points the function of a column with more values than that is tabulated.
     max_iter : int, default=100
@@ -106,7 +110,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Standard deviation of the noise that a column adds where it is missing: of what it would have
         said. ``noise_std_`` is that of rows without gaps.
     dispersion_ : float
-        For counts, the ratio of their variance to their mean, 1 if they are Poisson; NaN for others.
+        For counts, the ratio of their variance to their mean given the columns: 1 if they vary as a
+        Poisson distribution does, more if events come in clusters. NaN for others.
     log_evidence_ : float
         Log evidence of the training data.
     interaction_scores_ : InteractionScores
@@ -186,7 +191,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
-            A pandas, polars or pyarrow frame, an array, or a list of rows.
+            A pandas, polars or pyarrow frame, an array, or a list of rows. Columns are numbers, or
+            categories (see ``categorical_features``); values may be missing.
         y : array-like of shape (n_samples,)
             The target.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -384,12 +390,11 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> import numpy as np
         >>> from lanam import LANAMRegressor
         >>> rng = np.random.default_rng(0)
-        >>> X = rng.uniform(-1, 1, size=(300, 1))
-        >>> y = rng.poisson(np.exp(1 + X[:, 0]))
+        >>> X = rng.uniform(-1, 1, size=(1000, 1))
+        >>> y = rng.poisson(3.5 * np.exp(X[:, 0]))
         >>> model = LANAMRegressor(likelihood="poisson", random_state=0).fit(X, y)
-        >>> model.predict_quantile([[-1.0], [1.0]])
-        array([[ 0.,  1.,  3.],
-               [ 3.,  8., 13.]])
+        >>> model.predict_quantile([[0.0]], (0.1, 0.5, 0.9))
+        array([[1., 3., 6.]])
         """
         probabilities = [require_probability(q) for q in np.atleast_1d(quantiles)]
         moments = self._noisy_moments(X, exposure)
