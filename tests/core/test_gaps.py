@@ -309,6 +309,33 @@ class TestFit:
         assert model.gap_variance[1] == pytest.approx(16.0 / 3.0, rel=0.3)
         assert model.noise_variance == pytest.approx(1.0, rel=0.25)
 
+    @pytest.mark.parametrize("later", [False, True])
+    def test_beside_a_pair(self, later):
+        # FAILS until the variances are found again after pairs were fitted: in units of a noise that was
+        # mostly the pair's they are too small, and rows with gaps weigh too much.
+        def data(n, seed):
+            rng = np.random.default_rng(seed)
+            columns = rng.uniform(-2.0, 2.0, (n, 3))
+            y = 2.0 * columns[:, 0] * columns[:, 1] + 2.0 * columns[:, 2]
+            columns[rng.uniform(size=n) < 0.3, 2] = np.nan
+            return columns, y + 0.3 * rng.standard_normal(n)
+
+        columns, y = data(800, 0)
+        options = replace(QUICK, pair_hidden_sizes=(12,), interactions=((0, 1),))
+        if later:
+            model = fit(columns, y)
+            model = fitting.fit_on(model, columns, y, np.ones(800), options, 0)
+        else:
+            model = fit(columns, y, options)
+        assert model.gap_variance[2] == pytest.approx(16.0 / 3.0, rel=0.3)
+        columns, y = data(3000, 1)
+        mean, variance = scoring.link_moments(model, columns)
+        deviation = np.sqrt(variance + scoring.noise_variances(model, columns))
+        inside = np.abs(y - mean) < norm.ppf(0.95) * deviation
+        gone = np.isnan(columns[:, 2])
+        assert 0.86 < inside[gone].mean() < 0.97
+        assert 0.86 < inside[~gone].mean() < 0.97
+
     def test_kronecker_factors_know_of_it(self, model):
         columns, y = curve_data(500)
         options = replace(QUICK, posterior="block", curvature="kron", init_scales=(1.0,))
