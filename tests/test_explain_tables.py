@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core import fitting, scoring
+from lanam.core import fitting, prepare, scoring
 from lanam.core.options import Options
 from lanam.data import as_frame, learn_table
 from lanam.explain import explain_global, explain_local
@@ -306,6 +306,37 @@ class TestVeryManyLevels:
             np.testing.assert_allclose(found[:, 0], wanted, rtol=1e-9)
         assert (local.contributions_std > 0.0).all()
         assert shape.unseen_std > shape.std.max()
+
+    def test_the_rarest_are_read_as_new_ones(self, monkeypatch):
+        # Of two such columns only one can have all of its levels; a thousand would take their time.
+        monkeypatch.setattr(prepare, "_WIDE", 30)
+        rng = np.random.default_rng(2)
+        street, shop = rng.integers(0, 60, 1500), np.minimum(rng.geometric(0.1, 1500), 50)
+        y = rng.normal(0.0, 1.0, 51)[shop] + rng.normal(0.0, 1.0, 60)[street]
+        y += 0.1 * rng.standard_normal(1500)
+        X = pd.DataFrame({"street": street.astype(str), "shop": [f"shop {k}" for k in shop]})
+        model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
+        explanation = model.explain_global()
+        shape = explanation["shop"]
+        assert shape.active
+        assert len(shape.values) == len(shape.mean) == len(shape.std) == len(shape.density)
+        assert len(shape.values) == len(shape.inside) < X["shop"].nunique()
+        rare = ~X["shop"].isin(shape.values)
+        assert shape.unseen_density == pytest.approx(rare.mean())
+        assert shape.density.sum() + shape.unseen_density == pytest.approx(1.0)
+        assert shape.others == (
+            ("(other levels)", shape.unseen_mean, shape.unseen_std, shape.unseen_density),
+        )
+        assert explanation["street"].unseen_density == 0.0
+        means, stds = model.predict_terms(X, return_std=True)
+        index = [term.name for term in model.terms_].index("shop")
+        np.testing.assert_allclose(means[rare, index], shape.unseen_mean)
+        np.testing.assert_allclose(stds[rare, index], shape.unseen_std)
+        plain = json.loads(json.dumps(explanation.to_dict(), allow_nan=False))
+        # Rows read the tables in single precision.
+        np.testing.assert_allclose(read_prediction(plain, X), model.predict(X), atol=1e-5)
+        frame = explanation.to_frame()
+        assert frame.groupby("term")["density"].sum().to_list() == pytest.approx([1.0, 1.0])
 
 
 class TestSurfaces:

@@ -461,6 +461,16 @@ class TestLevels:
         shares = np.array([*shape.density, shape.missing_density])
         np.testing.assert_allclose(heights / heights[0], shares / shares[0])
 
+    def test_rare_levels_stand_with_new_ones(self, sales):
+        shape = sales["city"]
+        rare = replace(shape, density=0.9 * shape.density, unseen_density=0.1 * shape.density.sum())
+        (ax,) = plot_shapes(replace(sales, terms=(rare,)))
+        assert tick_words(ax)[-2:] == ["missing", "other levels"]
+        assert len(ax.patches) == len(shape.values) + 2
+        assert "Other levels: those that are rare or new." in words(ax.figure)
+        (ax,) = plot_shapes(replace(sales, terms=(shape,)))
+        assert "Other levels" not in words(ax.figure)
+
     def test_of_many_levels_the_most_frequent(self, sales):
         (ax,) = plot_shapes(sales, terms=["shop"])
         shape = sales["shop"]

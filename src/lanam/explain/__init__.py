@@ -11,7 +11,7 @@ model's contributions and predictions can be read off an explanation alone:
 - a number reads a term of one column at its ``values``, linearly in between and the outermost beyond; a
   level, or a single value of a ``"level"`` term, reads its own entry;
 - a missing value reads ``missing_mean`` and, where that is None, ``unseen_mean``;
-- any other level reads ``unseen_mean``;
+- any other level reads ``unseen_mean``, rare ones that are not among ``values`` too;
 - a pair's tables have a row for each of ``values`` and then for each of ``others``, which are
   ``"(missing)"`` and ``"(other levels)"``, and columns alike; a missing value of a column
   without the entry makes the pair add zero, with ``unseen_std``.

@@ -53,12 +53,14 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
     own, missing, unseen = _places(term.entries)
     if missing is not None and term.share[missing] == 0.0:
         missing = None
+    unseen_density: float | None = 0.0
     if unseen is not None:
         unseen_moments = mean[unseen], std[unseen]
+        unseen_density = float(term.share[unseen])
     elif missing is None:
         unseen_moments = _unknown(term, mean, std)
     else:
-        unseen_moments = None, None
+        unseen_moments, unseen_density = (None, None), None
     values = _axis_values(term.entries, column)
     return Shape(
         **_facts(term, schema),
@@ -73,6 +75,7 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
         missing_density=None if missing is None else float(term.share[missing]),
         unseen_mean=scalar(unseen_moments[0]),
         unseen_std=scalar(unseen_moments[1]),
+        unseen_density=unseen_density,
     )
 
 
@@ -97,6 +100,7 @@ def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
         missing_density=1.0 if term.status == EMPTY else None,
         unseen_mean=None,
         unseen_std=None,
+        unseen_density=None,
     )
 
 
@@ -152,7 +156,8 @@ def _unknown(term: FittedTerm, mean: Array, std: Array) -> tuple[Array, Array]:
 def _places(entries: Knots | Levels | Categories) -> tuple[IntArray, int | None, int | None]:
     """The entries of the values, of missing ones and of unseen ones."""
     if isinstance(entries, Categories):
-        return entries.entry_of, entries.n_own, entries.n_own + 1
+        own = entries.entry_of[entries.entry_of < entries.n_own]
+        return own, entries.n_own, entries.n_own + 1
     n_points = len(entries.points)
     missing = n_points if entries.missing else None
     # Bins leave no value out; only a missing one has no entry, where none was.

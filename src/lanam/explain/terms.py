@@ -82,20 +82,22 @@ class Shape(Term):
     values
         Where the function is tabulated: values of a smooth term in the column's unit (linear in
         between), single values (the middles of bins, where there were too many), or the labels of
-        a categorical column, in the data's order. Empty where a column has no values, or the
-        same ones as another column.
+        a categorical column, in the data's order (those that are not too rare to be told apart).
+        Empty where a column has no values, or the same ones as another column.
     mean, std
         Posterior mean and standard deviation of the function there; with a last axis of classes where
         there are more than two.
     density
-        Share of the training data at each value; with ``missing_density`` they sum to one.
+        Share of the training data at each value; with ``missing_density`` and ``unseen_density`` they
+        sum to one.
     inside
         Whether the value lies within the range of the training data.
     missing_mean, missing_std, missing_density
         The same for missing values; None where the training data had none in this column.
-    unseen_mean, unseen_std
-        For a value that is like none of the training data's: a new level of a categorical column or
-        of a term of single values, or a missing value where none was missing. None where there is no
+    unseen_mean, unseen_std, unseen_density
+        For a value that is like none of ``values``: a new level of a categorical column or of a term of
+        single values, or a missing value where none was missing. Of very many levels the rarest are
+        among them, and ``unseen_density`` is their share; otherwise it is zero. None where there is no
         such value.
 
     Examples
@@ -124,6 +126,7 @@ class Shape(Term):
     missing_density: float | None
     unseen_mean: float | Array | None
     unseen_std: float | Array | None
+    unseen_density: float | None
 
     @property
     def others(self) -> tuple[tuple[str, Any, Any, float], ...]:
@@ -131,9 +134,9 @@ class Shape(Term):
         found: list[tuple[str, Any, Any, float]] = []
         if self.missing_density is not None:
             found.append((MISSING, self.missing_mean, self.missing_std, self.missing_density))
-        if self.unseen_std is not None and self.kind != "smooth":
+        if self.unseen_density is not None and self.kind != "smooth":
             name = OTHER_LEVELS if self.kind == "categorical" else _OTHER_VALUES
-            found.append((name, self.unseen_mean, self.unseen_std, 0.0))
+            found.append((name, self.unseen_mean, self.unseen_std, self.unseen_density))
         return tuple(found)
 
 

@@ -53,7 +53,8 @@ def drawn_others(shape: Shape) -> list[tuple[str, Any, Any, float]]:
 
 def slot_names(shape: Shape) -> list[str]:
     """The names below these marks."""
-    return ["missing" if name == MISSING else "new level" for name, *_ in drawn_others(shape)]
+    unseen = "other levels" if shape.unseen_density else "new level"
+    return ["missing" if name == MISSING else unseen for name, *_ in drawn_others(shape)]
 
 
 def draw_shape(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _KEY = "Line: mean. Band: two standard deviations. Bars: the data. Shaded: beyond the data."
 
 _LEVEL_KEY = "Dots: levels. Hollow: a level that is not in the training data."
+_RARE_KEY = "Other levels: those that are rare or new."
 
 _MISSING_KEY = "Diamonds: missing values."
 
@@ -55,8 +56,8 @@ def plot_shapes(
     the vertical axis, so heights can be compared, unless they are told not to.
 
     Levels of a categorical column are dots with bars, in the data's order (of many, the most frequent);
-    a hollow one is what a level adds that was not in the training data. Where values were missing, a
-    diamond beside the others is what such a value adds.
+    a hollow one is what a level adds that was not in the training data, or too rare there. Where values
+    were missing, a diamond beside the others is what such a value adds.
 
     Parameters
     ----------
@@ -232,6 +233,8 @@ def _key(explanation: GlobalExplanation, drawn: Sequence[Shape]) -> str:
     ]
     if any(levels):
         keys.append(_LEVEL_KEY)
+    if any(shape.kind == "categorical" and shape.unseen_density for shape in drawn):
+        keys.append(_RARE_KEY)
     if any(shape.missing_density is not None for shape in drawn):
         keys.append(_MISSING_KEY)
     if explanation.link == "softmax":
