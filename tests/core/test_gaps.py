@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lanam.core import fitting, gaps, gauss_newton, kron, posterior, scoring, statistics
+from lanam.core import evidence, fitting, gaps, gauss_newton, kron, posterior, scoring, statistics
 from lanam.core.gaps import Gaps, weigh, weighed_by
 from lanam.core.gauss_newton import State
 from lanam.core.likelihoods import LIKELIHOODS
@@ -15,7 +15,7 @@ from lanam.core.selection import null_evidence, null_noise
 from lanam.core.stage import resume
 from lanam.core.statistics import Rows
 from tests.core.examples import dense_features
-from tests.oracles import assert_close, profiled_log_marginal
+from tests.oracles import assert_close, differences, profiled_log_marginal
 
 QUICK = Options(hidden_sizes=(10,), init_scales=(1.0, 4.0), level_effects=False)
 
@@ -366,6 +366,33 @@ def test_sums_over_rows_are_of_what_they_say():
         assert one.constant == pytest.approx(other.constant)
         for a, b in zip(one.entry_curvature(), other.entry_curvature(), strict=True):
             assert_close(a, b, "rounding")
+
+
+def test_tuning_with_precisions():
+    """What precisions add does not depend on the noise, and is none of the residuals."""
+    columns, y = curve_data(120)
+    model = fit(columns, y)
+    _, stage = resume(model, columns, y, np.ones(120), QUICK)
+    made = gauss_newton.regression(stage.problem, stage.state, np.random.default_rng(0))
+    linear = made.model
+    assert linear.offset == pytest.approx(stage.problem.rows.log_precision)
+    assert linear.offset < -10.0
+    at = np.zeros(linear.prior.n_groups)
+
+    def objective(log_noise):
+        return evidence.solve(linear, evidence.Hyper(at, np.exp(log_noise[0])), True).objective
+
+    noise = 3.0 * stage.state.noise
+    found = evidence.solve(linear, evidence.Hyper(at, noise), True)
+    (slope,) = differences(objective, np.log([noise]), step=1e-4)
+    assert evidence.noise_gradient(linear, found, noise) == pytest.approx(slope, rel=1e-6)
+    # A step of the noise is over the weighed residuals.
+    rows = stage.problem.rows
+    values = gauss_newton.values_of(stage.problem, stage.state, made, found)
+    residual = rows.y - statistics.predict(rows, values, float(found.mean[-1]))
+    free = 120 - found.n_effective - found.charged.sum() - 1.0
+    step = evidence.mackay_step(linear, evidence.Hyper(at, noise), found)
+    assert step.noise == pytest.approx(rows.precision @ residual**2 / free, rel=1e-5)
 
 
 def test_the_end_of_a_fit_is_at_its_precisions():

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from lanam.core import evidence, fitting, interactions, levels, scoring, statistics
-from lanam.core.gauss_newton import make_problem, regression, settle, solve_as_made
+from lanam.core.gauss_newton import State, make_problem, regression, settle, solve_as_made
 from lanam.core.knots import Position
 from lanam.core.likelihoods import LIKELIHOODS, Softmax, find_likelihood
 from lanam.core.options import Options
@@ -511,6 +511,20 @@ class TestOtherTerms:
         truth = effect - effect.mean(axis=1, keepdims=True)
         found = scoring.link_mean(model, rows)
         assert np.corrcoef(found.ravel(), truth.ravel())[0, 1] > 0.95
+
+    def test_levels_are_added_on_what_the_ones_before_left(self):
+        # The second column is the first by other names: what one says is then said.
+        rng = np.random.default_rng(0)
+        column = rng.integers(0, 12, 900)
+        effect = rng.standard_normal((12, 3))
+        y = np.array([rng.choice(3, p=softmax(effect[k])) for k in column]).astype(float)
+        columns = np.column_stack([column, rng.permutation(12)[column]]).astype(float)
+        made = prepare(columns, y, np.ones(900), Softmax(3), QUICK)
+        problem = make_problem((), made.rows.keep_terms([]), Softmax(3), True, "mackay")
+        state = State((), Softmax(3).start(y, np.ones(900)), 1.0)
+        wider, after = levels.add_levels(problem, state, columns, made.levels, rng)
+        assert [term.kind for term in wider.terms] == ["level"]
+        assert after.values[0].shape == (13, 2)
 
     def test_pair_scores_are_summed_over_outputs(self):
         rng = np.random.default_rng(0)

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import evidence, fitting, gauss_newton, posterior, prepare, scoring, statistics
+from lanam.core import (
+    evidence,
+    fitting,
+    gauss_newton,
+    interactions,
+    posterior,
+    prepare,
+    scoring,
+    statistics,
+)
 from lanam.core.assembly import assemble
 from lanam.core.evidence import Hyper, LinearModel, Prior, WideLevels, gradient, noise_gradient
 from lanam.core.knots import Position
@@ -544,6 +553,44 @@ class TestSelection:
         assert score[(1, 2)] > 0.0
         # A column without coordinates has no such score.
         assert score[(0, 1)] == score[(0, 2)] == 0.0
+
+
+@pytest.mark.usefixtures("_wide", "lossless")
+class TestBesideTwoCurves:
+    def given(self):
+        columns, y = shop_data()
+        rng = np.random.default_rng(0)
+        columns = np.column_stack([columns, columns[:, 1] + 0.5 * rng.standard_normal(len(y))])
+        y = y + 10.0 * np.cos(columns[:, 2])
+        model = fit(columns, y, n_levels=(*N_LEVELS, -1))
+        assert all(term.active for term in model.terms)
+        return model, *resume(model, columns, y, np.ones(len(y)), QUICK)
+
+    def test_coordinates_are_sorted_with_their_terms(self):
+        model, prepared, stage = self.given()
+        turned = stage.problem.keep([2, 0, 1]), stage.state.keep([2, 0, 1])
+        made = posterior.exact(*turned, np.random.default_rng(0))
+        other = assemble(prepared.units, *turned, made, [])
+        assert [term.features for term in other.terms] == [(0,), (1,), (2,)]
+        rows = np.column_stack([NEW_ROWS, np.linspace(-2.0, 2.0, 9)])
+        old, new = (scoring.link_moments(m, rows) for m in (model, other))
+        np.testing.assert_allclose(new, old, rtol=1e-5)
+        np.testing.assert_allclose(
+            scoring.entry_moments(other, 0), scoring.entry_moments(model, 0), rtol=1e-5, atol=1e-9
+        )
+
+    def test_effects_are_known_without_the_levels(self):
+        _, _, stage = self.given()
+        rng = np.random.default_rng(0)
+        found = interactions.joint_precision(stage.problem, stage.state, rng)
+        linear = gauss_newton.regression(
+            stage.problem, stage.state, np.random.default_rng(0), fine=True
+        )
+        joint = gauss_newton.solve_as_made(stage.problem, stage.state, linear)
+        # Directions that the data hardly sees are next to those it sees well.
+        product = found.precision @ joint.covariance
+        np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-6)
+        assert set(found.blocks) == {1, 2}
 
 
 class TestEliminate:
