@@ -486,7 +486,8 @@ class TestOtherTerms:
         _, covariance = scoring.link_moments(model, rows)
         np.testing.assert_allclose(covariance.sum(axis=2), 0.0, atol=1e-9)
         draws = scoring.sample_links(model, rows, 10, np.random.default_rng(0))
-        np.testing.assert_allclose(draws.sum(axis=2), 0.0, atol=1e-9)
+        # The root of an eigenvalue that is rounding.
+        np.testing.assert_allclose(draws.sum(axis=2), 0.0, atol=1e-6)
 
     def test_level_gains_of_several_outputs_are_those_of_all_levels(self):
         rng = np.random.default_rng(0)
