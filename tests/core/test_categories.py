@@ -55,15 +55,19 @@ class TestEntries:
         weight = np.repeat([1.0, 2.0, 3.0], [5, 4, 3])
         np.testing.assert_array_equal(place_categories(column, weight, 3, 2).entry_of, [3, 0, 1])
 
-    def test_levels_that_tie_stay_together(self):
-        # Two may have an entry, but the second and third are as frequent as each other.
+    def test_of_levels_that_tie_the_first_in_the_data_has_an_entry(self):
+        # Two may have one, and the second and third are as frequent as each other, whatever their names.
         column = np.repeat(np.arange(4.0), [6, 4, 4, 1])
         for order in ([0, 1, 2, 3], [1, 2, 3, 0], [3, 2, 1, 0]):
             code = np.asarray(order, dtype=float)[column.astype(int)]
             entries = place_categories(code, np.ones(15), 4, 2)
-            assert entries.n_own == 1
-            assert entries.entry_of[order[0]] == 0
-            assert (np.delete(entries.entry_of, order[0]) == 2).all()
+            assert entries.n_own == 2
+            assert set(entries.entry_of[order[:2]]) == {0, 1}
+            assert (entries.entry_of[order[2:]] == 3).all()
+
+    def test_of_levels_that_are_all_as_frequent_as_many_as_may_have_an_entry(self):
+        entries = place_categories(np.tile(np.arange(30.0), 5), np.ones(150), 30, 24)
+        assert (entries.entry_of < 24).sum() == 24
 
     def test_gaps_and_codes_that_are_none_do_not_count(self):
         column = np.array([0.0, 0.0, 1.0, np.nan, np.nan, np.nan, -1.0, -1.0])

@@ -89,14 +89,24 @@ class TestFound:
         # The deviance of small counts is not quite Pearson's sum of squares.
         assert fit(columns, y).noise_variance == pytest.approx(phi, rel=0.2)
 
-    def test_it_is_deviance_over_what_is_free(self):
+    def test_it_is_the_larger_of_deviance_and_squares_over_what_is_free(self):
         columns, y = counts(phi=5.0)
         model = fit(columns, y, replace(QUICK, tol=1e-4))
         mean = np.exp(scoring.link_mean(model, columns))
         effective = sum(term.effective_parameters for term in model.terms)
         # The charge of several precisions makes a little less free than that.
-        expected = deviance(y, mean).sum() / (len(y) - 1.15 * effective - 1.0)
-        assert model.noise_variance == pytest.approx(expected, rel=3e-3)
+        by_deviance = deviance(y, mean).sum() / (len(y) - 1.15 * effective - 1.0)
+        by_squares = ((y - mean) ** 2 / mean).sum() / (len(y) - effective - 1.0)
+        assert model.noise_variance == pytest.approx(max(by_deviance, by_squares), rel=5e-3)
+
+    def test_rare_counts_do_not_hide_it(self):
+        # Most of them are zero: the deviance is below one whatever the dispersion.
+        rng = np.random.default_rng(0)
+        columns = rng.uniform(-1.0, 1.0, (3000, 1))
+        y = rng.poisson(rng.gamma(0.3 / 3.0, 3.0, 3000)).astype(
+            float
+        )  # variance four times the mean
+        assert fit(columns, y).noise_variance == pytest.approx(4.0, rel=0.25)
 
     @pytest.mark.usefixtures("lossless")
     def test_a_weight_is_a_repetition(self):

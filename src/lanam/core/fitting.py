@@ -19,13 +19,14 @@ from lanam.core.assembly import assemble, unused
 from lanam.core.gaps import Gaps, weigh
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.levels import add_levels
-from lanam.core.likelihoods import find_likelihood
+from lanam.core.likelihoods import Poisson, find_likelihood
 from lanam.core.model import FittedModel, FittedTerm, ScoredPair
 from lanam.core.options import Options
 from lanam.core.prepare import prepare
 from lanam.core.second_stage import second_stage
 from lanam.core.selection import null_noise
 from lanam.core.stage import Stage, resume
+from lanam.core.statistics import predict
 from lanam.core.training import Run, fit_and_select, train
 
 #: Noise at the start, in units of the noise around the intercept alone.
@@ -66,7 +67,9 @@ def fit(
         *seeds, second_seed = _seeds(random_state, options)
         best: Stage | None = None
         for seed in seeds:
-            stage = _first_stage(columns, problem, run, np.random.default_rng(seed))
+            own_rng = np.random.default_rng(seed)
+            stage = _first_stage(columns, problem, run, own_rng)
+            stage = _settle_noise(columns, stage, run, own_rng)
             if best is None or stage.state.evidence > best.state.evidence:
                 best = stage
             if stage.reason == "interrupted":
@@ -136,23 +139,40 @@ def _first_stage(columns: Array, problem: Problem, run: Run, rng: np.random.Gene
         noise = max(_START_NOISE * null_noise(problem.rows, units.likelihood), smallest)
     state = State(known, units.likelihood.start(units.y, problem.rows.weight), noise)
     off: list[FittedTerm] = []
-    gaps = Gaps.of(columns)
     run.newest = (problem, state)
     try:
         problem, state, converged = fit_and_select("smooth", problem, state, run, rng, off)
-        weighed = weigh(problem, state, gaps)
+        weighed = weigh(problem, state, Gaps.of(columns))
         if weighed[0] is not problem:
             problem, state, converged = fit_and_select("gaps", *weighed, run, rng, off)
         if run.options.level_effects:
             wider = add_levels(problem, state, columns, run.prepared.levels, rng)
             if wider is not None:
-                wider = weigh(*wider, gaps)
                 problem, state, converged = fit_and_select("levels", *wider, run, rng, off)
         reason = "converged" if converged else "max_iter"
     except KeyboardInterrupt:
         problem, state = run.newest
         reason = "interrupted"
     return Stage(problem, state, tuple(off), reason)
+
+
+def _settle_noise(columns: Array, stage: Stage, run: Run, rng: np.random.Generator) -> Stage:
+    """The noise that all terms together leave: what gaps add to it, and what rare counts hide of it."""
+    if run.options.solver == "adam" or stage.reason == "interrupted":
+        return stage
+    problem, state = weigh(stage.problem, stage.state, Gaps.of(columns))
+    if problem is not stage.problem:
+        limits, record = (run.options.max_iter, run.options.tol), run.recorder("gaps", problem)
+        state, _ = gauss_newton.converge(problem, state, rng, *limits, record)
+    if isinstance(problem.likelihood, Poisson):
+        # Of small counts the deviance says too little: most of them are zero whatever the dispersion.
+        rows, f = problem.rows, predict(problem.rows, state.values, state.intercept)
+        spread = float(rows.information @ problem.likelihood.pearson(rows.y, f))
+        freedom = max(rows.count - state.n_effective - 1.0, 1.0)
+        if spread / freedom > state.noise:
+            noisier = replace(state, noise=spread / freedom)
+            state = gauss_newton.settle(problem, noisier, np.random.default_rng(0))
+    return replace(stage, problem=problem, state=state)
 
 
 def _finish(columns: Array, stage: Stage, run: Run, rng: np.random.Generator) -> FittedModel:
@@ -164,6 +184,7 @@ def _finish(columns: Array, stage: Stage, run: Run, rng: np.random.Generator) ->
     with _threads(columns.shape[1] <= _NARROW and width < _WIDE):
         if asks:
             stage, pairs = second_stage(columns, stage, run, rng)
+            stage = _settle_noise(columns, stage, run, rng)
         if options.solver == "adam" and stage.problem.terms:
             solution = adam.solution(stage.problem, stage.state, options, rng)
         else:

@@ -391,12 +391,17 @@ def place_categories(
 ) -> Categories:
     """Entries for a column of codes below ``n_levels``.
 
-    Of more than ``max_own`` levels the most frequent have an entry of their own. Those that are as
-    frequent as the first that has none have none either, so that the levels' order does not matter.
+    Of more than ``max_own`` levels the most frequent have an entry of their own; of equally frequent ones
+    those that come first in the data, so that their names do not matter.
     """
     if max_own is None or n_levels <= max_own:
         return Categories(np.arange(n_levels), n_levels)
-    known = column >= 0.0
-    mass = sum_by(column[known].astype(np.intp), weight[known], n_levels)
-    own = mass > np.sort(mass)[-max_own - 1]
-    return Categories(np.where(own, np.cumsum(own) - 1, own.sum() + 1), int(own.sum()))
+    known = (column >= 0.0) & (column < n_levels)
+    codes = column[known].astype(np.intp)
+    mass = sum_by(codes, weight[known], n_levels)
+    seen, first = np.unique(codes, return_index=True)
+    arrival = np.full(n_levels, len(codes))
+    arrival[seen] = first
+    own = np.zeros(n_levels, dtype=bool)
+    own[np.lexsort((arrival, -mass))[:max_own]] = True
+    return Categories(np.where(own, np.cumsum(own) - 1, max_own + 1), max_own)

@@ -113,6 +113,11 @@ class Poisson:
         """The intercept of the best constant model."""
         return math.log(float(weight @ y / weight.sum()))
 
+    def pearson(self, y: Array, f: Array) -> Array:
+        """Squared deviations from the mean in units of it: the dispersion on average."""
+        rate = _rate(f)
+        return np.asarray((y - rate) ** 2 / np.maximum(rate, np.finfo(float).tiny))
+
     def constant(self, counts: Array, weight: Array) -> float:
         """What the evidence of the counts has besides: no part of it depends on ``f``."""
         saturated = xlogy(counts, counts) - counts - gammaln(counts + 1.0)

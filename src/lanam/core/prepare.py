@@ -37,6 +37,10 @@ _MISSING_MARK = -0.7390851332151607
 _REPEATED = 1.2
 
 
+#: The dispersion of counts cannot be told from an effect per row, so values of counts' columns must recur
+#: this often on average to have effects of their own.
+_RECURRING = 5.0
+
 #: More levels than this are integrated out of the regression; that can be done for one column only, and
 #: the others' are at most so many (fewer where there are several classes): their rarest are taken
 #: together.
@@ -119,7 +123,7 @@ def prepare(
     architecture = options.architecture(1)
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}
-    seen: dict[tuple[bool, int], int] = {}
+    seen: dict[tuple[bool, int], tuple[int, Array]] = {}
     n_distinct = _distinct_rows(columns, units.y)
     widest = _widest(n_levels, likelihood, options)
     repeated = units.total_weight > _REPEATED * n_distinct
@@ -128,8 +132,9 @@ def prepare(
         column = columns[:, feature] + 0.0
         column[np.isnan(column)] = np.nan  # of which there are many, all the same to us
         coded = bool(n_levels) and n_levels[feature] >= 0
-        twin = seen.setdefault((coded, hash(column.tobytes())), feature)
-        if twin != feature and _equal(columns[:, twin], column):
+        pattern = _by_arrival(column) if coded else column
+        twin, twins_pattern = seen.setdefault((coded, hash(pattern.tobytes())), (feature, pattern))
+        if twin != feature and np.array_equal(twins_pattern, pattern, equal_nan=True):
             unused[feature] = DUPLICATE
             continue
         distribution = summarise(column, weight)
@@ -143,7 +148,10 @@ def prepare(
             terms.append(LevelTerm((feature,), own, is_wide(own)))
         else:
             terms.append(SmoothTerm((feature,), knots, architecture, options.prior_groups))
-            if not repeated or len(distribution.values) <= 0.5 * n_distinct:
+            few = 0.5 * n_distinct if repeated else np.inf
+            if likelihood.noise_bounds is not None and not likelihood.quadratic:
+                few = len(column) / _RECURRING
+            if len(distribution.values) <= few:
                 levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     positions = tuple(locate(term.entries, term.features, columns) for term in terms)
     sizes = tuple(len(term.entries) for term in terms)
@@ -158,9 +166,12 @@ def _widest(n_levels: Sequence[int], likelihood: Likelihood, options: Options) -
     return int(np.argmax(n_levels))
 
 
-def _equal(first: Array, second: Array) -> bool:
-    """Whether two columns have the same values in the same rows, missing ones included."""
-    return bool(np.array_equal(first, second, equal_nan=True))
+def _by_arrival(codes: Array) -> Array:
+    """Codes anew, in the order in which they come: the same for the same levels under other names."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    renamed = np.argsort(np.argsort(first)).astype(np.float64)[inverse]
+    renamed[np.isnan(codes)] = np.nan
+    return renamed
 
 
 def _distinct_rows(columns: Array, y: Array) -> int:

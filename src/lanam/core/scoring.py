@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.core.knots import locate
@@ -61,14 +62,14 @@ def link_moments(model: FittedModel, columns: Array) -> tuple[Array, Array]:
     variance = np.empty((len(columns), *np.shape(model.intercept) * 2))
     for part in _chunks(model, len(columns)):
         mean[part], design = _mean_and_design(model, columns[part])
-        unknown = _unknown_variances(model, columns[part]).sum(axis=1)
         if model.contrasts is None:
-            variance[part] = np.square(design @ model.root).sum(axis=1) + unknown
+            variance[part] = np.square(design @ model.root).sum(axis=1)
             variance[part] += _own_variances(model, columns[part])
         else:
             factor = _class_factors(model, design, model.root)
             variance[part] = factor @ factor.transpose(0, 2, 1)
-            variance[part] += unknown[:, :, None] * np.eye(unknown.shape[1])
+        for _, unknown, spread in _unknown_spreads(model, columns[part]):
+            variance[part][unknown] += spread
     return mean, variance
 
 
@@ -105,18 +106,43 @@ def _own_variances(model: FittedModel, columns: Array) -> Array:
 
 
 def _unknown_variances(model: FittedModel, columns: Array) -> Array:
-    """What missing values add to every term's variance where the data had none (n, n_terms, ...).
+    """What missing values add to every term's variance where the data had none (n, n_terms, ...)."""
+    result = _of_terms(model, len(columns))
+    for k, unknown, spread in _unknown_spreads(model, columns):
+        result[unknown, k] = spread if model.contrasts is None else np.diagonal(spread)
+    return result
+
+
+def _unknown_spreads(
+    model: FittedModel, columns: Array
+) -> Iterator[tuple[int, NDArray[np.bool_], Array]]:
+    """Terms with rows whose value is missing where the data had none: which rows, and what that adds.
 
     Whatever the value is, it was drawn as the others were: the term's mean is zero, and its variance
-    that of its function over the data.
+    that of its function over the data; with several classes, their covariance (C, C).
     """
-    result = _of_terms(model, len(columns))
     for k, term in enumerate(model.terms):
         unknown = term.unknown(columns)
-        if term.active and unknown.any():
+        if not (term.active and unknown.any()):
+            continue
+        if model.contrasts is None:
             mean, variance = entry_moments(model, k)
-            result[unknown, k] = term.share @ (np.square(mean) + variance)
-    return result
+            yield k, unknown, np.asarray(term.share @ (np.square(mean) + variance))
+        else:
+            second_moments = term.table.T @ (term.table * term.share[:, None])
+            spread = np.einsum("cdij,ij->cd", _class_blocks(model, k), second_moments)
+            yield k, unknown, term.mean.T @ (term.mean * term.share[:, None]) + spread
+
+
+def _class_blocks(model: FittedModel, index: int) -> Array:
+    """Covariance of a term's coordinates for every pair of classes (C, C, r, r)."""
+    assert model.contrasts is not None
+    block, n_outputs = model.blocks[index], model.n_outputs
+    width = model.terms[index].table.shape[1]
+    parts = model.covariance[block, block].reshape(n_outputs, width, n_outputs, width)
+    return np.asarray(
+        np.einsum("ck,dl,kilj->cdij", model.contrasts, model.contrasts, parts, optimize=True)
+    )
 
 
 def _of_terms(model: FittedModel, n_rows: int) -> Array:
@@ -153,13 +179,12 @@ def _variance(model: FittedModel, index: int, rows_of: Callable[[Array], Array])
     if term.coupling is not None and term.own_variance is not None:
         shared = _quadratic_forms(rows_of(term.coupling), model.covariance)
         return shared + rows_of(term.own_variance)
-    rows, covariance = rows_of(term.table), model.covariance[block, block]
+    rows = rows_of(term.table)
     if model.contrasts is None:
-        return _quadratic_forms(rows, covariance)
-    n_outputs, width = model.n_outputs, rows.shape[1]
-    parts = covariance.reshape(n_outputs, width, n_outputs, width)
-    of_class = np.einsum("ck,cl,kilj->cij", model.contrasts, model.contrasts, parts, optimize=True)
-    return np.stack([_quadratic_forms(rows, own) for own in of_class], axis=1)
+        return _quadratic_forms(rows, model.covariance[block, block])
+    blocks = _class_blocks(model, index)
+    own = [_quadratic_forms(rows, blocks[c, c]) for c in range(len(blocks))]
+    return np.stack(own, axis=1)
 
 
 def _quadratic_forms(rows: Array, covariance: Array) -> Array:
@@ -196,10 +221,17 @@ def sample_links(
             result[:, part] = mean + np.moveaxis(_class_factors(model, design, draws), 2, 0)
         for k, levels in own.items():
             result[:, part] += _read(model.terms[k], columns[part], levels).T
-        unknown = _unknown_variances(model, columns[part]).sum(axis=1)
-        if unknown.any():
-            result[:, part] += np.sqrt(unknown) * rng.standard_normal((n_samples, *unknown.shape))
+        for _, unknown, spread in _unknown_spreads(model, columns[part]):
+            values = rng.standard_normal((n_samples, int(unknown.sum()), *spread.shape[:1]))
+            root = np.sqrt(spread) if model.contrasts is None else _root(spread).T
+            result[:, part][:, unknown] += values @ root if spread.ndim else values * root
     return result
+
+
+def _root(covariance: Array) -> Array:
+    """A factor ``F`` with ``covariance = F F'`` of a matrix that may be singular."""
+    size, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.where(size > 1e-12 * size[-1], size, 0.0)))
 
 
 def entry_moments(model: FittedModel, index: int) -> tuple[Array, Array]:

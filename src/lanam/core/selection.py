@@ -26,9 +26,9 @@ WORTH = 3.0
 #: with few rows, weak terms that are not negligible predict better together than without them.
 NEGLIGIBLE = 0.05
 
-#: Nats over its intercept alone that a model must be worth for each effective parameter. Real data has
-#: more than three (measured on the paper's sets), a fit to noise less than two.
-PER_PARAMETER = 2.0
+#: Nats over its intercept alone that a model must be worth for each effective parameter of its networks.
+#: Real data has more than three (measured on the paper's sets), a fit to noise less than two.
+_PER_PARAMETER = 2.0
 
 
 #: What a term must be worth to stay, given its number and the numbers of all that are left.
@@ -95,6 +95,17 @@ def eliminate(
         left.remove(weakest)
         dropped.append(weakest)
     return dropped, worth
+
+
+def enough(prior: Prior, posterior: Posterior) -> float:
+    """What a model must be worth over its intercept alone not to be made of noise.
+
+    Levels, of which there may be one for every few rows, share one precision and do not count: their
+    evidence is not what tuning made of it.
+    """
+    tuned = [groups for groups in prior.groups if groups.stop - groups.start > 1]
+    effective = sum(float(posterior.effective[groups].sum()) for groups in tuned)
+    return max(WORTH, _PER_PARAMETER * effective)
 
 
 def term_worth(prior: Prior, posterior: Posterior) -> list[float]:

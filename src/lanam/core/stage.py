@@ -32,11 +32,12 @@ class Stage:
 
     @property
     def width(self) -> int:
-        """How many coordinates the terms have."""
-        return sum(
+        """How many coordinates the terms have, in all outputs."""
+        own = sum(
             len(known.values) if known.basis is None else known.basis.shape[1]
             for known in self.state.terms
         )
+        return own * self.problem.likelihood.n_outputs
 
 
 def resume(

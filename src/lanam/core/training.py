@@ -111,17 +111,18 @@ def fit_and_select(
         if round_number == _MAX_ROUNDS:
             break
         linear = gauss_newton.regression(problem, state, rng)
+        prior, posterior = linear.model.prior, gauss_newton.solve_as_made(problem, state, linear)
         weak = partial(
             selection.eliminate,
-            linear.model.prior,
-            gauss_newton.solve_as_made(problem, state, linear),
+            prior,
+            posterior,
             [part.table for part in linear.compressed],
             problem.shares,
             n_outputs=problem.likelihood.n_outputs,
             outside=gauss_newton.worth_outside(problem, state, linear),
         )
         gone, worth = weak(None if needed is None else needed(problem))
-        enough = max(selection.WORTH, selection.PER_PARAMETER * state.n_effective)
+        enough = selection.enough(prior, posterior)
         if needed is None and converged and not gone and state.evidence < null + enough:
             # Made of noise: every term must pay; where all seem to, and there is a noise that could be
             # small, the rows are merely interpolated.
