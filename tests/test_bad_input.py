@@ -135,7 +135,7 @@ class TestRefusedX:
             LANAMRegressor().fit(data[0].set_axis(["age", "bmi", 3], axis=1), data[1])
 
     def test_names_twice(self, data):
-        with pytest.raises(ValueError, match="unique column names, got:\n- 'age' 2 times"):
+        with pytest.raises(ValueError, match=r"more than one column named 'age'.*rename one"):
             LANAMRegressor().fit(data[0].set_axis(["age", "age", "bp"], axis=1), data[1])
 
 
@@ -178,11 +178,12 @@ class TestRefusedTargets:
         with pytest.raises(ValueError, match=r"one class only .'yes'"):
             LANAMClassifier().fit(data[0], ["yes"] * 60)
 
-    def test_three_classes(self, data):
-        with pytest.raises(
-            ValueError, match=r"Only binary classification is supported.* 3 classes"
-        ):
-            LANAMClassifier().fit(data[0], np.arange(60) % 3)
+    @pytest.mark.parametrize(
+        ("unit", "word"), [("datetime64[D]", "dates"), ("timedelta64[D]", "durations")]
+    )
+    def test_times(self, data, unit, word):
+        with pytest.raises(ValueError, match=f"y holds {word}.*days since"):
+            LANAMRegressor().fit(data[0], np.arange(60).astype(unit))
 
     def test_numbers_for_the_classifier(self, data):
         with pytest.raises(ValueError, match="continuous"):

@@ -22,6 +22,7 @@ from lanam import explain
 from lanam.arguments import read_interactions, read_options
 from lanam.core import fitting, scoring
 from lanam.core.arrays import Array
+from lanam.core.knots import Categories
 from lanam.core.model import FittedModel
 from lanam.core.options import Options
 from lanam.data import CATEGORICAL, UNSEEN, Schema
@@ -136,6 +137,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         model = seen.own(self._run(run, options))
         self._keep(model, schema, len(columns), options.interaction_score)
         self._warn_if_unfinished()
+        self._warn_of_shared_levels()
         return self
 
     def add_interactions(
@@ -278,6 +280,26 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
                 "best model so far is kept. Raise max_iter to train on, or raise "
                 f"tol={self.tol} to call this converged.",
                 ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _warn_of_shared_levels(self) -> None:
+        """Warn of columns with more levels than can have effects of their own."""
+        told = []
+        for term in self._model.terms:
+            own = term.entries
+            if isinstance(own, Categories) and own.n_own < len(own.entry_of):
+                name = self._schema.names[term.features[0]]
+                told.append(
+                    f"of the {len(own.entry_of)} levels of column {name!r} the {own.n_own} most "
+                    "frequent"
+                )
+        if told:
+            warnings.warn(
+                f"{', and '.join(told)} have an effect of their own; all others share that of a new "
+                "level. Very many levels are for one column, and for two classes at most: combine "
+                "levels, or leave the column out if it only numbers the rows.",
+                UserWarning,
                 stacklevel=4,
             )
 

@@ -156,7 +156,13 @@ def read_response(estimator: BaseEstimator, y: Any, n_rows: int) -> Array:
     target = read_target(estimator, y, n_rows)
     if target.dtype.kind == "O":
         _refuse_target(_missing(target), "NaN")
-    if target.dtype.kind in "USOmMV":
+    if target.dtype.kind in "mM":
+        raise ValueError(
+            f"y holds {'dates' if target.dtype.kind == 'M' else 'durations'}, and "
+            f"{type(estimator).__name__} predicts numbers: pass for example the days since a date, "
+            "(y - y.min()) / np.timedelta64(1, 'D')"
+        )
+    if target.dtype.kind in "USOV":
         try:
             target = target.astype(np.float64)
         except (TypeError, ValueError) as error:

@@ -117,8 +117,6 @@ class TestPrepare:
         assert self.made(columns, [3, 3]).unused == {1: DUPLICATE}
 
     def test_each_kind_has_its_own_duplicates(self):
-        # FAILS until prepare keeps twins by kind.
-        # The third is the second's, though all have the first's numbers.
         codes = np.random.default_rng(1).integers(0, 3, 30).astype(float)
         columns = np.column_stack([codes] * 4)
         assert self.made(columns, [-1, 3, 3, -1]).unused == {2: DUPLICATE, 3: DUPLICATE}

@@ -302,7 +302,6 @@ class TestFit:
         jagged = 2.0 * rng.standard_normal(20)
         y = jagged[columns[:, 0].astype(int)] + 2.0 * columns[:, 1] + rng.standard_normal(800)
         columns[rng.uniform(size=800) < 0.3, 1] = np.nan
-        # FAILS until the variances are found again after the levels were fitted, not before.
         model = fit(columns, y, replace(QUICK, level_effects=True))
         assert ("level", (0,)) in [(t.kind, t.features) for t in model.terms if t.active]
         # Beside the levels, whose share in the residuals is gone.
@@ -311,8 +310,6 @@ class TestFit:
 
     @pytest.mark.parametrize("later", [False, True])
     def test_beside_a_pair(self, later):
-        # FAILS until the variances are found again after pairs were fitted: in units of a noise that was
-        # mostly the pair's they are too small, and rows with gaps weigh too much.
         def data(n, seed):
             rng = np.random.default_rng(seed)
             columns = rng.uniform(-2.0, 2.0, (n, 3))

@@ -109,9 +109,6 @@ class TestBlock:
         plain = make_term(hidden_sizes, activation, prior_groups)
         term = replace(plain, entries=replace(plain.entries, missing=True))
         theta, weight, curvature, block = make_block(term)
-        # FAILS until kron.block divides a network's factors by the weight at its knots.
-        # The network's factors are those of the rows that go through it: only so are biases exact, and
-        # output weights where the curvature is constant. Whoever has no value does not count there.
         inputs = plain.entries.inputs[:, None]
         network = kron_curvature(
             hidden_sizes, activation, theta, inputs, weight[:-1], curvature[:-1]

@@ -114,8 +114,6 @@ class TestPrepare:
         assert found.unused == {1: DUPLICATE}
 
     def test_one_not_a_number_is_as_good_as_another(self):
-        # FAILS until prepare gives all gaps the same bits before it hashes them.
-        # 0 / 0 has its sign set on most machines, np.nan has not.
         rng = np.random.default_rng(0)
         gone = gaps(rng, 40, 0.3)
         column = rng.standard_normal(40)
@@ -194,9 +192,6 @@ class TestEffect:
         columns = np.where(gone, np.nan, 7.0)[:, None]
         y = 2.0 * gone + 0.5 * rng.standard_normal(300)
         model = fit(columns, y)
-        # FAILS until initial_precision gives groups that no row sees a precision of a usual size.
-        # The network sees one input, zero, where weights have no derivative: nothing is seen of their
-        # groups, whose prior must not drown what is.
         assert (model.terms[0].precision > 1e-12).all()
         found, variance = scoring.link_moments(model, np.array([[np.nan], [7.0]]))
         np.testing.assert_allclose(found, [y[gone].mean(), y[~gone].mean()], atol=0.05)

@@ -215,8 +215,6 @@ class TestScores:
 
 
 def test_columns_that_are_never_missing_together():
-    # FAILS until initial_precision gives groups that no row sees a precision of a usual size.
-    # Nothing is seen of the cell where both are: its prior must not drown what is seen of the others.
     rng = np.random.default_rng(0)
     columns = rng.uniform(-1.5, 1.5, (500, 2))
     which = rng.uniform(size=500)

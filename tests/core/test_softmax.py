@@ -480,8 +480,6 @@ class TestOtherTerms:
         assert (known > 0.0).all()
 
     def test_what_is_not_known_sums_to_zero_over_classes_too(self, model):
-        # FAILS until what a value missing that never was adds is a covariance of the classes, as the term's
-        # own over the data is: as it is, differences of classes have too little variance.
         rows = np.array([[np.nan, 0.3, 0.0]])
         _, covariance = scoring.link_moments(model, rows)
         np.testing.assert_allclose(covariance.sum(axis=2), 0.0, atol=1e-9)

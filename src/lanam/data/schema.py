@@ -183,6 +183,13 @@ def as_frame(table: Any) -> Frame | None:
         If it is a lazy frame: whether to collect it is for the user to decide.
     """
     if nw.dependencies.is_into_dataframe(table):
+        names = [str(name) for name in getattr(table, "columns", ()) if isinstance(name, str)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"X has more than one column named {twice[0]!r}: columns are told apart by their "
+                "names, so rename one of them or leave it out"
+            )
         frame: Frame = nw.from_native(table, eager_only=True)
         return frame
     # Whatever narwhals does not know is passed through, so arrays and lists come back as they are.
