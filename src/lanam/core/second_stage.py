@@ -31,8 +31,9 @@ _PAIRS_AT_ONCE = 10
 _MAX_ROUNDS = 5
 _PROMISING = 0.3
 
-#: Nats by which tuning a pair's two precisions may make a useless one look better.
+#: Nats by which tuning a pair's two precisions may make a useless one look better, and each further one.
 _TUNED = 2.0
+_TUNED_EACH = 1.0
 
 #: A model with more coordinates than this is not searched for still more pairs: a solve costs their cube.
 _MAX_WIDTH = 2000
@@ -94,8 +95,8 @@ class _Search:
         asked, kind = options.interactions, options.interaction_score
         return cls(asked, kind, tuple(pairs), frozenset(known), run.prepared.categories)
 
-    def needed(self, n_pairs: int) -> float:
-        """Nats the weakest of ``n_pairs`` must be worth.
+    def needed(self, n_pairs: int, n_precisions: int = 2) -> float:
+        """Nats the weakest of ``n_pairs`` must be worth, if it has so many precisions.
 
         What tuning its precisions brings by itself, and the prior odds against it: if any share of all
         pairs is as likely to interact, the odds of ``m`` against ``m - 1`` are ``m`` to ``M - m + 1``.
@@ -106,7 +107,9 @@ class _Search:
             return 0.0
         # Never odds in favour: where most pairs are tried, useless ones would vouch for each other.
         against = max((len(self.pairs) - n_pairs + 1) / n_pairs, 1.0)
-        return _TUNED + float(np.log(against))
+        # A pair with categories or gaps may have more than the two of a joint network.
+        more = _TUNED_EACH * max(n_precisions - 2, 0)
+        return _TUNED + more + float(np.log(against))
 
     def score(
         self, stage: Stage, columns: Array, pairs: Sequence[Pair], rng: np.random.Generator
@@ -252,6 +255,7 @@ def _needed(settled: set[tuple[str, tuple[int, ...]]], search: _Search, now: Pro
             return -np.inf
         if term.kind != "pair":
             return selection.WORTH
-        return search.needed(sum(now.terms[j].kind == "pair" for j in left))
+        n_pairs = sum(now.terms[j].kind == "pair" for j in left)
+        return search.needed(n_pairs, int(term.group_index.max()) + 1)
 
     return needed
