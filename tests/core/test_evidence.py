@@ -11,14 +11,13 @@ from lanam.core import evidence, gauss_newton, statistics
 from lanam.core.evidence import (
     Hyper,
     LinearModel,
-    Prior,
     gradient,
-    inverse_and_log_det,
     mackay_step,
     noise_gradient,
     solve,
     tune,
 )
+from lanam.core.prior import Prior, inverse_and_log_det
 from tests.core.examples import SMALL, additive_data, started
 from tests.oracles import (
     DensePosterior,

@@ -7,8 +7,9 @@ import pytest
 from scipy.stats import norm
 
 from lanam.core import gauss_newton, selection
-from lanam.core.evidence import Hyper, LinearModel, Prior, solve
+from lanam.core.evidence import Hyper, LinearModel, solve
 from lanam.core.likelihoods import Bernoulli, Gaussian
+from lanam.core.prior import Prior
 from lanam.core.selection import eliminate, null_evidence, term_worth
 from lanam.core.statistics import Rows
 from tests.core.examples import started

@@ -17,10 +17,11 @@ from lanam.core import (
     statistics,
 )
 from lanam.core.assembly import assemble
-from lanam.core.evidence import Hyper, LinearModel, Prior, WideLevels, gradient, noise_gradient
+from lanam.core.evidence import Hyper, LinearModel, WideLevels, gradient, noise_gradient
 from lanam.core.knots import Position
 from lanam.core.likelihoods import LIKELIHOODS, Softmax
 from lanam.core.options import Options
+from lanam.core.prior import Prior
 from lanam.core.selection import eliminate
 from lanam.core.stage import resume
 from lanam.core.statistics import Rows

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lanam.core import evidence, gauss_newton, kron, laplace, networks, statistics
+from lanam.core import gauss_newton, kron, laplace, networks, statistics
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.laplace import Evidence, Hyper, Laplace
@@ -26,6 +26,7 @@ from lanam.core.moments import Moments
 from lanam.core.objective import Objective, smooth_terms
 from lanam.core.options import Options
 from lanam.core.posterior import Solution
+from lanam.core.prior import inverse_and_log_det
 from lanam.core.stacked import Stack
 
 LEARNING_RATES = (0.1, 0.01, 0.001)
@@ -214,9 +215,7 @@ def solution(
         exact = gauss_newton.solve_as_made(problem, state, linear)
         tables, covariance = tuple(part.table for part in linear.compressed), exact.covariance
         effective = tuple(float(exact.effective[groups].sum()) for groups in prior.groups)
-        log_dets = [
-            -evidence.inverse_and_log_det(covariance[block, block])[1] for block in prior.blocks
-        ]
+        log_dets = [-inverse_and_log_det(covariance[block, block])[1] for block in prior.blocks]
     return Solution(
         means=tuple(state.values),
         tables=tables,

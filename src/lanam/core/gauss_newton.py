@@ -23,10 +23,11 @@ import numpy as np
 
 from lanam.core import evidence, statistics
 from lanam.core.arrays import Array
-from lanam.core.evidence import Hyper, LinearModel, Posterior, Prior, WideLevels
+from lanam.core.evidence import Hyper, LinearModel, Posterior, WideLevels
 from lanam.core.knots import Position
 from lanam.core.likelihoods import Likelihood
 from lanam.core.linearise import Compressed, compress, initial_precision, tangent
+from lanam.core.prior import Prior
 from lanam.core.statistics import Intercept, Quadratic, Rows, evaluate
 from lanam.core.terms import LevelTerm, Term
 

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from lanam.core import gauss_newton, statistics
 from lanam.core.arrays import Array, IntArray, sum_by
-from lanam.core.evidence import Hyper, inverse_and_log_det, marginal_precision
+from lanam.core.evidence import Hyper, marginal_precision
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import (
     NO_CATEGORIES,
@@ -31,6 +31,7 @@ from lanam.core.knots import (
     standard_inputs,
     summarise,
 )
+from lanam.core.prior import inverse_and_log_det
 from lanam.core.purity import purify
 
 Pair = tuple[int, int]

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from lanam.core import gauss_newton, kron, networks, statistics
 from lanam.core.arrays import Array, sum_by
-from lanam.core.evidence import Prior, inverse_and_log_det
 from lanam.core.gauss_newton import Problem, State, TermState
 from lanam.core.kron import KronBlock
 from lanam.core.linearise import centred, tangent
+from lanam.core.prior import Prior, inverse_and_log_det
 from lanam.core.terms import SmoothTerm
 
 #: Tables are made for precisions that may still fall by this factor.

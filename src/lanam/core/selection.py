@@ -9,13 +9,9 @@ import numpy as np
 
 from lanam.core import statistics
 from lanam.core.arrays import Array
-from lanam.core.evidence import (
-    Posterior,
-    Prior,
-    at_noise,
-    inverse_and_log_det,
-)
+from lanam.core.evidence import Posterior, at_noise
 from lanam.core.likelihoods import Likelihood
+from lanam.core.prior import Prior, inverse_and_log_det
 from lanam.core.statistics import Rows, evaluate
 
 #: A term stays if it is worth this many nats of evidence. Its precisions were tuned, which by itself

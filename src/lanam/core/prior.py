@@ -1,0 +1,184 @@
+"""How the prior of the regression's coordinates depends on its hyperparameters (method.md 8).
+
+With the tables fixed, changing group ``g``'s prior variance by a factor ``rho_g`` changes the coordinates'
+prior covariance to ``W_d = sum_g rho_g V_g' V_g``, term by term.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from lanam.core.arrays import Array
+
+
+def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
+    """Inverse and log-determinant of a positive definite matrix by one Cholesky factorisation."""
+    if len(matrix) == 0:
+        return matrix, 0.0
+    factor, info = lapack.dpotrf(matrix, lower=1)
+    if info != 0:
+        raise np.linalg.LinAlgError("the posterior precision is not positive definite")
+    lower, _ = lapack.dpotri(factor, lower=1)
+    lower = np.tril(lower)
+    inverse = lower + lower.T
+    np.fill_diagonal(inverse, np.diag(lower))
+    return inverse, 2.0 * float(np.log(np.diag(factor)).sum())
+
+
+@dataclass(frozen=True)
+class Prior:
+    """How the coordinates' prior covariance depends on the groups' variances.
+
+    Built from every term's number of coordinates and ``group_grams``. Terms with one group have
+    ``W = rho I``; the others are padded to one shape so that all are handled at once.
+    """
+
+    widths: tuple[int, ...]
+    group_grams: tuple[Array, ...]
+
+    @cached_property
+    def blocks(self) -> tuple[slice, ...]:
+        """Each term's coordinates."""
+        ends = np.cumsum(self.widths).tolist()
+        return tuple(slice(e - w, e) for e, w in zip(ends, self.widths, strict=True))
+
+    @cached_property
+    def groups(self) -> tuple[slice, ...]:
+        """Each term's groups."""
+        counts = [len(grams) for grams in self.group_grams]
+        ends = np.cumsum(counts).tolist()
+        return tuple(slice(e - c, e) for e, c in zip(ends, counts, strict=True))
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups of all terms."""
+        return sum(len(grams) for grams in self.group_grams)
+
+    @cached_property
+    def _plain(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Coordinates of terms with one group, and their groups."""
+        columns, groups = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
+        for block, group, grams in zip(self.blocks, self.groups, self.group_grams, strict=True):
+            if len(grams) == 1:
+                columns.append(np.arange(block.start, block.stop))
+                groups.append(np.full(block.stop - block.start, group.start))
+        return np.concatenate(columns), np.concatenate(groups)
+
+    @cached_property
+    def _mixed(self) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
+        """Padded Gram matrices (D, G, r, r), groups (D, G) and coordinates (D, r); padding is -1."""
+        terms = [k for k, grams in enumerate(self.group_grams) if len(grams) > 1]
+        n_groups = max((len(self.group_grams[k]) for k in terms), default=0)
+        width = max((self.widths[k] for k in terms), default=0)
+        grams = np.zeros((len(terms), n_groups, width, width))
+        groups = np.full((len(terms), n_groups), -1)
+        columns = np.full((len(terms), width), -1)
+        for i, k in enumerate(terms):
+            own, group, block = self.group_grams[k], self.groups[k], self.blocks[k]
+            grams[i, : len(own), : self.widths[k], : self.widths[k]] = own
+            groups[i, : len(own)] = np.arange(group.start, group.stop)
+            columns[i, : self.widths[k]] = np.arange(block.start, block.stop)
+        return grams, groups, columns
+
+    @cached_property
+    def _scatter(self) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
+        """Which padded entries are real, and their rows and columns among all coordinates."""
+        _, _, columns = self._mixed
+        real = (columns[:, :, None] >= 0) & (columns[:, None, :] >= 0)
+        rows = np.broadcast_to(columns[:, :, None], real.shape)[real]
+        return real, rows, np.broadcast_to(columns[:, None, :], real.shape)[real]
+
+    def precision(self, log_rho: Array) -> PriorPrecision:
+        """``W^-1`` and ``log |W|`` at the given changes of the groups' variances."""
+        grams, groups, columns = self._mixed
+        rho = np.append(np.exp(log_rho), 0.0)
+        _, plain_groups = self._plain
+        log_det = float(log_rho[plain_groups].sum())
+        inverse = np.zeros(columns.shape + columns.shape[1:])
+        if columns.size:
+            covariance = np.einsum("dg,dgij->dij", rho[groups], grams)
+            padding = np.arange(columns.shape[1])
+            covariance[:, padding, padding] += columns < 0
+            inverse = np.linalg.inv(covariance)
+            log_det += float(np.linalg.slogdet(covariance)[1].sum())
+        return PriorPrecision(self, rho, inverse, 1.0 / rho[plain_groups], log_det)
+
+
+@dataclass(frozen=True)
+class PriorPrecision:
+    """``W^-1`` in parts: padded blocks and the diagonal of terms with one group."""
+
+    prior: Prior
+    rho: Array
+    inverse: Array
+    plain: Array
+    log_det_covariance: float
+
+    def add_to(self, matrix: Array) -> None:
+        """Add ``W^-1`` to the leading coordinates of ``matrix``."""
+        real, rows, columns = self.prior._scatter
+        matrix[rows, columns] += self.inverse[real]
+        plain_columns, _ = self.prior._plain
+        matrix[plain_columns, plain_columns] += self.plain
+
+    def times(self, vector: Array) -> Array:
+        """``W^-1 v``."""
+        _, _, columns = self.prior._mixed
+        result = np.zeros_like(vector)
+        plain_columns, _ = self.prior._plain
+        result[plain_columns] = self.plain * vector[plain_columns]
+        padded = np.where(columns >= 0, vector[columns], 0.0)
+        product = np.einsum("dij,dj->di", self.inverse, padded)
+        result[columns[columns >= 0]] = product[columns >= 0]
+        return result
+
+    def alone(self, gram: Array) -> tuple[float, Array]:
+        """``sum_d log |I + G_d W_d|`` over the terms with several groups, and its slopes.
+
+        Those are the groups' effective parameters if every term were alone.
+        """
+        grams, groups, columns = self.prior._mixed
+        slopes = np.zeros(self.prior.n_groups + 1)
+        if not columns.size:
+            return 0.0, slopes[:-1]
+        real, rows, others = self.prior._scatter
+        precision = self.inverse.copy()
+        precision[real] += gram[rows, others]
+        posterior = np.linalg.inv(precision)
+        gain = self.inverse - self.inverse @ posterior @ self.inverse
+        slopes[groups] += self.rho[groups] * np.einsum("dgij,dij->dg", grams, gain)
+        # Padding is the identity in both.
+        ratio = np.linalg.slogdet(precision)[1] - np.linalg.slogdet(self.inverse)[1]
+        return float(ratio.sum()), slopes[:-1]
+
+    def group_sums(self, mean: Array, covariance: Array) -> tuple[Array, Array]:
+        """Effective parameters and energy ``lambda_g ||theta_g||^2`` of every group.
+
+        The first is ``rho_g tr(M_g C)`` with ``C = W^-1 - W^-1 S W^-1`` (MacKay's gamma), the second
+        ``rho_g q' M_g q`` with ``q = W^-1 m``.
+        """
+        grams, groups, columns = self.prior._mixed
+        effective, energy = np.zeros(self.prior.n_groups + 1), np.zeros(self.prior.n_groups + 1)
+        plain_columns, plain_groups = self.prior._plain
+        n = len(effective)
+        shrunk = 1.0 - covariance[plain_columns, plain_columns] * self.plain
+        effective += np.bincount(plain_groups, weights=shrunk, minlength=n)
+        energy += np.bincount(
+            plain_groups, weights=np.square(mean[plain_columns]) * self.plain, minlength=n
+        )
+        if columns.size:
+            seen = columns >= 0
+            pairs = seen[:, :, None] & seen[:, None, :]
+            posterior = np.where(pairs, covariance[columns[:, :, None], columns[:, None, :]], 0.0)
+            padded = np.where(seen, mean[columns], 0.0)
+            pull = np.einsum("dij,dj->di", self.inverse, padded)
+            gain = self.inverse - self.inverse @ posterior @ self.inverse
+            rho = self.rho[groups]
+            effective[groups] += rho * np.einsum("dgij,dij->dg", grams, gain)
+            energy[groups] += rho * np.einsum("dgij,di,dj->dg", grams, pull, pull, optimize=True)
+        return effective[:-1], energy[:-1]
