@@ -62,7 +62,10 @@ def weigh(problem: Problem, state: State, gaps: Gaps) -> tuple[Problem, State]:
     for _ in range(_ROUNDS):
         # A square's own variance is twice the square of its mean.
         root = np.sqrt(weight) / variance
-        coefficients, _ = nnls(root[:, None] * design, root * squares)
+        try:
+            coefficients, _ = nnls(root[:, None] * design, root * squares)
+        except RuntimeError:  # gaps that say the same of rows may keep it going in circles
+            return problem, state
         least = max(float(coefficients[0]), 1e-3 * constant)
         variance = least + gaps.missing @ coefficients[1:]
     gain = 0.5 * float(

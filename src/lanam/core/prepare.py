@@ -30,12 +30,12 @@ from lanam.core.terms import LevelTerm, SmoothTerm, Term
 _MAX_LEVELS = 1000
 _N_BINS = 150
 
+#: What stands for a missing value when rows are compared: a number that columns do not have.
 _MISSING_MARK = -0.7390851332151607
 
 #: Rows that count more often than this on average (a bootstrap, weights that are counts) are copies: a
 #: value that recurs in copies only must not have an effect of its own, which would be their noise.
 _REPEATED = 1.2
-
 
 #: The dispersion of counts cannot be told from an effect per row, so values of counts' columns must recur
 #: this often on average to have effects of their own.
@@ -123,18 +123,17 @@ def prepare(
     architecture = options.architecture(1)
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}
-    seen: dict[tuple[bool, int], tuple[int, Array]] = {}
+    seen: dict[tuple[bool, int], int] = {}
     n_distinct = _distinct_rows(columns, units.y)
     widest = _widest(n_levels, likelihood, options)
     repeated = units.total_weight > _REPEATED * n_distinct
     for feature in range(columns.shape[1]):
-        # Adding zero makes a contiguous copy, and one zero of two.
-        column = columns[:, feature] + 0.0
-        column[np.isnan(column)] = np.nan  # of which there are many, all the same to us
+        column = _clean(columns[:, feature])
         coded = bool(n_levels) and n_levels[feature] >= 0
-        pattern = _by_arrival(column) if coded else column
-        twin, twins_pattern = seen.setdefault((coded, hash(pattern.tobytes())), (feature, pattern))
-        if twin != feature and np.array_equal(twins_pattern, pattern, equal_nan=True):
+        pattern = _by_arrival if coded else _clean
+        own_pattern = pattern(column).tobytes()
+        twin = seen.setdefault((coded, hash(own_pattern)), feature)
+        if twin != feature and pattern(columns[:, twin]).tobytes() == own_pattern:
             unused[feature] = DUPLICATE
             continue
         distribution = summarise(column, weight)
@@ -164,6 +163,13 @@ def _widest(n_levels: Sequence[int], likelihood: Likelihood, options: Options) -
     if not n_levels or likelihood.n_outputs > 1 or options.curvature == "kron":
         return None
     return int(np.argmax(n_levels))
+
+
+def _clean(column: Array) -> Array:
+    """A contiguous copy in which equal values have equal bytes: one zero, and one that is no number."""
+    copy = column + 0.0
+    copy[np.isnan(copy)] = np.nan
+    return copy
 
 
 def _by_arrival(codes: Array) -> Array:
