@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from lanam.core import adam, gauss_newton, kron, posterior
 from lanam.core.arrays import Array
@@ -27,17 +26,13 @@ from lanam.core.second_stage import second_stage
 from lanam.core.selection import null_noise
 from lanam.core.stage import Stage, resume
 from lanam.core.statistics import predict
-from lanam.core.training import Run, fit_and_select, train
+from lanam.core.training import Run, fit_and_select, threads, train
 
 #: Noise at the start, in units of the noise around the intercept alone.
 _START_NOISE = 0.1
 
-#: Tables of at most so many columns are fitted with one thread.
-_NARROW = 128
-
-#: Unless they have more coordinates than this, counting so many for pairs that will be tried.
-_WIDE = 1000
-_PAIRS_WIDTH = 500
+#: Coordinates that a column has in the first stage, about.
+_COLUMN_WIDTH = 8
 
 
 def fit(
@@ -53,7 +48,7 @@ def fit(
 
     ``n_levels`` has the number of levels of every column of categories, -1 for numeric ones.
     """
-    with _threads(columns.shape[1] <= _NARROW):
+    with threads(columns.shape[1] * _COLUMN_WIDTH):
         known = find_likelihood(likelihood, n_classes=int(response.max()) + 1)
         prepared = prepare(columns, response, weight, known, options, n_levels)
         run = Run(prepared, options)
@@ -91,7 +86,7 @@ def fit_on(
     random_state: int,
 ) -> FittedModel:
     """The second stage alone, on a model whose terms and hyperparameters are where it starts."""
-    with _threads(columns.shape[1] <= _NARROW):
+    with threads(columns.shape[1] * _COLUMN_WIDTH):
         prepared, stage = resume(model, columns, response, weight, options)
     run = Run(prepared, options, history=[dict(record) for record in model.history])
     second_seed = _seeds(random_state, options)[-1]
@@ -112,11 +107,6 @@ def _remembered(
             pair = replace(pair, score=old.score, status=old.status if left_out else pair.status)
         told.append(pair)
     return tuple(sorted(told, key=lambda pair: -pair.score)) or earlier
-
-
-def _threads(narrow: bool) -> threadpool_limits:
-    # Where the matrices are small, threads inside BLAS would cost more than they bring.
-    return threadpool_limits(limits=1 if narrow else None, user_api="blas")
 
 
 def _seeds(random_state: int, options: Options) -> list[np.random.SeedSequence]:
@@ -180,10 +170,10 @@ def _finish(columns: Array, stage: Stage, run: Run, rng: np.random.Generator) ->
     options, prepared = run.options, run.prepared
     pairs: tuple[ScoredPair, ...] = ()
     asks = options.interactions not in (0, ())
-    width = stage.width + (_PAIRS_WIDTH if asks else 0)
-    with _threads(columns.shape[1] <= _NARROW and width < _WIDE):
+    if asks:
+        stage, pairs = second_stage(columns, stage, run, rng)
+    with threads(stage.width):
         if asks:
-            stage, pairs = second_stage(columns, stage, run, rng)
             stage = _settle_noise(columns, stage, run, rng)
         if options.solver == "adam" and stage.problem.terms:
             solution = adam.solution(stage.problem, stage.state, options, rng)

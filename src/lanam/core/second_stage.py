@@ -23,7 +23,7 @@ from lanam.core.model import ACTIVE, FittedTerm, ScoredPair
 from lanam.core.pairs import add_terms, pair_terms
 from lanam.core.selection import Needed
 from lanam.core.stage import Stage, term_of
-from lanam.core.training import Run, fit_and_select, train
+from lanam.core.training import Run, fit_and_select, threads, train
 
 #: Where the evidence is to say how many pairs there are, so many are tried at once, in at most so many
 #: rounds, if they promise this many nats: the score does not know of the noise that other pairs explain.
@@ -34,6 +34,9 @@ _PROMISING = 0.3
 #: Nats by which tuning a pair's two precisions may make a useless one look better, and each further one.
 _TUNED = 2.0
 _TUNED_EACH = 1.0
+
+#: Coordinates that a pair has, about.
+_PAIR_WIDTH = 30
 
 #: A model with more coordinates than this is not searched for still more pairs: a solve costs their cube.
 _MAX_WIDTH = 2000
@@ -62,7 +65,8 @@ def second_stage(
             tried = search.choose(left, scores, found, stage.width)
             if not tried:
                 break
-            stage = _try_pairs(columns, stage, tried, search, run, rng)
+            with threads(stage.width + _PAIR_WIDTH * len(tried)):
+                stage = _try_pairs(columns, stage, tried, search, run, rng)
             left = [pair for pair in left if pair not in tried]
             if stage.reason == "interrupted" or not _active_pairs(stage) & set(tried):
                 break

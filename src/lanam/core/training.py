@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from lanam.core import adam, gauss_newton, selection
 from lanam.core.assembly import switched_off
@@ -21,6 +22,15 @@ from lanam.core.stage import Stage
 
 #: Rounds of dropping weak terms and fitting on.
 _MAX_ROUNDS = 4
+
+
+#: With fewer coordinates than this one thread is enough.
+_WIDE = 1000
+
+
+def threads(width: int) -> threadpool_limits:
+    """One thread inside BLAS where matrices are small: more would cost more than they bring."""
+    return threadpool_limits(limits=1 if width < _WIDE else None, user_api="blas")
 
 
 @dataclass
