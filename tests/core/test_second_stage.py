@@ -326,7 +326,7 @@ class TestRounds:
 
     def lenient(self, monkeypatch):
         """No pair is in question: only the round is."""
-        monkeypatch.setattr(second_stage._Search, "needed", lambda self, n_pairs: -np.inf)
+        monkeypatch.setattr(second_stage._Search, "needed", lambda self, *_: -np.inf)
 
     def test_a_round_must_raise_the_evidence(self, monkeypatch):
         columns, y = data(strength=0.0, n=600)
@@ -456,6 +456,10 @@ class TestNamed:
         many = [search.needed(m) for m in range(1, 102)]
         assert many == sorted(many, reverse=True)
         assert min(many) == second_stage._TUNED > 0.0
+        # Each precision beyond a joint network's two may flatter it by a nat.
+        assert search.needed(1, 5) == pytest.approx(search.needed(1, 2) + 3.0)
+        assert search.needed(1, 1) == search.needed(1, 2)
+        assert named.needed(1, 5) == 0.0
 
     def test_nothing_is_asked_for(self):
         columns, y = data()
