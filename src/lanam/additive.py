@@ -27,9 +27,9 @@ from lanam.core.model import FittedModel
 from lanam.core.options import Options
 from lanam.data import CATEGORICAL, UNSEEN, Schema
 from lanam.explain import GlobalExplanation, LocalExplanation
-from lanam.inputs import read_columns, read_weights
+from lanam.inputs import read_columns, read_exposure, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
-from lanam.observations import Observations, read_exposure
+from lanam.observations import Observations
 from lanam.progress import Progress
 from lanam.summary import Summary, summarise
 

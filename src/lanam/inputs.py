@@ -32,6 +32,9 @@ from lanam.data import (
 #: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
 _LARGEST = 1e140
 
+#: Exposures beyond this, or below its inverse, are a unit gone wrong.
+_LARGEST_EXPOSURE = 1e100
+
 #: No row was seen more often than this.
 _LARGEST_WEIGHT = 1e12
 
@@ -241,15 +244,7 @@ def read_weights(sample_weight: Any, n_rows: int) -> Array:
     """
     if sample_weight is None:
         return np.ones(n_rows)
-    if isinstance(sample_weight, numbers.Real):
-        sample_weight = np.full(n_rows, float(sample_weight))
-    weight: Array = check_array(
-        sample_weight,
-        dtype=np.float64,
-        ensure_2d=False,
-        ensure_all_finite=True,
-        input_name="sample_weight",
-    )
+    weight = _read_numbers(sample_weight, n_rows, "sample_weight")
     if weight.ndim != 1:
         raise ValueError(f"sample_weight must have one dimension, and has {weight.ndim}")
     check_consistent_length(weight, np.empty(n_rows))
@@ -267,3 +262,52 @@ def read_weights(sample_weight: Any, n_rows: int) -> Array:
             "seen: divide all weights by their mean if only their ratios matter"
         )
     return weight
+
+
+def read_exposure(exposure: Any, n_rows: int) -> Array:
+    """What each row's count was counted over; ones where nothing is said.
+
+    Raises
+    ------
+    ValueError
+        For exposures that are not positive and finite, or not one a row.
+
+    Examples
+    --------
+    >>> read_exposure(0.5, 3)
+    array([0.5, 0.5, 0.5])
+    >>> read_exposure([1.0, 0.0, 2.0], 3)
+    Traceback (most recent call last):
+        ...
+    ValueError: exposure must be positive, and 1 of 3 values are not, the first, 0, in row 1. ...
+    """
+    if exposure is None:
+        return np.ones(n_rows)
+    values = _read_numbers(exposure, n_rows, "exposure")
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"exposure must be one number, or one a row: X has {n_rows} rows, and exposure has the "
+            f"shape {values.shape}"
+        )
+    bad = values <= 0.0
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"exposure must be positive, and {bad.sum()} of {n_rows} values are not, the first, "
+            f"{values[row]:g}, in row {row}. Leave out rows in which nothing could be counted."
+        )
+    if values.max() > _LARGEST_EXPOSURE or values.min() < 1.0 / _LARGEST_EXPOSURE:
+        raise ValueError(
+            f"exposure has values from {values.min():.0e} to {values.max():.0e}: change its unit"
+        )
+    return values
+
+
+def _read_numbers(values: Any, n_rows: int, name: str) -> Array:
+    """Finite numbers, of which one alone is every row's."""
+    if isinstance(values, numbers.Real):
+        return np.full(n_rows, float(values))
+    checked: Array = check_array(
+        values, dtype=np.float64, ensure_2d=False, ensure_all_finite=True, input_name=name
+    )
+    return checked

@@ -1,21 +1,15 @@
-"""What the core is given to fit, and the way back; counts and exposures as users pass them."""
+"""What the core is given to fit, and the way back; what counts must be."""
 
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Poisson
 from lanam.core.model import FittedModel
-
-#: Exposures beyond this, or below its inverse, are a unit gone wrong.
-_LARGEST_EXPOSURE = 1e100
 
 
 @dataclass(frozen=True)
@@ -134,50 +128,3 @@ def require_an_event(counts: Array) -> None:
             "y is zero in every row with a positive weight: from no events a rate cannot be learned, "
             "only that it is small. Gather rows until there is an event."
         )
-
-
-def read_exposure(exposure: Any, n_rows: int) -> Array:
-    """What each row's count was counted over; ones where nothing is said.
-
-    Raises
-    ------
-    ValueError
-        For exposures that are not positive and finite, or not one a row.
-
-    Examples
-    --------
-    >>> read_exposure(0.5, 3)
-    array([0.5, 0.5, 0.5])
-    >>> read_exposure([1.0, 0.0, 2.0], 3)
-    Traceback (most recent call last):
-        ...
-    ValueError: exposure must be positive, and 1 of 3 values are not, the first, 0, in row 1. ...
-    """
-    if exposure is None:
-        return np.ones(n_rows)
-    if isinstance(exposure, numbers.Real):
-        exposure = np.full(n_rows, float(exposure))
-    values: Array = check_array(
-        exposure,
-        dtype=np.float64,
-        ensure_2d=False,
-        ensure_all_finite=True,
-        input_name="exposure",
-    )
-    if values.shape != (n_rows,):
-        raise ValueError(
-            f"exposure must be one number, or one a row: X has {n_rows} rows, and exposure has the "
-            f"shape {values.shape}"
-        )
-    bad = values <= 0.0
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(
-            f"exposure must be positive, and {bad.sum()} of {n_rows} values are not, the first, "
-            f"{values[row]:g}, in row {row}. Leave out rows in which nothing could be counted."
-        )
-    if values.max() > _LARGEST_EXPOSURE or values.min() < 1.0 / _LARGEST_EXPOSURE:
-        raise ValueError(
-            f"exposure has values from {values.min():.0e} to {values.max():.0e}: change its unit"
-        )
-    return values

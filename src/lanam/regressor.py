@@ -25,11 +25,10 @@ from lanam.core.predictive import (
     poisson_variance,
 )
 from lanam.data import Schema
-from lanam.inputs import read_response
+from lanam.inputs import read_exposure, read_response
 from lanam.observations import (
     Observations,
     observe_counts,
-    read_exposure,
     require_an_event,
     require_counts,
 )

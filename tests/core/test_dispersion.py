@@ -11,7 +11,7 @@ from lanam.core.likelihoods import LIKELIHOODS, Poisson
 from lanam.core.options import Options
 from lanam.core.predictive import dispersed, poisson_mean, poisson_quantile, poisson_variance
 from lanam.core.prepare import prepare
-from lanam.core.selection import null_evidence, null_noise
+from lanam.core.selection import null_evidence, null_fit
 from lanam.core.stage import resume
 from lanam.core.statistics import Rows
 from tests.core.examples import dense_features
@@ -54,7 +54,7 @@ class TestAlone:
         mean = weight @ y / weight.sum()
         total = weight @ deviance(y, np.full(200, mean))
         phi = total / weight.sum()
-        assert null_noise(rows, likelihood) == pytest.approx(phi)
+        assert null_fit(rows, likelihood)[1] == pytest.approx(phi)
         expected = -0.5 * total / phi - 0.5 * weight.sum() * np.log(2.0 * np.pi * phi)
         assert null_evidence(rows, likelihood) == pytest.approx(expected)
 
@@ -62,7 +62,7 @@ class TestAlone:
         # Counts that vary less than Poisson's.
         y = np.tile([5.0, 6.0], 50)
         rows = Rows((), (), y, np.ones(100))
-        assert null_noise(rows, Poisson()) == 1.0
+        assert null_fit(rows, Poisson())[1] == 1.0
         # There the evidence is the Poisson distribution's own, with what it leaves out of it.
         found = null_evidence(rows, Poisson()) + Poisson().constant(y, np.ones(100))
         assert found == pytest.approx(poisson.logpmf(y, y.mean()).sum())

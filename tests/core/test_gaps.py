@@ -11,7 +11,7 @@ from lanam.core.gaps import Gaps, weigh, weighed_by
 from lanam.core.gauss_newton import State
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.options import Options
-from lanam.core.selection import null_evidence, null_noise
+from lanam.core.selection import null_evidence, null_fit
 from lanam.core.stage import resume
 from lanam.core.statistics import Rows
 from tests.core.examples import dense_features
@@ -146,7 +146,7 @@ class TestRows:
         rows = weighed_by(Rows((), (), y, weight), np.array([0.0, 6.0, 3.0]), Gaps.of(columns))
         constant = weight @ y / weight.sum()
         noise = weight @ (rows.precision * np.square(y - constant)) / weight.sum()
-        assert null_noise(rows, LIKELIHOODS["gaussian"]) == pytest.approx(noise)
+        assert null_fit(rows, LIKELIHOODS["gaussian"])[1] == pytest.approx(noise)
         direct = norm.logpdf(y, constant, np.sqrt(noise / rows.precision))
         assert null_evidence(rows, LIKELIHOODS["gaussian"]) == pytest.approx(weight @ direct)
 

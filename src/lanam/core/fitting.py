@@ -23,7 +23,7 @@ from lanam.core.model import FittedModel, FittedTerm, ScoredPair
 from lanam.core.options import Options
 from lanam.core.prepare import prepare
 from lanam.core.second_stage import second_stage
-from lanam.core.selection import null_noise
+from lanam.core.selection import null_fit
 from lanam.core.stage import Stage, resume
 from lanam.core.statistics import predict
 from lanam.core.training import Run, fit_and_select, threads, train
@@ -126,7 +126,7 @@ def _first_stage(columns: Array, problem: Problem, run: Run, rng: np.random.Gene
     noise = 1.0
     if units.likelihood.noise_bounds is not None:
         smallest = units.likelihood.noise_bounds[0]
-        noise = max(_START_NOISE * null_noise(problem.rows, units.likelihood), smallest)
+        noise = max(_START_NOISE * null_fit(problem.rows, units.likelihood)[1], smallest)
     state = State(known, units.likelihood.start(units.y, problem.rows.weight), noise)
     off: list[FittedTerm] = []
     run.newest = (problem, state)

@@ -111,19 +111,19 @@ def term_worth(prior: Prior, posterior: Posterior) -> list[float]:
 
 def null_evidence(rows: Rows, likelihood: Likelihood) -> float:
     """Log evidence of the intercept alone: what a model must beat."""
+    value, noise = null_fit(rows, likelihood)
+    if likelihood.noise_bounds is None:
+        return value
+    return at_noise(value, rows.count, noise) + rows.log_precision
+
+
+def null_fit(rows: Rows, likelihood: Likelihood) -> tuple[float, float]:
+    """Log-likelihood of the intercept alone at unit noise, and the noise around it."""
     start = likelihood.start(rows.y, rows.weight)
     value = statistics.log_likelihood(rows.keep_terms([]), likelihood, [], start)
     if likelihood.noise_bounds is None:
-        return value
-    return at_noise(value, rows.count, null_noise(rows, likelihood)) + rows.log_precision
-
-
-def null_noise(rows: Rows, likelihood: Likelihood) -> float:
-    """The noise around the intercept alone."""
-    assert likelihood.noise_bounds is not None
-    start = likelihood.start(rows.y, rows.weight)
-    value = statistics.log_likelihood(rows.keep_terms([]), likelihood, [], start)
-    return max(-2.0 * value / rows.count, likelihood.noise_bounds[0])
+        return value, 1.0
+    return value, max(-2.0 * value / rows.count, likelihood.noise_bounds[0])
 
 
 def _worth(mean: Array, covariance: Array, block: slice) -> tuple[float, Array]:
