@@ -173,7 +173,9 @@ class TestRegression:
 
     def test_what_the_levels_are_worth(self, joint):
         case = Regression()
-        found = evidence.levels_worth(case.model(wide=True), case.hyper, joint)
+        model = case.model(wide=True)
+        solved = evidence.solve(model, case.hyper, joint)
+        found = evidence.levels_worth(model, case.hyper, joint, solved)
         whole = case.dense(case.hyper, joint)
         without = case.dense(case.hyper, joint, without=case.places[1])
         assert found == pytest.approx(whole.log_evidence - without.log_evidence, rel=1e-8)

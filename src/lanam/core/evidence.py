@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, quadratic_forms
 from lanam.core.moments import Moments
 from lanam.core.prior import Prior, PriorPrecision, inverse_and_log_det
 
@@ -79,8 +79,7 @@ class LinearModel:
     """The regression of one linearisation at unit noise: ``constant + target' z - z' gram z / 2``.
 
     The intercepts, one an output, are the last coordinates. ``n_rows`` is None for likelihoods without
-    a noise.
-    ``log_rho_bound`` is how far each group's log prior variance may still rise.
+    a noise. ``log_rho_bound`` is how far each group's log prior variance may still rise.
     """
 
     gram: Array
@@ -174,13 +173,13 @@ def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     if model.wide is not None:
         levels = _level_posterior(model.wide, hyper, mean, joint)
         rho, group = math.exp(hyper.log_rho[model.wide.group]), model.wide.group
-        variance = levels.own + _quadratic_forms(levels.coupling, given_intercept)
+        variance = levels.own + quadratic_forms(levels.coupling, given_intercept)
         effective[group] = len(variance) - float(variance.sum()) / rho
         energy[group] = float(levels.mean @ levels.mean) / rho
     log_likelihood = model.log_likelihood(mean, hyper.noise, levels)
     occam_joint = log_det + log_det_levels + prior.log_det_covariance
     value = log_likelihood - 0.5 * (float(energy.sum()) + occam_joint)
-    occam, alone = prior.alone(model.gram / hyper.noise)
+    occam, alone = prior.alone(model.gram, hyper.noise)
     charge, charged = 0.5 * TUNING_CHARGE * occam, TUNING_CHARGE * alone
     return Posterior(
         mean, covariance, value, log_likelihood, effective, energy, charge, charged, levels
@@ -226,21 +225,20 @@ def _level_posterior(wide: WideLevels, hyper: Hyper, mean: Array, joint: bool) -
     return LevelPosterior(variance * pull, variance, coupling if joint else 0.0 * coupling)
 
 
-def _quadratic_forms(rows: Array, covariance: Array) -> Array:
-    return np.asarray(((rows @ covariance) * rows).sum(axis=1))
-
-
 def marginal_precision(model: LinearModel, hyper: Hyper) -> Array:
     """Posterior precision of all coordinates, with a wide term's levels integrated out."""
     prior = model.prior.precision(hyper.log_rho)
     return _without_levels(model, hyper, _own_precision(model, prior, hyper))[0]
 
 
-def levels_worth(model: LinearModel, hyper: Hyper, joint: bool) -> float:
-    """By how much the log evidence would fall without the wide term, all else as it is."""
+def levels_worth(model: LinearModel, hyper: Hyper, joint: bool, with_them: Posterior) -> float:
+    """By how much the log evidence would fall without the wide term, all else as it is.
+
+    ``with_them`` is the posterior at ``hyper``.
+    """
     without = replace(model, wide=None)
     # Its group is then one of nothing.
-    return solve(model, hyper, joint).evidence - solve(without, hyper, joint).evidence
+    return with_them.evidence - solve(without, hyper, joint).evidence
 
 
 def _block_inverse(

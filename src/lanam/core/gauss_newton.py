@@ -262,12 +262,14 @@ def solve_as_made(problem: Problem, state: State, linear: Regression) -> Posteri
     return evidence.solve(linear.model, _as_made(state, linear), problem.joint)
 
 
-def worth_outside(problem: Problem, state: State, linear: Regression) -> dict[int, float]:
+def worth_outside(
+    problem: Problem, state: State, linear: Regression, posterior: Posterior
+) -> dict[int, float]:
     """What the wide term is worth, by its number, where there is one."""
     if problem.wide is None:
         return {}
-    own = evidence.levels_worth(linear.model, _as_made(state, linear), problem.joint)
-    return {problem.wide: own}
+    as_made = _as_made(state, linear)
+    return {problem.wide: evidence.levels_worth(linear.model, as_made, problem.joint, posterior)}
 
 
 def settle(problem: Problem, state: State, rng: np.random.Generator) -> State:

@@ -39,7 +39,8 @@ Pair = tuple[int, int]
 #: Cells of a column where a pair is binned.
 _N_BINS = 12
 
-#: Levels of a column of categories that have a cell of their own, most frequent first.
+#: Levels of a column that take part in a pair one by one, the most frequent ones; all others are taken
+#: together.
 _MAX_LEVELS = 24
 
 #: Length scales of the kernels, in units of a column's spread, and the prior variances tried, in
@@ -132,9 +133,14 @@ def evidence_scores(
     return np.array(gains, dtype=float)
 
 
+def pair_levels(column: Array, weight: Array, categories: Categories) -> Categories:
+    """The entries that a column of codes has in a pair."""
+    return place_categories(column, weight, len(categories.entry_of), _MAX_LEVELS)
+
+
 def _bin(column: Array, weight: Array, categories: Categories | None) -> _Binned:
     if categories is not None:
-        entries = place_categories(column, weight, len(categories.entry_of), _MAX_LEVELS)
+        entries = pair_levels(column, weight, categories)
         return _binned(entries.locate(column).index, len(entries), weight, np.empty(0))
     distribution = summarise(column, weight)
     cells = place_levels(distribution, _N_BINS, _N_BINS)

@@ -9,14 +9,13 @@ import numpy as np
 from lanam.core import gauss_newton
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
-from lanam.core.interactions import Pair
+from lanam.core.interactions import Pair, pair_levels
 from lanam.core.knots import (
     NO_CATEGORIES,
     Axis,
     Categories,
     Grid,
     locate,
-    place_categories,
     place_knots,
     summarise,
 )
@@ -29,9 +28,6 @@ from lanam.core.terms import MixedTerm, SmoothTerm, Term
 #: fit a little better, but between far knots a pair is not pure.)
 _MAX_KNOTS = 16
 _MIN_KNOTS = 8
-
-#: Levels of a column within a pair: the most frequent ones; all others are taken together.
-_MAX_LEVELS = 24
 
 #: Knots beyond the data on either side of a pair's grid, as for single columns but fewer.
 _MARGINS = np.array([0.2, 1.0])
@@ -49,8 +45,7 @@ def place_grids(
     for feature in sorted({feature for pair in pairs for feature in pair}):
         column = columns[:, feature] + 0.0
         if feature in categories:
-            n_levels = len(categories[feature].entry_of)
-            axes[feature] = place_categories(column, weight, n_levels, _MAX_LEVELS)
+            axes[feature] = pair_levels(column, weight, categories[feature])
             continue
         distribution = summarise(column, weight)
         few = len(distribution.values) <= _MAX_KNOTS

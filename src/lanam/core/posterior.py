@@ -55,7 +55,7 @@ def of_regression(
     """A regression's posterior at the hyperparameters its tables were made with, as a solution."""
     prior = linear.model.prior
     worth = selection.term_worth(prior, posterior)
-    for k, own in gauss_newton.worth_outside(problem, state, linear).items():
+    for k, own in gauss_newton.worth_outside(problem, state, linear, posterior).items():
         worth[k] = own
     solution = Solution(
         means=tuple(gauss_newton.values_of(problem, state, linear, posterior)),

@@ -137,8 +137,8 @@ class PriorPrecision:
         result[columns[columns >= 0]] = product[columns >= 0]
         return result
 
-    def alone(self, gram: Array) -> tuple[float, Array]:
-        """``sum_d log |I + G_d W_d|`` over the terms with several groups, and its slopes.
+    def alone(self, gram: Array, noise: float = 1.0) -> tuple[float, Array]:
+        """``sum_d log |I + G_d W_d / noise|`` over the terms with several groups, and its slopes.
 
         Those are the groups' effective parameters if every term were alone.
         """
@@ -148,7 +148,7 @@ class PriorPrecision:
             return 0.0, slopes[:-1]
         real, rows, others = self.prior._scatter
         precision = self.inverse.copy()
-        precision[real] += gram[rows, others]
+        precision[real] += gram[rows, others] / noise
         posterior = np.linalg.inv(precision)
         gain = self.inverse - self.inverse @ posterior @ self.inverse
         slopes[groups] += self.rho[groups] * np.einsum("dgij,dij->dg", grams, gain)

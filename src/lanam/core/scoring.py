@@ -7,12 +7,11 @@ not grow with their number beyond the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, quadratic_forms
 from lanam.core.knots import locate
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.statistics import output_places, read
@@ -27,14 +26,22 @@ def _chunks(model: FittedModel, n_rows: int) -> Iterator[slice]:
         yield slice(start, start + size)
 
 
-def _read(term: FittedTerm, columns: Array, table: Array) -> Array:
-    """A term's table read by rows; zero where a value is missing that never was in the data."""
+#: What reads the rows of a term's table, or of any other over its entries.
+Reader = Callable[[Array], Array]
+
+
+def _reader(term: FittedTerm, columns: Array) -> Reader:
+    """Reads a term's tables by rows; zero where a value is missing that never was in the data."""
     assert term.entries is not None
-    rows = read(locate(term.entries, term.features, columns), table)
-    unknown = term.unknown(columns)
-    if unknown.any():
+    position = locate(term.entries, term.features, columns)
+    unknown = np.flatnonzero(term.unknown(columns))
+
+    def rows_of(table: Array) -> Array:
+        rows = read(position, table)
         rows[unknown] = 0.0
-    return rows
+        return rows
+
+    return rows_of
 
 
 def link_mean(model: FittedModel, columns: Array) -> Array:
@@ -43,7 +50,7 @@ def link_mean(model: FittedModel, columns: Array) -> Array:
     for part in _chunks(model, len(columns)):
         for term in model.terms:
             if term.active:
-                result[part] += _read(term, columns[part], term.mean)
+                result[part] += _reader(term, columns[part])(term.mean)
     return result
 
 
@@ -61,10 +68,13 @@ def link_moments(model: FittedModel, columns: Array) -> tuple[Array, Array]:
     mean = np.empty((len(columns), *np.shape(model.intercept)))
     variance = np.empty((len(columns), *np.shape(model.intercept) * 2))
     for part in _chunks(model, len(columns)):
-        mean[part], design = _mean_and_design(model, columns[part])
+        readers = _readers(model, columns[part])
+        mean[part], design = _mean_and_design(model, readers, len(mean[part]))
         if model.contrasts is None:
             variance[part] = np.square(design @ model.root).sum(axis=1)
-            variance[part] += _own_variances(model, columns[part])
+            for k, rows_of in readers.items():
+                own = model.terms[k].own_variance
+                variance[part] += 0.0 if own is None else rows_of(own)
         else:
             factor = _class_factors(model, design, model.root)
             variance[part] = factor @ factor.transpose(0, 2, 1)
@@ -82,27 +92,25 @@ def _class_factors(model: FittedModel, design: Array, factor: Array) -> Array:
     return np.asarray(np.einsum("ck,nkr->ncr", model.contrasts, outputs))
 
 
-def _mean_and_design(model: FittedModel, columns: Array) -> tuple[Array, Array]:
-    mean = _intercepts(model, len(columns))
+def _readers(model: FittedModel, columns: Array) -> dict[int, Reader]:
+    """What reads the tables of every active term."""
+    return {k: _reader(term, columns) for k, term in enumerate(model.terms) if term.active}
+
+
+def _mean_and_design(
+    model: FittedModel, readers: dict[int, Reader], n_rows: int
+) -> tuple[Array, Array]:
+    mean = _intercepts(model, n_rows)
     parts = []
-    for term in model.terms:
-        if term.active:
-            mean += _read(term, columns, term.mean)
-            parts.append(_read(term, columns, term.table))
-    design = np.concatenate([*parts, np.ones((len(columns), 1))], axis=1)
-    for term in model.terms:
-        if term.coupling is not None:
-            design += _read(term, columns, term.coupling)
+    for k, rows_of in readers.items():
+        mean += rows_of(model.terms[k].mean)
+        parts.append(rows_of(model.terms[k].table))
+    design = np.concatenate([*parts, np.ones((n_rows, 1))], axis=1)
+    for k, rows_of in readers.items():
+        coupling = model.terms[k].coupling
+        if coupling is not None:
+            design += rows_of(coupling)
     return mean, design
-
-
-def _own_variances(model: FittedModel, columns: Array) -> Array:
-    """What rows have of their level's own variance (n,)."""
-    result = np.zeros(len(columns))
-    for term in model.terms:
-        if term.own_variance is not None:
-            result += _read(term, columns, term.own_variance)
-    return result
 
 
 def _unknown_variances(model: FittedModel, columns: Array) -> Array:
@@ -130,19 +138,16 @@ def _unknown_spreads(
             yield k, unknown, np.asarray(term.share @ (np.square(mean) + variance))
         else:
             second_moments = term.table.T @ (term.table * term.share[:, None])
-            spread = np.einsum("cdij,ij->cd", _class_blocks(model, k), second_moments)
+            outputs = np.einsum("kilj,ij->kl", _output_parts(model, k), second_moments)
+            spread = model.contrasts @ outputs @ model.contrasts.T
             yield k, unknown, term.mean.T @ (term.mean * term.share[:, None]) + spread
 
 
-def _class_blocks(model: FittedModel, index: int) -> Array:
-    """Covariance of a term's coordinates for every pair of classes (C, C, r, r)."""
-    assert model.contrasts is not None
+def _output_parts(model: FittedModel, index: int) -> Array:
+    """Covariance of a term's coordinates of every pair of outputs (M, r, M, r)."""
     block, n_outputs = model.blocks[index], model.n_outputs
     width = model.terms[index].table.shape[1]
-    parts = model.covariance[block, block].reshape(n_outputs, width, n_outputs, width)
-    return np.asarray(
-        np.einsum("ck,dl,kilj->cdij", model.contrasts, model.contrasts, parts, optimize=True)
-    )
+    return model.covariance[block, block].reshape(n_outputs, width, n_outputs, width)
 
 
 def _of_terms(model: FittedModel, n_rows: int) -> Array:
@@ -158,7 +163,7 @@ def term_means(model: FittedModel, columns: Array) -> Array:
     for part in _chunks(model, len(columns)):
         for k, term in enumerate(model.terms):
             if term.active:
-                result[part, k] = _read(term, columns[part], term.mean)
+                result[part, k] = _reader(term, columns[part])(term.mean)
     return result
 
 
@@ -168,28 +173,29 @@ def term_variances(model: FittedModel, columns: Array) -> Array:
     for part in _chunks(model, len(columns)):
         for k, term in enumerate(model.terms):
             if term.active:
-                result[part, k] = _variance(model, k, partial(_read, term, columns[part]))
+                result[part, k] = _variance(model, k, _reader(term, columns[part]))
         result[part] += _unknown_variances(model, columns[part])
     return result
 
 
-def _variance(model: FittedModel, index: int, rows_of: Callable[[Array], Array]) -> Array:
-    """Posterior variance of a term where ``rows_of`` its tables are read."""
+def _variance(model: FittedModel, index: int, rows_of: Reader) -> Array:
+    """Posterior variance of a term where ``rows_of`` reads its tables, not below zero by rounding."""
     term, block = model.terms[index], model.blocks[index]
     if term.coupling is not None and term.own_variance is not None:
-        shared = _quadratic_forms(rows_of(term.coupling), model.covariance)
-        return shared + rows_of(term.own_variance)
+        shared = quadratic_forms(rows_of(term.coupling), model.covariance)
+        return np.maximum(shared, 0.0) + rows_of(term.own_variance)
     rows = rows_of(term.table)
     if model.contrasts is None:
-        return _quadratic_forms(rows, model.covariance[block, block])
-    blocks = _class_blocks(model, index)
-    own = [_quadratic_forms(rows, blocks[c, c]) for c in range(len(blocks))]
-    return np.stack(own, axis=1)
-
-
-def _quadratic_forms(rows: Array, covariance: Array) -> Array:
-    """The diagonal of ``rows @ covariance @ rows.T``, not below zero by rounding."""
-    return np.asarray(np.maximum(((rows @ covariance) * rows).sum(axis=1), 0.0))
+        return np.maximum(quadratic_forms(rows, model.covariance[block, block]), 0.0)
+    of_class = np.einsum(
+        "ck,cl,kilj->cij",
+        model.contrasts,
+        model.contrasts,
+        _output_parts(model, index),
+        optimize=True,
+    )
+    own = [quadratic_forms(rows, covariance) for covariance in of_class]
+    return np.maximum(np.stack(own, axis=1), 0.0)
 
 
 def noise_variances(model: FittedModel, columns: Array) -> Array:
@@ -214,13 +220,14 @@ def sample_links(
     }
     result = np.empty((n_samples, len(columns), *np.shape(model.intercept)))
     for part in _chunks(model, len(columns)):
-        mean, design = _mean_and_design(model, columns[part])
+        readers = _readers(model, columns[part])
+        mean, design = _mean_and_design(model, readers, len(columns[part]))
         if model.contrasts is None:
             result[:, part] = mean + (design @ draws).T
         else:
             result[:, part] = mean + np.moveaxis(_class_factors(model, design, draws), 2, 0)
         for k, levels in own.items():
-            result[:, part] += _read(model.terms[k], columns[part], levels).T
+            result[:, part] += readers[k](levels).T
         for _, unknown, spread in _unknown_spreads(model, columns[part]):
             values = rng.standard_normal((n_samples, int(unknown.sum()), *spread.shape[:1]))
             root = np.sqrt(spread) if model.contrasts is None else _root(spread).T

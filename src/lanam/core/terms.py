@@ -55,7 +55,11 @@ class SmoothTerm:
     @cached_property
     def group_index(self) -> NDArray[np.intp]:
         """The prior group of every parameter."""
-        network = _network_groups(self.architecture, self.prior_groups, self.kind)
+        network = self.architecture.group_index
+        if self.kind == "pair":
+            network = self.architecture.band_index
+        if self.prior_groups == "network":
+            network = np.zeros_like(network)
         return np.append(network, network.max() + 1) if self.has_missing else network
 
     def initial(self, rng: np.random.Generator) -> Array:
@@ -180,14 +184,6 @@ class MixedTerm:
 
 
 Term = SmoothTerm | LevelTerm | MixedTerm
-
-
-def _network_groups(
-    architecture: networks.Architecture, prior_groups: str, kind: str
-) -> NDArray[np.intp]:
-    if prior_groups == "network":
-        return np.zeros(architecture.n_parameters, dtype=np.intp)
-    return architecture.band_index if kind == "pair" else architecture.group_index
 
 
 def _initial_network(

@@ -129,7 +129,7 @@ def fit_and_select(
             [part.table for part in linear.compressed],
             problem.shares,
             n_outputs=problem.likelihood.n_outputs,
-            outside=gauss_newton.worth_outside(problem, state, linear),
+            outside=gauss_newton.worth_outside(problem, state, linear, posterior),
         )
         gone, worth = weak(None if needed is None else needed(problem))
         enough = selection.enough(prior, posterior)
