@@ -124,23 +124,27 @@ def _unknown_variances(model: FittedModel, columns: Array) -> Array:
 def _unknown_spreads(
     model: FittedModel, columns: Array
 ) -> Iterator[tuple[int, NDArray[np.bool_], Array]]:
-    """Terms with rows whose value is missing where the data had none: which rows, and what that adds.
+    """Terms with rows whose value is missing where the data had none: which rows, and what that adds."""
+    for k, term in enumerate(model.terms):
+        unknown = term.unknown(columns)
+        if term.active and unknown.any():
+            yield k, unknown, unknown_spread(model, k)
+
+
+def unknown_spread(model: FittedModel, index: int) -> Array:
+    """The variance of a term where a value is missing and the data had none.
 
     Whatever the value is, it was drawn as the others were: the term's mean is zero, and its variance
     that of its function over the data; with several classes, their covariance (C, C).
     """
-    for k, term in enumerate(model.terms):
-        unknown = term.unknown(columns)
-        if not (term.active and unknown.any()):
-            continue
-        if model.contrasts is None:
-            mean, variance = entry_moments(model, k)
-            yield k, unknown, np.asarray(term.share @ (np.square(mean) + variance))
-        else:
-            second_moments = term.table.T @ (term.table * term.share[:, None])
-            outputs = np.einsum("kilj,ij->kl", _output_parts(model, k), second_moments)
-            spread = model.contrasts @ outputs @ model.contrasts.T
-            yield k, unknown, term.mean.T @ (term.mean * term.share[:, None]) + spread
+    term = model.terms[index]
+    if model.contrasts is None:
+        mean, variance = entry_moments(model, index)
+        return np.asarray(term.share @ (np.square(mean) + variance))
+    second_moments = term.table.T @ (term.table * term.share[:, None])
+    outputs = np.einsum("kilj,ij->kl", _output_parts(model, index), second_moments)
+    spread = model.contrasts @ outputs @ model.contrasts.T
+    return np.asarray(term.mean.T @ (term.mean * term.share[:, None]) + spread)
 
 
 def _output_parts(model: FittedModel, index: int) -> Array:
