@@ -16,13 +16,14 @@ from lanam.core.model import FittedModel
 from lanam.core.predictive import moderated_log_odds, poisson_mean, softmax_probability
 from lanam.data import CATEGORICAL, Schema, label, make_frame
 from lanam.explain.frames import by_class, row_cells
+from lanam.explain.shapley import ToShap
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import Term
 from lanam.explain.values import class_labels, link_of, plain, scalar
 
 
 @dataclass(frozen=True, eq=False)
-class LocalExplanation:
+class LocalExplanation(ToShap):
     """Some rows' predictions taken apart.
 
     Where there are more than two classes, contributions, predictions, responses and intercept have them
