@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtri
 
-from lanam.explain import GlobalExplanation, Shape, Surface
+from lanam.explain import GlobalExplanation, LocalExplanation, Shape, Surface
 from lanam.text import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: The share of the data in either tail that may be left out of sight if it lies far out.
-TAIL = 0.005
-
 #: Labels on an axis are cut to this many characters; with more in a row than a panel is wide, or more
 #: labels than this, they are turned.
-_MAX_LABEL = 16
+MAX_LABEL = 16
 _MAX_CHARACTERS = 30
 _MANY_LABELS = 9
 
@@ -55,6 +54,10 @@ VERBATIM: dict[str, Any] = {"parse_math": False}
 
 #: Names of columns and classes are cut to this many characters.
 MAX_NAME = 24
+
+#: Where there is a line for each they may be longer; a note tells no more than so many.
+MAX_LONG_NAME = 44
+_MAX_NAMED = 6
 
 
 def pyplot() -> Any:
@@ -121,7 +124,21 @@ def _largest(terms: Sequence[Shape | Surface], n_classes: int, most: int) -> lis
     return sorted(np.argsort(-size, kind="stable")[:most].tolist())
 
 
-def unit_of(explanation: GlobalExplanation) -> str:
+def deviations(coverage: float) -> float:
+    """Standard deviations on either side of the mean that hold this share of a normal distribution."""
+    if not 0.0 < coverage < 1.0:
+        raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for example 0.95")
+    return float(ndtri(0.5 + 0.5 * coverage))
+
+
+def require(explanation: Any, kind: type, remedy: str) -> None:
+    """Refuse an explanation of another kind."""
+    if not isinstance(explanation, kind):
+        found = type(explanation).__name__
+        raise TypeError(f"this draws a {kind.__name__} and was given a {found}: {remedy}")
+
+
+def unit_of(explanation: GlobalExplanation | LocalExplanation) -> str:
     """What contributions add to."""
     classes = explanation.classes
     if explanation.link == "logit":
@@ -131,27 +148,26 @@ def unit_of(explanation: GlobalExplanation) -> str:
     return "log rate" if explanation.link == "log" else "prediction"
 
 
-def central_range(values: np.ndarray, density: np.ndarray) -> tuple[float, float]:
-    """The range of the middle 99% of the data."""
-    below = np.cumsum(density)
-    last = len(below) - 1
-    ends = np.minimum(np.searchsorted(below, [TAIL * below[-1], (1.0 - TAIL) * below[-1]]), last)
-    return float(values[ends[0]]), float(values[ends[1]])
-
-
-def trimmed(values: np.ndarray, density: np.ndarray, inner: np.ndarray) -> tuple[float, float]:
-    """The data's range, unless a few rows lie so far out that they would squeeze all others."""
-    left, right = central_range(values, density)
-    width = right - left
-    lowest = inner[0] if left - inner[0] <= width else left
-    highest = inner[-1] if inner[-1] - right <= width else right
-    return float(lowest), float(highest)
-
-
 def short(labels: np.ndarray) -> list[str]:
-    """Labels for an axis: in one line, not too long, and to be seen even if there is nothing in them."""
-    lines = [" ".join(str(name).split()) or repr(str(name)) for name in labels.tolist()]
-    return [shorten(line, _MAX_LABEL) for line in lines]
+    """Labels for an axis, not too long."""
+    return cut(labels.tolist(), MAX_LABEL)
+
+
+def one_line(name: Any) -> str:
+    """A name in one line, to be seen even if there is nothing in it."""
+    return " ".join(str(name).split()) or repr(str(name))
+
+
+def cut(names: Sequence[Any], most: int) -> list[str]:
+    """Names of at most so many characters: cut at the end, or in the middle where only the end differs."""
+    lines = [one_line(name) for name in names]
+    starts = [shorten(line, most) for line in lines]
+    alike = Counter(starts)
+    tail = (most - 3) // 2
+    return [
+        start if start == line or alike[start] == 1 else shorten(line, most - tail) + line[-tail:]
+        for start, line in zip(starts, lines, strict=True)
+    ]
 
 
 def are_turned(labels: Sequence[str]) -> bool:
@@ -208,6 +224,12 @@ def write_in_tile(
 ) -> None:
     """A number in the middle of its tile."""
     ax.text(*place, text, ha="center", va="center", fontsize="x-small", color=colour, **look)
+
+
+def named(names: Sequence[str]) -> str:
+    """Some names for a note, and how many more there are."""
+    few = ", ".join(cut(names[:_MAX_NAMED], MAX_LONG_NAME))
+    return few + (f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else "")
 
 
 def write(figure: Figure, notes: Sequence[str]) -> None:

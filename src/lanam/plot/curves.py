@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanam.explain import MISSING, OTHER_LEVELS, Shape
+from lanam.explain.ranges import trimmed
 from lanam.plot.common import (
     SEPARATOR,
     SLOT,
@@ -16,7 +17,6 @@ from lanam.plot.common import (
     Series,
     add_slots,
     short,
-    trimmed,
     write_labels,
 )
 

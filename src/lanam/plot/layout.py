@@ -9,7 +9,8 @@ from itertools import product
 import numpy as np
 
 from lanam.explain import MISSING, OTHER_LEVELS, Surface
-from lanam.plot.common import SLOT, trimmed
+from lanam.explain.ranges import trimmed
+from lanam.plot.common import SLOT
 
 #: Cells along a numeric axis of a pair that is drawn in tiles.
 _N_TILES = 80

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanam.explain import GlobalExplanation, Shape, Surface
+from lanam.explain.ranges import TAIL, central_range
 from lanam.plot.common import (
     CLASS_COLOURS,
     MAX_NAME,
-    TAIL,
     VERBATIM,
     Series,
     are_turned,
-    central_range,
     hidden_classes,
+    named,
     pyplot,
     series_of,
     short,
@@ -213,16 +213,12 @@ def _write_note(
     hidden = len(others) - len(pairs)
     notes = [_key(explanation, drawn)] if drawn else []
     if off:
-        notes.append(f"{len(off)} of {len(explanation)} terms are switched off: {_named(off)}.")
+        notes.append(f"{len(off)} of {len(explanation)} terms are switched off: {named(off)}.")
     if hidden:
         notes.append(f"{hidden} active terms are not shown.")
     if pairs:
-        notes.append(f"Pairs are drawn by plot_interaction: {_named(pairs)}.")
+        notes.append(f"Pairs are drawn by plot_interaction: {named(pairs)}.")
     write(figure, [*notes, *hidden_classes(explanation, series)])
-
-
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
 def _key(explanation: GlobalExplanation, drawn: Sequence[Shape]) -> str:

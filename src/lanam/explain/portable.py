@@ -1,0 +1,198 @@
+"""A fitted model as tables that anything can score rows with: no networks, no frames, no Python.
+
+A row is a number for each column: its value, or the number of its level in a categorical one; not a
+number where it is missing, and ``-1`` for a level that the training data did not have.
+
+Every active term is a table over the entries of its axes. A row stands on one entry of an axis or
+between two (:class:`Axis`); the entries of a pair's table are all combinations, the second's running
+faster. There it reads the term's ``mean`` and its row ``t`` of the ``table``, linearly in between. With the
+rows of all terms in the order of the coordinates, one for the intercept behind them and the factor ``F``,
+
+    mean = intercept + sum of the terms' means,     variance = |F' [t_1, t_2, ..., 1]|^2
+
+on the link scale. Several classes have a vector for each of ``M`` outputs, whose places in a term's
+block follow each other, and with ``contrasts`` ``Q`` the covariance ``Q V V' Q'`` of the vectors' products
+``V`` with ``F``.
+
+Two things come on top. A missing value where a term has no entry for it makes the term add zero, and its
+``unknown_variance`` to the variance. A term with very many levels has no coordinates of its own: it adds
+its row of the ``coupling`` to the whole vector, and its ``own_variance`` to the variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lanam.core import scoring
+from lanam.core.arrays import Array, IntArray
+from lanam.core.knots import Categories, Entries, Grid, Knots, Levels
+from lanam.core.model import FittedModel, FittedTerm
+from lanam.data import Schema
+from lanam.explain.tables import describe_terms
+from lanam.explain.values import class_labels, link_of
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """The entries of a term's table along one column.
+
+    Attributes
+    ----------
+    kind
+        ``"knots"``: entries at ``points``, linear in between, the outermost hold beyond.
+        ``"levels"``: an entry for each of ``points``, for a number that is the same to six digits.
+        ``"bins"``: an entry for each bin between ``points``, the first below the first of them.
+        ``"codes"``: the entry of level ``k`` is ``points[k]``.
+    points
+        Numbers in the column's unit, or entries.
+    n_entries
+        How many entries there are.
+    missing
+        The entry of missing values; None where there is none.
+    other
+        The entry of everything else; None where there is nothing else.
+    """
+
+    kind: str
+    points: Array | IntArray
+    n_entries: int
+    missing: int | None
+    other: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One active term: its place in ``terms_``, its columns, and its tables over their entries.
+
+    Attributes
+    ----------
+    name, index, features
+        Its name, its place among the model's terms, and its columns.
+    axes
+        One for each column.
+    mean, table
+        (B,), of several classes (B, C), and (B, r).
+    start
+        The first of its coordinates.
+    unknown_variance
+        Of a missing value without an entry, of several classes their covariance; None where every
+        axis has one.
+    coupling, own_variance
+        (B, R) and (B,) of very many levels, else None.
+    """
+
+    name: str
+    index: int
+    features: tuple[int, ...]
+    axes: tuple[Axis, ...]
+    mean: Array
+    table: Array
+    start: int
+    unknown_variance: Array | None
+    coupling: Array | None
+    own_variance: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class PortableModel:
+    """A model as tables; the module's text says how to score rows with it.
+
+    Attributes
+    ----------
+    link
+        ``"identity"``, ``"log"`` (counts), ``"logit"`` or ``"softmax"`` (more than two classes).
+    classes
+        A classifier's labels.
+    intercept
+        A number, or one a class of several.
+    tables
+        Of the active terms.
+    factor
+        (R, R), lower triangular.
+    noise_variance
+        Of the Gaussian noise; of counts, their variance in units of their mean; 0 for classes.
+    gap_variance
+        What a missing value of each column adds to the variance of the noise.
+    contrasts
+        (C, M) of several classes, else None.
+    """
+
+    link: str
+    classes: tuple[Any, ...] | None
+    intercept: Array
+    tables: tuple[Table, ...]
+    factor: Array
+    noise_variance: float
+    gap_variance: Array
+    contrasts: Array | None
+
+
+def explain_portable(
+    model: FittedModel, schema: Schema, classes: Sequence[Any] | None = None
+) -> PortableModel:
+    """The tables of a fitted model; ``classes`` are a classifier's labels."""
+    names = [term.name for term in describe_terms(model, schema)]
+    gaps = np.zeros(schema.n_columns) if model.gap_variance is None else model.gap_variance
+    return PortableModel(
+        link=link_of(model),
+        classes=class_labels(model, classes),
+        intercept=np.asarray(model.intercept, dtype=np.float64),
+        tables=tuple(
+            _table(model, index, names[index])
+            for index, term in enumerate(model.terms)
+            if term.active
+        ),
+        factor=_triangular(model.root),
+        noise_variance=float(model.noise_variance),
+        gap_variance=np.array(gaps, dtype=np.float64),
+        contrasts=model.contrasts,
+    )
+
+
+def _triangular(factor: Array) -> Array:
+    """A lower triangular ``L`` with ``L L' = F F'``: half as many numbers."""
+    if not np.triu(factor, 1).any():
+        return factor
+    return np.asarray(np.linalg.qr(factor.T, mode="r").T)
+
+
+def _table(model: FittedModel, index: int, name: str) -> Table:
+    term = model.terms[index]
+    axes = _axes(term)
+    complete = all(axis.missing is not None or axis.other is not None for axis in axes)
+    return Table(
+        name=name,
+        index=index,
+        features=term.features,
+        axes=axes,
+        mean=term.mean,
+        table=term.table,
+        start=model.blocks[index].start,
+        unknown_variance=None if complete else scoring.unknown_spread(model, index),
+        coupling=term.coupling,
+        own_variance=term.own_variance,
+    )
+
+
+def _axes(term: FittedTerm) -> tuple[Axis, ...]:
+    assert term.entries is not None
+    entries = term.entries.axes if isinstance(term.entries, Grid) else (term.entries,)
+    return tuple(map(_axis, entries))
+
+
+def _axis(entries: Entries) -> Axis:
+    if isinstance(entries, Categories):
+        last = entries.n_own + 1
+        return Axis("codes", entries.entry_of, len(entries), entries.n_own, last)
+    if isinstance(entries, Knots):
+        missing = len(entries.points) if entries.missing else None
+        return Axis("knots", entries.values, len(entries), missing, None)
+    assert isinstance(entries, Levels)
+    # Without an entry for missing values, theirs is that of everything else: the last.
+    kind, points = ("levels", entries.points) if entries.exact else ("bins", entries.edges)
+    own = points * entries.scale
+    return Axis(kind, own, len(entries), len(entries.points), len(entries) - 1)

@@ -1,0 +1,27 @@
+"""How much of a column's range a picture of it shows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lanam.core.arrays import Array
+
+#: The share of the data in either tail that may be left out of sight if it lies far out.
+TAIL = 0.005
+
+
+def central_range(values: Array, density: Array) -> tuple[float, float]:
+    """The range of the middle 99% of the data."""
+    below = np.cumsum(density)
+    last = len(below) - 1
+    ends = np.minimum(np.searchsorted(below, [TAIL * below[-1], (1.0 - TAIL) * below[-1]]), last)
+    return float(values[ends[0]]), float(values[ends[1]])
+
+
+def trimmed(values: Array, density: Array, inner: Array) -> tuple[float, float]:
+    """The data's range, unless a few rows lie so far out that they would squeeze all others."""
+    left, right = central_range(values, density)
+    width = right - left
+    lowest = inner[0] if left - inner[0] <= width else left
+    highest = inner[-1] if inner[-1] - right <= width else right
+    return float(lowest), float(highest)
