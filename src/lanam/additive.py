@@ -627,13 +627,6 @@ def distinct(names: list[str]) -> list[str]:
     return result
 
 
-def require_coverage(coverage: float) -> float:
-    """Refuse a coverage that is not between 0 and 1."""
-    if not 0.0 < coverage < 1.0:
-        raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for example 0.95")
-    return float(coverage)
-
-
 def weighted_mean(values: Array, sample_weight: Any) -> float:
     """Mean over rows, weighted if there are weights."""
     return float(np.average(values, weights=read_weights(sample_weight, len(values))))

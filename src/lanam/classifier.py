@@ -11,10 +11,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from lanam.additive import AdditiveModel, generator, require_coverage, weighted_mean
+from lanam.additive import AdditiveModel, generator, weighted_mean
 from lanam.core import scoring
 from lanam.core.arrays import Array
 from lanam.core.predictive import moderated_log_odds, softmax_log_probability
+from lanam.explain import require_coverage
 from lanam.inputs import read_labels
 from lanam.observations import Observations
 

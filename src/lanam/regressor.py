@@ -12,7 +12,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from lanam.additive import AdditiveModel, require_coverage, weighted_mean
+from lanam.additive import AdditiveModel, weighted_mean
 from lanam.core import scoring
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
@@ -25,6 +25,7 @@ from lanam.core.predictive import (
     poisson_variance,
 )
 from lanam.data import Schema
+from lanam.explain import require_coverage
 from lanam.inputs import read_exposure, read_response
 from lanam.observations import (
     Observations,

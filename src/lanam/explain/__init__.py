@@ -17,10 +17,11 @@ model's contributions and predictions can be read off an explanation alone:
   without the entry makes the pair add zero, with ``unseen_std``.
 """
 
+from lanam.explain.bands import require_coverage
 from lanam.explain.importance import importance_std
 from lanam.explain.rows import LocalExplanation, explain_local
 from lanam.explain.tables import describe_terms
-from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, Term
+from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, TabulatedTerm, Term
 from lanam.explain.values import class_labels, plain
 from lanam.explain.whole import GlobalExplanation, explain_global
 
@@ -31,6 +32,7 @@ __all__ = [
     "LocalExplanation",
     "Shape",
     "Surface",
+    "TabulatedTerm",
     "Term",
     "class_labels",
     "describe_terms",
@@ -38,4 +40,5 @@ __all__ = [
     "explain_local",
     "importance_std",
     "plain",
+    "require_coverage",
 ]

@@ -12,8 +12,11 @@ from lanam.core.arrays import Array
 from lanam.data import CATEGORICAL
 from lanam.explain.terms import MISSING, Shape, Surface, Term
 
+#: Columns of a term's frame that have a row for each class already.
+BY_CLASS = ("mean", "std", "lower", "upper", "simultaneous_lower", "simultaneous_upper")
 
-def term_cells(term: Shape | Surface) -> dict[str, Any]:
+
+def term_cells(term: Shape | Surface, coverage: float) -> dict[str, Any]:
     """A term's tables as columns, with one entry for each place where it is tabulated."""
     if isinstance(term, Surface):
         numbers, levels = _axis_cells(term.values, term.others)
@@ -26,6 +29,7 @@ def term_cells(term: Shape | Surface) -> dict[str, Any]:
             "second_level": second_levels * n_first,
             "mean": term.mean.ravel(),
             "std": term.std.ravel(),
+            **_bands(term, coverage),
             "density": term.density.ravel(),
             "inside": term.inside.ravel(),
         }
@@ -39,9 +43,22 @@ def term_cells(term: Shape | Surface) -> dict[str, Any]:
         "second_level": [None] * n_entries,
         "mean": np.concatenate([term.mean.ravel(), np.ravel(means)]),
         "std": np.concatenate([term.std.ravel(), np.ravel(stds)]),
+        **_bands(term, coverage),
         "density": np.concatenate([term.density, densities]),
         "inside": np.concatenate([term.inside, np.array(densities) > 0.0]),
     }
+
+
+def _bands(term: Shape | Surface, coverage: float) -> dict[str, Array]:
+    """Both kinds of band, of values and of others."""
+    result = {}
+    for prefix, simultaneous in (("", False), ("simultaneous_", True)):
+        ends = term.band(coverage, simultaneous)
+        others = term.others_band(coverage, simultaneous) if isinstance(term, Shape) else {}
+        for k, name in enumerate(("lower", "upper")):
+            parts = [ends[k], *(band[k] for band in others.values())]
+            result[f"{prefix}{name}"] = np.concatenate([np.ravel(part) for part in parts])
+    return result
 
 
 def _axis_cells(values: NDArray[Any], others: Sequence[str]) -> tuple[Array, list[str | None]]:

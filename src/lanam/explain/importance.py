@@ -1,19 +1,20 @@
-"""How sure a term's importance is."""
+"""How sure a term's importance is, and how far its function may be from its mean: from draws of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel, FittedTerm
+from lanam.explain.draws import term_draws
 
-#: Posterior draws behind the standard deviation of an importance: it is known to about 5%.
-_N_DRAWS = 256
+#: An entry is as good as certain where its standard deviation is this share of the term's largest:
+#: what rounding leaves there is no deviation.
+_CERTAIN = 1e-6
 
-#: Entries of a long table that are drawn at once.
-_CHUNK_ENTRIES = 1 << 12
+#: Largest deviations are given to so many decimals.
+_DECIMALS = 4
 
 
 def importance_std(model: FittedModel, index: int, rng: np.random.Generator) -> float:
@@ -21,39 +22,58 @@ def importance_std(model: FittedModel, index: int, rng: np.random.Generator) -> 
     term = model.terms[index]
     if not term.active:
         return 0.0
-    if term.coupling is None:
-        root = model.root[model.blocks[index]]
-        draws = root @ rng.standard_normal((root.shape[1], _N_DRAWS))
-        functions = _functions(model, term, draws)
-        importances = np.mean([term.share @ np.abs(f) for f in functions], axis=0)
-    else:
-        importances = _wide_importances(model, term, rng)
+    parts = (_importances(term, part, draws) for part, draws in term_draws(model, index, rng))
+    return _deviation(term, sum(parts, np.zeros(1)))
+
+
+def importance_and_largest_deviations(
+    model: FittedModel,
+    index: int,
+    std: Array,
+    within: NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> tuple[float, Array]:
+    """What :func:`importance_std` says, and how far the same draws are from the mean at the most.
+
+    Parameters
+    ----------
+    std : ndarray of shape (B,) or (B, C)
+        Posterior standard deviation at the term's entries.
+    within : ndarray of shape (B,)
+        Which entries count for the largest deviation.
+
+    Returns
+    -------
+    importance_std : float
+    largest_deviations : ndarray of shape (n_draws,) or (n_draws, C)
+        For each draw the largest deviation from the mean, in standard deviations; ascending, for each
+        class by itself. Empty for a term that is switched off.
+    """
+    term = model.terms[index]
+    if not term.active:
+        return 0.0, np.empty((0, *std.shape[1:]))
+    spread = std.reshape(len(std), -1).T
+    counts = within & (spread > _CERTAIN * spread.max(axis=1, keepdims=True))
+    precision = np.divide(1.0, spread, out=np.zeros_like(spread), where=counts)
+    importances, largest = np.zeros(1), np.zeros(1)
+    for part, draws in term_draws(model, index, rng):
+        importances = importances + _importances(term, part, draws)
+        standard = np.abs(draws, out=draws)
+        standard *= precision[:, part, None]
+        largest = np.maximum(largest, standard.max(axis=1))
+    ordered = np.sort(largest.T, axis=0).reshape(-1, *std.shape[1:])
+    return _deviation(term, importances), ordered.round(_DECIMALS)
+
+
+def _importances(term: FittedTerm, part: slice, draws: Array) -> Array:
+    """What a part of the entries adds to the importance in every draw."""
+    mean = term.mean[part].reshape(draws.shape[1], -1).T
+    return np.asarray((term.share[part] @ np.abs(mean[:, :, None] + draws)).mean(axis=0))
+
+
+def _deviation(term: FittedTerm, importances: Array) -> float:
     # A mean over the entries is not quite one over the rows, which the importance is.
     means = term.mean.reshape(len(term.mean), -1)
     at_entries = float((term.share @ np.abs(means)).mean())
     ratio = term.importance / at_entries if at_entries > 0.0 else 1.0
     return ratio * float(np.std(importances))
-
-
-def _functions(model: FittedModel, term: FittedTerm, draws: Array) -> Iterator[Array]:
-    """A term's function at its entries (B, n_draws) for draws of its coordinates, class by class."""
-    if model.contrasts is None:
-        yield term.mean[:, None] + term.table @ draws
-        return
-    outputs = draws.reshape(model.contrasts.shape[1], term.table.shape[1], -1)
-    for mean, weights in zip(term.mean.T, model.contrasts, strict=True):
-        yield mean[:, None] + term.table @ np.tensordot(weights, outputs, axes=1)
-
-
-def _wide_importances(model: FittedModel, term: FittedTerm, rng: np.random.Generator) -> Array:
-    """Draws of the importance of very many levels, whose errors are partly the other terms'."""
-    assert term.coupling is not None
-    assert term.own_variance is not None
-    draws = model.root @ rng.standard_normal((model.root.shape[1], _N_DRAWS))
-    result = np.zeros(_N_DRAWS)
-    for start in range(0, len(term.mean), _CHUNK_ENTRIES):
-        part = slice(start, start + _CHUNK_ENTRIES)
-        own = np.sqrt(term.own_variance[part])[:, None]
-        levels = term.coupling[part] @ draws + own * rng.standard_normal((len(own), _N_DRAWS))
-        result += term.share[part] @ np.abs(term.mean[part, None] + levels)
-    return result

@@ -13,7 +13,7 @@ from lanam.core.arrays import Array, IntArray
 from lanam.core.knots import Axis, Categories, Grid, Knots, Levels
 from lanam.core.model import CONSTANT, EMPTY, FittedModel, FittedTerm
 from lanam.data import CATEGORICAL, Column, Schema
-from lanam.explain.importance import importance_std
+from lanam.explain.importance import importance_and_largest_deviations
 from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, Term
 from lanam.explain.values import scalar
 
@@ -43,7 +43,7 @@ def _facts(term: FittedTerm, schema: Schema) -> dict[str, Any]:
 
 
 def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Generator) -> Shape:
-    """A term of one column, in its unit; ``rng`` draws what its importance could be."""
+    """A term of one column, in its unit; ``rng`` draws what its function could be."""
     term = model.terms[index]
     column = schema.columns[term.features[0]]
     if term.entries is None:
@@ -62,14 +62,18 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
     else:
         unseen_moments, unseen_density = (None, None), None
     values = _axis_values(term.entries, column)
+    within = term.share > 0.0
+    within[own] = inside = _inside(values, column)
+    importance_std, largest = importance_and_largest_deviations(model, index, std, within, rng)
     return Shape(
         **_facts(term, schema),
-        importance_std=importance_std(model, index, rng),
+        importance_std=importance_std,
         values=values,
         mean=mean[own],
         std=std[own],
         density=term.share[own],
-        inside=_inside(values, column),
+        inside=inside,
+        largest_deviations=largest,
         missing_mean=None if missing is None else scalar(mean[missing]),
         missing_std=None if missing is None else scalar(std[missing]),
         missing_density=None if missing is None else float(term.share[missing]),
@@ -95,6 +99,7 @@ def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
         std=zeros.copy(),
         density=np.full(len(values), 1.0 / max(len(values), 1)),
         inside=np.ones(len(values), dtype=bool),
+        largest_deviations=np.empty((0, *np.shape(model.intercept))),
         missing_mean=nothing,
         missing_std=nothing,
         missing_density=1.0 if term.status == EMPTY else None,
@@ -105,7 +110,7 @@ def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
 
 
 def surface_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Generator) -> Surface:
-    """A pair, in its columns' units; ``rng`` draws what its importance could be."""
+    """A pair, in its columns' units; ``rng`` draws what its function could be."""
     term = model.terms[index]
     grid = term.entries
     assert isinstance(grid, Grid)
@@ -114,15 +119,19 @@ def surface_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Ge
     mean, std = _moments(model, index)
     density = term.share.reshape(grid.shape).copy()
     others = [_axis_others(axis) for axis in grid.axes]
-    inside = [
+    ranges = [
         np.concatenate([_inside(values, column), share[len(values) :] > 0.0])
         for values, column, share in zip(
             (first, second), columns, (density.sum(axis=1), density.sum(axis=0)), strict=True
         )
     ]
+    inside = np.logical_and.outer(*ranges)
+    importance_std, largest = importance_and_largest_deviations(
+        model, index, std, inside.ravel(), rng
+    )
     return Surface(
         **_facts(term, schema),
-        importance_std=importance_std(model, index, rng),
+        importance_std=importance_std,
         values=first,
         second_values=second,
         others=others[0],
@@ -130,7 +139,8 @@ def surface_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Ge
         mean=mean.reshape(*grid.shape, *mean.shape[1:]).copy(),
         std=std.reshape(*grid.shape, *std.shape[1:]),
         density=density,
-        inside=np.logical_and.outer(*inside),
+        inside=inside,
+        largest_deviations=largest,
         unseen_std=None
         if all(axis.missing for axis in grid.axes)
         else scalar(_unknown(term, mean, std)[1]),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
+from lanam.explain.bands import around, half_width, simultaneous_half_width
 from lanam.explain.values import plain
 
 #: What tables call the entry of missing values, and that of all levels without one of their own.
@@ -72,7 +73,95 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape(Term):
+class TabulatedTerm(Term):
+    """A term with its function: what shapes of one column and surfaces of two have in common.
+
+    Attributes
+    ----------
+    importance_std
+        Posterior standard deviation of the importance.
+    mean, std
+        Posterior mean and standard deviation of the function where it is tabulated; with a last axis of
+        classes where there are more than two.
+    density
+        Share of the training data there.
+    inside
+        Whether a place lies within the range of the training data.
+    largest_deviations
+        Posterior draws, ascending, of the largest deviation of the function from its mean, in standard
+        deviations: over all places that lie ``inside``, and over missing and other values if the
+        training data had any. Their quantiles are the half-widths of simultaneous bands. One column a
+        class where there are more than two; empty for a term that is switched off.
+    """
+
+    importance_std: float
+    mean: Array
+    std: Array
+    density: Array
+    inside: NDArray[np.bool_]
+    largest_deviations: Array
+
+    def half_width(self, coverage: float = 0.95, simultaneous: bool = False) -> Any:
+        """How many standard deviations a band reaches to either side of the mean.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+            Posterior probability of the band.
+        simultaneous : bool, default=False
+            Whether the whole function lies in the band with this probability, or at each place by
+            itself.
+
+        Returns
+        -------
+        half_width : float
+            If it is simultaneous and there are more than two classes, (n_classes,).
+        """
+        if simultaneous:
+            return simultaneous_half_width(coverage, self.largest_deviations)
+        return half_width(coverage)
+
+    def band(self, coverage: float = 0.95, simultaneous: bool = False) -> tuple[Array, Array]:
+        """Where the function lies, with some posterior probability.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+            The probability.
+        simultaneous : bool, default=False
+            False: at each place by itself the function lies in the band with this probability. True: it
+            does so everywhere at once, wherever it is ``inside``; for a statement about the whole
+            curve, such as "it rises", this is the one to look at. Of more than two classes each has a
+            band for its own function.
+
+        Returns
+        -------
+        lower, upper : ndarray
+            In the shape of ``mean``.
+        """
+        return around(self.mean, self.std, self.half_width(coverage, simultaneous))
+
+    def importance_interval(self, coverage: float = 0.95) -> tuple[float, float]:
+        """Where the importance lies: so many of its standard deviations around it, but not below zero.
+
+        The importance is that of the mean function. Both say how much the term moves predictions of
+        the training data; whether it is needed at all is said by ``evidence``.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+            Posterior probability of the interval, as for a normal distribution.
+
+        Returns
+        -------
+        lower, upper : float
+        """
+        lower, upper = around(self.importance, self.importance_std, half_width(coverage))
+        return max(lower, 0.0), upper
+
+
+@dataclass(frozen=True, eq=False)
+class Shape(TabulatedTerm):
     """A term with its function: what every value of the column adds to the prediction.
 
     Attributes
@@ -92,6 +181,9 @@ class Shape(Term):
         sum to one.
     inside
         Whether the value lies within the range of the training data.
+    largest_deviations
+        Posterior draws of the function's largest deviation from its mean, in standard deviations: what
+        simultaneous bands are made of.
     missing_mean, missing_std, missing_density
         The same for missing values; None where the training data had none in this column.
     unseen_mean, unseen_std, unseen_density
@@ -113,14 +205,12 @@ class Shape(Term):
     (True, 0.33)
     >>> bool(city.unseen_std > city.std.max())
     True
+    >>> lower, upper = city.band(coverage=0.9)
+    >>> bool(lower[1] > upper[0])  # Rome is above Bonn
+    True
     """
 
-    importance_std: float
     values: NDArray[Any]
-    mean: Array
-    std: Array
-    density: Array
-    inside: NDArray[np.bool_]
     missing_mean: float | Array | None
     missing_std: float | Array | None
     missing_density: float | None
@@ -139,9 +229,28 @@ class Shape(Term):
             found.append((name, self.unseen_mean, self.unseen_std, self.unseen_density))
         return tuple(found)
 
+    def others_band(
+        self, coverage: float = 0.95, simultaneous: bool = False
+    ) -> dict[str, tuple[Any, Any]]:
+        """Lower and upper ends of ``band`` for each of ``others``, by its name.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+        simultaneous : bool, default=False
+            As for :meth:`band`; what the training data had none of is not part of its promise.
+
+        Returns
+        -------
+        bands : dict
+            Of ``"(missing)"``, ``"(other levels)"`` and ``"(other values)"`` those that there are.
+        """
+        half = self.half_width(coverage, simultaneous)
+        return {name: around(mean, std, half) for name, mean, std, _ in self.others}
+
 
 @dataclass(frozen=True, eq=False)
-class Surface(Term):
+class Surface(TabulatedTerm):
     """A pair with its function: what two columns together add beyond what either adds alone.
 
     Its mean over the training data is zero at every value of either column.
@@ -163,18 +272,16 @@ class Surface(Term):
         Share of the training data at each point of the grid; they sum to one.
     inside
         Whether a point lies within what the training data had in both columns.
+    largest_deviations
+        Posterior draws of the function's largest deviation from its mean, in standard deviations: what
+        simultaneous bands are made of.
     unseen_std
         The standard deviation where a column's value is missing and none was in the training data;
         the mean is zero. None where both columns have an entry for that.
     """
 
-    importance_std: float
     values: NDArray[Any]
     second_values: NDArray[Any]
     others: tuple[str, ...]
     second_others: tuple[str, ...]
-    mean: Array
-    std: Array
-    density: Array
-    inside: NDArray[np.bool_]
     unseen_std: float | Array | None

@@ -11,7 +11,7 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
 from lanam.data import Schema, make_frame
-from lanam.explain.frames import by_class, concatenate, term_cells
+from lanam.explain.frames import BY_CLASS, by_class, concatenate, term_cells
 from lanam.explain.tables import shape_of, surface_of
 from lanam.explain.terms import Shape, Surface
 from lanam.explain.values import class_labels, link_of, plain, scalar
@@ -94,15 +94,17 @@ class GlobalExplanation:
             "terms": [shape.to_dict() for shape in self.terms],
         }
 
-    def to_frame(self) -> Any:
+    def to_frame(self, coverage: float = 0.95) -> Any:
         """One row a term and value, as a frame of the library the model was fitted with.
 
         Numbers stand in ``value`` and levels, as text, in ``level``, where also ``"(missing)"``,
         ``"(other levels)"`` and ``"(other values)"`` have a row. A pair has one for each point of its
         grid, with the second column in ``second_value`` and ``second_level``. More than two classes
-        have a row each.
+        have a row each. ``lower`` and ``upper`` are the ends of a band at each place by itself, which
+        the function keeps with the probability ``coverage``; within ``simultaneous_lower`` and
+        ``simultaneous_upper`` it lies everywhere at once, wherever it is ``inside``.
         """
-        parts = [term_cells(term) for term in self.terms]
+        parts = [term_cells(term, coverage) for term in self.terms]
         sizes = [len(part["density"]) for part in parts]
         columns: dict[str, Any] = {
             "term": np.repeat([term.name for term in self.terms], sizes).tolist(),
@@ -110,7 +112,7 @@ class GlobalExplanation:
         }
         for name in parts[0] if parts else ():
             columns[name] = concatenate([part[name] for part in parts])
-        spread = by_class(columns, self.link, self.classes, ("mean", "std"))
+        spread = by_class(columns, self.link, self.classes, BY_CLASS)
         return make_frame(spread, self.backend)
 
 

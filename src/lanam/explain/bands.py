@@ -1,0 +1,61 @@
+"""Means and standard deviations to bands: at single points, and for a whole curve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from lanam.core.arrays import Array
+
+
+def require_coverage(coverage: float) -> float:
+    """Refuse a coverage that is not between 0 and 1."""
+    if not 0.0 < coverage < 1.0:
+        raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for example 0.95")
+    return float(coverage)
+
+
+def half_width(coverage: float) -> float:
+    """How many standard deviations a normal variable stays within with this probability.
+
+    Examples
+    --------
+    >>> round(half_width(0.95), 2)
+    1.96
+    """
+    return float(ndtri(0.5 + 0.5 * require_coverage(coverage)))
+
+
+def simultaneous_half_width(coverage: float, largest_deviations: Array) -> Any:
+    """How many standard deviations a whole function stays within with this probability.
+
+    Parameters
+    ----------
+    coverage
+        The probability.
+    largest_deviations
+        Draws of how many standard deviations the function is away from its mean where it is farthest;
+        with a last axis of classes, where there are several.
+
+    Returns
+    -------
+    float or ndarray of shape (n_classes,)
+        Never less than for a single point, which is part of the whole; draws alone could say so by
+        chance.
+    """
+    single = half_width(coverage)
+    if not len(largest_deviations):  # a function that is zero for sure
+        return single
+    return np.maximum(np.quantile(largest_deviations, coverage, axis=0), single)
+
+
+def around(mean: Any, std: Any, half: Any) -> tuple[Any, Any]:
+    """So many standard deviations below the mean, and above it."""
+    return mean - half * std, mean + half * std
+
+
+def intervals(mean: Array, std: Array, coverage: float) -> Array:
+    """Lower and upper ends of single numbers, as one more, last axis."""
+    return np.stack(around(mean, std, half_width(coverage)), axis=-1)
