@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
 
-from lanam.explain import GlobalExplanation, LocalExplanation, Shape, Surface
+from lanam.explain import GlobalExplanation, LocalExplanation, Shape, Surface, Term
 from lanam.text import shorten
 
 if TYPE_CHECKING:
@@ -55,8 +54,10 @@ VERBATIM: dict[str, Any] = {"parse_math": False}
 #: Names of columns and classes are cut to this many characters.
 MAX_NAME = 24
 
-#: Where there is a line for each they may be longer; a note tells no more than so many.
-MAX_LONG_NAME = 44
+#: Where there is a line for each they may be longer, but not the two names of a pair; a note tells no
+#: more than so many.
+MAX_LONG_NAME = 40
+MAX_SIDE = 20
 _MAX_NAMED = 6
 
 
@@ -124,11 +125,9 @@ def _largest(terms: Sequence[Shape | Surface], n_classes: int, most: int) -> lis
     return sorted(np.argsort(-size, kind="stable")[:most].tolist())
 
 
-def deviations(coverage: float) -> float:
-    """Standard deviations on either side of the mean that hold this share of a normal distribution."""
-    if not 0.0 < coverage < 1.0:
-        raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for example 0.95")
-    return float(ndtri(0.5 + 0.5 * coverage))
+def in_percent(coverage: float) -> str:
+    """A coverage as people say it."""
+    return f"{100.0 * coverage:.4g}%"
 
 
 def require(explanation: Any, kind: type, remedy: str) -> None:
@@ -162,7 +161,7 @@ def cut(names: Sequence[Any], most: int) -> list[str]:
     """Names of at most so many characters: cut at the end, or in the middle where only the end differs."""
     lines = [one_line(name) for name in names]
     starts = [shorten(line, most) for line in lines]
-    alike = Counter(starts)
+    alike = Counter(shorten(line, most) for line in set(lines))
     tail = (most - 3) // 2
     return [
         start if start == line or alike[start] == 1 else shorten(line, most - tail) + line[-tail:]
@@ -226,10 +225,29 @@ def write_in_tile(
     ax.text(*place, text, ha="center", va="center", fontsize="x-small", color=colour, **look)
 
 
-def named(names: Sequence[str]) -> str:
-    """Some names for a note, and how many more there are."""
-    few = ", ".join(cut(names[:_MAX_NAMED], MAX_LONG_NAME))
-    return few + (f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else "")
+def term_names(terms: Sequence[Term]) -> list[str]:
+    """Terms' names, cut; of a pair each of its two."""
+    singles = [term.name for term in terms if term.kind != "pair"]
+    columns = [name for term in terms if term.kind == "pair" for name in term.feature_names]
+    short = dict(zip(singles, cut(singles, MAX_LONG_NAME), strict=True))
+    sides = dict(zip(columns, cut(columns, MAX_SIDE), strict=True))
+    return [
+        " x ".join(sides[name] for name in term.feature_names)
+        if term.kind == "pair"
+        else short[term.name]
+        for term in terms
+    ]
+
+
+def count(number: int, what: str) -> str:
+    """So many terms are something."""
+    return f"{number} term is {what}" if number == 1 else f"{number} terms are {what}"
+
+
+def named(terms: Sequence[Term]) -> str:
+    """Some terms' names for a note, and how many more there are."""
+    few = ", ".join(term_names(terms[:_MAX_NAMED]))
+    return few + (f" and {len(terms) - _MAX_NAMED} more" if len(terms) > _MAX_NAMED else "")
 
 
 def write(figure: Figure, notes: Sequence[str]) -> None:

@@ -207,9 +207,9 @@ def _write_note(
     series: Sequence[Series],
 ) -> None:
     """How to read the drawing, and what is not in it: terms switched off, and active ones left out."""
-    off = [shape.name for shape in explanation.switched_off]
+    off = explanation.switched_off
     others = [term for term in explanation.active if term not in drawn]
-    pairs = [term.name for term in others if isinstance(term, Surface)]
+    pairs = [term for term in others if isinstance(term, Surface)]
     hidden = len(others) - len(pairs)
     notes = [_key(explanation, drawn)] if drawn else []
     if off:
