@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,29 @@ def scalar(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON knows it, which has no word for what is not a number."""
+    """The value as JSON knows it, which has no word for what is not a finite number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain((np.float64(1.5), np.array([2.0, np.nan]), np.datetime64("2024-05-01"), None))
+    [1.5, [2.0, None], '2024-05-01', None]
+    """
     if isinstance(value, np.ndarray):
-        clean = value.dtype.kind in "bi" or (value.dtype.kind == "f" and not np.isnan(value).any())
+        clean = value.dtype.kind in "bi" or (value.dtype.kind == "f" and np.isfinite(value).all())
         return value.tolist() if clean else plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain(item) for item in value]
-    return None if isinstance(value, float) and np.isnan(value) else value
+    if isinstance(value, float):
+        return float(value) if np.isfinite(value) else None
+    # A class may be anything that can be told apart: a date, say.
+    return value if value is None or isinstance(value, (str, int)) else str(value)
+
+
+def json_text(facts: Mapping[str, Any], indent: int | None = None) -> str:
+    """Plain data as JSON that every reader takes: other alphabets as they are, and nothing like NaN."""
+    return json.dumps(facts, indent=indent, ensure_ascii=False, allow_nan=False)
