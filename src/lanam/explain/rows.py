@@ -15,15 +15,17 @@ from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
 from lanam.core.predictive import moderated_log_odds, poisson_mean, softmax_probability
 from lanam.data import CATEGORICAL, Schema, label, make_frame
+from lanam.explain.bands import around, half_width, intervals
 from lanam.explain.frames import by_class, row_cells
+from lanam.explain.interpretml import ShownRows
 from lanam.explain.shapley import ToShap
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import Term
-from lanam.explain.values import class_labels, link_of, plain, scalar
+from lanam.explain.values import class_labels, json_text, link_of, plain, scalar
 
 
 @dataclass(frozen=True, eq=False)
-class LocalExplanation(ToShap):
+class LocalExplanation(ToShap, ShownRows):
     """Some rows' predictions taken apart.
 
     Where there are more than two classes, contributions, predictions, responses and intercept have them
@@ -92,11 +94,74 @@ class LocalExplanation(ToShap):
         facts = {name: plain(value) for name, value in vars(self).items() if name != "backend"}
         return facts | {"terms": [term.to_dict() for term in self.terms]}
 
-    def to_frame(self) -> Any:
+    def to_json(self, indent: int | None = None) -> str:
+        """The explanation as JSON; ``indent`` spreads it over lines."""
+        return json_text(self.to_dict(), indent)
+
+    def contribution_interval(self, coverage: float = 0.95) -> Array:
+        """Where each term's contribution lies, with some posterior probability.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+            The probability, of each contribution by itself.
+
+        Returns
+        -------
+        interval : ndarray of shape (n, n_terms, 2)
+            Lower and upper ends. Of more than two classes, (n, n_terms, n_classes, 2).
+        """
+        return intervals(self.contributions, self.contributions_std, coverage)
+
+    def prediction_interval(self, coverage: float = 0.95) -> Array:
+        """Where the prediction on the link scale lies, with some posterior probability.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+            The probability, of each prediction by itself.
+
+        Returns
+        -------
+        interval : ndarray of shape (n, 2)
+            Lower and upper ends. Of more than two classes, (n, n_classes, 2).
+        """
+        return intervals(self.prediction, self.prediction_std, coverage)
+
+    def response_interval(self, coverage: float = 0.95) -> Array:
+        """Where the mean of the target lies, on its own scale, with some posterior probability.
+
+        The ends are those of ``prediction_interval``, of which the mean is a rising function.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+            The probability, of each row by itself.
+
+        Returns
+        -------
+        interval : ndarray of shape (n, 2)
+            Lower and upper ends: of a probability, or of the rate for an exposure of 1.
+
+        Raises
+        ------
+        ValueError
+            For more than two classes, whose probabilities depend on all scores together.
+        """
+        if self.link == "softmax":
+            raise ValueError(
+                "the probability of one of several classes depends on the scores of all: take the "
+                "model's predict_interval, which draws them together"
+            )
+        to_response = {"logit": expit, "log": np.exp}.get(self.link, np.asarray)
+        with np.errstate(over="ignore"):  # a rate beyond all floats is infinite
+            return np.asarray(to_response(self.prediction_interval(coverage)))
+
+    def to_frame(self, coverage: float = 0.95) -> Any:
         """One row for each row's intercept, contributions and prediction, in this order.
 
         Numbers stand in ``value`` and levels, as text, in ``level``; more than two classes have a row
-        each.
+        each. With the probability ``coverage`` a contribution lies between ``lower`` and ``upper``.
         """
         n_rows, n_terms = self.contributions.shape[:2]
         ones = np.ones_like(self.prediction)[:, None]
@@ -120,7 +185,11 @@ class LocalExplanation(ToShap):
         }.items():
             table = np.concatenate([parts[0], parts[1], parts[2][:, None]], axis=1)
             columns[name] = table.ravel()
-        spread = by_class(columns, self.link, self.classes, ("contribution", "std"))
+        columns["lower"], columns["upper"] = around(
+            columns["contribution"], columns["std"], half_width(coverage)
+        )
+        own = ("contribution", "std", "lower", "upper")
+        spread = by_class(columns, self.link, self.classes, own)
         return make_frame(spread, self.backend)
 
 

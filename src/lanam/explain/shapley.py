@@ -34,8 +34,8 @@ class ToShap:
         training data, given those of *its* columns that are known. Terms have mean zero, and pairs have it
         at each value of either column, so that a term counts once all its columns are known. For columns
         that are independent of each other this is the mean of the whole prediction given the known
-        columns, and also its mean with the unknown ones drawn from the data, shap's usual ("interventional")
-        game; without pairs it is the latter for dependent columns too.
+        columns, and also its mean with the unknown ones drawn from the data: shap's usual, "interventional"
+        game. Without pairs it is that one for dependent columns, too.
 
         Parameters
         ----------
@@ -169,5 +169,7 @@ def _shap() -> Any:
     try:
         import shap
     except ImportError as error:
-        raise ImportError("to_shap needs shap: install it with `pip install lanam[shap]`") from error
+        raise ImportError(
+            "to_shap needs shap: install it with `pip install lanam[shap]`"
+        ) from error
     return shap

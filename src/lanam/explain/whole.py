@@ -12,13 +12,14 @@ from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
 from lanam.data import Schema, make_frame
 from lanam.explain.frames import BY_CLASS, by_class, concatenate, term_cells
+from lanam.explain.interpretml import ShownTerms
 from lanam.explain.tables import shape_of, surface_of
 from lanam.explain.terms import Shape, Surface
-from lanam.explain.values import class_labels, link_of, plain, scalar
+from lanam.explain.values import class_labels, json_text, link_of, plain, scalar
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalExplanation:
+class GlobalExplanation(ShownTerms):
     """The whole model: every term's function with its uncertainty, data density and importance.
 
     Attributes
@@ -93,6 +94,10 @@ class GlobalExplanation:
             "classes": plain(self.classes),
             "terms": [shape.to_dict() for shape in self.terms],
         }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The explanation as JSON; ``indent`` spreads it over lines."""
+        return json_text(self.to_dict(), indent)
 
     def to_frame(self, coverage: float = 0.95) -> Any:
         """One row a term and value, as a frame of the library the model was fitted with.

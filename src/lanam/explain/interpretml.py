@@ -1,0 +1,293 @@
+"""What InterpretML's ``show`` and ``preserve`` ask of an explanation: facts in its format, and figures.
+
+The format is that of its own additive models, so that its drawings (and what others built on them)
+read it. Bounds are two standard deviations away from the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.core.arrays import Array, IntArray
+from lanam.data import make_frame
+from lanam.explain import interpretml_figures as figures
+from lanam.explain.ranges import trimmed
+from lanam.explain.terms import MISSING, Shape, Surface, Term
+
+#: InterpretML's words for kinds of terms.
+_TYPES = {"smooth": "continuous", "pair": "interaction"}
+
+#: Of the data's histogram: InterpretML writes a label below each.
+_BINS = 12
+
+
+class ShownByInterpret:
+    """An explanation that InterpretML shows; ``name`` is what its dashboard calls it."""
+
+    name = "LANAM"
+    terms: tuple[Any, ...]
+    link: str
+    classes: tuple[Any, ...] | None
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The terms' names, InterpretML's way."""
+        return [term.name for term in self.terms]
+
+    @property
+    def feature_types(self) -> list[str]:
+        """The terms' kinds in InterpretML's words: continuous, nominal or interaction."""
+        return [_TYPES.get(term.kind, "nominal") for term in self.terms]
+
+    def data(self, key: int | None = None) -> Any:
+        """The facts behind a figure, in InterpretML's format.
+
+        Parameters
+        ----------
+        key
+            Which of the selector's entries; None: all of them together, -1: everything there is.
+        """
+        if key is None:
+            return self._overall()
+        if key != -1:
+            return self._specific(self._place(key))
+        everything = [self._specific(place) for place in range(self._n_entries())]
+        return {"overall": self._overall(), "specific": everything}
+
+    def _place(self, key: int) -> int:
+        if not 0 <= key < self._n_entries():
+            raise KeyError(f"no entry {key}; there are {self._n_entries()}, counted from 0")
+        return int(key)
+
+    def _labels(self) -> list[str] | None:
+        """A classifier's labels."""
+        if self.link not in ("logit", "softmax"):
+            return None
+        return [str(name) for name in self.classes or (0, 1)]
+
+    def _n_entries(self) -> int:
+        raise NotImplementedError
+
+    def _overall(self) -> dict[str, Any] | None:
+        raise NotImplementedError
+
+    def _specific(self, place: int) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class ShownTerms(ShownByInterpret):
+    """A whole model that InterpretML shows: importances, and a figure for each term."""
+
+    explanation_type = "global"
+    terms: tuple[Shape | Surface, ...]
+
+    @property
+    def selector(self) -> Any:
+        """A pandas frame with a row for each term, from which InterpretML's users pick one."""
+        types = [{"nominal": "categorical"}.get(word, word) for word in self.feature_types]
+        n_levels = [
+            len(term.values) if term.kind == "categorical" else np.nan for term in self.terms
+        ]
+        columns = {
+            "Name": self.feature_names,
+            "Type": types,
+            "# Unique": n_levels,
+            "% Non-zero": np.full(
+                len(types), np.nan
+            ),  # InterpretML has the column, and leaves it empty
+            "Importance": [_rounded(term.importance) for term in self.terms],
+            "Status": [term.status for term in self.terms],
+        }
+        return make_frame(columns, "pandas")
+
+    def visualize(self, key: int | None = None) -> Any:
+        """A plotly figure of the importances or, with ``key``, of a term; None where there is nothing."""
+        facts = self.data(key)
+        if key is None:
+            return figures.draw_importances(facts)
+        term = self.terms[self._place(key)]
+        if isinstance(term, Surface):
+            return figures.draw_pair(facts, term.name, term.feature_names)
+        if not len(term.values):
+            return None
+        draw = figures.draw_curve if term.kind == "smooth" else figures.draw_levels
+        return draw(facts, term.name)
+
+    def _n_entries(self) -> int:
+        return len(self.terms)
+
+    def _overall(self) -> dict[str, Any]:
+        return {
+            "type": "univariate",
+            "names": self.feature_names,
+            "scores": [term.importance for term in self.terms],
+            "errors": [2.0 * term.importance_std for term in self.terms],
+        }
+
+    def _specific(self, place: int) -> dict[str, Any]:
+        term = self.terms[place]
+        if isinstance(term, Surface):
+            facts = _pair_facts(term)
+        else:
+            facts = _shape_facts(term) | {"scores_range": self._range()}
+        if self.link == "softmax":
+            facts["meta"] = {"label_names": self._labels()}
+        return facts
+
+    def _range(self) -> tuple[float, float]:
+        """One range for the figures of all terms of one column, so that they can be compared."""
+        low, high = 0.0, 0.0
+        for term in self.terms:
+            facts = {} if isinstance(term, Surface) else _shape_facts(term)
+            for part in (facts, facts.get("missing", {})):
+                low = min(low, np.min(part.get("lower_bounds", 0.0), initial=0.0))
+                high = max(high, np.max(part.get("upper_bounds", 0.0), initial=0.0))
+        margin = 0.04 * (high - low) or 1.0
+        return float(low - margin), float(high + margin)
+
+
+class ShownRows(ShownByInterpret):
+    """Rows' predictions that InterpretML shows: a figure for each row."""
+
+    explanation_type = "local"
+    terms: tuple[Term, ...]
+    intercept: float | Array
+    intercept_std: float | Array
+    values: NDArray[Any]
+    second_values: NDArray[Any]
+    contributions: Array
+    contributions_std: Array
+    response: Array
+
+    @property
+    def selector(self) -> Any:
+        """A pandas frame with a row for each prediction, from which InterpretML's users pick one."""
+        rows = [self._performance(place) for place in range(self._n_entries())]
+        labels = self._labels()
+        unknown = np.full(len(rows), np.nan)  # an explanation does not know what came true
+        columns: dict[str, Any] = {
+            "Actual": unknown,
+            "Predicted": [
+                labels[row["predicted"]] if labels else _rounded(row["predicted"]) for row in rows
+            ],
+        }
+        if labels:
+            columns["PrScore"] = [_rounded(row["predicted_score"]) for row in rows]
+            columns["AcScore"] = unknown
+        return make_frame(columns | {"Resid": unknown, "AbsResid": unknown}, "pandas")
+
+    def visualize(self, key: int | None = None) -> Any:
+        """A plotly figure of a row's contributions; None without ``key``, as InterpretML's own models."""
+        return None if key is None else figures.draw_row(self.data(key))
+
+    def _n_entries(self) -> int:
+        return len(self.contributions)
+
+    def _overall(self) -> None:
+        return None
+
+    def _specific(self, place: int) -> dict[str, Any]:
+        cells = zip(self.terms, self.values[place], self.second_values[place], strict=True)
+        facts = {
+            "type": "univariate",
+            "names": self.feature_names,
+            "scores": list(self.contributions[place]),
+            "errors": list(2.0 * self.contributions_std[place]),
+            "values": [_words(*cell) for cell in cells],
+            "extra": {
+                "names": ["Intercept"],
+                "scores": [self.intercept],
+                "errors": [2.0 * self.intercept_std],
+                "values": [1],
+            },
+            "perf": self._performance(place),
+        }
+        if self._labels() is not None:
+            facts["meta"] = {"label_names": self._labels()}
+        return facts
+
+    def _performance(self, place: int) -> dict[str, Any]:
+        """What is predicted; what came true is not known here."""
+        response = self.response[place]
+        classes = np.atleast_1d(response) if self.link == "softmax" else (1.0 - response, response)
+        several = self._labels() is not None
+        predicted = int(np.argmax(classes)) if several else float(response)
+        return {
+            "is_classification": several,
+            "actual": np.nan,
+            "predicted": predicted,
+            "actual_score": np.nan,
+            "predicted_score": float(classes[predicted]) if several else predicted,
+        }
+
+
+def _shape_facts(shape: Shape) -> dict[str, Any]:
+    """A term of one column: its curve within the data, or the levels that the data has."""
+    if shape.kind != "smooth":
+        others = [other for other in shape.others if other[3] > 0.0]
+        labels = map(str if shape.kind == "categorical" else "{:g}".format, shape.values)
+        names = [*labels, *(other[0] for other in others)]
+        mean = np.array([*shape.mean, *(other[1] for other in others)])
+        std = np.array([*shape.std, *(other[2] for other in others)])
+        shares = [*shape.density, *(other[3] for other in others)]
+        density = {"names": names, "scores": shares}
+        return {"type": "univariate", "names": names} | _bounds(mean, std) | {"density": density}
+    inside = shape.inside
+    facts = {"type": "univariate", "names": shape.values[inside].tolist()}
+    facts |= _bounds(shape.mean[inside], shape.std[inside])
+    if inside.any():
+        ends = trimmed(shape.values, shape.density, shape.values[inside])
+        shares, edges = np.histogram(shape.values, _BINS, range=ends, weights=shape.density)
+        facts["density"] = {"names": edges.tolist(), "scores": shares.tolist()}
+    if shape.missing_density is not None:
+        name, mean, std, share = shape.others[0]
+        facts["missing"] = {"name": name, "density": share} | _bounds(np.asarray(mean), std)
+    return facts
+
+
+def _pair_facts(pair: Surface) -> dict[str, Any]:
+    """A pair within what the data has of either column."""
+    rows, columns = (np.flatnonzero(pair.inside.any(axis=axis)) for axis in (1, 0))
+    part = np.ix_(rows, columns)
+    largest = float(np.abs(pair.mean[part]).max(initial=0.0)) or 1.0
+    return {
+        "type": "interaction",
+        "left_names": _axis(pair.values, pair.others, rows),
+        "right_names": _axis(pair.second_values, pair.second_others, columns),
+        "scores_range": (-largest, largest),  # a colour scale of its own, with zero in its middle
+    } | _bounds(pair.mean[part], pair.std[part])
+
+
+def _axis(values: NDArray[Any], others: Sequence[str], shown: IntArray) -> list[Any]:
+    """Numbers where there are only numbers; otherwise text, a place each."""
+    if values.dtype != object and shown[-1] < len(values):
+        return list(values[shown].tolist())
+    form = str if values.dtype == object else "{:.4g}".format
+    names = [*map(form, values), *others]
+    return [names[place] for place in shown]
+
+
+def _bounds(mean: Array, std: Any) -> dict[str, Any]:
+    return {"scores": mean, "upper_bounds": mean + 2.0 * std, "lower_bounds": mean - 2.0 * std}
+
+
+def _rounded(value: float) -> float:
+    """A number for a table that people read."""
+    return float(f"{value:.4g}")
+
+
+def _words(term: Term, first: Any, second: Any) -> str:
+    """A row's value of a term's column, or of both."""
+    cells = (first, second)[: len(term.features)]
+    return ", ".join(
+        MISSING.strip("()")
+        if cell is None or cell != cell
+        else f"{cell:.4g}"
+        if isinstance(cell, float)
+        else str(cell)
+        for cell in cells
+    )

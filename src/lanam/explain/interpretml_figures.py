@@ -1,0 +1,186 @@
+"""InterpretML's own plots of facts in its format, and what they leave out: missing values, classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+#: So many bars at most, as InterpretML has it.
+_MOST = 15
+
+#: How far beyond the curve the mark of missing values stands, as a share of its width.
+_BESIDE = 0.06
+
+_BAND = "with two standard deviations"
+
+
+def draw_importances(facts: dict[str, Any]) -> Any:
+    """Bars of the largest importances."""
+    order = np.argsort(np.abs(facts["scores"]), kind="stable")[-_MOST:]
+    shown = {name: [facts[name][k] for k in order] for name in ("names", "scores", "errors")}
+    figure = _plots().plot_horizontal_bar(
+        shown,
+        title=f"Global Term/Feature Importances, {_BAND}",
+        start_zero=True,
+        xtitle="Mean Absolute Score (Weighted)",
+    )
+    figure.update_traces(error_x={"type": "data", "array": shown["errors"], "color": "#444"})
+    ends = np.add(shown["scores"], shown["errors"])
+    figure.update_xaxes(range=[0.0, 1.02 * max([*ends, 1e-9])])
+    return figure
+
+
+def draw_curve(facts: dict[str, Any], name: str) -> Any:
+    """A curve, or one a class, with its band above the data's histogram."""
+    parts = _by_class(facts)
+    title = f"Term: {name} (continuous), {_BAND}"
+    low, high = facts["density"]["names"][0], facts["density"]["names"][-1]
+    beside = _BESIDE * (high - low)
+    figure = None
+    for part, label, colour in parts:
+        drawn = _plots().plot_line(part, title=title, xtitle=name, name=label, color=colour)
+        if figure is None:
+            figure = drawn
+        else:
+            figure.add_traces([trace for trace in drawn.data if trace.type == "scatter"])
+        if "missing" in part:
+            figure.add_scatter(**_mark(part["missing"], high + beside, colour))
+    assert figure is not None
+    for trace in figure.data:  # of a class, its curve stands for all
+        trace.showlegend = trace.name in [label for _, label, _ in parts]
+    if "missing" in facts:
+        figure.add_annotation(
+            x=high + beside, y=1.0, yref="y domain", text=facts["missing"]["name"], showarrow=False
+        )
+    figure.update_xaxes(title={"text": name, "standoff": 0})
+    figure.update_layout(
+        showlegend=len(parts) > 1,
+        legend={"traceorder": "normal"},
+        yaxis={"range": facts["scores_range"]},
+        xaxis={"range": [low, high + (2.0 * beside if "missing" in facts else 0.0)]},
+    )
+    return figure
+
+
+def draw_levels(facts: dict[str, Any], name: str) -> Any:
+    """Bars of levels above the data's shares."""
+    figure = _plots().plot_bar(facts, title=f"Term: {name} (categorical), {_BAND}")
+    figure.update_xaxes(type="category")  # a level "10" is a name
+    figure.update_traces(selector={"name": "Distribution"}, showlegend=False)
+    return figure
+
+
+def draw_pair(facts: dict[str, Any], name: str, columns: Sequence[str]) -> Any:
+    """A heat map; of several classes the one that is picked from a menu."""
+    parts = _by_class(facts)
+    title = f"Term: {name} (interaction)"
+    figure = None
+    for part, label, _ in parts:
+        drawn = _plots().plot_pairwise_heatmap(
+            part, title=title, xtitle=columns[0], ytitle=columns[1]
+        )
+        margin = np.transpose(part["upper_bounds"] - part["scores"])
+        drawn.update_traces(
+            name=label,
+            customdata=margin,
+            hovertemplate="%{x}, %{y}: %{z:.3g} ± %{customdata:.3g}<extra></extra>",
+            visible=figure is None,
+        )
+        if figure is None:
+            figure = drawn
+        else:
+            figure.add_traces(drawn.data)
+    assert figure is not None
+    if len(parts) > 1:
+        buttons = [
+            {
+                "label": label,
+                "method": "restyle",
+                "args": [{"visible": [other == k for other in range(len(parts))]}],
+            }
+            for k, (_, label, _) in enumerate(parts)
+        ]
+        figure.update_layout(updatemenus=[{"buttons": buttons, "x": 1.0, "y": 1.12}])
+    return figure
+
+
+def draw_row(facts: dict[str, Any]) -> Any:
+    """Bars of a row's contributions and of the intercept."""
+    labels = facts.get("meta", {}).get("label_names")
+    scores = np.array(facts["scores"])
+    several = scores.ndim == 2
+    size = np.abs(scores[:, facts["perf"]["predicted"]] if several else scores)
+    order = np.argsort(size, kind="stable")[-_MOST:]
+    shown = facts | {
+        name: [facts[name][k] for k in order] for name in ("names", "scores", "values", "errors")
+    }
+    figure = _plots().plot_horizontal_bar(shown, multiclass=several)
+    names = [
+        f"{name} ({value})" for name, value in zip(shown["names"], shown["values"], strict=True)
+    ]
+    errors = np.array([*shown["errors"], *facts["extra"]["errors"]])
+    for place, trace in enumerate(figure.data):
+        trace.y = [*names, *facts["extra"]["names"]]
+        trace.error_x = {
+            "type": "data",
+            "array": errors[:, place] if several else errors,
+            "color": "#444",
+        }
+    target = f"the log-odds of {labels[1]}" if labels and not several else "Prediction"
+    figure.update_layout(
+        title=f"Local Explanation ({figure.layout.title.text})",
+        xaxis={"title": f"Contribution to {target}, {_BAND}", "range": None},
+    )
+    if several:
+        figure.update_layout(barmode="group")  # bands of stacked bars could not be told apart
+    return figure
+
+
+def _by_class(facts: dict[str, Any]) -> list[tuple[dict[str, Any], str, str]]:
+    """The facts of each function there is, its name and its colour."""
+    colour = _plots().COLORS[0]
+    if "meta" not in facts:
+        return [(facts, "Main", colour)]
+    from plotly.colors import qualitative
+
+    found = []
+    for place, label in enumerate(facts["meta"]["label_names"]):
+        part = _of_class(facts, place)
+        if "missing" in facts:
+            part["missing"] = _of_class(facts["missing"], place)
+        if place:  # the data's histogram is drawn once
+            part.pop("density", None)
+        found.append((part, label, qualitative.Plotly[place % len(qualitative.Plotly)]))
+    return found
+
+
+def _of_class(facts: dict[str, Any], place: int) -> dict[str, Any]:
+    names = ("scores", "upper_bounds", "lower_bounds")
+    return facts | {name: facts[name][..., place] for name in names}
+
+
+def _mark(missing: dict[str, Any], place: float, colour: str) -> dict[str, Any]:
+    """A mark beside a curve for missing values, with a bar for its band."""
+    score = float(missing["scores"])
+    return {
+        "x": [place],
+        "y": [score],
+        "error_y": {"type": "data", "array": [float(missing["upper_bounds"]) - score]},
+        "name": missing["name"],
+        "mode": "markers",
+        "marker": {"symbol": "diamond", "size": 9, "color": colour},
+    }
+
+
+def _plots() -> Any:
+    """InterpretML's drawings, or how to get them."""
+    try:
+        from interpret.visual import plot
+    except ImportError as error:
+        raise ImportError(
+            "InterpretML's figures need interpret-core, plotly and matplotlib: install them with "
+            "`pip install interpret-core[plotly] matplotlib`"
+        ) from error
+    return plot
