@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,19 @@ CLASS_COLOURS = (
     "#6f9bd1",
     "#8a8d0f",
     "#5b5b5b",
+)
+
+#: What tells lines apart that may be printed without colours.
+MARKERS = ("o", "s", "^", "v", "P", "X", "*", "p")
+LINE_STYLES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 2)),
+    (0, (1, 1.2)),
+    (0, (6, 1.5, 1, 1.5)),
+    (0, (3, 1)),
+    (0, (8, 2, 2, 2)),
+    (0, (1, 3)),
+    (0, (4, 1, 1, 1, 1, 1)),
 )
 
 #: Columns' names are words: two dollars in one are no formula.
@@ -135,6 +148,19 @@ def require(explanation: Any, kind: type, remedy: str) -> None:
     if not isinstance(explanation, kind):
         found = type(explanation).__name__
         raise TypeError(f"this draws a {kind.__name__} and was given a {found}: {remedy}")
+
+
+def by_name(result: Any, kind: type, remedy: str) -> dict[str, Any]:
+    """Curves with their names: one without, or several to compare."""
+    several = isinstance(result, Mapping)
+    curves = {str(name): curve for name, curve in result.items()} if several else {"": result}
+    if not curves:
+        raise ValueError(f"there is no {kind.__name__} to draw")
+    if len(curves) > len(MARKERS):
+        raise ValueError(f"no more than {len(MARKERS)} curves can be told apart")
+    for curve in curves.values():
+        require(curve, kind, remedy)
+    return curves
 
 
 def unit_of(explanation: GlobalExplanation | LocalExplanation) -> str:

@@ -1,0 +1,181 @@
+"""One row's contributions in numbers and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from lanam.explain import MISSING, LocalExplanation
+from lanam.explain.bands import around, half_width
+from lanam.plot.common import (
+    MAX_LABEL,
+    MAX_LONG_NAME,
+    MAX_NAME,
+    count,
+    cut,
+    in_percent,
+    one_line,
+    term_names,
+    unit_of,
+)
+from lanam.text import number_format, shorten
+
+#: What the terms add up to, in a word.
+_SUMS = {"identity": "prediction", "log": "log rate", "logit": "log-odds", "softmax": "score"}
+
+
+@dataclass(frozen=True)
+class Account:
+    """A row's prediction for one output: ``place`` is that of the class, None where there is one output."""
+
+    local: LocalExplanation
+    row: int
+    place: int | None
+    coverage: float
+
+    def _pick(self, table: Any) -> np.ndarray:
+        array = np.asarray(table, dtype=float)
+        return array if self.place is None else np.asarray(array[..., self.place])
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """What each term adds."""
+        return self._pick(self.local.contributions[self.row])
+
+    @cached_property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of the contributions' intervals."""
+        std = self._pick(self.local.contributions_std[self.row])
+        lower, upper = around(self.mean, std, half_width(self.coverage))
+        return lower, upper
+
+    @property
+    def sure(self) -> np.ndarray:
+        """Which terms' intervals do not include zero."""
+        lower, upper = self.ends
+        return (lower > 0.0) | (upper < 0.0)
+
+    @property
+    def active(self) -> np.ndarray:
+        """Which terms contribute at all."""
+        return np.array([term.active for term in self.local.terms], dtype=bool)
+
+    @property
+    def form(self) -> str:
+        """One format for all sums, to the digits of the largest contribution."""
+        return number_format(float(np.abs(self.mean).max(initial=0.0)) or 1.0, 3)
+
+    @property
+    def class_name(self) -> str:
+        """The class that the prediction is of, if there are any and it has a name."""
+        names = self.local.classes
+        if not names or self.local.link not in ("logit", "softmax"):
+            return ""
+        return shorten(one_line(names[1 if self.place is None else self.place]), MAX_NAME)
+
+    @property
+    def unit(self) -> str:
+        """What the contributions add to."""
+        several = self.local.link == "softmax"
+        return f"score of {self.class_name}" if several else unit_of(self.local)
+
+    def chosen(self, everything: bool, most: int | None) -> list[int]:
+        """The terms to draw, the largest contribution first."""
+        order = np.argsort(-np.abs(self.mean), kind="stable")
+        wanted = self.active & (self.sure | everything)
+        return [int(k) for k in order if wanted[k]][:most]
+
+    def headline(self) -> list[str]:
+        """The prediction on the target's scale, and its interval where the link keeps intervals."""
+        link, form = self.local.link, self.form if self.local.link == "identity" else ".3g"
+        response = format(float(self._pick(self.local.response[self.row])), form)
+        if link in ("identity", "log"):
+            said = f"{'rate' if link == 'log' else 'prediction'} {response}"
+        else:
+            of = f" of {self.class_name}" if self.class_name else ""
+            said = f"probability{of} {response}"
+        if link == "softmax":
+            return [said]
+        prediction, std = self.local.prediction[self.row], self.local.prediction_std[self.row]
+        ends = np.array(around(prediction, std, half_width(self.coverage)))
+        low, high = expit(ends) if link == "logit" else np.exp(ends) if link == "log" else ends
+        interval = f"{in_percent(self.coverage)} interval of the mean"
+        return [said, f"{interval}: {low:{form}} to {high:{form}}"]
+
+    def sum_said(self, shown: Sequence[int]) -> str:
+        """How intercept and contributions make the prediction."""
+        form, drawn = self.form, float(self.mean[list(shown)].sum())
+        prediction = float(self._pick(self.local.prediction[self.row]))
+        intercept = float(self._pick(self.local.intercept))
+        said = f"{_SUMS[self.local.link]} {prediction:{form}} = {intercept:{form}} intercept"
+        said += f" {drawn:+{form}} shown"
+        if len(shown) == self.active.sum():
+            return said
+        return f"{said} {self.mean.sum() - drawn:+{form}} not shown"
+
+    def left_out(self, shown: Sequence[int], everything: bool) -> list[str]:
+        """How many terms are not drawn, why, and what they add."""
+        hidden = self.active
+        hidden[list(shown)] = False
+        unsure = hidden & ~self.sure & (not everything)
+        smaller = hidden & ~unsure
+        percent, sentences = in_percent(self.coverage), []
+        if unsure.any():
+            why = f"their {percent} intervals include zero"
+            if unsure.sum() == 1:
+                why = f"its {percent} interval includes zero"
+            said = f"{count(int(unsure.sum()), 'left out')}: {why}"
+            sentences.append(f"{said}; {self._adds(unsure)}")
+        if smaller.any():
+            said = f"{count(int(smaller.sum()), 'not shown')}, with smaller contributions"
+            sentences.append(f"{said}; {self._adds(smaller)}")
+        return sentences
+
+    def _adds(self, some: np.ndarray) -> str:
+        total = f"{float(self.mean[some].sum()):+{self.form}}"
+        return f"together they add {total}." if some.sum() > 1 else f"it adds {total}."
+
+    def labels(self) -> list[str]:
+        """What the row has in each term's columns: ``age = 63``; of a pair in two lines."""
+        terms, row = self.local.terms, self.row
+        columns = [name for term in terms for name in term.feature_names]
+        short = dict(zip(columns, cut(columns, MAX_LONG_NAME), strict=True))
+        labels = term_names(terms)
+        for k, term in enumerate(terms):
+            first = _value(self.local.values[row, k])
+            if term.kind == "pair":
+                a, b = (short[name] for name in term.feature_names)
+                second = _value(self.local.second_values[row, k])
+                labels[k] = f"{a} = {first}\nx {b} = {second}"
+            else:
+                labels[k] += f" = {first}"
+        return labels
+
+
+def class_place(local: LocalExplanation, row: int, label: Any) -> int | None:
+    """The place of the class to draw, by default the most probable; None where there is one output."""
+    if local.link != "softmax":
+        if label is not None:
+            raise ValueError("a label picks one of more than two classes: leave it out")
+        return None
+    known = list(local.classes or ())
+    if label is None:
+        return int(np.argmax(local.response[row]))
+    if label not in known:
+        raise ValueError(f"label={label!r} is not among the model's classes: {known}")
+    return known.index(label)
+
+
+def _value(value: Any) -> str:
+    """A cell of the table as people write it."""
+    if value is None or value != value:
+        return MISSING
+    if not isinstance(value, float):
+        return shorten(one_line(value), MAX_LABEL)
+    whole = 1e4 <= abs(value) < 1e12 and value == round(value)
+    return f"{value:,.0f}" if whole else f"{value:.4g}"
