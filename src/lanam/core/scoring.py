@@ -6,7 +6,7 @@ not grow with their number beyond the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,17 +70,60 @@ def link_moments(model: FittedModel, columns: Array) -> tuple[Array, Array]:
     for part in _chunks(model, len(columns)):
         readers = _readers(model, columns[part])
         mean[part], design = _mean_and_design(model, readers, len(mean[part]))
-        if model.contrasts is None:
-            variance[part] = np.square(design @ model.root).sum(axis=1)
-            for k, rows_of in readers.items():
-                own = model.terms[k].own_variance
-                variance[part] += 0.0 if own is None else rows_of(own)
-        else:
-            factor = _class_factors(model, design, model.root)
-            variance[part] = factor @ factor.transpose(0, 2, 1)
+        variance[part] = _design_variances(model, design)
+        for k, rows_of in readers.items():
+            own = model.terms[k].own_variance
+            if own is not None:
+                variance[part] += rows_of(own)
         for _, unknown, spread in _unknown_spreads(model, columns[part]):
             variance[part][unknown] += spread
     return mean, variance
+
+
+def sum_moments(
+    model: FittedModel, terms: Sequence[int], columns: Array, reference: Array | None = None
+) -> tuple[Array, Array]:
+    """Mean and variance of the sum of some terms, without the intercept, in the form of `link_moments`.
+
+    With the rows of ``reference``, as many as those of ``columns`` or a single one for all, of what the
+    sum is in ``columns`` beyond what it is there: errors that both rows share cancel. Missing values
+    where the data had none may be anything in either row. Columns that no term reads may hold anything.
+    """
+    mean = np.zeros((len(columns), *np.shape(model.intercept)))
+    variance = np.zeros((len(columns), *np.shape(model.intercept) * 2))
+    for part in _chunks(model, len(columns)):
+        sides = [(1.0, columns[part])]
+        if reference is not None:
+            sides.append((-1.0, reference[part] if len(reference) == len(columns) else reference))
+        readers = [_readers(model, side, terms) for _, side in sides]
+        design = np.zeros((len(mean[part]), _n_coordinates(model) + 1))
+        for (sign, side), rows in zip(sides, readers, strict=True):
+            means, own = _mean_and_design(model, rows, len(side), intercept=0.0)
+            mean[part] += sign * means
+            design += sign * own
+            for _, unknown, spread in _unknown_spreads(model, side, terms):
+                variance[part] += np.multiply.outer(unknown, spread)
+        variance[part] += _design_variances(model, design)
+        for k in readers[0]:
+            if model.terms[k].own_variance is not None:
+                variance[part] += _own_variance(model.terms[k], [rows[k] for rows in readers])
+    return mean, variance
+
+
+def _own_variance(term: FittedTerm, readers: Sequence[Reader]) -> Array:
+    """Variance of the errors of a term's own in a row, or in the difference of two: same, same errors."""
+    assert term.own_variance is not None
+    total = sum((rows_of(term.own_variance) for rows_of in readers), np.zeros(1))
+    entries = [rows_of(np.arange(len(term.mean), dtype=np.float64)) for rows_of in readers]
+    return total if len(entries) == 1 else np.where(entries[0] == entries[1], 0.0, total)
+
+
+def _design_variances(model: FittedModel, design: Array) -> Array:
+    """Variances of ``design`` times the model's coordinates; of classes, their covariances."""
+    if model.contrasts is None:
+        return np.asarray(np.square(design @ model.root).sum(axis=1))
+    factor = _class_factors(model, design, model.root)
+    return np.asarray(factor @ factor.transpose(0, 2, 1))
 
 
 def _class_factors(model: FittedModel, design: Array, factor: Array) -> Array:
@@ -92,20 +135,36 @@ def _class_factors(model: FittedModel, design: Array, factor: Array) -> Array:
     return np.asarray(np.einsum("ck,nkr->ncr", model.contrasts, outputs))
 
 
-def _readers(model: FittedModel, columns: Array) -> dict[int, Reader]:
-    """What reads the tables of every active term."""
-    return {k: _reader(term, columns) for k, term in enumerate(model.terms) if term.active}
+def _readers(
+    model: FittedModel, columns: Array, terms: Sequence[int] | None = None
+) -> dict[int, Reader]:
+    """What reads the tables of every active term, or of those among some."""
+    chosen = range(len(model.terms)) if terms is None else terms
+    return {k: _reader(model.terms[k], columns) for k in chosen if model.terms[k].active}
+
+
+def _n_coordinates(model: FittedModel) -> int:
+    """How many coordinates every output has in all terms together."""
+    return sum(term.table.shape[1] for term in model.terms)
 
 
 def _mean_and_design(
-    model: FittedModel, readers: dict[int, Reader], n_rows: int
+    model: FittedModel, readers: dict[int, Reader], n_rows: int, intercept: float = 1.0
 ) -> tuple[Array, Array]:
-    mean = _intercepts(model, n_rows)
-    parts = []
-    for k, rows_of in readers.items():
-        mean += rows_of(model.terms[k].mean)
-        parts.append(rows_of(model.terms[k].table))
-    design = np.concatenate([*parts, np.ones((n_rows, 1))], axis=1)
+    """Sum of the terms' means in each row, and what the coordinates of one output are multiplied by.
+
+    ``intercept`` is how often that counts.
+    """
+    mean = intercept * _intercepts(model, n_rows)
+    design = np.zeros((n_rows, _n_coordinates(model) + 1))
+    design[:, -1] = intercept
+    start = 0
+    for k, term in enumerate(model.terms):
+        end = start + term.table.shape[1]
+        if k in readers:
+            mean += readers[k](term.mean)
+            design[:, start:end] = readers[k](term.table)
+        start = end
     for k, rows_of in readers.items():
         coupling = model.terms[k].coupling
         if coupling is not None:
@@ -122,12 +181,12 @@ def _unknown_variances(model: FittedModel, columns: Array) -> Array:
 
 
 def _unknown_spreads(
-    model: FittedModel, columns: Array
+    model: FittedModel, columns: Array, terms: Sequence[int] | None = None
 ) -> Iterator[tuple[int, NDArray[np.bool_], Array]]:
     """Terms with rows whose value is missing where the data had none: which rows, and what that adds."""
-    for k, term in enumerate(model.terms):
-        unknown = term.unknown(columns)
-        if term.active and unknown.any():
+    for k in range(len(model.terms)) if terms is None else terms:
+        unknown = model.terms[k].unknown(columns)
+        if model.terms[k].active and unknown.any():
             yield k, unknown, unknown_spread(model, k)
 
 
@@ -216,23 +275,46 @@ def sample_links(
     model: FittedModel, columns: Array, n_samples: int, rng: np.random.Generator
 ) -> Array:
     """Posterior draws of the link-scale prediction (n_samples, n), one function a draw."""
+    return _sample(model, columns, n_samples, rng, None)
+
+
+def sample_sums(
+    model: FittedModel,
+    terms: Sequence[int],
+    columns: Array,
+    n_samples: int,
+    rng: np.random.Generator,
+) -> Array:
+    """The same for the sum of some terms, without the intercept."""
+    return _sample(model, columns, n_samples, rng, terms)
+
+
+def _sample(
+    model: FittedModel,
+    columns: Array,
+    n_samples: int,
+    rng: np.random.Generator,
+    terms: Sequence[int] | None,
+) -> Array:
     draws = model.root @ rng.standard_normal((len(model.covariance), n_samples))
     own = {
         k: np.sqrt(term.own_variance)[:, None] * rng.standard_normal((len(term.mean), n_samples))
         for k, term in enumerate(model.terms)
-        if term.own_variance is not None
+        if term.own_variance is not None and (terms is None or k in terms)
     }
     result = np.empty((n_samples, len(columns), *np.shape(model.intercept)))
     for part in _chunks(model, len(columns)):
-        readers = _readers(model, columns[part])
-        mean, design = _mean_and_design(model, readers, len(columns[part]))
+        readers = _readers(model, columns[part], terms)
+        mean, design = _mean_and_design(
+            model, readers, len(columns[part]), intercept=float(terms is None)
+        )
         if model.contrasts is None:
             result[:, part] = mean + (design @ draws).T
         else:
             result[:, part] = mean + np.moveaxis(_class_factors(model, design, draws), 2, 0)
         for k, levels in own.items():
             result[:, part] += readers[k](levels).T
-        for _, unknown, spread in _unknown_spreads(model, columns[part]):
+        for _, unknown, spread in _unknown_spreads(model, columns[part], terms):
             values = rng.standard_normal((n_samples, int(unknown.sum()), *spread.shape[:1]))
             root = np.sqrt(spread) if model.contrasts is None else _root(spread).T
             result[:, part][:, unknown] += values @ root if spread.ndim else values * root
