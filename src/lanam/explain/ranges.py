@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lanam.core.arrays import Array
+from lanam.explain.terms import Shape
 
 #: The share of the data in either tail that may be left out of sight if it lies far out.
 TAIL = 0.005
@@ -25,3 +26,24 @@ def trimmed(values: Array, density: Array, inner: Array) -> tuple[float, float]:
     lowest = inner[0] if left - inner[0] <= width else left
     highest = inner[-1] if inner[-1] - right <= width else right
     return float(lowest), float(highest)
+
+
+def vertical_range(shape: Shape) -> tuple[float, float]:
+    """Room for a whole curve, and for the bands of nearly all data; zero is in it.
+
+    A band that is wide because a few rows lie far out may leave the picture: it would flatten the rest.
+    """
+    if not len(shape.values):
+        return 0.0, 0.0
+    if shape.kind == "categorical":
+        common = shape.density > TAIL
+    else:
+        left, right = central_range(shape.values, shape.density)
+        common = (shape.values >= left) & (shape.values <= right)
+    reach = 2.0 * shape.std[common]
+    parts = [shape.mean[shape.inside], shape.mean[common] - reach, shape.mean[common] + reach]
+    for _, mean, std, density in shape.others:
+        if density > 0.0:
+            parts += [np.atleast_1d(mean - 2.0 * std), np.atleast_1d(mean + 2.0 * std)]
+    everything = np.concatenate([part.ravel() for part in parts])
+    return float(everything.min(initial=0.0)), float(everything.max(initial=0.0))

@@ -1,0 +1,338 @@
+// The drawings, with plotly: each is made when it comes into sight, and anew when the colours change.
+"use strict";
+
+(() => {
+  const CONFIG = { displaylogo: false, responsive: true, displayModeBar: false };
+
+  // A share of the range is drawn beyond the data, as in lanam.plot.
+  const BEYOND = 0.08;
+
+  const drawings = [];
+
+  function colour(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  }
+
+  function classColour(place) {
+    return colour(`chart-${place % 8}`);
+  }
+
+  function transparent(hex, alpha) {
+    const parts = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+    return `rgba(${parts.join(",")},${alpha})`;
+  }
+
+  // Plotly reads some HTML in its texts; names are words.
+  function words(text) {
+    return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  }
+
+  function shorten(text, most) {
+    const line = String(text).replace(/\s+/g, " ");
+    return words(line.length <= most ? line : `${line.slice(0, most - 1)}…`);
+  }
+
+  function layout(more = {}) {
+    const axis = { gridcolor: colour("line"), zerolinecolor: colour("soft"), automargin: true, fixedrange: true };
+    const { xaxis, yaxis, ...rest } = more;
+    return {
+      margin: { l: 48, r: 12, t: 10, b: 36 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: colour("ink"), size: 12, family: "system-ui, sans-serif" }, showlegend: false,
+      dragmode: false, hovermode: "closest",
+      hoverlabel: { bgcolor: colour("paper"), font: { color: colour("ink") } },
+      xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
+    };
+  }
+
+  const waiting = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (entry.isIntersecting) {
+        waiting.unobserve(entry.target);
+        entry.target.draw();
+      }
+    }
+  }, { rootMargin: "400px" });
+
+  // Draw into an element when it is seen; `make` gives traces and layout.
+  function chart(element, make) {
+    let shown = false;
+    element.draw = () => {
+      const [traces, look] = make();
+      Plotly.react(element, traces, look, CONFIG);
+      shown = true;
+    };
+    drawings.push({ again: () => shown && element.draw(), now: () => shown || element.draw() });
+    waiting.observe(element);
+  }
+
+  function redraw() {
+    drawings.forEach((drawing) => drawing.again());
+  }
+
+  function drawAll() {
+    drawings.forEach((drawing) => drawing.now());
+  }
+
+  // One of a term's functions: of several classes, that of one.
+  function part(array, place, nClasses) {
+    return nClasses === 1 ? array : array.map((row) => row[place]);
+  }
+
+  function series(report) {
+    if (report.link !== "softmax") return [{ place: 0, name: "", line: "curve", fill: null }];
+    return report.classes.map((name, place) => ({ place, name, line: `chart-${place % 8}`, fill: place }));
+  }
+
+  const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+
+  function curveTraces(term, one, nClasses) {
+    const mean = part(term.mean, one.place, nClasses);
+    const std = part(term.std, one.place, nClasses);
+    const line = colour(one.line);
+    const band = one.fill === null ? colour("band") : transparent(line, 0.22);
+    const edge = { mode: "lines", line: { width: 0 }, hoverinfo: "skip", x: term.values };
+    const hover = `%{x}: %{y:.4g} ± %{customdata:.2g}<extra>${shorten(one.name, 24)}</extra>`;
+    return [
+      { ...edge, y: mean.map((m, k) => m - 2 * std[k]) },
+      { ...edge, y: mean.map((m, k) => m + 2 * std[k]), fill: "tonexty", fillcolor: band },
+      {
+        x: term.values, y: mean, customdata: std.map((s) => 2 * s), name: words(one.name), hovertemplate: hover,
+        mode: term.few ? "lines+markers" : "lines",
+        line: { color: line, width: 2, dash: DASHES[one.place % DASHES.length] },
+      },
+    ];
+  }
+
+  // Dots with bars: levels, single values, missing ones.
+  function dotTraces(x, means, stds, one, more = {}) {
+    const line = colour(one.line);
+    return {
+      x, y: means, name: words(one.name), mode: "markers", type: "scatter",
+      error_y: { type: "data", array: stds.map((s) => 2 * s), color: line, thickness: 1.6, width: 3 },
+      hovertemplate: `%{x}: %{y:.4g} ± %{error_y.array:.2g}<extra>${shorten(one.name, 24)}</extra>`,
+      marker: { color: line, size: 7, symbol: ["circle", "square", "triangle-up", "cross"][one.place % 4], ...more },
+    };
+  }
+
+  // The data below a curve, in the lowest part of the panel.
+  function densityTrace(x, density, width) {
+    return {
+      x, y: density, width, type: "bar", yaxis: "y2", marker: { color: colour("bar") },
+      hovertemplate: "%{x}: %{y:.1%} of the data<extra></extra>",
+    };
+  }
+
+  function numericPanel(report, term) {
+    const traces = series(report).flatMap((one) => (term.kind === "level"
+      ? [dotTraces(term.values, part(term.mean, one.place, report.n_classes),
+        part(term.std, one.place, report.n_classes), one, { size: 4 })]
+      : curveTraces(term, one, report.n_classes)));
+    const [low, high] = term.range;
+    const margin = BEYOND * (high - low) || 0.5;
+    const bins = histogram(term.values, term.density, low, high);
+    traces.push(densityTrace(bins.middles, bins.shares, bins.width));
+    const shade = { type: "rect", xref: "x", yref: "paper", y0: 0, y1: 1, fillcolor: colour("line"), opacity: 0.3,
+      line: { width: 0 }, layer: "below" };
+    const shapes = [[low - margin, term.inner[0]], [term.inner[1], high + margin]]
+      .filter(([from, to]) => from < to).map(([x0, x1]) => ({ ...shade, x0, x1 }));
+    const end = term.missing ? 0.84 : 1;
+    const look = { shapes, xaxis: { range: [low - margin, high + margin], domain: [0, end] } };
+    if (term.missing) {
+      for (const one of series(report)) {
+        const values = [term.missing.mean, term.missing.std].map((v) => (report.n_classes === 1 ? v : v[one.place]));
+        traces.push({ ...dotTraces(["missing"], [values[0]], [values[1]], one, { symbol: "diamond" }), xaxis: "x2" });
+      }
+      look.xaxis2 = { domain: [0.88, 1], anchor: "y", fixedrange: true, color: colour("soft") };
+    }
+    return [traces, look];
+  }
+
+  function histogram(values, density, low, high, nBins = 40) {
+    const width = (high - low) / nBins || 1;
+    const shares = new Array(nBins).fill(0);
+    values.forEach((value, k) => {
+      const bin = Math.floor((value - low) / width);
+      if (value >= low && value <= high) shares[Math.min(bin, nBins - 1)] += density[k];
+    });
+    return { width, shares, middles: shares.map((_, k) => low + (k + 0.5) * width) };
+  }
+
+  function levelPanel(report, term) {
+    const labels = [...term.labels, ...term.others.map((other) => other.name)];
+    const places = labels.map((_, k) => k);
+    const all = series(report);
+    const traces = all.map((one, k) => {
+      const shift = all.length > 1 ? (k - 0.5 * (all.length - 1)) * 0.6 / all.length : 0;
+      const own = (array, key) => [
+        ...part(array, one.place, report.n_classes),
+        ...term.others.map((other) => (report.n_classes === 1 ? other[key] : other[key][one.place])),
+      ];
+      const x = places.map((place) => place + shift);
+      const trace = dotTraces(x, own(term.mean, "mean"), own(term.std, "std"), one);
+      trace.text = labels.map(words);
+      trace.hovertemplate = trace.hovertemplate.replace("%{x}", "%{text}");
+      return trace;
+    });
+    traces.push(densityTrace(places, [...term.density, ...term.others.map((other) => other.density)], 0.8));
+    const ticks = { tickvals: places, ticktext: labels.map((label) => shorten(label, 18)) };
+    return [traces, { xaxis: { ...ticks, range: [-0.6, labels.length - 0.4], tickangle: labels.length > 4 ? -60 : 0 } }];
+  }
+
+  function shapeCard(report, term, sameScale) {
+    const card = document.createElement("figure");
+    card.className = "card";
+    const title = document.createElement("h3");
+    title.textContent = term.name;
+    const note = document.createElement("p");
+    note.className = "note";
+    note.textContent = term.note;
+    const panel = document.createElement("div");
+    panel.className = "chart";
+    panel.setAttribute("role", "img");
+    panel.setAttribute("aria-label", term.description);
+    card.append(title, note, panel);
+    chart(panel, () => {
+      const [traces, look] = term.kind === "categorical" ? levelPanel(report, term) : numericPanel(report, term);
+      const range = sameScale.checked ? report.vertical : term.vertical;
+      const several = report.link === "softmax";
+      return [traces, layout({
+        ...look, barmode: "overlay", showlegend: several, legend: { orientation: "h", y: 1.18 },
+        yaxis: { range, title: { text: words(report.unit), font: { size: 11 } } },
+        yaxis2: { overlaying: "y", side: "right", range: [0, 7 * Math.max(...term.density, 1e-12)], visible: false, fixedrange: true },
+      })];
+    });
+    return card;
+  }
+
+  function drawShapes(report) {
+    const grid = document.getElementById("shape-grid");
+    const sameScale = document.getElementById("same-scale");
+    report.shapes.forEach((term) => grid.append(shapeCard(report, term, sameScale)));
+    if (!report.shapes.length) grid.textContent = "No term of one column is active.";
+    sameScale.addEventListener("change", redraw);
+  }
+
+  function heat(pair, key, scale, label) {
+    const table = pair[key];
+    const first = pair.first.labels ?? pair.first.values;
+    const second = pair.second.labels ?? pair.second.values;
+    const axis = (side) => (side.labels
+      ? { tickvals: side.labels.map((_, k) => k), ticktext: side.labels.map((name) => shorten(name, 14)) }
+      : { range: side.range });
+    const axisTitle = (side) => ({ text: shorten(side.name, 32), font: { size: 11 } });
+    const places = (side, values) => (side.labels ? values.map((_, k) => k) : values);
+    const trace = {
+      type: "heatmap", x: places(pair.first, first), y: places(pair.second, second),
+      z: second.map((_, j) => first.map((__, i) => table[i][j])), ...scale,
+      colorbar: { thickness: 10, outlinewidth: 0, title: { text: label, side: "right", font: { size: 11 } } },
+      zsmooth: pair.first.labels || pair.second.labels ? false : "best",
+      hovertemplate: "%{x}, %{y}: %{z:.3g}<extra></extra>",
+    };
+    return [[trace], layout({
+      margin: { l: 52, r: 6, t: 22, b: 44 }, title: { text: key === "mean" ? "mean" : "standard deviation", font: { size: 12 }, x: 0.5, y: 0.99 },
+      xaxis: { ...axis(pair.first), title: axisTitle(pair.first), showgrid: false },
+      yaxis: { ...axis(pair.second), title: axisTitle(pair.second), showgrid: false },
+    })];
+  }
+
+  function drawPairs(report) {
+    const grid = document.getElementById("pair-grid");
+    if (!grid) return;
+    const choice = document.getElementById("pair-class");
+    if (report.link === "softmax") {
+      document.getElementById("pair-class-control").hidden = false;
+      report.classes.forEach((name, k) => choice.add(new Option(name, k)));
+      choice.addEventListener("change", redraw);
+    }
+    for (const pair of report.pairs) {
+      const card = document.createElement("figure");
+      card.className = "card";
+      const title = document.createElement("h3");
+      title.textContent = pair.name;
+      const note = document.createElement("p");
+      note.className = "note";
+      note.textContent = pair.note;
+      const halves = document.createElement("div");
+      halves.className = "halves";
+      card.append(title, note, halves);
+      for (const key of ["mean", "std"]) {
+        const panel = document.createElement("div");
+        panel.className = "chart";
+        panel.setAttribute("role", "img");
+        panel.setAttribute("aria-label", `${pair.name}: ${key === "mean" ? "mean" : "standard deviation"}`);
+        halves.append(panel);
+        chart(panel, () => {
+          const place = Number(choice.value || 0);
+          const own = (table) => (report.n_classes === 1 ? table : table.map((row) => row.map((cell) => cell[place])));
+          const tables = { ...pair, mean: own(pair.mean), std: own(pair.std) };
+          const largest = Math.max(...tables.mean.flat().map(Math.abs), 1e-12);
+          const middle = colour("paper");
+          const scale = key === "mean"
+            ? { zmin: -largest, zmax: largest, colorscale: [[0, colour("minus")], [0.5, middle], [1, colour("plus")]] }
+            : { zmin: 0, colorscale: [[0, middle], [1, colour("soft")]] };
+          return heat(tables, key, scale, words(report.unit));
+        });
+      }
+      grid.append(card);
+    }
+  }
+
+  function drawImportances(report) {
+    const element = document.getElementById("importance-chart");
+    const terms = [...report.importances].reverse();
+    element.style.height = `${Math.max(8, 3.5 + 1.5 * terms.length)}rem`;
+    chart(element, () => [[{
+      type: "bar", orientation: "h", x: terms.map((term) => term.importance), y: terms.map((_, k) => k),
+      error_x: { type: "data", symmetric: false, array: terms.map((term) => 2 * term.std),
+        arrayminus: terms.map((term) => Math.min(2 * term.std, term.importance)), color: colour("ink"), thickness: 1.4, width: 3 },
+      marker: { color: colour("curve"), pattern: { shape: terms.map((term) => (term.kind === "pair" ? "/" : "")) } },
+      text: terms.map((term) => words(term.name)), textposition: "none",
+      hovertemplate: "%{text}: %{x:.3g} ± %{error_x.array:.2g}<extra></extra>",
+    }], layout({
+      yaxis: { tickvals: terms.map((_, k) => k), ticktext: terms.map((term) => shorten(term.name, 28)), showgrid: false },
+      xaxis: { title: { text: words(`mean absolute contribution to the ${report.unit}`), font: { size: 11 } }, rangemode: "tozero" },
+    })]);
+  }
+
+  function drawHistory(report) {
+    chart(document.getElementById("history"), () => [[{
+      x: report.history.map((_, k) => k + 1), y: report.history, mode: "lines+markers", line: { color: colour("curve") },
+      hovertemplate: "iteration %{x}: %{y:.1f}<extra></extra>",
+    }], layout({ xaxis: { title: { text: "iteration", font: { size: 11 } } }, margin: { l: 60, r: 10, t: 6, b: 36 } })]);
+  }
+
+  function drawCalibration(report) {
+    const result = report.calibration;
+    if (!result) return;
+    const curve = result.curve;
+    const names = result.axes;
+    chart(document.getElementById("calibration-chart"), () => [[
+      { x: curve.expected, y: curve.lower, mode: "lines", line: { width: 0 }, hoverinfo: "skip" },
+      { x: curve.expected, y: curve.upper, mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: colour("band"), hoverinfo: "skip" },
+      { x: [0, 1], y: [0, 1], mode: "lines", line: { color: colour("soft"), dash: "dash", width: 1.2 }, hoverinfo: "skip" },
+      { x: curve.expected, y: curve.observed, mode: "lines+markers", line: { color: colour("curve") }, marker: { size: 7 },
+        hovertemplate: "%{x:.1%}: %{y:.1%}<extra></extra>" },
+    ], layout({
+      xaxis: { range: [-0.02, 1.02], tickformat: ".0%", title: { text: names[0], font: { size: 11 } } },
+      yaxis: { range: [-0.02, 1.02], tickformat: ".0%", title: { text: names[1], font: { size: 11 } } },
+    })]);
+    const kept = result.retention;
+    chart(document.getElementById("retention-chart"), () => [[{
+      x: kept.retained, y: kept.value, mode: "lines", line: { color: colour("curve"), width: 2 },
+      hovertemplate: "%{x:.0%} kept: %{y:.4g}<extra></extra>",
+    }], layout({
+      xaxis: { range: [1.02, 0], tickformat: ".0%", title: { text: "share of rows kept, the most certain", font: { size: 11 } } },
+      yaxis: { title: { text: words(kept.name), font: { size: 11 } } },
+    })]);
+  }
+
+  function draw(report) {
+    drawHistory(report);
+    drawImportances(report);
+    drawShapes(report);
+    drawPairs(report);
+    drawCalibration(report);
+  }
+
+  Object.assign(lanam, { draw, redraw, drawAll, classColour });
+})();

@@ -1,0 +1,406 @@
+// Rows to predictions, in the page: the steps that lanam.explain.portable describes. Nothing here knows
+// of the document, so a test can run it on any row.
+"use strict";
+
+const lanam = {};
+
+(() => {
+  // Arrays come as base64 of their bytes, little-endian.
+  const KINDS = { f4: Float32Array, f8: Float64Array, i4: Int32Array };
+
+  function unpack(packed) {
+    if (packed === null) return null;
+    const bytes = Uint8Array.from(atob(packed.data), (character) => character.charCodeAt(0));
+    return new KINDS[packed.kind](bytes.buffer);
+  }
+
+  // The number of elements of an ascending array that are <= value, or < value.
+  function countBelow(points, value, included) {
+    let low = 0;
+    let high = points.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (included ? points[middle] <= value : points[middle] < value) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  // The entries of an axis at which a value reads, with their weights; null if there are none.
+  function locate(axis, value) {
+    const points = axis.points;
+    if (Number.isNaN(value)) return axis.missing === null ? null : [[axis.missing, 1]];
+    if (axis.kind === "knots") {
+      const last = points.length - 1;
+      const x = Math.min(Math.max(value, points[0]), points[last]);
+      const left = Math.min(countBelow(points, x, true) - 1, last - 1);
+      // Positions are single-precision in Python, too.
+      const right = Math.fround((x - points[left]) / (points[left + 1] - points[left]));
+      if (right === 0) return [[left, 1]];
+      return [[left, 1 - right], [left + 1, right]];
+    }
+    if (axis.kind === "levels") {
+      const above = countBelow(points, value, false);
+      const near = [above - 1, above].filter((k) => k >= 0 && k < points.length);
+      const distance = (k) => Math.abs(value - points[k]);
+      const own = near.reduce((a, b) => (distance(b) < distance(a) ? b : a));
+      return [[distance(own) <= 1e-6 * Math.abs(points[own]) ? own : axis.other, 1]];
+    }
+    if (axis.kind === "bins") return [[countBelow(points, value, true), 1]];
+    return [[value >= 0 && value < points.length ? points[value] : axis.other, 1]];
+  }
+
+  // The entries of a term's table at which a row reads.
+  function corners(table, row) {
+    let found = [[0, 1]];
+    for (const [k, axis] of table.axes.entries()) {
+      const own = locate(axis, row[table.features[k]]);
+      if (own === null) return null;
+      found = found.flatMap(([entry, weight]) =>
+        own.map(([next, share]) => [entry * axis.n_entries + next, weight * share]));
+    }
+    return found;
+  }
+
+  function readRow(array, width, found) {
+    const result = new Float64Array(width);
+    for (const [entry, weight] of found) {
+      for (let j = 0; j < width; j++) result[j] += weight * array[entry * width + j];
+    }
+    return result;
+  }
+
+  function sumOfProducts(first, second) {
+    let sum = 0;
+    for (let k = 0; k < first.length; k++) sum += first[k] * second[k];
+    return sum;
+  }
+
+  function addTo(total, part, weight = 1) {
+    for (let k = 0; k < total.length; k++) total[k] += weight * part[k];
+  }
+
+  class Scorer {
+    constructor(model) {
+      this.link = model.link;
+      this.classes = model.classes;
+      this.intercept = unpack(model.intercept);
+      this.factor = unpack(model.factor);
+      this.size = Math.round((Math.sqrt(8 * this.factor.length + 1) - 1) / 2);
+      this.noiseVariance = model.noise_variance;
+      this.gapVariance = unpack(model.gap_variance);
+      this.contrasts = unpack(model.contrasts);
+      this.normals = unpack(model.normals);
+      this.nClasses = this.intercept.length;
+      this.nOutputs = this.contrasts ? this.nClasses - 1 : 1;
+      this.tables = model.tables.map((table) => ({
+        ...table,
+        axes: table.axes.map((axis) => ({ ...axis, points: unpack(axis.points) })),
+        mean: unpack(table.mean),
+        table: unpack(table.table),
+        coupling: unpack(table.coupling),
+        ownVariance: unpack(table.own_variance),
+        unknownVariance: unpack(table.unknown_variance),
+      }));
+    }
+
+    // F' x for a vector whose only elements are `part`, from `start` on; F is lower triangular.
+    spread(part, start) {
+      const result = new Float64Array(this.size);
+      for (let k = 0; k < part.length; k++) {
+        const row = start + k;
+        const at = (row * (row + 1)) / 2;
+        if (part[k] !== 0) {
+          for (let j = 0; j <= row; j++) result[j] += part[k] * this.factor[at + j];
+        }
+      }
+      return result;
+    }
+
+    // Vectors of the classes, from those of the outputs behind them.
+    ofClasses(outputs) {
+      if (!this.contrasts) return outputs;
+      return Array.from({ length: this.nClasses }, (_, c) => {
+        const result = new Float64Array(this.size);
+        outputs.forEach((vector, k) => addTo(result, vector, this.contrasts[c * this.nOutputs + k]));
+        return result;
+      });
+    }
+
+    // What one term adds: its mean for each class, vectors whose products are its covariance, and what
+    // comes on top of that.
+    term(table, row) {
+      const found = corners(table, row);
+      const extra = new Float64Array(this.nClasses * this.nClasses);
+      if (found === null) {
+        extra.set(table.unknownVariance);
+        return { mean: new Float64Array(this.nClasses), vectors: null, extra };
+      }
+      const mean = readRow(table.mean, this.nClasses, found);
+      if (table.coupling) {
+        extra[0] = readRow(table.ownVariance, 1, found)[0];
+        return { mean, vectors: [this.spread(readRow(table.coupling, this.size, found), 0)], extra };
+      }
+      const own = readRow(table.table, table.width, found);
+      const outputs = Array.from({ length: this.nOutputs }, (_, k) =>
+        this.spread(own, table.start + k * table.width));
+      return { mean, vectors: this.ofClasses(outputs), extra };
+    }
+
+    // Mean and covariance of the sum, and of every term, on the link scale.
+    linkMoments(row) {
+      const n = this.nClasses;
+      const mean = Float64Array.from(this.intercept);
+      const last = Array.from({ length: this.nOutputs }, (_, k) =>
+        this.spread([1], this.size - this.nOutputs + k));
+      const vectors = this.ofClasses(last);
+      const covariance = new Float64Array(n * n);
+      const terms = this.tables.map((table) => {
+        const term = this.term(table, row);
+        addTo(mean, term.mean);
+        addTo(covariance, term.extra);
+        if (term.vectors) vectors.forEach((vector, c) => addTo(vector, term.vectors[c]));
+        const std = Array.from({ length: n }, (_, c) => {
+          const shared = term.vectors ? sumOfProducts(term.vectors[c], term.vectors[c]) : 0;
+          return Math.sqrt(shared + term.extra[c * n + c]);
+        });
+        return { name: table.name, index: table.index, mean: term.mean, std };
+      });
+      for (let c = 0; c < n; c++) {
+        for (let d = 0; d < n; d++) covariance[c * n + d] += sumOfProducts(vectors[c], vectors[d]);
+      }
+      return { mean, covariance, terms };
+    }
+
+    // The prediction with its intervals; `level` is one of the report's coverages, with `z` of the
+    // normal distribution and, for new observations, `z_new`, which may be calibrated.
+    score(row, level, exposure = 1) {
+      const moments = this.linkMoments(row);
+      const { mean, covariance } = moments;
+      if (this.link === "softmax") {
+        const intervals = classIntervals(mean, covariance, this.normals, level.coverage);
+        return { ...moments, response: classProbabilities(mean, covariance), intervals };
+      }
+      const std = Math.sqrt(covariance[0]);
+      const ends = [mean[0] - level.z * std, mean[0] + level.z * std];
+      if (this.link === "logit") {
+        const odds = mean[0] / Math.sqrt(1 + (Math.PI / 8) * covariance[0]);
+        return { ...moments, response: [expit(odds)], intervals: [ends.map(expit)] };
+      }
+      if (this.link === "log") {
+        const rate = exposure * Math.exp(mean[0] + 0.5 * covariance[0]);
+        const intervals = [ends.map((end) => exposure * Math.exp(end))];
+        const dispersed = disperse(mean[0], covariance[0], exposure, this.noiseVariance);
+        return {
+          ...moments, response: [rate], intervals,
+          newStd: countStd(dispersed, exposure), newInterval: countInterval(dispersed, exposure, level),
+        };
+      }
+      let noise = this.noiseVariance;
+      row.forEach((value, k) => { if (Number.isNaN(value)) noise += this.gapVariance[k]; });
+      const newStd = Math.sqrt(covariance[0] + noise);
+      const half = level.z_new * newStd;
+      return {
+        ...moments, response: [mean[0]], intervals: [ends], newStd,
+        newInterval: level.z_new === null ? null : [mean[0] - half, mean[0] + half],
+      };
+    }
+  }
+
+  function expit(x) {
+    return x >= 0 ? 1 / (1 + Math.exp(-x)) : Math.exp(x) / (1 + Math.exp(x));
+  }
+
+  // Several classes: lanam.core.predictive.softmax_probability.
+  function classProbabilities(mean, covariance) {
+    const n = mean.length;
+    const share = Array.from({ length: n }, (_, c) => {
+      let sum = 0;
+      for (let d = 0; d < n; d++) {
+        const variance = covariance[c * n + c] + covariance[d * n + d] - 2 * covariance[c * n + d];
+        sum += Math.exp((mean[d] - mean[c]) / Math.sqrt(1 + (Math.PI / 8) * Math.max(variance, 0)));
+      }
+      return 1 / sum;
+    });
+    const total = share.reduce((a, b) => a + b);
+    return share.map((value) => value / total);
+  }
+
+  // Quantiles of draws with the same normal numbers that predict_interval takes.
+  function classIntervals(mean, covariance, normals, coverage) {
+    const n = mean.length;
+    const root = symmetricRoot(covariance, n);
+    const nDraws = normals.length / n;
+    const draws = Array.from({ length: n }, () => new Float64Array(nDraws));
+    for (let i = 0; i < nDraws; i++) {
+      const link = Array.from(mean);
+      for (let k = 0; k < n; k++) {
+        for (let c = 0; c < n; c++) link[c] += normals[i * n + k] * root[k * n + c];
+      }
+      const largest = Math.max(...link);
+      const weight = link.map((value) => Math.exp(value - largest));
+      const total = weight.reduce((a, b) => a + b);
+      weight.forEach((value, c) => { draws[c][i] = value / total; });
+    }
+    const upper = 0.5 + 0.5 * coverage;
+    return draws.map((values) => {
+      values.sort();
+      return [quantile(values, 1 - upper), quantile(values, upper)];
+    });
+  }
+
+  function quantile(sorted, level) {
+    const place = level * (sorted.length - 1);
+    const below = Math.floor(place);
+    const above = Math.min(below + 1, sorted.length - 1);
+    return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
+  }
+
+  // The symmetric root of a covariance, from its eigenvectors by Jacobi's rotations.
+  function symmetricRoot(covariance, n) {
+    const a = Float64Array.from(covariance);
+    const vectors = new Float64Array(n * n);
+    for (let k = 0; k < n; k++) vectors[k * n + k] = 1;
+    const scale = Math.max(...Array.from({ length: n }, (_, k) => a[k * n + k]), 1e-300);
+    for (let sweep = 0; sweep < 50; sweep++) {
+      let off = 0;
+      for (let p = 0; p < n; p++) {
+        for (let q = p + 1; q < n; q++) {
+          off = Math.max(off, Math.abs(a[p * n + q]));
+          rotate(a, vectors, n, p, q);
+        }
+      }
+      if (off < 1e-15 * scale) break;
+    }
+    const root = new Float64Array(n * n);
+    for (let k = 0; k < n; k++) {
+      const size = Math.sqrt(Math.max(a[k * n + k], 0));
+      for (let i = 0; i < n; i++) {
+        for (let j = 0; j < n; j++) root[i * n + j] += size * vectors[i * n + k] * vectors[j * n + k];
+      }
+    }
+    return root;
+  }
+
+  // One rotation that makes element (p, q) zero.
+  function rotate(a, vectors, n, p, q) {
+    const own = a[p * n + q];
+    if (own === 0) return;
+    const theta = (a[q * n + q] - a[p * n + p]) / (2 * own);
+    const t = (theta >= 0 ? 1 : -1) / (Math.abs(theta) + Math.sqrt(theta * theta + 1));
+    const c = 1 / Math.sqrt(t * t + 1);
+    const s = t * c;
+    const turn = (array, first, second) => {
+      const [x, y] = [array[first], array[second]];
+      array[first] = c * x - s * y;
+      array[second] = s * x + c * y;
+    };
+    for (let k = 0; k < n; k++) turn(a, k * n + p, k * n + q);
+    for (let k = 0; k < n; k++) turn(a, p * n + k, q * n + k);
+    for (let k = 0; k < n; k++) turn(vectors, k * n + p, k * n + q);
+  }
+
+  // Counts: lanam.core.predictive, with a lognormal rate.
+  function disperse(mean, variance, exposure, dispersion) {
+    const more = Math.log1p((dispersion - 1) * Math.exp(-(Math.log(exposure) + mean + 0.5 * variance)));
+    return { mean: mean - 0.5 * more, variance: variance + more };
+  }
+
+  function countStd({ mean, variance }, exposure) {
+    const rate = exposure * Math.exp(mean + 0.5 * variance);
+    return Math.sqrt(rate + rate * rate * Math.expm1(variance));
+  }
+
+  // The smallest counts that are not exceeded with at least the probabilities of both tails.
+  function countInterval(moments, exposure, level) {
+    if (level.z_new === null) return null;
+    const centre = Math.log(exposure) + moments.mean;
+    if (centre > Math.log(LARGE_RATE)) {
+      const half = level.z_new * Math.sqrt(moments.variance + Math.exp(-centre));
+      return [Math.ceil(Math.exp(centre - half)), Math.ceil(Math.exp(centre + half))];
+    }
+    const cdf = countDistribution(centre, Math.sqrt(moments.variance));
+    return [smallest(cdf, level.tail_new), smallest(cdf, 1 - level.tail_new)];
+  }
+
+  // How far the lattice over the rate reaches, in standard deviations, and its points.
+  const REACH = 8.5;
+  const N_POINTS = 600;
+
+  // Beyond this rate a count's own noise is about normal on the rate's logarithmic scale.
+  const LARGE_RATE = 1e4;
+
+  // Probability of at most k: the mean over the rate of Q(k + 1, rate).
+  function countDistribution(centre, deviation) {
+    const rates = [];
+    const weights = [];
+    for (let i = 0; i <= N_POINTS; i++) {
+      const z = -REACH + (2 * REACH * i) / N_POINTS;
+      rates.push(Math.exp(centre + deviation * z));
+      weights.push(Math.exp(-0.5 * z * z));
+    }
+    const total = weights.reduce((a, b) => a + b);
+    return (k) => rates.reduce((sum, rate, i) => sum + weights[i] * upperGamma(k + 1, rate), 0) / total;
+  }
+
+  function smallest(cdf, probability) {
+    let above = 0;
+    let step = 1;
+    while (cdf(above) < probability) {
+      above += step;
+      step *= 2;
+    }
+    let below = -1;
+    while (above - below > 1) {
+      const middle = Math.floor(0.5 * (above + below));
+      if (cdf(middle) >= probability) above = middle;
+      else below = middle;
+    }
+    return above;
+  }
+
+  // Lanczos' coefficients for the logarithm of the gamma function (g = 7, nine terms).
+  const LANCZOS = [
+    0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
+    -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6,
+    1.5056327351493116e-7,
+  ];
+
+  function logGamma(x) {
+    const base = x + 6.5;
+    const sum = LANCZOS.reduce((total, c, k) => total + (k === 0 ? c : c / (x - 1 + k)), 0);
+    return 0.5 * Math.log(2 * Math.PI) + (x - 0.5) * Math.log(base) - base + Math.log(sum);
+  }
+
+  // The regularised upper incomplete gamma function: a series below the mode, a fraction above.
+  function upperGamma(shape, x) {
+    if (x <= 0) return 1;
+    const scale = Math.exp(shape * Math.log(x) - x - logGamma(shape));
+    if (x < shape + 1) {
+      let term = 1 / shape;
+      let sum = term;
+      for (let k = 1; k < 100000 && term > 1e-16 * sum; k++) {
+        term *= x / (shape + k);
+        sum += term;
+      }
+      return 1 - scale * sum;
+    }
+    // Lentz's way through the continued fraction.
+    let b = x + 1 - shape;
+    let c = 1e300;
+    let d = 1 / b;
+    let value = d;
+    for (let k = 1; k < 100000; k++) {
+      const a = -k * (k - shape);
+      b += 2;
+      d = 1 / (a * d + b);
+      c = b + a / c;
+      const change = c * d;
+      value *= change;
+      if (Math.abs(change - 1) < 1e-15) break;
+    }
+    return scale * value;
+  }
+
+  Object.assign(lanam, { Scorer, unpack });
+})();

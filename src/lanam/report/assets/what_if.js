@@ -1,0 +1,298 @@
+// The what-if page: fields for the columns, and a prediction that follows them.
+"use strict";
+
+(() => {
+  const element = (id) => document.getElementById(id);
+
+  function make(tag, attributes = {}, ...children) {
+    const result = document.createElement(tag);
+    Object.assign(result, attributes);
+    result.append(...children);
+    return result;
+  }
+
+  // Four digits, without an exponent where a person would not write one.
+  function number(value, digits = 4) {
+    const size = Math.abs(value);
+    if (value !== 0 && (size >= 1e7 || size < 1e-4)) return value.toExponential(digits - 2);
+    return value.toLocaleString("en", { maximumSignificantDigits: size >= 10 ** digits ? Math.ceil(Math.log10(size)) : digits });
+  }
+
+  function signed(value) {
+    return (value < 0 ? "−" : "+") + number(Math.abs(value), 3);
+  }
+
+  function percent(value) {
+    return `${(100 * value).toFixed(value > 0.001 && value < 0.999 ? 1 : 3)}%`;
+  }
+
+  function ends(interval, form = number) {
+    return `${form(interval[0])} to ${form(interval[1])}`;
+  }
+
+  class WhatIf {
+    constructor(report) {
+      this.report = report;
+      this.scorer = new lanam.Scorer(report.model);
+      this.fields = new Map();
+      this.row = Float64Array.from(report.typical, (value) => (value === null ? NaN : value));
+      this.rows = report.rows && { ...report.rows, cells: lanam.unpack(report.rows.cells) };
+      this.makeChoices();
+      report.columns.filter((column) => column.used).forEach((column) => this.makeField(column));
+      this.showRow();
+      this.update();
+    }
+
+    makeChoices() {
+      const { report } = this;
+      report.levels.forEach((level, k) => element("coverage").add(new Option(level.name, k, level.first, level.first)));
+      element("coverage").addEventListener("change", () => this.update());
+      element("everything").addEventListener("change", () => this.update());
+      element("reset").addEventListener("click", () => this.set(report.typical.map((v) => (v === null ? NaN : v)), ""));
+      if (report.link === "softmax") {
+        element("class-control").hidden = false;
+        report.classes.forEach((name, k) => element("class").add(new Option(name, k)));
+        element("class").addEventListener("change", () => this.update());
+      }
+      if (report.link === "log") {
+        element("exposure-control").hidden = false;
+        element("exposure").addEventListener("input", () => this.update());
+      }
+      if (this.rows) this.makeRowChoice();
+    }
+
+    makeRowChoice() {
+      const choice = element("row");
+      element("row-control").hidden = element("row-buttons").hidden = false;
+      choice.add(new Option("typical values", ""));
+      this.rows.names.forEach((name, k) => choice.add(new Option(name, k)));
+      const pick = () => (choice.value === "" ? element("reset").click() : this.pick(Number(choice.value)));
+      choice.addEventListener("change", pick);
+      const step = (by) => {
+        const count = choice.options.length;
+        choice.selectedIndex = (choice.selectedIndex + by + count) % count;
+        pick();
+      };
+      element("previous").addEventListener("click", () => step(-1));
+      element("next").addEventListener("click", () => step(1));
+    }
+
+    // One of the report's rows.
+    pick(place) {
+      const width = this.report.columns.length;
+      const cells = this.rows.cells.subarray(place * width, (place + 1) * width);
+      if (this.rows.exposure) element("exposure").value = this.rows.exposure[place];
+      this.set(cells, String(place));
+    }
+
+    set(cells, place) {
+      this.row = Float64Array.from(cells);
+      element("row").value = place;
+      this.showRow();
+      this.update();
+    }
+
+    makeField(column) {
+      const id = `field-${column.index}`;
+      const field = make("fieldset", { className: "field" });
+      field.dataset.column = column.name;
+      const name = make("legend", {}, column.name);
+      field.append(name);
+      const controls = column.kind === "categorical" ? this.levelControls(column, id) : this.numberControls(column, id);
+      field.append(...controls.elements);
+      element("fields").append(field);
+      this.fields.set(column.index, controls);
+    }
+
+    levelControls(column, id) {
+      const choice = make("select", { id });
+      choice.setAttribute("aria-label", column.name);
+      column.levels.forEach(([code, label]) => choice.add(new Option(label, code)));
+      choice.add(new Option("(a new level)", -1));
+      choice.add(new Option("(missing)", "NaN"));
+      choice.addEventListener("change", () => this.change(column.index, Number(choice.value)));
+      const here = make("span", { className: "note" });
+      return {
+        elements: [make("div", { className: "line" }, choice, here)],
+        show: (value) => { choice.value = String(value); },
+      };
+    }
+
+    numberControls(column, id) {
+      const slider = make("input", { type: "range", id: `${id}-slider`, min: column.low, max: column.high, step: column.step });
+      const box = make("input", { type: "number", id, step: "any" });
+      const gone = make("input", { type: "checkbox", id: `${id}-missing` });
+      const outside = make("span", { className: "outside", hidden: true });
+      slider.setAttribute("aria-label", `${column.name}, slider`);
+      box.setAttribute("aria-label", column.name);
+      const spark = this.makeSpark(column);
+      slider.addEventListener("input", () => this.change(column.index, Number(slider.value)));
+      box.addEventListener("input", () => {
+        if (box.value !== "" && Number.isFinite(Number(box.value))) this.change(column.index, Number(box.value), box);
+      });
+      gone.addEventListener("change", () => this.change(column.index, gone.checked ? NaN : column.typical ?? column.low));
+      const missing = make("label", { className: "note" }, gone, " missing");
+      return {
+        elements: [make("div", { className: "line" }, box, outside, missing), ...(spark ? [spark.element] : []), slider],
+        show: (value, typing) => {
+          const known = !Number.isNaN(value);
+          gone.checked = !known;
+          slider.disabled = !known;
+          if (known) slider.value = value;
+          if (box !== typing) box.value = known ? String(Number(value.toPrecision(12))) : "";
+          const beyond = known && (value < column.lowest || value > column.highest);
+          outside.hidden = !beyond;
+          outside.textContent = beyond ? `outside the data (${number(column.lowest)} to ${number(column.highest)})` : "";
+          spark?.show(value);
+        },
+      };
+    }
+
+    // The column's curve above its slider, with a line where the value is.
+    makeSpark(column) {
+      const term = this.report.shapes.find((one) => one.kind === "smooth" && one.feature === column.index);
+      if (!term || this.report.n_classes > 1) return null;
+      const [width, height] = [400, 60];
+      const kept = term.values.map((_, k) => k).filter((k) => term.values[k] >= column.low && term.values[k] <= column.high);
+      if (kept.length < 2) return null;
+      const low = Math.min(...kept.map((k) => term.mean[k] - 2 * term.std[k]), 0);
+      const high = Math.max(...kept.map((k) => term.mean[k] + 2 * term.std[k]), 0);
+      const x = (value) => (8 + (width - 16) * (value - column.low) / (column.high - column.low || 1)).toFixed(1);
+      const y = (value) => (height * (high - value) / (high - low || 1)).toFixed(1);
+      const point = (k, shift) => `${x(term.values[k])},${y(term.mean[k] + shift * term.std[k])}`;
+      const svg = (tag, attributes) => {
+        const result = document.createElementNS("http://www.w3.org/2000/svg", tag);
+        Object.entries(attributes).forEach(([key, value]) => result.setAttribute(key, value));
+        return result;
+      };
+      const graph = svg("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" });
+      const back = [...kept].reverse();
+      const here = svg("line", { class: "here", y1: 0, y2: height });
+      graph.append(
+        svg("path", { class: "band", d: `M${kept.map((k) => point(k, 2)).join("L")}L${back.map((k) => point(k, -2)).join("L")}Z` }),
+        svg("line", { class: "zero", x1: 0, x2: width, y1: y(0), y2: y(0) }),
+        svg("path", { class: "mean", d: `M${kept.map((k) => point(k, 0)).join("L")}` }),
+        here,
+      );
+      return {
+        element: graph,
+        show: (value) => {
+          const known = !Number.isNaN(value);
+          here.setAttribute("visibility", known ? "visible" : "hidden");
+          if (known) {
+            const place = x(Math.min(Math.max(value, column.low), column.high));
+            here.setAttribute("x1", place);
+            here.setAttribute("x2", place);
+          }
+        },
+      };
+    }
+
+    change(column, value, typing = null) {
+      this.row[column] = value;
+      element("row").value = "";
+      this.fields.get(column).show(value, typing);
+      this.update();
+    }
+
+    showRow() {
+      this.fields.forEach((field, column) => field.show(this.row[column], null));
+    }
+
+    update() {
+      const level = this.report.levels[Number(element("coverage").value)];
+      const exposure = Number(element("exposure").value);
+      this.result = this.scorer.score(this.row, level, exposure > 0 ? exposure : NaN);
+      this.showPrediction(level);
+      this.showContributions(level);
+    }
+
+    showPrediction(level) {
+      const { report, result } = this;
+      const observed = this.rows && element("row").value !== "" ? this.rows.observed?.[Number(element("row").value)] : null;
+      const lines = [];
+      const line = (className, text) => lines.push(make("div", { className }, text));
+      const band = level.name;
+      if (report.link === "softmax") {
+        report.classes.forEach((name, k) => {
+          const track = make("div", { className: "track" });
+          track.style.setProperty("--zero", 0);
+          const fill = make("i", { className: "fill" });
+          fill.style.cssText = `left: 0; width: ${100 * result.response[k]}%`;
+          const whisker = make("i", { className: "whisker" });
+          const [from, to] = result.intervals[k];
+          whisker.style.cssText = `left: ${100 * from}%; width: ${100 * (to - from)}%`;
+          track.append(fill, whisker);
+          const row = make("div", { className: "class-row" }, make("span", {}, String(name)), track, make("b", {}, percent(result.response[k])));
+          row.dataset.label = name;
+          row.title = `${band} band: ${ends(result.intervals[k], percent)}`;
+          lines.push(row);
+        });
+      } else if (report.link === "logit") {
+        line("label", `probability of ${report.classes[1]}`);
+        line("value", percent(result.response[0]));
+        line("bands", `${band} band of the probability: ${ends(result.intervals[0], percent)}`);
+      } else {
+        line("label", report.link === "log" ? "expected count" : "prediction");
+        line("value", number(result.response[0]));
+        if (result.newInterval) line("bands", `${band} of new observations: ${ends(result.newInterval)}${report.calibrated ? " (calibrated)" : ""}`);
+        line("bands", `${band} band of the mean: ${ends(result.intervals[0])}`);
+      }
+      if (observed !== null && observed !== undefined) line("bands", `observed: ${typeof observed === "number" ? number(observed) : observed}`);
+      element("responses").replaceChildren(...lines);
+    }
+
+    // Bars with intervals, the largest first; those whose interval includes zero are left out, as in the paper.
+    showContributions(level) {
+      const { report, result } = this;
+      const place = report.link === "softmax" ? Number(element("class").value) : 0;
+      const terms = result.terms
+        .map((term) => ({ name: term.name, index: term.index, mean: term.mean[place], half: level.z * term.std[place] }))
+        .map((term) => ({ ...term, sure: Math.abs(term.mean) > term.half }))
+        .sort((a, b) => Math.abs(b.mean) - Math.abs(a.mean));
+      const shown = terms.filter((term) => term.sure || element("everything").checked);
+      const low = Math.min(...shown.map((term) => term.mean - term.half), 0);
+      const high = Math.max(...shown.map((term) => term.mean + term.half), 0);
+      const at = (value) => (value - low) / (high - low || 1);
+      const rows = shown.map((term) => {
+        const [from, to] = [Math.min(term.mean, 0), Math.max(term.mean, 0)];
+        const track = make("div", { className: "track" });
+        track.style.setProperty("--zero", at(0));
+        const fill = make("i", { className: term.mean < 0 ? "fill minus" : "fill" });
+        fill.style.cssText = `left: ${100 * at(from)}%; width: ${100 * (at(to) - at(from))}%`;
+        const whisker = make("i", { className: "whisker" });
+        whisker.style.cssText = `left: ${100 * at(term.mean - term.half)}%; width: ${100 * (at(term.mean + term.half) - at(term.mean - term.half))}%`;
+        track.append(fill, whisker);
+        const words = make("span", {}, term.name, make("small", {}, this.valueOf(term.index)));
+        const figure = make("span", { className: "number" }, signed(term.mean));
+        const row = make("div", { className: term.sure ? "contribution" : "contribution unsure" }, words, track, figure);
+        row.setAttribute("role", "listitem");
+        row.dataset.term = term.name;
+        row.title = `${signed(term.mean)} ± ${number(term.half, 2)}`;
+        return row;
+      });
+      element("contributions").replaceChildren(...rows);
+      const hidden = terms.filter((term) => !shown.includes(term));
+      const together = hidden.reduce((sum, term) => sum + term.mean, 0);
+      const left = hidden.length
+        ? `${hidden.length} ${hidden.length === 1 ? "term is" : "terms are"} left out, whose ${level.name} band includes zero; together ${signed(together)}. ` : "";
+      const sum = `Intercept ${number(this.scorer.intercept[place])}, sum ${number(result.mean[place])}`;
+      element("left-out").textContent = `${left}${sum} (${report.unit}).`;
+    }
+
+    // The values of a term's columns in the present row.
+    valueOf(index) {
+      const term = this.scorer.tables.find((table) => table.index === index);
+      return term.features.map((feature) => {
+        const column = this.report.columns[feature];
+        const value = this.row[feature];
+        if (Number.isNaN(value)) return "missing";
+        if (column.kind !== "categorical") return number(value);
+        const level = column.levels.find(([code]) => code === value);
+        return level ? String(level[1]) : "a new level";
+      }).join(" × ");
+    }
+  }
+
+  Object.assign(lanam, { WhatIf });
+})();

@@ -1,0 +1,153 @@
+"""Explanations as data for the page's drawings: rounded, and no more than is drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.data import CATEGORICAL
+from lanam.explain import MISSING, GlobalExplanation, Shape, Surface
+from lanam.explain.ranges import trimmed, vertical_range
+from lanam.report.packing import rounded
+
+#: A curve through so few values has a mark on each; of more levels than this the most frequent are drawn.
+_FEW_VALUES = 12
+_MAX_LEVELS = 30
+
+#: The part of a panel's height below the curve, where the data is shown.
+_STRIP = 0.2
+
+_UNITS = {
+    "identity": "prediction",
+    "log": "log rate",
+    "logit": "log-odds",
+    "softmax": "score of a class",
+}
+
+
+def unit_of(explanation: GlobalExplanation) -> str:
+    """What contributions add to."""
+    unit = _UNITS[explanation.link]
+    if explanation.link == "logit" and explanation.classes:
+        return f"{unit} of {explanation.classes[1]}"
+    return unit
+
+
+def shapes_data(explanation: GlobalExplanation) -> tuple[list[dict[str, Any]], list[float]]:
+    """All active terms of one column, most important first, and a vertical range for all of them."""
+    shapes = [term for term in explanation.active if isinstance(term, Shape)]
+    ranges = [vertical_range(shape) for shape in shapes]
+    together = (min((low for low, _ in ranges), default=0.0), max((up for _, up in ranges), default=0.0))
+    data = [_shape(shape, own) for shape, own in zip(shapes, ranges, strict=True)]
+    return data, _with_strip(together)
+
+
+def _with_strip(limits: tuple[float, float]) -> list[float]:
+    low, high = limits
+    height = (high - low) or 1.0
+    return rounded([low - _STRIP * height, high + 0.06 * height])
+
+
+def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, Any]:
+    shown = _shown(shape)
+    data = {
+        "name": shape.name,
+        "kind": shape.kind,
+        "feature": shape.features[0],
+        "note": _note(shape, shown),
+        "description": _description(shape),
+        "mean": rounded(shape.mean[shown]),
+        "std": rounded(shape.std[shown]),
+        "density": rounded(shape.density[shown]),
+        "vertical": _with_strip(limits),
+    }
+    if shape.kind == "categorical":
+        others = [
+            {"name": name, "mean": rounded(mean), "std": rounded(std), "density": rounded(density)}
+            for name, mean, std, density in shape.others
+        ]
+        return data | {"labels": [str(label) for label in shape.values[shown]], "others": others}
+    inner = shape.values[shape.inside]
+    return data | {
+        "values": rounded(shape.values, 9),
+        "range": rounded(trimmed(shape.values, shape.density, inner), 9),
+        "inner": rounded([inner[0], inner[-1]], 9),
+        "few": bool(shape.inside.sum() <= _FEW_VALUES),
+        "missing": None
+        if shape.missing_density is None
+        else {"mean": rounded(shape.missing_mean), "std": rounded(shape.missing_std)},
+    }
+
+
+def _shown(shape: Shape) -> Any:
+    if shape.kind != "categorical":
+        return slice(None)
+    return np.sort(np.argsort(-shape.density, kind="stable")[:_MAX_LEVELS])
+
+
+def _note(shape: Shape, shown: Any) -> str:
+    told = [f"importance {shape.importance:.3g} ± {2 * shape.importance_std:.2g}"]
+    hidden = len(shape.values) - len(shape.values[shown])
+    if hidden:
+        told.append(f"{hidden} rarer levels are not drawn")
+    if shape.missing_density:
+        told.append(f"{shape.missing_density:.1%} missing")
+    return ", ".join(told)
+
+
+def _description(shape: Shape) -> str:
+    """A curve in words, for readers who do not see it."""
+    if shape.mean.ndim > 1 or not len(shape.values):
+        return f"{shape.name}: a {shape.kind} term"
+    low, high = int(np.argmin(shape.mean)), int(np.argmax(shape.mean))
+    return (
+        f"{shape.name}: a {shape.kind} term, from {shape.mean[low]:.3g} at {_named(shape, low)} to "
+        f"{shape.mean[high]:.3g} at {_named(shape, high)}"
+    )
+
+
+def _named(shape: Shape, place: int) -> str:
+    value = shape.values[place]
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def pairs_data(explanation: GlobalExplanation) -> list[dict[str, Any]]:
+    """All active pairs, most important first."""
+    return [_pair(term) for term in explanation.active if isinstance(term, Surface)]
+
+
+def _pair(pair: Surface) -> dict[str, Any]:
+    inside = pair.inside.any(axis=1), pair.inside.any(axis=0)
+    first = _side(pair, 0, pair.values, pair.others, inside[0], pair.density.sum(axis=1))
+    second = _side(pair, 1, pair.second_values, pair.second_others, inside[1], pair.density.sum(axis=0))
+    rows, columns = first.pop("entries"), second.pop("entries")
+    return {
+        "name": pair.name,
+        "note": f"importance {pair.importance:.3g} ± {2 * pair.importance_std:.2g}",
+        "first": first,
+        "second": second,
+        "mean": rounded(pair.mean[rows][:, columns], 4),
+        "std": rounded(pair.std[rows][:, columns], 4),
+    }
+
+
+def _side(
+    pair: Surface, place: int, values: Any, others: tuple[str, ...], inside: Any, share: Array
+) -> dict[str, Any]:
+    """One axis of a pair: numbers, or labels with what is not a value behind them."""
+    name = pair.feature_names[place]
+    if pair.feature_kinds[place] == CATEGORICAL:
+        seen = [k for k in range(len(share)) if k < len(values) or share[k] > 0.0]
+        labels = [*map(str, values), *others]
+        return {"name": name, "labels": [labels[k] for k in seen], "entries": seen}
+    numbers = np.flatnonzero(inside[: len(values)])
+    own = values[numbers]
+    gaps = f" (without {MISSING})" if others else ""
+    return {
+        "name": name + gaps,
+        "values": rounded(own, 9),
+        "range": rounded(trimmed(own, share[numbers], own), 9),
+        "entries": numbers.tolist(),
+    }

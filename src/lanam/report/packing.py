@@ -1,0 +1,68 @@
+"""Numbers and names into a page: small, exact enough, and never mistaken for markup."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from typing import Any
+
+import numpy as np
+
+from lanam.core.arrays import Array
+
+#: What JavaScript reads them as, in little-endian bytes.
+_KINDS = {"f4": "<f4", "f8": "<f8", "i4": "<i4"}
+
+
+def pack(array: Any, kind: str = "f8") -> dict[str, str] | None:
+    """An array as base64 of its bytes: single or double precision, or whole numbers; None stays None.
+
+    Examples
+    --------
+    >>> pack([1.0, 0.5], "f4")
+    {'kind': 'f4', 'data': 'AACAPwAAAD8='}
+    """
+    if array is None:
+        return None
+    data = np.ascontiguousarray(array, dtype=_KINDS[kind]).tobytes()
+    return {"kind": kind, "data": base64.b64encode(data).decode("ascii")}
+
+
+def rounded(array: Any, digits: int = 6) -> Any:
+    """Nested lists of numbers with so many digits: what a drawing needs; None for what is not a number.
+
+    Examples
+    --------
+    >>> rounded([1 / 3, 2e-9 / 3, float("nan")])
+    [0.333333, 6.66667e-10, None]
+    """
+    if isinstance(array, list | tuple | np.ndarray):
+        return [rounded(item, digits) for item in np.asarray(array).tolist()]
+    if array is None or array != array:
+        return None
+    return float(f"{array:.{digits}g}") if isinstance(array, float) else array
+
+
+def lower_triangle(factor: Array) -> Array:
+    """The rows of a lower triangular matrix one after the other, without the zeros."""
+    return np.asarray(factor[np.tril_indices(len(factor))])
+
+
+def script_json(data: Any) -> str:
+    """Data as JSON that may stand in a ``<script>`` element, whatever its texts contain.
+
+    Examples
+    --------
+    >>> script_json({"name": "</script>"})
+    '{"name":"\\\\u003c/script\\\\u003e"}'
+    """
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def compressed(text: str) -> str:
+    """A text as base64 of its compressed bytes, the same for the same text."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii")

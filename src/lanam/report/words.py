@@ -1,0 +1,215 @@
+"""The texts and tables of a report, for its template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lanam.data import CATEGORICAL, Column
+from lanam.explain import GlobalExplanation, Shape
+from lanam.metrics import CoverageReport
+from lanam.report.charts import unit_of
+from lanam.report.material import Material
+from lanam.text import number_format, shorten
+
+#: Of more pairs the best are listed.
+_MAX_PAIRS = 100
+
+#: Of more levels of a column, and of more unused columns, only so many are named.
+_MAX_NAMED = 8
+
+_READING = {
+    "identity": (
+        "A prediction is the intercept plus what every term adds, in the target's own unit. Each curve below is one "
+        "term: what a value of the column adds, with a band of two standard deviations. Where the band is wide, the "
+        "data says little; where it includes zero, the term may add nothing there."
+    ),
+    "log": (
+        "The logarithm of the expected count is the intercept plus what every term adds: a term that adds 0.1 makes it "
+        "about a tenth larger, whatever the others say. Each curve below is one term, with a band of two standard "
+        "deviations: wide where the data says little."
+    ),
+    "logit": (
+        "The log-odds of {second} are the intercept plus what every term adds: a term that adds 0.7 about doubles the "
+        "odds. Each curve below is one term, with a band of two standard deviations: wide where the data says little."
+    ),
+    "softmax": (
+        "Every class has a score, its intercept plus what every term adds to it; the larger a class's score, the more "
+        "probable the class. Each drawing below is one term with a curve for each class, measured from their mean, and "
+        "bands of two standard deviations."
+    ),
+}
+
+_REASONS = {
+    "switched off: evidence": "the data does not pay for it: without it the model explains the data as well",
+    "switched off: constant column": "the column has the same value everywhere",
+    "switched off: no values": "the column has no values",
+    "switched off: same values as another column": "another column has the same values",
+}
+
+
+def overview(material: Material) -> dict[str, Any]:
+    """What is said of the data and of the fit."""
+    facts = material.summary.facts
+    names = facts["classes"] or ()
+    tiles = [
+        (f"{facts['n_rows']:,}", "rows"),
+        (str(facts["n_columns"]), "columns"),
+        (f"{facts['n_active']} of {facts['n_terms']}", "terms active"),
+    ]
+    if facts["noise_std"] is not None:
+        tiles.append((f"{facts['noise_std']:.4g}", "noise (sd)"))
+    if facts["dispersion"] is not None:
+        tiles.append((f"{facts['dispersion']:.3g}", "dispersion"))
+    if len(names) > 2:
+        tiles.append((str(len(names)), "classes"))
+    told = []
+    if not facts["converged"]:
+        told.append(
+            "The fit had not converged when it ended: its evidence was still rising. Raise max_iter and fit again "
+            "before you rely on it."
+        )
+    second = names[1] if len(names) == 2 else ""
+    return {
+        "lead": f"{facts['estimator']}: a sum of {facts['n_active']} curves and surfaces, each with its uncertainty.",
+        "tiles": [{"value": value, "name": name} for value, name in tiles],
+        "warnings": told,
+        "columns": [
+            _column(column, _share_missing(material.explanation, index))
+            for index, column in enumerate(material.schema.columns)
+        ],
+        "facts": [{"name": name, "value": value} for name, value in _facts(material)],
+        "reading": _READING[material.explanation.link].format(second=second),
+    }
+
+
+def _facts(material: Material) -> list[tuple[str, str]]:
+    facts = material.summary.facts
+    ended = "converged" if facts["converged"] else "not converged"
+    told = [
+        ("model", facts["estimator"]),
+        ("log evidence", f"{facts['log_evidence']:.1f}"),
+        ("iterations", f"{facts['n_iter']} ({ended})"),
+    ]
+    if facts["classes"]:
+        told.append(("classes", _some([str(name) for name in facts["classes"]])))
+    if material.calibrated:
+        told.append(("intervals", f"calibrated with {material.calibrated:,} held-out rows"))
+    given = [f"{name}={value!r}" for name, value in material.arguments.items()]
+    told.append(("options", ", ".join(given) or "the defaults"))
+    return told
+
+
+def _column(column: Column, missing: float) -> dict[str, str]:
+    if column.kind == CATEGORICAL:
+        n_levels = len(column.levels)
+        plural = "s" if n_levels != 1 else ""
+        values = f"{n_levels} level{plural}: {_some([str(level) for level in column.levels])}"
+    elif column.lowest != column.lowest:
+        values = "none"
+    else:
+        values = f"{column.lowest:.6g} to {column.highest:.6g}"
+    gone = f"{missing:.1%}" if missing else "yes" if column.missing else ""
+    return {"name": column.name, "kind": column.kind, "range": values, "missing": gone}
+
+
+def _share_missing(explanation: GlobalExplanation, index: int) -> float:
+    for term in explanation:
+        if isinstance(term, Shape) and term.features == (index,) and term.missing_density:
+            return term.missing_density
+    return 0.0
+
+
+def _some(names: Sequence[str]) -> str:
+    """Names in a row, not too many and not too long."""
+    shown = [shorten(name, 40) for name in names[:_MAX_NAMED]]
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(shown) + more
+
+
+def terms_table(material: Material) -> dict[str, Any]:
+    """All terms with what they are worth, and those that are switched off with the reason."""
+    rows = material.summary.rows
+    form = number_format(max((row["importance"] for row in rows), default=0.0), 3)
+    terms, off = [], []
+    for row in rows:
+        active = row["status"] == "active"
+        evidence = row["evidence"]
+        terms.append(
+            {
+                "name": row["term"],
+                "kind": row["kind"],
+                "active": active,
+                "importance": format(row["importance"], form) if active else "–",
+                "band": format(row["importance_band"], form) if active else "–",
+                "parameters": f"{row['effective_parameters']:.1f}" if active else "–",
+                "evidence": "–" if evidence != evidence else f"{round(evidence, 1) + 0.0:.1f}",
+                "status": row["status"],
+            }
+        )
+        if not active:
+            off.append({"name": row["term"], "reason": _reason(row["status"], evidence)})
+    return {
+        "terms": terms,
+        "off": off,
+        "importance_text": (
+            "How much a term moves predictions: its mean absolute contribution over the training data, in the unit of the "
+            f"{unit_of(material.explanation)}, with a band of two standard deviations. Hatched bars are pairs. The evidence is what "
+            "the model would lose in log evidence without the term."
+        ),
+        "unused": _some(_unused(material)),
+    }
+
+
+def _reason(status: str, evidence: float) -> str:
+    reason = _REASONS.get(status, status)
+    if status == "switched off: evidence" and evidence == evidence:
+        return f"{reason} (it was worth {evidence:.1f} in log evidence)"
+    return reason
+
+
+def _unused(material: Material) -> list[str]:
+    used = {feature for term in material.explanation.active for feature in term.features}
+    columns = material.schema.columns
+    return [column.name for k, column in enumerate(columns) if k not in used]
+
+
+def drawings_text(material: Material) -> dict[str, Any]:
+    """What is said above the shapes and the pairs."""
+    explanation, scores = material.explanation, material.summary.interactions
+    unit = unit_of(explanation)
+    shapes_text = (
+        f"What each value of a column adds to the {unit}. Line: mean; band: two standard deviations; grey bars: where the "
+        "training data lies; shaded: beyond it. Dots with bars are levels or single values, diamonds missing ones. Touch or "
+        "point at a curve for its numbers."
+    )
+    pairs_text = (
+        f"What two columns add to the {unit} together, beyond what each adds alone: the mean, and beside it how unsure that "
+        "is."
+    )
+    shown = scores.rows[:_MAX_PAIRS]
+    return {
+        "shapes_text": shapes_text,
+        "pairs_text": pairs_text if any(True for _ in _active_pairs(explanation)) else "No pair is active.",
+        "has_pairs": bool(len(scores)) or any(True for _ in _active_pairs(explanation)),
+        "score_name": f"{scores.score} (nats)" if scores.score == "evidence" else scores.score,
+        "pair_scores": [
+            {
+                "rank": row["rank"],
+                "name": row["pair"],
+                "score": f"{row['score']:.3g}",
+                "status": row["status"],
+                "active": row["status"] == "active",
+            }
+            for row in shown
+        ],
+    }
+
+
+def _active_pairs(explanation: GlobalExplanation) -> Any:
+    return (pair for pair in explanation.pairs if pair.active)
+
+
+def calibration_text(report: CoverageReport | None) -> dict[str, Any] | None:
+    """How the model does on the data that was given."""
+    raise NotImplementedError
