@@ -9,17 +9,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lanam import metrics
     from lanam.classifier import LANAMClassifier
+    from lanam.metrics import coverage_report
     from lanam.regressor import LANAMRegressor
 
-__all__ = ["LANAMClassifier", "LANAMRegressor", "__version__"]
+__all__ = ["LANAMClassifier", "LANAMRegressor", "__version__", "coverage_report", "metrics"]
 
 __version__ = "0.1.0"
 
-_HOMES = {"LANAMClassifier": "lanam.classifier", "LANAMRegressor": "lanam.regressor"}
+_HOMES = {
+    "LANAMClassifier": "lanam.classifier",
+    "LANAMRegressor": "lanam.regressor",
+    "coverage_report": "lanam.metrics",
+}
+_MODULES = ("metrics",)
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"lanam.{name}")  # which sets it here
     if name not in _HOMES:
         raise AttributeError(f"module 'lanam' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

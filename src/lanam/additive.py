@@ -119,7 +119,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
         options = read_options(self.get_params(deep=False))
-        self.__dict__.pop("_model", None)  # a fit that fails leaves no mixture of two
+        for learned in ("_model", "calibration_"):  # a fit that fails leaves no mixture of two
+            self.__dict__.pop(learned, None)
         columns, schema = read_columns(self, X, fitting=True)
         options = replace(options, interactions=read_interactions(self.interactions, schema.names))
         columns, *rows = self._read_rows(columns, y, sample_weight, exposure)
@@ -255,6 +256,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         """Set the learned attributes."""
+        self.__dict__.pop("calibration_", None)  # that was of another model
         self._model, self._schema, self._n_rows = model, schema, n_rows
         self.terms_ = explain.describe_terms(model, schema)
         several = model.contrasts is not None

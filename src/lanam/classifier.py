@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, log_expit, ndtri, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lanam.additive import AdditiveModel, generator, weighted_mean
+from lanam.conformal import Calibration, calibrated_by, class_sets, own_scores, smallest_sets
 from lanam.core import scoring
 from lanam.core.arrays import Array
 from lanam.core.predictive import moderated_log_odds, softmax_log_probability
 from lanam.explain import require_coverage
-from lanam.inputs import read_labels
+from lanam.inputs import read_labels, read_weights
 from lanam.observations import Observations
 
 #: Values that are held at once where every row has draws, or a covariance of its classes.
@@ -51,6 +53,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         Mean log-odds over the training data; of more than two classes, a score for each.
     terms_, log_evidence_, interaction_scores_
         As for :class:`LANAMRegressor`, in log-odds.
+    calibration_ : Calibration
+        What :meth:`calibrate` found on held-out rows; only after that, and until the next fit.
     n_iter_, converged_, history_, n_features_in_, feature_names_in_
         As for :class:`LANAMRegressor`.
 
@@ -71,6 +75,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     >>> model.predict_proba(X).shape, model.predict_terms(X).shape
     ((150, 3), (150, 4, 3))
     """
+
+    calibration_: Calibration
 
     def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
         labels = read_labels(self, y, n_rows)
@@ -265,6 +271,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     ) -> Array:
         """Central intervals of the probability of the second class, or of each of more than two.
 
+        :meth:`calibrate` does not change them: no row shows a probability, only a class.
+
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
@@ -307,6 +315,84 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         mean, variance = self._link_moments(X)
         half = ndtri(upper) * np.sqrt(variance)
         return np.asarray(expit(np.column_stack([mean - half, mean + half])))
+
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Make :meth:`predict_set` keep its promise, by rows that the model has not seen.
+
+        Split conformal prediction with adaptive sets: afterwards, of new rows that come from where these
+        did, sets hold the class of at least as many as their coverage says, on average over rows
+        and over draws of the held-out ones, whatever the model got wrong. Probabilities and their
+        intervals stay as they are.
+
+        **The rows must not be training rows**, on which the model is too sure. A few hundred are enough;
+        a coverage of 0.95 needs 19 at least, one of 0.99 needs 99. The next fit forgets them.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Held-out rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from lanam import LANAMClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LANAMClassifier(interactions=0, random_state=0).fit(X[::3], y[::3])
+        >>> model = model.calibrate(X[1::3], y[1::3])
+        >>> sets = model.predict_set(X[2::3], coverage=0.9)
+        >>> bool(sets[range(50), y[2::3]].mean() > 0.8)
+        True
+        """
+        probability = self.predict_proba(X)
+        weight = read_weights(sample_weight, len(probability))
+        numbers = self._numbers(self._read_target(y, len(probability)))
+        self.calibration_ = calibrated_by(own_scores(probability, numbers), weight)
+        return self
+
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, calibrated: bool = True
+    ) -> NDArray[np.bool_]:
+        """Sets of classes that hold each row's own with the given probability.
+
+        The fewest most probable classes whose probabilities sum to the coverage; after :meth:`calibrate`,
+        to what the held-out rows ask. The most probable class is always in. Sets hold *at least* their
+        coverage: where one class is right more often than that, no smaller set is left.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+        coverage : float, default=0.9
+            Probability that the set holds the class.
+        calibrated : bool, default=True
+            After :meth:`calibrate`, whether to use the held-out rows; False gives the model's own sets.
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from lanam import LANAMClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LANAMClassifier(interactions=0, random_state=0).fit(X[::2], y[::2])
+        >>> model.predict_set([[5.0, 3.4, 1.5, 0.2]], coverage=0.8)
+        array([[ True, False, False]])
+        """
+        require_coverage(coverage)
+        probability = self.predict_proba(X)
+        if calibrated and hasattr(self, "calibration_"):
+            return class_sets(probability, self.calibration_.threshold(coverage))
+        return smallest_sets(probability, coverage)
 
     def sample(self, X: Any, n_samples: int = 100, random_state: Any = None) -> Array:
         """Posterior draws of the probability of the second class, or of each of more than two.

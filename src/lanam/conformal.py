@@ -1,0 +1,238 @@
+"""Split conformal calibration: intervals and sets that keep their promise on rows like the held-out ones.
+
+A score says how far in the tails of its own prediction an observation lies: the narrowest of the
+model's own intervals that holds it. Of n rows that the model has not seen, and one new row that could
+have been any of them, the new row's score is equally likely to be at any place in the order of all
+n + 1. So the ``ceil((n + 1) coverage)``-th smallest of the n scores is exceeded with a probability of at
+most ``1 - coverage``, whatever the model (Vovk et al. 2005; Lei et al. 2018).
+
+Each kind of target has its scores, and the intervals or sets of all values with at most some score. Both
+must be each other's inverse, also up to rounding: rows like those of the calibration are to be inside.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+from scipy.stats import betabinom
+
+from lanam.core.arrays import Array, IntArray
+from lanam.core.predictive import poisson_cdf, poisson_quantile
+
+#: Intervals are wider than scores by this, relatively: a row scored again may differ by rounding.
+_ROUNDING = 1e-9
+#: The same of tail probabilities, whose difference to one is rounded.
+_TAIL_ROUNDING = 1e-6
+
+#: Beyond so many standard deviations probabilities of counts are no longer told from zero and one.
+_FARTHEST = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What held-out rows said about a model's intervals or sets.
+
+    Attributes
+    ----------
+    scores
+        Ascending: how far in the tails of their predictions the rows lie. Of numbers, in standard
+        deviations; of classes, the summed probability of more probable ones.
+    weight
+        How often each of them counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> calibration = calibrated_by(np.array([0.3, 2.5, 0.1, 1.2]), np.ones(4))
+    >>> calibration.threshold(0.6), calibration.most_coverage
+    (1.2, 0.8)
+    >>> calibration.threshold(0.95)
+    Traceback (most recent call last):
+        ...
+    ValueError: coverage=0.95 needs 19 held-out rows, and calibrate had 4, which allow up to 0.8: ...
+    """
+
+    scores: Array
+    weight: Array
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there were."""
+        return len(self.scores)
+
+    @property
+    def most_coverage(self) -> float:
+        """The largest coverage that so many rows allow."""
+        total = float(self.weight.sum())
+        return total / (total + 1.0)
+
+    def threshold(self, coverage: float) -> float:
+        """The score that a new row exceeds with a probability of at most ``1 - coverage``.
+
+        Raises
+        ------
+        ValueError
+            For a coverage that so few rows cannot promise.
+        """
+        needed = self._needed(coverage)
+        reached = np.cumsum(self.weight) >= needed
+        if not reached.any():
+            total = float(self.weight.sum())
+            raise ValueError(
+                f"coverage={coverage:g} needs {_rows_for(coverage)} held-out rows, and calibrate had "
+                f"{total:g}, which allow up to {math.floor(1000 * self.most_coverage) / 1000:g}: "
+                "calibrate with more, ask for less, or pass calibrated=False for the model's own"
+            )
+        return float(self.scores[np.argmax(reached)])
+
+    def by_chance(self, coverage: float, n_rows: float, share: float) -> tuple[float, float]:
+        """Between which shares of so many new rows lie inside, with probability ``share``.
+
+        The threshold is itself due to chance: over many calibrations, the probability of a new row to be
+        inside has a Beta distribution, and the number of rows inside a Beta-binomial one. Where scores
+        are tied, as those of counts and classes are, more rows may lie inside.
+        """
+        rank = math.ceil(self._needed(coverage))
+        above = max(float(self.weight.sum()) + 1.0 - rank, 1.0)
+        n_rows = max(round(n_rows), 1)
+        tail = 0.5 - 0.5 * share
+        ends = betabinom.ppf([tail, 1.0 - tail], n_rows, max(rank, 1), above) / n_rows
+        return float(ends[0]), float(ends[1])
+
+    def _needed(self, coverage: float) -> float:
+        """How much weight the threshold must have at or below it."""
+        needed = (float(self.weight.sum()) + 1.0) * coverage
+        return needed * (1.0 - 1e-12)  # 0.7 * 10 may be more than 7
+
+    def to_dict(self) -> dict[str, Any]:
+        """The calibration as plain data, ready for JSON."""
+        return {"scores": self.scores.tolist(), "weight": self.weight.tolist()}
+
+
+def calibrated_by(scores: Array, weight: Array) -> Calibration:
+    """The calibration by rows with these scores and weights; rows of no weight are left out."""
+    kept = np.flatnonzero(weight > 0.0)
+    order = kept[np.argsort(scores[kept], kind="stable")]
+    return Calibration(scores[order], weight[order])
+
+
+def _rows_for(coverage: float) -> int:
+    """The fewest rows that allow this coverage: those with ``n >= (n + 1) coverage``."""
+    return math.ceil(coverage / (1.0 - coverage) * (1.0 - 1e-12))
+
+
+# numbers
+
+
+def gaussian_scores(y: Array, mean: Array, variance: Array) -> Array:
+    """How many standard deviations numbers are from their means."""
+    return np.asarray(np.abs(y - mean) / np.sqrt(variance))
+
+
+def gaussian_interval(mean: Array, variance: Array, score: float) -> Array:
+    """Ends (n, 2) of the intervals of all numbers with at most this score."""
+    half = np.sqrt(variance) * (score * (1.0 + _ROUNDING))
+    return np.column_stack([mean - half, mean + half])
+
+
+# counts
+
+
+def count_scores(y: Array, mean: Array, variance: Array, exposure: Array) -> Array:
+    """How far counts are from the middle of their distributions, as Gaussian standard deviations.
+
+    A count lies in the central interval that leaves a probability t on either side if neither that of
+    at most so many nor that of at least so many is below t: the score is the Gaussian quantile of the
+    smaller of the two, and 0 in the middle. Beyond 6, where probabilities are no longer told from
+    zero and one, an end of the interval goes on as far a standard deviation as it came until there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.ones(4)
+    >>> y = np.array([3.0, 8.0, 0.0, 400.0])
+    >>> count_scores(y, np.log(3.0) * one, 0.0 * one, one).round(2)
+    array([  0.  ,   2.26,   1.65, 158.8 ])
+    """
+    at_most = poisson_cdf(y, mean, variance, exposure)
+    at_least = 1.0 - poisson_cdf(y - 1.0, mean, variance, exposure)
+    tail = np.clip(np.minimum(at_most, at_least), 0.0, 0.5)
+    score = -ndtri(np.maximum(tail, np.finfo(np.float64).tiny))
+    far = np.flatnonzero(tail < ndtr(-_FARTHEST))
+    if len(far):
+        own = mean[far], variance[far], exposure[far]
+        (lower, upper), (below, above) = _farthest(*own)
+        beyond = np.maximum((lower - y[far]) / below, (y[far] - upper) / above)
+        score[far] = _FARTHEST * (1.0 + np.maximum(beyond, 0.0))
+    return np.asarray(score) + 0.0  # no -0
+
+
+def count_interval(mean: Array, variance: Array, exposure: Array, score: float) -> Array:
+    """Ends (n, 2) of the intervals of all counts with at most this score."""
+    if score > _FARTHEST:
+        (lower, upper), (below, above) = _farthest(mean, variance, exposure)
+        beyond = score * (1.0 + _ROUNDING) / _FARTHEST - 1.0
+        lower = np.maximum(np.ceil(lower - beyond * below), 0.0)
+        return np.column_stack([lower, np.floor(upper + beyond * above)])
+    tail = float(ndtr(-score)) * (1.0 - _TAIL_ROUNDING)
+    ends = [poisson_quantile(at, mean, variance, exposure) for at in (tail, 1.0 - tail)]
+    return np.column_stack(ends)
+
+
+def _farthest(
+    mean: Array, variance: Array, exposure: Array
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Ends of the widest intervals by probability, and how far these are from the median."""
+    tail = float(ndtr(-_FARTHEST)) * (1.0 - _TAIL_ROUNDING)
+    lower, middle, upper = (
+        poisson_quantile(at, mean, variance, exposure) for at in (tail, 0.5, 1.0 - tail)
+    )
+    return (lower, upper), (np.maximum(middle - lower, 1.0), np.maximum(upper - middle, 1.0))
+
+
+# classes
+
+
+def class_scores(probability: Array) -> Array:
+    """Summed probability (n, C) of the classes that are more probable than each.
+
+    Without the randomisation of Romano, Sesia and Candès (2020), so that a row's set does not depend on
+    chance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class_scores(np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]])).round(2)
+    array([[0.8, 0. , 0.5],
+           [0. , 0. , 0.8]])
+    """
+    order = np.argsort(-probability, axis=1, kind="stable")
+    falling = np.take_along_axis(probability, order, axis=1)
+    above = np.cumsum(falling, axis=1) - falling
+    # Equally probable classes have the sum of the first of them.
+    first = np.ones(falling.shape, dtype=bool)
+    first[:, 1:] = falling[:, 1:] < falling[:, :-1]
+    above = np.maximum.accumulate(np.where(first, above, 0.0), axis=1)
+    result = np.empty_like(above)
+    np.put_along_axis(result, order, above, axis=1)
+    return result
+
+
+def own_scores(probability: Array, numbers: IntArray) -> Array:
+    """The scores of the rows' own classes."""
+    return class_scores(probability)[np.arange(len(numbers)), numbers]
+
+
+def class_sets(probability: Array, score: float) -> NDArray[np.bool_]:
+    """The sets (n, C) of all classes with at most this score; the most probable one is in all."""
+    return class_scores(probability) <= score + _ROUNDING
+
+
+def smallest_sets(probability: Array, coverage: float) -> NDArray[np.bool_]:
+    """The sets (n, C) of the fewest most probable classes that have this probability together."""
+    return class_scores(probability) < coverage

@@ -1,0 +1,62 @@
+"""Scores of predictions, and how well they are calibrated.
+
+Functions take arrays and return a number, or a plain value: a curve or a report. A ``sample_weight`` counts
+how often each row was seen. :func:`coverage_report` is the one to start with: it asks a fitted model all
+of it.
+"""
+
+from lanam.metrics.classes import (
+    accuracy,
+    bernoulli_nll,
+    brier_score,
+    categorical_nll,
+    expected_calibration_error,
+    reliability_curve,
+    root_brier_score,
+    top_label_calibration_error,
+)
+from lanam.metrics.coverage import coverage_report
+from lanam.metrics.curves import CalibrationCurve
+from lanam.metrics.kernel import skce
+from lanam.metrics.quantiles import (
+    gaussian_pit,
+    quantile_calibration_curve,
+    quantile_calibration_error,
+)
+from lanam.metrics.report import CoverageReport
+from lanam.metrics.retention import RetentionCurve, retention_curve, retention_of
+from lanam.metrics.scores import (
+    crps_gaussian,
+    crps_sample,
+    gaussian_nll,
+    interval_coverage,
+    interval_width,
+    rmse,
+)
+
+__all__ = [
+    "CalibrationCurve",
+    "CoverageReport",
+    "RetentionCurve",
+    "accuracy",
+    "bernoulli_nll",
+    "brier_score",
+    "categorical_nll",
+    "coverage_report",
+    "crps_gaussian",
+    "crps_sample",
+    "expected_calibration_error",
+    "gaussian_nll",
+    "gaussian_pit",
+    "interval_coverage",
+    "interval_width",
+    "quantile_calibration_curve",
+    "quantile_calibration_error",
+    "reliability_curve",
+    "retention_curve",
+    "retention_of",
+    "rmse",
+    "root_brier_score",
+    "skce",
+    "top_label_calibration_error",
+]

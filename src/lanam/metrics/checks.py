@@ -1,0 +1,149 @@
+"""What the scores are given, checked: as many values as rows, finite, and of the kind they must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.core.arrays import Array, IntArray
+
+#: How far probabilities may be from a sum of one: they may have been printed, or single precision.
+_SUM_TOLERANCE = 1e-3
+
+
+def read_vector(name: str, values: Any, n_rows: int | None = None) -> Array:
+    """Finite numbers, one a row; where the number of rows is known, one alone is every row's."""
+    vector = _finite(name, values)
+    if vector.ndim == 0 and n_rows is not None:
+        return np.full(n_rows, float(vector))
+    if vector.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, and has the shape {vector.shape}")
+    if not len(vector):
+        raise ValueError(f"{name} is empty: scores need a row at least")
+    if n_rows is not None and len(vector) != n_rows:
+        raise ValueError(f"{name} has {len(vector)} values, and there are {n_rows} rows")
+    return vector
+
+
+def read_gaussian(y: Any, mean: Any, std: Any) -> tuple[Array, Array, Array]:
+    """Observations, and the means and positive standard deviations that were predicted."""
+    target = read_vector("y", y)
+    centre = read_vector("mean", mean, len(target))
+    spread = read_vector("std", std, len(target))
+    _refuse("std", spread, spread <= 0.0, "must be positive")
+    return target, centre, spread
+
+
+def read_ends(lower: Any, upper: Any, n_rows: int | None = None) -> tuple[Array, Array]:
+    """Both ends of intervals, none of them the wrong way round."""
+    ends = read_vector("lower", lower, n_rows)
+    others = read_vector("upper", upper, len(ends))
+    _refuse("upper", others, others < ends, "must not lie below lower")
+    return ends, others
+
+
+def read_binary(y: Any) -> Array:
+    """Whether each row is of the second class, as zeros and ones."""
+    truth = read_vector("y", y)
+    _refuse("y", truth, (truth != 0.0) & (truth != 1.0), "must be 0 or 1, whether it is so")
+    return truth
+
+
+def read_probability(values: Any, n_rows: int | None = None, name: str = "probability") -> Array:
+    """Probabilities of one thing, one a row."""
+    probability = read_vector(name, values, n_rows)
+    _refuse(name, probability, _outside(probability), "must lie between 0 and 1")
+    return probability
+
+
+def read_classes(y: Any, probabilities: Any) -> tuple[IntArray, Array]:
+    """Class numbers, and the probabilities (n, C) of the classes."""
+    table = _finite("probabilities", probabilities)
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise ValueError(
+            "probabilities must have a row for each of y and a column for each class, and have the "
+            f"shape {table.shape}"
+        )
+    numbers = read_vector("y", y)
+    if len(numbers) != len(table):
+        raise ValueError(f"probabilities have {len(table)} rows, and y has {len(numbers)} values")
+    _refuse("probabilities", table, _outside(table), "must lie between 0 and 1")
+    total = table.sum(axis=1)
+    _refuse("probabilities", total, np.abs(total - 1.0) > _SUM_TOLERANCE, "must sum to 1 in a row")
+    n_classes = table.shape[1]
+    wrong = (numbers < 0) | (numbers >= n_classes) | (numbers != np.floor(numbers))
+    _refuse("y", numbers, wrong, f"must be class numbers from 0 to {n_classes - 1}")
+    return numbers.astype(np.intp), table
+
+
+def class_numbers(y: Any, classes: Any) -> IntArray:
+    """Which of the classes each label is.
+
+    Raises
+    ------
+    ValueError
+        For a label that is none of them.
+
+    Examples
+    --------
+    >>> class_numbers(["no", "yes", "no"], ["no", "yes"])
+    array([0, 1, 0])
+    """
+    labels, known = np.asarray(y), np.asarray(classes)
+    if labels.ndim != 1:
+        raise ValueError(f"y must have one dimension, and has the shape {labels.shape}")
+    same = np.stack([np.asarray(labels == label, dtype=bool) for label in known], axis=1)
+    strange = ~same.any(axis=1)
+    if strange.any():
+        label = labels[strange].tolist()[0]
+        raise ValueError(f"y has the label {label!r}, which is none of {known.tolist()}")
+    return np.asarray(same.argmax(axis=1))
+
+
+def read_count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number, {least} or more")
+    return int(value)
+
+
+def read_weights(sample_weight: Any, n_rows: int) -> Array:
+    """How often each row counts: once where nothing is said."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = read_vector("sample_weight", sample_weight, n_rows)
+    _refuse("sample_weight", weight, weight < 0.0, "must not be negative")
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row: nothing is left to score")
+    return weight
+
+
+def weighted_mean(values: Array, sample_weight: Any) -> float:
+    """Mean over rows, weighted if there are weights."""
+    return float(np.average(values, weights=read_weights(sample_weight, len(values))))
+
+
+def _finite(name: str, values: Any) -> Array:
+    try:
+        array: Array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, and is not: {error}") from None
+    bad = ~np.isfinite(array)
+    if bad.any():
+        raise ValueError(f"{name} has {bad.sum()} of {bad.size} values that are not finite numbers")
+    return array
+
+
+def _outside(probability: Array) -> NDArray[np.bool_]:
+    return (probability < 0.0) | (probability > 1.0)
+
+
+def _refuse(name: str, values: Array, bad: NDArray[np.bool_], rule: str) -> None:
+    if bad.any():
+        first = tuple(int(k) for k in np.argwhere(bad)[0])
+        raise ValueError(
+            f"{name} {rule}, and {bad.sum()} of {bad.size} do not: the first, "
+            f"{values[first]:g}, in row {first[0]}"
+        )

@@ -1,0 +1,236 @@
+"""Scores of predicted probabilities of classes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lanam.core.arrays import Array, IntArray, sum_by
+from lanam.explain import require_coverage
+from lanam.metrics.checks import (
+    read_binary,
+    read_classes,
+    read_count,
+    read_probability,
+    read_weights,
+    weighted_mean,
+)
+from lanam.metrics.curves import CalibrationCurve, by_chance
+
+#: Logarithms of probabilities stop here: one row that was called impossible is not infinitely bad.
+_LEAST_PROBABILITY = 1e-12
+
+_STRATEGIES = ("uniform", "quantile")
+
+
+def bernoulli_nll(y: Any, probability: Any, *, sample_weight: Any = None) -> float:
+    """Mean negative log probability of zeros and ones, given that of a one.
+
+    Probabilities are kept off 0 and 1 by 1e-12.
+
+    Examples
+    --------
+    >>> round(bernoulli_nll([1, 0], [0.5, 0.5]), 4)
+    0.6931
+    """
+    truth, probability = _binary(y, probability)
+    own = np.where(truth == 1.0, probability, 1.0 - probability)
+    return -weighted_mean(np.log(np.maximum(own, _LEAST_PROBABILITY)), sample_weight)
+
+
+def categorical_nll(y: Any, probabilities: Any, *, sample_weight: Any = None) -> float:
+    """Mean negative log probability of classes 0 .. C-1, given those of all classes (n, C).
+
+    Probabilities are kept off 0 by 1e-12.
+
+    Examples
+    --------
+    >>> round(categorical_nll([2, 0], [[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]]), 4)
+    0.6931
+    """
+    numbers, table = read_classes(y, probabilities)
+    own = table[np.arange(len(numbers)), numbers]
+    return -weighted_mean(np.log(np.maximum(own, _LEAST_PROBABILITY)), sample_weight)
+
+
+def accuracy(y: Any, probabilities: Any, *, sample_weight: Any = None) -> float:
+    """Share of rows whose most probable class is theirs; y are class numbers.
+
+    Examples
+    --------
+    >>> accuracy([0, 1], [[0.9, 0.1], [0.8, 0.2]])
+    0.5
+    """
+    return weighted_mean(_top(y, probabilities)[0], sample_weight)
+
+
+def brier_score(y: Any, probability: Any, *, sample_weight: Any = None) -> float:
+    """Mean squared distance of probabilities from what happened.
+
+    Of one probability a row, that of a one, the mean of ``(p - y)^2``. Of probabilities of all classes
+    (n, C) and class numbers, Brier's own sum over classes, ``sum_c (p_c - 1{y = c})^2``: of two
+    classes it is twice the former.
+
+    Examples
+    --------
+    >>> round(brier_score([1, 0], [0.9, 0.2]), 4)
+    0.025
+    >>> round(brier_score([1, 0], [[0.1, 0.9], [0.8, 0.2]]), 4)
+    0.05
+    """
+    if np.ndim(probability) == 2:
+        numbers, table = read_classes(y, probability)
+        truth: Array = np.eye(table.shape[1])[numbers]
+        return weighted_mean(((table - truth) ** 2).sum(axis=1), sample_weight)
+    truth, chance = _binary(y, probability)
+    return weighted_mean((chance - truth) ** 2, sample_weight)
+
+
+def root_brier_score(y: Any, probability: Any, *, sample_weight: Any = None) -> float:
+    """Root of the Brier score: no calibration error of these probabilities is larger.
+
+    Gruber and Buettner (2022) put it forward because it bounds every proper calibration error, those
+    that binning cannot see included, and unlike them can be estimated. The paper's tables have
+    that of one probability a row; see :func:`brier_score` for the difference.
+
+    Examples
+    --------
+    >>> round(root_brier_score([1, 0], [0.9, 0.2]), 4)
+    0.1581
+    """
+    return math.sqrt(brier_score(y, probability, sample_weight=sample_weight))
+
+
+def expected_calibration_error(
+    y: Any, probability: Any, n_bins: int = 10, *, sample_weight: Any = None
+) -> float:
+    """Mean |share of ones - mean probability| over bins of equal width, by their shares of the rows.
+
+    It is above zero by chance alone: of few rows compare it with what a calibrated model would get, as
+    :func:`coverage_report` does.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Zeros and ones.
+    probability : array-like of shape (n,)
+        Of a one.
+    n_bins : int, default=10
+        Bins [0, 1/n_bins), ..., the last one closed.
+    sample_weight : array-like of shape (n,), default=None
+
+    Examples
+    --------
+    >>> round(expected_calibration_error([0, 0, 1, 1], [0.2, 0.2, 0.9, 0.9]), 3)
+    0.15
+    """
+    return reliability_curve(y, probability, n_bins, sample_weight=sample_weight).error
+
+
+def top_label_calibration_error(
+    y: Any, probabilities: Any, n_bins: int = 10, *, sample_weight: Any = None
+) -> float:
+    """Calibration error of the probability of each row's most probable class (Guo et al. 2017).
+
+    Examples
+    --------
+    >>> round(top_label_calibration_error([0, 1], [[0.9, 0.1], [0.9, 0.1]]), 3)
+    0.4
+    """
+    right, confidence = _top(y, probabilities)
+    return expected_calibration_error(right, confidence, n_bins, sample_weight=sample_weight)
+
+
+def reliability_curve(
+    y: Any,
+    probability: Any,
+    n_bins: int = 10,
+    *,
+    strategy: str = "uniform",
+    coverage: float = 0.95,
+    sample_weight: Any = None,
+) -> CalibrationCurve:
+    """Share of ones against predicted probability, in bins of the latter.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Zeros and ones.
+    probability : array-like of shape (n,)
+        Of a one.
+    n_bins : int, default=10
+        How many bins; those without rows are left out.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, or with about as many rows each; equal probabilities stay together.
+    coverage : float, default=0.95
+        Of the limits within which chance keeps the shares of a calibrated model.
+    sample_weight : array-like of shape (n,), default=None
+        How often each row counts.
+
+    Returns
+    -------
+    curve : CalibrationCurve
+        Its ``error`` is the expected calibration error in these bins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.uniform(size=10_000)
+    >>> curve = reliability_curve(rng.uniform(size=10_000) < p, p, n_bins=5)
+    >>> curve.observed.round(1)
+    array([0.1, 0.3, 0.5, 0.7, 0.9])
+    """
+    truth, chance = _binary(y, probability)
+    n_bins = read_count("n_bins", n_bins)
+    coverage = require_coverage(coverage)
+    if strategy not in _STRATEGIES:
+        raise ValueError(f"strategy={strategy!r} is not known: choose one of {_STRATEGIES}")
+    weight = read_weights(sample_weight, len(truth))
+    bins = uniform_bins(chance, n_bins)
+    if strategy == "quantile":
+        bins = _quantile_bins(chance, weight, n_bins)
+    size = sum_by(bins, weight, n_bins)
+    held = size > 0.0
+    size = size[held]
+    expected = sum_by(bins, weight * chance, n_bins)[held] / size
+    observed = sum_by(bins, weight * truth, n_bins)[held] / size
+    lower, upper = by_chance(expected, size, coverage)
+    share = size / size.sum()
+    return CalibrationCurve(
+        kind="reliability",
+        expected=expected,
+        observed=observed,
+        lower=lower,
+        upper=upper,
+        share=share,
+        error=float(share @ np.abs(observed - expected)),
+        coverage=coverage,
+        n_rows=len(truth),
+    )
+
+
+def uniform_bins(probability: Array, n_bins: int) -> IntArray:
+    """In which of so many bins of equal width each probability lies."""
+    return np.minimum((probability * n_bins).astype(np.intp), n_bins - 1)
+
+
+def _quantile_bins(probability: Array, weight: Array, n_bins: int) -> IntArray:
+    """In which of so many bins with about the same weight each probability lies."""
+    values, place = np.unique(probability, return_inverse=True)
+    mass = sum_by(place, weight, len(values))
+    middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+    return uniform_bins(middle, n_bins)[place]
+
+
+def _binary(y: Any, probability: Any) -> tuple[Array, Array]:
+    truth = read_binary(y)
+    return truth, read_probability(probability, len(truth))
+
+
+def _top(y: Any, probabilities: Any) -> tuple[Array, Array]:
+    """Whether the most probable class is right, and its probability."""
+    numbers, table = read_classes(y, probabilities)
+    return (table.argmax(axis=1) == numbers).astype(np.float64), table.max(axis=1)

@@ -1,0 +1,238 @@
+"""Whether a model keeps its promises: nominal against observed, on rows it has not seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from lanam.core.arrays import Array, sum_by
+from lanam.explain import require_coverage
+from lanam.metrics.checks import class_numbers, read_vector, read_weights, weighted_mean
+from lanam.metrics.classes import (
+    bernoulli_nll,
+    categorical_nll,
+    reliability_curve,
+    root_brier_score,
+    uniform_bins,
+)
+from lanam.metrics.curves import by_chance
+from lanam.metrics.kernel import skce
+from lanam.metrics.quantiles import quantile_calibration_curve
+from lanam.metrics.report import CoverageReport
+from lanam.metrics.retention import refuse_exposure, retention_curve
+from lanam.metrics.scores import crps_gaussian, rmse
+
+#: How probable the ranges are that chance allows.
+_BY_CHANCE = 0.95
+
+#: Bins of the table of probabilities, and calibrated models that are drawn to compare with.
+_N_BINS = 10
+_N_DRAWS = 4000
+
+#: Of more rows than this the kernel error is that of pairs within blocks.
+_KERNEL_BLOCK = 2000
+
+
+def coverage_report(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99),
+    exposure: Any = None,
+    sample_weight: Any = None,
+) -> CoverageReport:
+    """How well a fitted model is calibrated: nominal against observed, on rows it has not seen.
+
+    Parameters
+    ----------
+    model : fitted LANAMRegressor or LANAMClassifier
+        Only its public methods are used.
+    X : frame or array-like of shape (n, n_features)
+        Rows that the model was neither fitted nor calibrated with.
+    y : array-like of shape (n,)
+        Their targets.
+    levels : sequence of float, default=(0.5, 0.8, 0.9, 0.95, 0.99)
+        Of which intervals, or sets of classes, the coverage is counted.
+    exposure : float or array-like of shape (n,), default=None
+        For counts, what they were counted over.
+    sample_weight : array-like of shape (n,), default=None
+        How often each row counts.
+
+    Returns
+    -------
+    report : CoverageReport
+        Print it, or take it as data.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from lanam import LANAMClassifier, coverage_report
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LANAMClassifier(random_state=0).fit(X[:400, :5], y[:400])
+    >>> report = coverage_report(model, X[400:, :5], y[400:])
+    >>> report.kind, bool(report.scores["accuracy"] > 0.9)
+    ('classes', True)
+    """
+    levels = tuple(require_coverage(level) for level in levels)
+    if not levels:
+        raise ValueError("levels is empty: pass one at least, for example (0.9, 0.95)")
+    if is_classifier(model):
+        refuse_exposure(exposure)
+        return _report_of_classes(model, X, y, levels, sample_weight)
+    extra = {} if exposure is None else {"exposure": exposure}
+    return _report_of_intervals(model, X, y, levels, sample_weight, extra)
+
+
+def _report_of_intervals(
+    model: Any,
+    X: Any,
+    y: Any,
+    levels: Sequence[float],
+    sample_weight: Any,
+    extra: dict[str, Any],
+) -> CoverageReport:
+    mean, std = model.predict(X, return_std=True, **extra)
+    target = read_vector("y", y, len(mean))
+    weight = read_weights(sample_weight, len(mean))
+    counts = math.isfinite(getattr(model, "dispersion_", math.nan))
+
+    def held(level: float, options: dict[str, Any]) -> tuple[Array, Array, Any]:
+        lower, upper = model.predict_interval(X, coverage=level, **extra, **options).T
+        expected: Any = level
+        if counts:  # intervals of whole numbers hold more than they are asked to
+            expected = model.predict_cdf(X, upper, **extra) - model.predict_cdf(
+                X, lower - 1.0, **extra
+            )
+        return (lower <= target) & (target <= upper), upper - lower, expected
+
+    scores = {
+        "nll": -model.log_likelihood(X, target, sample_weight=sample_weight, **extra),
+        "rmse": rmse(target, mean, sample_weight=weight),
+    }
+    if not counts:
+        scores["crps"] = crps_gaussian(target, mean, std, sample_weight=weight)
+    curve = quantile_calibration_curve(
+        model.predict_cdf(X, target, **extra),
+        below=model.predict_cdf(X, target - 1.0, **extra) if counts else None,
+        sample_weight=weight,
+    )
+    scores["quantile_calibration_error"] = curve.error
+    if not counts and weight.sum() > 1.0:
+        block = _KERNEL_BLOCK if len(target) > _KERNEL_BLOCK else None
+        scores["skce"] = skce(target, mean, std, block_size=block, sample_weight=weight)
+    return CoverageReport(
+        kind="intervals",
+        rows=tuple(_record(model, level, held, weight) for level in levels),
+        sets=(),
+        scores=scores,
+        curve=curve,
+        retention=retention_curve(
+            (target - mean) ** 2, std, name="rmse", root=True, sample_weight=weight
+        ),
+        n_rows=int((weight > 0.0).sum()),
+        estimator=type(model).__name__,
+    )
+
+
+def _report_of_classes(
+    model: Any, X: Any, y: Any, levels: Sequence[float], sample_weight: Any
+) -> CoverageReport:
+    probabilities = np.asarray(model.predict_proba(X))
+    numbers = class_numbers(y, model.classes_)
+    each = np.arange(len(probabilities))
+    if len(numbers) != len(each):
+        raise ValueError(f"X has {len(each)} rows and y has {len(numbers)} values")
+    weight = read_weights(sample_weight, len(each))
+    right = probabilities.argmax(axis=1) == numbers
+    confidence = probabilities.max(axis=1)
+    if probabilities.shape[1] == 2:
+        truth, probability = numbers == 1, probabilities[:, 1]
+        nll = bernoulli_nll(truth, probability, sample_weight=weight)
+        root_brier = root_brier_score(truth, probability, sample_weight=weight)
+    else:
+        truth, probability = right, confidence
+        nll = categorical_nll(numbers, probabilities, sample_weight=weight)
+        root_brier = root_brier_score(numbers, probabilities, sample_weight=weight)
+    curve = reliability_curve(truth, probability, _N_BINS, sample_weight=weight)
+
+    def held(level: float, options: dict[str, Any]) -> tuple[Array, Array, Any]:
+        sets = model.predict_set(X, coverage=level, **options)
+        return sets[each, numbers], sets.sum(axis=1), (sets * probabilities).sum(axis=1)
+
+    return CoverageReport(
+        kind="classes",
+        rows=tuple(
+            {
+                "from": bin_ / _N_BINS,
+                "to": (bin_ + 1) / _N_BINS,
+                "probability": float(curve.expected[k]),
+                "observed": float(curve.observed[k]),
+                "lowest": float(curve.lower[k]),
+                "highest": float(curve.upper[k]),
+                "n_rows": float(curve.share[k] * weight.sum()),
+            }
+            for k, bin_ in enumerate(
+                np.unique(uniform_bins(probability[weight > 0.0], _N_BINS)).tolist()
+            )
+        ),
+        sets=tuple(_record(model, level, held, weight) for level in levels),
+        scores={
+            "nll": nll,
+            "accuracy": weighted_mean(right, weight),
+            "root_brier_score": root_brier,
+            "calibration_error": curve.error,
+            "calibration_error_by_chance": _error_by_chance(probability, weight),
+        },
+        curve=curve,
+        retention=retention_curve(right, 1.0 - confidence, sample_weight=weight),
+        n_rows=int((weight > 0.0).sum()),
+        estimator=type(model).__name__,
+    )
+
+
+def _record(
+    model: Any,
+    level: float,
+    held: Callable[[float, dict[str, Any]], tuple[Array, Array, Any]],
+    weight: Array,
+) -> dict[str, Any]:
+    """What a level's intervals or sets hold: the model's own, and calibrated ones if there are."""
+    calibration = getattr(model, "calibration_", None)
+    inside, size, probability = held(level, {} if calibration is None else {"calibrated": False})
+    expected = float(np.average(np.broadcast_to(probability, weight.shape), weights=weight))
+    lowest, highest = by_chance(expected, weight.sum(), _BY_CHANCE)
+    record: dict[str, Any] = {
+        "level": level,
+        "expected": expected,
+        "observed": weighted_mean(inside, weight),
+        "lowest": float(lowest),
+        "highest": float(highest),
+        "size": weighted_mean(size, weight),
+    }
+    if calibration is None:
+        return record
+    names = [f"calibrated_{name}" for name in ("observed", "lowest", "highest", "size")]
+    if level > calibration.most_coverage:
+        return record | dict.fromkeys(names)
+    inside, size, _ = held(level, {})
+    ends = calibration.by_chance(level, weight.sum(), _BY_CHANCE)
+    values = (weighted_mean(inside, weight), *ends, weighted_mean(size, weight))
+    return record | dict(zip(names, values, strict=True))
+
+
+def _error_by_chance(probability: Array, weight: Array) -> float:
+    """What the calibration error of a calibrated model rarely exceeds, by chance alone.
+
+    In a bin, the share of ones varies around the mean probability with the summed variance of its rows;
+    of sums that is Gaussian enough.
+    """
+    bins = uniform_bins(probability, _N_BINS)
+    variance = sum_by(bins, weight * probability * (1.0 - probability), _N_BINS)
+    normal = np.random.default_rng(0).standard_normal((_N_DRAWS, _N_BINS))
+    errors = np.abs(normal) @ np.sqrt(variance) / weight.sum()
+    return float(np.quantile(errors, _BY_CHANCE))

@@ -1,0 +1,80 @@
+"""CalibrationCurve: what was said against what was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+from lanam.core.arrays import Array
+from lanam.data import make_frame
+from lanam.explain import plain
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationCurve:
+    """What a model said, against what was seen: of a calibrated one, the diagonal.
+
+    Attributes
+    ----------
+    kind
+        ``"reliability"`` (probabilities in bins) or ``"quantiles"`` (levels of predicted quantiles).
+    expected
+        Mean predicted probability in each bin, or each nominal level.
+    observed
+        Share of ones in each bin, or share of the observations below the quantile.
+    lower, upper
+        Between which ``observed`` lies with probability ``coverage`` if the model is calibrated:
+        binomial quantiles around ``expected`` for as many rows.
+    share
+        Share of the rows in each bin, or between the level before (0 before the first) and this one.
+    error
+        The curve's calibration error: expected calibration error or quantile calibration error.
+    coverage
+        Of ``lower`` and ``upper``.
+    n_rows
+        How many rows there were.
+
+    Examples
+    --------
+    >>> from lanam.metrics import reliability_curve
+    >>> curve = reliability_curve([0, 0, 1, 1], [0.1, 0.3, 0.8, 0.8], n_bins=2)
+    >>> curve.expected, curve.observed, round(curve.error, 3)
+    (array([0.2, 0.8]), array([0., 1.]), 0.2)
+    """
+
+    kind: str
+    expected: Array
+    observed: Array
+    lower: Array
+    upper: Array
+    share: Array
+    error: float
+    coverage: float
+    n_rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve as plain data, ready for JSON."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row for each bin or level, as a frame of ``backend`` ("pandas", "polars", "pyarrow")."""
+        names = ("expected", "observed", "lower", "upper", "share")
+        return make_frame({name: getattr(self, name) for name in names}, backend)
+
+
+def by_chance(probability: Any, n_rows: Any, coverage: float) -> tuple[Array, Array]:
+    """Between which shares chance keeps so many rows, each of which is so with this probability.
+
+    Examples
+    --------
+    >>> by_chance(0.5, 100, 0.95)
+    (array(0.4), array(0.6))
+    """
+    n_rows = np.maximum(np.rint(n_rows), 1.0)  # weights need not be whole
+    tail = 0.5 - 0.5 * coverage
+    share = np.clip(probability, 0.0, 1.0)
+    ends = (binom.ppf(tail, n_rows, share) / n_rows, binom.ppf(1.0 - tail, n_rows, share) / n_rows)
+    return np.asarray(ends[0]), np.asarray(ends[1])

@@ -1,0 +1,255 @@
+"""CoverageReport: nominal against observed, as a table that prints itself."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lanam.data import make_frame
+from lanam.explain import plain
+from lanam.metrics.curves import CalibrationCurve
+from lanam.metrics.retention import RetentionCurve
+from lanam.text import number_format
+
+#: The level that is spoken of, or else the one next to it.
+_SPOKEN_LEVEL = 0.95
+
+#: How scores are called in print.
+_NAMES = {
+    "nll": "negative log likelihood",
+    "rmse": "RMSE",
+    "crps": "CRPS",
+    "quantile_calibration_error": "quantile calibration error",
+    "skce": "squared kernel calibration error",
+    "accuracy": "accuracy",
+    "root_brier_score": "root Brier score",
+    "calibration_error": "expected calibration error",
+    "calibration_error_by_chance": "that of a calibrated model, 95 times of 100 at most",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CoverageReport:
+    """Nominal against observed coverage of a model: print it, or take it as data.
+
+    Attributes
+    ----------
+    kind
+        ``"intervals"`` (of a regressor) or ``"classes"``.
+    rows
+        Of intervals, one record a level; of classes, one record a bin of probabilities, with the keys
+        ``from``, ``to``, ``probability`` (their mean), ``observed`` (the share of rows that were of
+        the second class; of more than two classes, of which the most probable one was right),
+        ``lowest`` and ``highest`` (between which chance keeps that share) and ``n_rows``.
+    sets
+        Of classes, one record a level for :meth:`lanam.LANAMClassifier.predict_set`.
+    scores
+        Scores by name: ``nll`` and, of numbers, ``rmse``, ``crps``, ``quantile_calibration_error`` and
+        ``skce`` (of counts neither ``crps`` nor ``skce``); of classes ``accuracy``,
+        ``root_brier_score``, ``calibration_error`` and ``calibration_error_by_chance``, below which
+        that of a calibrated model stays in 95 of 100 cases.
+    curve
+        Its picture: predicted probabilities, or quantiles' levels, against what was seen.
+    retention
+        Accuracy or RMSE on the rows of which the model is most certain.
+    n_rows
+        How many rows there were.
+    estimator
+        Whose report it is.
+
+    Notes
+    -----
+    A record of a level has the keys ``level``, ``expected`` (what the model itself says that its
+    intervals or sets hold: of counts and classes more than the level), ``observed``, ``lowest`` and
+    ``highest`` (between which chance keeps the observed share of a calibrated model, 95 times of 100),
+    and ``size`` (mean width, or mean number of classes). All of that is the model's own. After
+    ``calibrate`` there are ``calibrated_observed``, ``calibrated_lowest``, ``calibrated_highest`` and
+    ``calibrated_size`` as well, None where there were too few rows for the level.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor, coverage_report
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = LANAMRegressor(random_state=0).fit(X[:300], y[:300])
+    >>> print(coverage_report(model, X[300:], y[300:], levels=(0.8, 0.95)))
+    LANAMRegressor on 142 rows
+    95% intervals hold ...% of 142 rows: within what chance allows (90.8% to 97.9%)
+    <BLANKLINE>
+    level  observed       by chance  mean width
+      80%     ...%  73.2% to 86.6%         ...
+      95%     ...%  90.8% to 97.9%         ...
+    <BLANKLINE>
+    negative log likelihood ...
+    """
+
+    kind: str
+    rows: tuple[dict[str, Any], ...]
+    sets: tuple[dict[str, Any], ...]
+    scores: dict[str, float]
+    curve: CalibrationCurve
+    retention: RetentionCurve
+    n_rows: int
+    estimator: str
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the model was calibrated by held-out rows."""
+        return any("calibrated_observed" in row for row in self.rows + self.sets)
+
+    @property
+    def verdict(self) -> str:
+        """The report in a sentence, or two after ``calibrate``."""
+        told = [] if self.kind == "intervals" else [self._verdict_of_probabilities()]
+        if spoken := self._spoken():
+            if self.kind == "intervals":
+                told.append(self._verdict_of(spoken, "", "intervals"))
+            if spoken.get("calibrated_observed") is not None:
+                word = "intervals" if self.kind == "intervals" else "sets"
+                told.append(self._verdict_of(spoken, "calibrated_", f"calibrated {word}"))
+        return "; ".join(told)
+
+    def _spoken(self) -> dict[str, Any] | None:
+        """The level that is spoken of."""
+        rows = self.rows if self.kind == "intervals" else self.sets
+        return min(rows, key=lambda row: abs(row["level"] - _SPOKEN_LEVEL), default=None)
+
+    def _verdict_of(self, row: dict[str, Any], prefix: str, what: str) -> str:
+        observed, lowest, highest = (row[prefix + key] for key in ("observed", "lowest", "highest"))
+        if observed < lowest:
+            word = "fewer than chance allows"
+        elif observed > highest:
+            word = "more than chance allows"
+        else:
+            word = "within what chance allows"
+        return (
+            f"{_level(row)} {what} hold {observed:.1%} of {self.n_rows} rows: {word} "
+            f"({lowest:.1%} to {highest:.1%})"
+        )
+
+    def _verdict_of_probabilities(self) -> str:
+        error = self.scores["calibration_error"]
+        most = self.scores["calibration_error_by_chance"]
+        word = "within what" if error <= most else "more than"
+        return (
+            f"probabilities are {error:.1%} off on average: {word} chance gives a calibrated model "
+            f"on {self.n_rows} rows (up to {most:.1%})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, ready for JSON."""
+        facts = {name: plain(value) for name, value in vars(self).items()}
+        values = {"curve": self.curve.to_dict(), "retention": self.retention.to_dict()}
+        return facts | values | {"verdict": self.verdict}
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The rows as a frame of ``backend`` ("pandas", "polars", "pyarrow"): one a level, or a bin."""
+        return make_frame(
+            {
+                key: [math.nan if row[key] is None else row[key] for row in self.rows]
+                for key in self.rows[0]
+            },
+            backend,
+        )
+
+    def __str__(self) -> str:
+        parts = [self._headlines()]
+        parts += [_aligned(table) for table in self._tables()]
+        parts.append(self._score_lines())
+        return "\n\n".join("\n".join(part) for part in parts)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The report for notebooks."""
+        tables = []
+        for head, *body in self._tables():
+            header = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+            records = "".join(
+                "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+                for cells in body
+            )
+            tables.append(
+                f"<table><thead><tr>{header}</tr></thead><tbody>{records}</tbody></table>"
+            )
+        first, last = (
+            "<br>".join(html.escape(line) for line in lines)
+            for lines in (self._headlines(), self._score_lines())
+        )
+        return f"<p>{first}</p>{''.join(tables)}<p>{last}</p>"
+
+    def _headlines(self) -> list[str]:
+        return [f"{self.estimator} on {self.n_rows} rows", *self.verdict.split("; ")]
+
+    def _score_lines(self) -> list[str]:
+        return [f"{_NAMES[name]} {score:.4g}" for name, score in self.scores.items()]
+
+    def _tables(self) -> list[list[tuple[str, ...]]]:
+        if self.kind == "intervals":
+            return [self._level_cells(self.rows, "mean width")]
+        tables = [self._bin_cells()]
+        return tables + ([self._level_cells(self.sets, "mean size")] if self.sets else [])
+
+    def _level_cells(self, rows: Sequence[dict[str, Any]], size: str) -> list[tuple[str, ...]]:
+        # Where intervals hold more than their level by design, say what they should hold.
+        wider = any(row["expected"] > row["level"] + 0.0005 for row in rows)
+        calibrated = "calibrated_observed" in rows[0]
+        sizes = [row[key] for row in rows for key in ("size", "calibrated_size") if row.get(key)]
+        form = number_format(max(sizes, default=0.0), 3)
+        head = ["level", *(["expected"] if wider else []), "observed", "by chance", size]
+        if calibrated:
+            head += ["calibrated", "by chance", size]
+        table = [tuple(head)]
+        for row in rows:
+            cells = [_level(row)]
+            if wider:
+                cells.append(f"{row['expected']:.1%}")
+            cells += _held_cells(row, "", form)
+            if calibrated:
+                cells += _held_cells(row, "calibrated_", form)
+            table.append(tuple(cells))
+        return table
+
+    def _bin_cells(self) -> list[tuple[str, ...]]:
+        table: list[tuple[str, ...]] = [
+            ("bin", "mean probability", "observed", "by chance", "rows")
+        ]
+        for row in self.rows:
+            table.append(
+                (
+                    f"{row['from']:.1f} to {row['to']:.1f}",
+                    f"{row['probability']:.1%}",
+                    *_observed_cells(row, ""),
+                    f"{row['n_rows']:g}",
+                )
+            )
+        return table
+
+
+def _level(row: dict[str, Any]) -> str:
+    return f"{round(100.0 * row['level'], 4):g}%"
+
+
+def _observed_cells(row: dict[str, Any], prefix: str) -> tuple[str, str]:
+    """What was observed, and what chance allows."""
+    observed = row[prefix + "observed"]
+    if observed is None:
+        return "too few rows", "-"
+    return f"{observed:.1%}", f"{row[prefix + 'lowest']:.1%} to {row[prefix + 'highest']:.1%}"
+
+
+def _held_cells(row: dict[str, Any], prefix: str, form: str) -> tuple[str, ...]:
+    size = row[prefix + "size"]
+    return (*_observed_cells(row, prefix), "-" if size is None else format(size, form))
+
+
+def _aligned(table: list[tuple[str, ...]]) -> list[str]:
+    """Cells as lines, to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        for cells in table
+    ]
