@@ -7,9 +7,6 @@ floats that may be missing.
 from __future__ import annotations
 
 import numbers
-import sys
-import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,13 +17,13 @@ from sklearn.utils.validation import validate_data
 from lanam.core.arrays import Array
 from lanam.data import (
     Schema,
-    Surprise,
     as_frame,
     column_names,
     encode_table,
     is_missing,
     learn_table,
     read_categorical,
+    warn_of,
 )
 
 #: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
@@ -37,9 +34,6 @@ _LARGEST_EXPOSURE = 1e100
 
 #: No row was seen more often than this.
 _LARGEST_WEIGHT = 1e12
-
-#: How many columns a warning names before it only counts them.
-_MAX_WARNED = 10
 
 
 def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Array, Schema]:
@@ -79,7 +73,7 @@ def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Ar
         backend = None if frame is None else frame.implementation.name.lower()
         return learn_table(table, names, categorical, backend)
     columns, surprises = encode_table(table, estimator._schema)
-    _warn_of(surprises)
+    warn_of(surprises)
     return columns, estimator._schema
 
 
@@ -116,28 +110,6 @@ def _remedy(known: Any, frame: Any) -> str:
 def _refuse_complex(table: np.ndarray) -> None:
     if table.dtype.kind == "c":
         raise ValueError("Complex data not supported: pass real and imaginary parts as columns")
-
-
-def _warn_of(surprises: Sequence[Surprise]) -> None:
-    """One warning for whatever the training data did not have, at the user's line."""
-    if not surprises:
-        return
-    parts = [str(surprise) for surprise in surprises[:_MAX_WARNED]]
-    if len(surprises) > _MAX_WARNED:
-        parts.append(f"and the same in {len(surprises) - _MAX_WARNED} more columns")
-    warnings.warn("\n".join(parts), UserWarning, stacklevel=_users_level())
-
-
-def _users_level() -> int:
-    """How far up the user's line is from the caller: past lanam's frames and scikit-learn's."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _is_ours(module: str) -> bool:
-    return module.split(".")[0] in ("lanam", "sklearn")
 
 
 def _array_of_lists(X: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lanam.data.cells import is_missing
-from lanam.data.encoding import Surprise, encode_table, label, learn_table, make_frame
+from lanam.data.encoding import encode_table, label, learn_table, make_frame
 from lanam.data.schema import (
     CATEGORICAL,
     NUMERIC,
@@ -16,6 +16,7 @@ from lanam.data.schema import (
     learn_schema,
     read_categorical,
 )
+from lanam.data.surprises import Surprise, warn_of
 
 __all__ = [
     "CATEGORICAL",
@@ -34,4 +35,5 @@ __all__ = [
     "learn_table",
     "make_frame",
     "read_categorical",
+    "warn_of",
 ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.data.cells import NOTHING, NUMBERS, TEXT, TRUTH, Array, Cells, Frame, read_cells
-from lanam.data.refusals import changed, free_text, shown
+from lanam.data.refusals import changed, free_text
 from lanam.data.schema import (
     CATEGORICAL,
     NUMERIC,
@@ -29,45 +28,16 @@ from lanam.data.schema import (
     learn_column,
     learn_schema,
 )
+from lanam.data.surprises import Surprise
 
 #: Libraries that can hold an answer, in order of preference.
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
-#: How many columns an error names before it only counts them, and how many levels.
+#: How many columns an error names before it only counts them.
 _MAX_NAMED = 5
-_MAX_LEVELS = 3
 
 #: Beyond this floats have gaps, and a whole number is not surely one that somebody wrote.
 _LARGEST_WHOLE = 2.0**53
-
-
-@dataclass(frozen=True)
-class Surprise:
-    """What a column of new rows holds that the training data did not."""
-
-    name: str
-    n_rows: int
-    n_unseen: int = 0
-    examples: tuple[Any, ...] = ()
-    n_missing: int = 0
-
-    def __str__(self) -> str:
-        parts = []
-        if self.n_unseen:
-            listed = ", ".join(map(shown, self.examples[:_MAX_LEVELS]))
-            more = ", ..." if len(self.examples) > _MAX_LEVELS else ""
-            are = "is a level" if self.n_unseen == 1 else "are levels"
-            parts.append(
-                f"{self.n_unseen} of {self.n_rows} values {are} that the training data did not "
-                f"have ({listed}{more}): they get a new level's mean effect and its wider band"
-            )
-        if self.n_missing:
-            are = "is" if self.n_missing == 1 else "are"
-            parts.append(
-                f"{self.n_missing} of {self.n_rows} values {are} missing, and none was in the "
-                "training data: they get the mean effect of a level not seen, and its wider band"
-            )
-        return f"column {self.name!r}: " + "; ".join(parts)
 
 
 def learn_table(

@@ -18,7 +18,9 @@ model's contributions and predictions can be read off an explanation alone:
 """
 
 from lanam.explain.bands import require_coverage
+from lanam.explain.differences import Contrast, Difference
 from lanam.explain.importance import importance_std
+from lanam.explain.portable import PortableModel, explain_portable
 from lanam.explain.rows import LocalExplanation, explain_local
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, TabulatedTerm, Term
@@ -28,8 +30,11 @@ from lanam.explain.whole import GlobalExplanation, explain_global
 __all__ = [
     "MISSING",
     "OTHER_LEVELS",
+    "Contrast",
+    "Difference",
     "GlobalExplanation",
     "LocalExplanation",
+    "PortableModel",
     "Shape",
     "Surface",
     "TabulatedTerm",
@@ -38,6 +43,7 @@ __all__ = [
     "describe_terms",
     "explain_global",
     "explain_local",
+    "explain_portable",
     "importance_std",
     "plain",
     "require_coverage",

@@ -38,7 +38,8 @@ def term_draws(
     n_draws = int(np.clip(_MOST_VALUES // n_entries, _LEAST_DRAWS, _MOST_DRAWS))
     if term.coupling is None:
         # A square factor of the term's own covariance: fewer numbers to draw than the model has.
-        table, root = term.table, np.linalg.qr(model.root[model.blocks[index]].T, mode="r").T
+        own = model.root[model.blocks[index]]
+        table, root = term.table, np.asarray(np.linalg.qr(own.T, mode="r")).T
     else:
         table, root = term.coupling, model.root
     contrasts = np.ones((1, 1)) if model.contrasts is None else model.contrasts

@@ -63,8 +63,13 @@ def _bands(term: Shape | Surface, coverage: float) -> dict[str, Array]:
 
 def _axis_cells(values: NDArray[Any], others: Sequence[str]) -> tuple[Array, list[str | None]]:
     """Values and other entries as numbers, and as text where they are none."""
-    numbers, levels = _numbers_and_levels(values, values.dtype == object)
+    numbers, levels = value_cells(values)
     return np.concatenate([numbers, np.full(len(others), np.nan)]), [*levels, *others]
+
+
+def value_cells(values: NDArray[Any]) -> tuple[Array, list[str | None]]:
+    """A column's values as numbers, and as text where they are levels, which come as objects."""
+    return _numbers_and_levels(values, values.dtype == object)
 
 
 def row_cells(values: NDArray[Any], term: Term, place: int) -> tuple[Array, list[str | None]]:

@@ -61,9 +61,9 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
         unseen_moments = _unknown(term, mean, std)
     else:
         unseen_moments, unseen_density = (None, None), None
-    values = _axis_values(term.entries, column)
+    values = axis_values(term.entries, column)
     within = term.share > 0.0
-    within[own] = inside = _inside(values, column)
+    within[own] = inside = is_inside(values, column)
     importance_std, largest = importance_and_largest_deviations(model, index, std, within, rng)
     return Shape(
         **_facts(term, schema),
@@ -115,12 +115,12 @@ def surface_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Ge
     grid = term.entries
     assert isinstance(grid, Grid)
     columns = [schema.columns[feature] for feature in term.features]
-    first, second = map(_axis_values, grid.axes, columns)
+    first, second = map(axis_values, grid.axes, columns)
     mean, std = _moments(model, index)
     density = term.share.reshape(grid.shape).copy()
     others = [_axis_others(axis) for axis in grid.axes]
     ranges = [
-        np.concatenate([_inside(values, column), share[len(values) :] > 0.0])
+        np.concatenate([is_inside(values, column), share[len(values) :] > 0.0])
         for values, column, share in zip(
             (first, second), columns, (density.sum(axis=1), density.sum(axis=0)), strict=True
         )
@@ -175,7 +175,7 @@ def _places(entries: Knots | Levels | Categories) -> tuple[IntArray, int | None,
     return np.arange(n_points), missing, len(entries) - 1 if leaves else None
 
 
-def _axis_values(axis: Axis | Levels, column: Column) -> NDArray[Any]:
+def axis_values(axis: Axis | Levels, column: Column) -> NDArray[Any]:
     """Numbers in the column's unit, or the labels of the levels with an entry of their own."""
     if isinstance(axis, Categories):
         own = np.flatnonzero(axis.entry_of < axis.n_own)
@@ -195,7 +195,7 @@ def _array(labels: Sequence[Any]) -> NDArray[np.object_]:
     return result
 
 
-def _inside(values: NDArray[Any], column: Column) -> NDArray[np.bool_]:
+def is_inside(values: NDArray[Any], column: Column) -> NDArray[np.bool_]:
     """Which values lie within the data's range.
 
     Knots are computed, so the outermost data value and its knot may differ by rounding.

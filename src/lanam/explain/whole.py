@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,11 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
 from lanam.data import Schema, make_frame
+from lanam.explain.comparing import contrast, difference
+from lanam.explain.differences import Contrast, Difference
 from lanam.explain.frames import BY_CLASS, by_class, concatenate, term_cells
 from lanam.explain.interpretml import ShownTerms
+from lanam.explain.points import Source, evaluate
 from lanam.explain.tables import shape_of, surface_of
 from lanam.explain.terms import Shape, Surface
 from lanam.explain.values import class_labels, json_text, link_of, plain, scalar
@@ -33,6 +36,9 @@ class GlobalExplanation(ShownTerms):
         ``"identity"``, ``"log"`` (counts), ``"logit"`` or ``"softmax"`` (more than two classes).
     classes
         A classifier's labels, in the order of the arrays' last axis if there are more than two.
+    source
+        The model behind it, for what no table says: :meth:`evaluate`, :meth:`difference` and
+        :meth:`differences`. Not part of the plain data.
 
     Examples
     --------
@@ -52,6 +58,7 @@ class GlobalExplanation(ShownTerms):
     link: str
     classes: tuple[Any, ...] | None = None
     backend: str | None = None
+    source: Source | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> Any:
         for shape in self.terms:
@@ -85,6 +92,133 @@ class GlobalExplanation(ShownTerms):
     def switched_off(self) -> tuple[Shape | Surface, ...]:
         """The terms that do not contribute."""
         return tuple(shape for shape in self.terms if not shape.active)
+
+    def evaluate(self, name: str, values: Any, second_values: Any = None) -> tuple[Array, Array]:
+        """What a term adds at any values of its column, as the model's ``predict_terms`` does.
+
+        Between two entries of a table the standard deviation is that of the function there, which is
+        smaller than one in between would be.
+
+        Parameters
+        ----------
+        name : str
+            The term's.
+        values : sequence
+            In the column's unit, or levels; None and NaN are missing values.
+        second_values : sequence, default=None
+            As many, of a pair's second column.
+
+        Returns
+        -------
+        mean, std : ndarray of shape (n,)
+            Of more than two classes, (n, n_classes).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> explanation = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y).explain_global()
+        >>> mean, std = explanation.evaluate("bmi", [20, 30.5])
+        >>> bool(mean[1] > mean[0])
+        True
+        """
+        term = self[name]
+        pair = isinstance(term, Surface)
+        if pair != (second_values is not None):
+            need = (
+                f"is a pair: give values of {term.feature_names[1]!r} as second_values"
+                if pair
+                else "is of one column: leave second_values out"
+            )
+            raise ValueError(f"the term {name!r} {need}")
+        own = (values, second_values) if pair else (values,)
+        return evaluate(self._source(), self.terms.index(term), own)
+
+    def difference(
+        self,
+        column: Any,
+        first: Any,
+        second: Any,
+        coverage: float = 0.95,
+        given: Mapping[Any, Any] | None = None,
+    ) -> Difference:
+        """How much more one value of a column adds than another, with its uncertainty.
+
+        All terms of this column count together, and what is uncertain about both values alike is not
+        uncertain about their difference: bands of the two points that overlap do not say that there is
+        none.
+
+        Parameters
+        ----------
+        column : str or int
+            Name or index of the column.
+        first, second : number, level or None
+            The values; None is a missing one.
+        coverage : float, default=0.95
+            Posterior probability of the interval.
+        given : mapping, default=None
+            Pairs of the column add something that depends on the other column. None leaves them out;
+            with the values of these other columns, by name, they count.
+
+        Returns
+        -------
+        difference : Difference
+            Print it, or take its numbers.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> explanation = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y).explain_global()
+        >>> explanation.difference("bmi", 30, 20).probability > 0.99
+        True
+        """
+        values = (first, second)
+        return difference(self._source(), self._scale, column, values, coverage, given)
+
+    def differences(
+        self, column: Any, reference: Any, given: Mapping[Any, Any] | None = None
+    ) -> Contrast:
+        """The same of every value of a column, all compared with one.
+
+        Parameters
+        ----------
+        column : str or int
+            Name or index of the column.
+        reference : number, level or None
+            What all values are compared with; None is a missing value.
+        given : mapping, default=None
+            As for :meth:`difference`.
+
+        Returns
+        -------
+        contrast : Contrast
+            Differences at the column's values, with bands at any coverage.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> explanation = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y).explain_global()
+        >>> lower, upper = explanation.differences("bmi", reference=25).band(0.9)
+        """
+        rng = np.random.default_rng(0)  # a fact about the model, the same each time
+        return contrast(self._source(), self._scale, column, reference, given, rng)
+
+    @property
+    def _scale(self) -> dict[str, Any]:
+        return {"link": self.link, "classes": self.classes}
+
+    def _source(self) -> Source:
+        if self.source is None:
+            raise ValueError(
+                "this explanation was made without its model, which knows what lies between the "
+                "tables' entries: take one from the model's explain_global()"
+            )
+        return self.source
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data, ready for JSON."""
@@ -136,4 +270,5 @@ def explain_global(
         link_of(model),
         class_labels(model, classes),
         schema.backend,
+        Source(model, schema),
     )

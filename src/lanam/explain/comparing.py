@@ -1,0 +1,207 @@
+"""A model's values compared: which terms of a column count, and what their sum is here beyond there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from lanam.core import scoring
+from lanam.core.arrays import Array
+from lanam.core.knots import Categories, Grid, Knots, Levels
+from lanam.core.model import FittedModel, FittedTerm
+from lanam.data import CATEGORICAL, find_column, is_missing
+from lanam.explain.bands import around, half_width
+from lanam.explain.differences import Contrast, Difference
+from lanam.explain.points import Source, deviations, read_values
+from lanam.explain.tables import axis_values, describe_terms, is_inside
+from lanam.explain.values import scalar
+
+#: Draws for a simultaneous band: so many, but of very many values so many numbers together, and not
+#: fewer than at the least.
+_MOST_DRAWS, _MOST_NUMBERS, _LEAST_DRAWS = 1000, 1 << 22, 256
+
+
+def difference(
+    source: Source,
+    scale: Mapping[str, Any],
+    column: Any,
+    values: tuple[Any, Any],
+    coverage: float,
+    given: Mapping[Any, Any] | None,
+) -> Difference:
+    """How much more the first of two values adds than the second; ``scale`` is the link and the classes."""
+    feature, terms, row, facts = _compared(source, column, given)
+    codes = _read(source, feature, values)
+    _require_told_apart(source.model, feature, codes, values)
+    rows = np.stack([row, row])
+    rows[:, feature] = codes
+    means, variances = scoring.sum_moments(source.model, terms, rows[:1], rows[1:])
+    mean, std = means[0], deviations(variances)[0]
+    lower, upper = around(mean, std, half_width(coverage))
+    sure = np.divide(mean, std, out=np.where(mean > 0.0, np.inf, -np.inf), where=std > 0.0)
+    first, second = (None if is_missing(value) else value for value in values)
+    return Difference(
+        **facts,
+        **scale,
+        first=first,
+        second=second,
+        mean=scalar(mean),
+        std=scalar(std),
+        coverage=coverage,
+        lower=scalar(lower),
+        upper=scalar(upper),
+        probability=scalar(ndtr(sure)),
+    )
+
+
+def contrast(
+    source: Source,
+    scale: Mapping[str, Any],
+    column: Any,
+    reference: Any,
+    given: Mapping[Any, Any] | None,
+    rng: np.random.Generator,
+) -> Contrast:
+    """How much more all values of a column add than ``reference``; ``rng`` draws how far all may be off."""
+    feature, terms, row, facts = _compared(source, column, given)
+    known = source.schema.columns[feature]
+    code = _read(source, feature, [reference])
+    values = _values(source, feature, terms)
+    rows = np.tile(row, (len(values) + 1, 1))
+    rows[:, feature] = np.concatenate([read_values(known, values), code])
+    mean, variance = scoring.sum_moments(source.model, terms, rows[:-1], rows[-1:])
+    std, inside = deviations(variance), is_inside(values, known)
+    return Contrast(
+        **facts,
+        **scale,
+        reference=None if is_missing(reference) else reference,
+        values=values,
+        mean=mean,
+        std=std,
+        inside=inside,
+        largest_deviations=_largest_deviations(source.model, terms, rows, mean, std, inside, rng),
+        backend=source.schema.backend,
+    )
+
+
+def _largest_deviations(
+    model: FittedModel,
+    terms: Sequence[int],
+    rows: Array,
+    mean: Array,
+    std: Array,
+    inside: NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> Array:
+    """Draws of how far the differences of the rows to the last one are from their means, at the most."""
+    if not (terms and inside.any()):
+        return np.empty((0, *mean.shape[1:]))
+    n_draws = int(np.clip(_MOST_NUMBERS // mean.size, _LEAST_DRAWS, _MOST_DRAWS))
+    draws = scoring.sample_sums(model, terms, rows, n_draws, rng)
+    apart = np.abs(draws[:, :-1] - draws[:, -1:] - mean)[:, inside]
+    standard = np.divide(apart, std[inside], out=np.zeros_like(apart), where=std[inside] > 0.0)
+    return np.sort(standard.max(axis=1), axis=0).round(4)
+
+
+def _compared(
+    source: Source, column: Any, given: Mapping[Any, Any] | None
+) -> tuple[int, list[int], Array, dict[str, Any]]:
+    """The column's index, the terms that count, a row with what is given, and the same in words."""
+    model, schema = source.model, source.schema
+    feature = find_column(column, schema.names, "the difference")
+    alone: list[int] = []
+    pairs: list[int] = []
+    for k, term in enumerate(model.terms):
+        if term.active and feature in term.features:
+            (alone if len(term.features) == 1 else pairs).append(k)
+    partners = {_partner(model.terms[k], feature) for k in pairs}
+    row = np.zeros(schema.n_columns)
+    places: dict[str, Any] = {}
+    if given is not None:
+        held = {find_column(name, schema.names, "given"): value for name, value in given.items()}
+        _require_partners(source, feature, partners, held)
+        for partner in sorted(partners):
+            row[partner] = _read(source, partner, [held[partner]])[0]
+            places[schema.names[partner]] = held[partner]
+    names = [term.name for term in describe_terms(model, schema)]
+    counted, left = (alone, pairs) if given is None else (alone + pairs, [])
+    own = [term for term in model.terms if term.features == (feature,)]
+    facts = {
+        "column": schema.names[feature],
+        "terms": tuple(names[k] for k in counted),
+        "left_out": tuple(names[k] for k in left),
+        "left_out_columns": tuple(schema.names[_partner(model.terms[k], feature)] for k in left),
+        "given": places,
+        "status": own[0].status,
+    }
+    return feature, counted, row, facts
+
+
+def _partner(term: FittedTerm, feature: int) -> int:
+    """The other column of a pair."""
+    return next(other for other in term.features if other != feature)
+
+
+def _require_partners(
+    source: Source, feature: int, partners: set[int], held: Mapping[int, Any]
+) -> None:
+    names = source.schema.names
+    if feature in held:
+        raise ValueError(
+            f"given holds the column {names[feature]!r} itself, whose values are compared: leave it out"
+        )
+    lost = [names[partner] for partner in sorted(partners) if partner not in held]
+    if lost:
+        raise ValueError(
+            f"{names[feature]!r} interacts with {' and '.join(map(repr, lost))}, and given does not say "
+            "where: add a value for each, or leave given out to compare without pairs"
+        )
+
+
+def _read(source: Source, feature: int, values: Sequence[Any]) -> Array:
+    """A column's values as the model reads them; no missing ones where the data had none."""
+    column = source.schema.columns[feature]
+    if not column.missing and any(map(is_missing, values)):
+        raise ValueError(
+            f"column {column.name!r} had no missing values in the training data, so that the model "
+            "knows no effect of one: give a value"
+        )
+    return read_values(column, values)
+
+
+def _require_told_apart(
+    model: FittedModel, feature: int, codes: Array, values: tuple[Any, Any]
+) -> None:
+    """Refuse two levels that both read what is known of new ones: they are not the same level."""
+    for term in model.terms:
+        entries = term.entries
+        if term.features == (feature,) and term.active and isinstance(entries, Categories):
+            places = entries.locate(codes).index
+            if (places == entries.n_own + 1).all() and values[0] != values[1]:
+                raise ValueError(
+                    f"{values[0]!r} and {values[1]!r} are both new or too rare to be told apart: all "
+                    "such levels have one effect, and nothing is known of their difference"
+                )
+
+
+def _values(source: Source, feature: int, terms: Sequence[int]) -> NDArray[Any]:
+    """Where a column's effect is tabulated: its levels, or the knots of all of its terms."""
+    model, column = source.model, source.schema.columns[feature]
+    chosen = [model.terms[k] for k in terms]
+    own = [term.entries for term in model.terms if term.features == (feature,)]
+    axes = [axis for axis in own if isinstance(axis, Knots | Levels | Categories)]
+    if not axes:
+        return np.empty(0, dtype=object if column.kind == CATEGORICAL else np.float64)
+    if column.kind == CATEGORICAL:
+        return axis_values(axes[0], column)
+    # Between single values their effects are those of values never seen, which nobody asked for.
+    for term in chosen:
+        if isinstance(term.entries, Levels) and term.entries.exact:
+            return axis_values(term.entries, column)
+        if isinstance(term.entries, Grid):
+            axes.append(term.entries.axes[term.features.index(feature)])
+    return np.unique(np.concatenate([axis_values(axis, column) for axis in axes]))

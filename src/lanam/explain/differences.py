@@ -1,0 +1,261 @@
+"""Differences between two values of a column, and of all its values to one of them, with bands.
+
+Two points of a curve are not known independently of each other, and a column may have several terms: what
+is uncertain about both points alike is no uncertainty of their difference. On the link scale, like all
+explanations.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.core.arrays import Array
+from lanam.data import is_missing, make_frame
+from lanam.explain.bands import around, half_width, simultaneous_half_width
+from lanam.explain.frames import by_class, value_cells
+from lanam.explain.values import json_text, plain
+from lanam.text import number_format
+
+#: What a difference is a difference of, by link.
+_SCALES = {
+    "identity": "the prediction",
+    "log": "the logarithm of the rate",
+    "logit": "the log-odds",
+    "softmax": "the score",
+}
+
+#: What ``exp`` of a difference is called.
+_RATIOS = {"log": "rate ratio", "logit": "odds ratio"}
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What is compared: a column, and which of its terms count.
+
+    Attributes
+    ----------
+    column
+        The column's name.
+    terms
+        Names of the terms that count: all active ones of this column alone, and pairs if ``given`` says
+        where the other columns are.
+    left_out, left_out_columns
+        Active pairs of this column that do not count, and the columns whose values they depend on.
+    given
+        Where the other columns of pairs are.
+    status
+        Why there is no effect of the column alone: of its own term, if that was switched off.
+    link, classes
+        The scale, and a classifier's labels, as in the explanation.
+    """
+
+    column: str
+    terms: tuple[str, ...]
+    left_out: tuple[str, ...]
+    left_out_columns: tuple[str, ...]
+    given: dict[str, Any]
+    status: str
+    link: str
+    classes: tuple[Any, ...] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data, ready for JSON."""
+        return {name: plain(value) for name, value in vars(self).items() if name != "backend"}
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The same as JSON; ``indent`` spreads it over lines."""
+        return json_text(self.to_dict(), indent)
+
+    def _remarks(self) -> list[str]:
+        """What a reader has to know about the pairs."""
+        remarks = []
+        if self.given:
+            places = " and ".join(f"{name} at {_shown(at)}" for name, at in self.given.items())
+            remarks.append(f"with {places}")
+        if self.left_out:
+            depend = "depends" if len(self.left_out) == 1 else "depend"
+            columns = " and ".join(self.left_out_columns)
+            remarks.append(f"without {' and '.join(self.left_out)}, which {depend} on {columns}")
+        return remarks
+
+
+@dataclass(frozen=True, eq=False)
+class Difference(Compared):
+    """How much more one value of a column adds to the prediction than another, on the link scale.
+
+    Where there are more than two classes, all numbers have one for each.
+
+    Attributes
+    ----------
+    first, second
+        The two values; None is a missing one.
+    mean, std
+        Posterior mean and standard deviation of what ``first`` adds beyond what ``second`` does.
+    coverage, lower, upper
+        With this posterior probability the difference lies between these two.
+    probability
+        Posterior probability that the difference is above zero.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X[["bmi", "bp"]], y)
+    >>> difference = model.explain_global().difference("bmi", 35, 25)
+    >>> print(difference)
+    bmi: 35 against 25 adds +... (95%: +... to +...) to the prediction; above zero with probability ...
+    >>> bool(difference.lower > 0)
+    True
+    """
+
+    first: Any
+    second: Any
+    mean: float | Array
+    std: float | Array
+    coverage: float
+    lower: float | Array
+    upper: float | Array
+    probability: float | Array
+
+    @property
+    def ratio(self) -> float | None:
+        """The odds ratio of two classes, the rate ratio of counts (its posterior median), or None."""
+        return float(np.exp(self.mean)) if self.link in _RATIOS else None
+
+    @property
+    def ratio_interval(self) -> tuple[float, float] | None:
+        """Where the ratio lies with the probability ``coverage``, or None where there is no ratio."""
+        if self.link not in _RATIOS:
+            return None
+        return float(np.exp(self.lower)), float(np.exp(self.upper))
+
+    def __str__(self) -> str:
+        head = f"{self.column}: {_shown(self.first)} against {_shown(self.second)}"
+        remarks = "".join(f"; {remark}" for remark in self._remarks())
+        if not self.terms:
+            return f"{head} adds nothing, as {self.column} alone has no effect ({self.status}){remarks}"
+        if not np.any(self.std):
+            return f"{head} adds exactly 0{remarks}"
+        scale = _SCALES[self.link]
+        numbers = zip(
+            *map(np.ravel, (self.mean, self.std, self.lower, self.upper, self.probability)),
+            strict=True,
+        )
+        if self.link == "softmax":
+            assert self.classes is not None
+            lines = [
+                f"  {label}: {self._band(*ends)}; above zero with probability {_share(share)}"
+                for label, (*ends, share) in zip(self.classes, numbers, strict=True)
+            ]
+            return "\n".join([f"{head} adds to {scale} of{remarks}", *lines])
+        if self.link == "logit" and self.classes is not None:
+            scale = f"{scale} of {self.classes[1]}"
+        *ends, share = next(numbers)
+        parts = [f"{head} adds {self._band(*ends)} to {scale}"]
+        parts.append(f"above zero with probability {_share(share)}")
+        if self.ratio is not None and self.ratio_interval is not None:
+            form = number_format(self.ratio_interval[1], 3)
+            low, high = (f"{end:{form}}" for end in self.ratio_interval)
+            parts.append(f"{_RATIOS[self.link]} {self.ratio:{form}} ({low} to {high})")
+        return "; ".join(parts) + remarks
+
+    def _band(self, mean: float, std: float, lower: float, upper: float) -> str:
+        # To two digits of the standard deviation; where that is very small, four of the number.
+        decimals = 1 - math.floor(math.log10(std)) if std > 0.0 else 9
+        form = f"+.{max(decimals, 0)}f" if decimals < 9 else "+.4g"
+        ends = f"{lower:{form}} to {upper:{form}}"
+        return f"{mean:{form}} ({100.0 * self.coverage:g}%: {ends})"
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast(Compared):
+    """How much more every value of a column adds than one that all are compared with.
+
+    Attributes
+    ----------
+    reference
+        What all values are compared with; None is a missing value.
+    values
+        The values, in the column's unit, or its levels.
+    mean, std
+        Posterior mean and standard deviation of the differences, both zero at the reference; with a last
+        axis of classes where there are more than two.
+    inside
+        Whether the value lies within the range of the training data.
+    largest_deviations
+        As of a term: posterior draws of the largest deviation from the mean, in standard deviations.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X[["bmi", "bp"]], y)
+    >>> contrast = model.explain_global().differences("bmi", reference=25)
+    >>> lower, upper = contrast.band(simultaneous=True)
+    >>> bool(lower[contrast.values > 35].min() > 0)
+    True
+    """
+
+    reference: Any
+    values: NDArray[Any]
+    mean: Array
+    std: Array
+    inside: NDArray[np.bool_]
+    largest_deviations: Array
+    backend: str | None = None
+
+    def band(self, coverage: float = 0.95, simultaneous: bool = False) -> tuple[Array, Array]:
+        """Where the differences lie, with some posterior probability: each, or all that are inside.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+            The probability.
+        simultaneous : bool, default=False
+            Whether all differences within the range of the data lie in the band at once.
+
+        Returns
+        -------
+        lower, upper : ndarray
+            In the shape of ``mean``.
+        """
+        half = half_width(coverage)
+        if simultaneous:
+            half = simultaneous_half_width(coverage, self.largest_deviations)
+        return around(self.mean, self.std, half)
+
+    def to_frame(self, coverage: float = 0.95) -> Any:
+        """One row a value, and class where there are several, as a frame of the user's library."""
+        numbers, levels = value_cells(self.values)
+        columns: dict[str, Any] = {
+            "term": [self.column] * len(self.values),
+            "value": numbers,
+            "level": levels,
+            "mean": self.mean.ravel(),
+            "std": self.std.ravel(),
+        }
+        for prefix, simultaneous in (("", False), ("simultaneous_", True)):
+            lower, upper = self.band(coverage, simultaneous)
+            columns |= {f"{prefix}lower": lower.ravel(), f"{prefix}upper": upper.ravel()}
+        own = [name for name in columns if name not in ("term", "value", "level")]
+        columns["inside"] = self.inside
+        return make_frame(by_class(columns, self.link, self.classes, own), self.backend)
+
+
+def _shown(value: Any) -> str:
+    if is_missing(value):
+        return "(missing)"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _share(probability: float) -> str:
+    if 0.0005 <= probability < 0.9995:
+        return f"{probability:.3f}"
+    return "more than 0.999" if probability > 0.5 else "less than 0.001"
