@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -542,6 +543,94 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         """
         columns = self._columns(X)
         return explain.explain_local(self._model, self._schema, columns, self._labels)
+
+    def report(
+        self,
+        path: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        title: str | None = None,
+        n_rows: int = 200,
+        coverage: float = 0.95,
+        exposure: Any = None,
+        sample_weight: Any = None,
+    ) -> Path:
+        """Write a report: one HTML file to hand to others, which opens from disk without a network.
+
+        It shows the data and the fit, what was switched off and why, shapes, pairs and importances,
+        calibration on the rows that are given, and a what-if page: move a slider or pick a row, and the
+        prediction, its band and every contribution follow.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write, such as "report.html". A file that is there is replaced.
+        X : frame or array-like of shape (n_samples, n_features), default=None
+            Rows that can be picked on the what-if page. Best are rows that the model has not seen.
+        y : array-like of shape (n_samples,), default=None
+            Their targets, for the section on calibration.
+        title : str, default=None
+            What stands on top.
+        n_rows : int, default=200
+            How many of the rows are put into the file, evenly spread over them; 0 for none, if the data
+            must not leave the house.
+        coverage : float, default=0.95
+            Of the bands on the what-if page, before the reader chooses another.
+        exposure : float or array-like of shape (n_samples,), default=None
+            For counts, what they were counted over.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts for the calibration.
+
+        Returns
+        -------
+        path : Path
+            The file.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = LANAMRegressor(random_state=0).fit(X[:300], y[:300])
+        >>> with TemporaryDirectory() as folder:
+        ...     path = model.report(Path(folder) / "report.html", X[300:], y[300:])
+        ...     path.stat().st_size < 4e6
+        True
+        """
+        check_is_fitted(self)
+        from lanam import report  # only here: its parts are an extra
+        from lanam.metrics import coverage_report
+
+        if X is None and (y is not None or exposure is not None or sample_weight is not None):
+            raise ValueError("y, exposure and sample_weight belong to rows: pass X as well")
+        rows = checked = None
+        if X is not None:
+            columns = self._columns(X)
+            exposed = self._read_exposure(exposure, len(columns))
+            target = None if y is None else self._read_target(y, len(columns))
+            counts = self._model.likelihood == "poisson"
+            rows = report.pick_rows(columns, n_rows, target, exposed if counts else None)
+        if y is not None:
+            with warnings.catch_warnings():  # what is new in these rows was said above
+                warnings.simplefilter("ignore", UserWarning)
+                checked = coverage_report(
+                    self, X, y, exposure=exposure, sample_weight=sample_weight
+                )
+        n_classes = np.size(self._model.intercept)
+        material = report.gather(
+            self,
+            portable=explain.explain_portable(self._model, self._schema, self._labels),
+            schema=self._schema,
+            normals=generator(0).standard_normal((1000, n_classes)) if n_classes > 1 else None,
+            title=title,
+            coverage=explain.require_coverage(coverage),
+            report=checked,
+            rows=rows,
+        )
+        return report.write_report(path, material)
 
 
 def require_known_values(columns: Array, schema: Schema) -> None:

@@ -50,12 +50,12 @@ def lower_triangle(factor: Array) -> Array:
 
 
 def script_json(data: Any) -> str:
-    """Data as JSON that may stand in a ``<script>`` element, whatever its texts contain.
+    r"""Data as JSON that may stand in a ``<script>`` element, whatever its texts contain.
 
     Examples
     --------
     >>> script_json({"name": "</script>"})
-    '{"name":"\\\\u003c/script\\\\u003e"}'
+    '{"name":"\\u003c/script\\u003e"}'
     """
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":

@@ -212,4 +212,40 @@ def _active_pairs(explanation: GlobalExplanation) -> Any:
 
 def calibration_text(report: CoverageReport | None) -> dict[str, Any] | None:
     """How the model does on the data that was given."""
-    raise NotImplementedError
+    if report is None:
+        return None
+    return {
+        "text": (
+            f"On the {report.n_rows:,} rows that were given. If these are the rows that the model was fitted with, it looks better "
+            "here than it is."
+        ),
+        "verdict": report.verdict,
+        "tables": [{"head": head, "rows": rows} for head, *rows in report.tables()],
+        "scores": [{"name": name, "value": value} for name, value in report.named_scores()],
+        **_CURVES[report.curve.kind],
+        "retention_label": f"{report.retention.name} of the most certain rows",
+        "retention_text": (
+            f"{report.retention.name} when only the rows of which the model is most certain are kept. A model that knows what it "
+            "does not know gets better towards the right."
+        ),
+    }
+
+
+_CURVES = {
+    "quantiles": {
+        "curve_label": "Observed against nominal quantiles",
+        "curve_text": (
+            "How many observations lie below each predicted quantile. Of a calibrated model, as many as it says (dashed); "
+            "chance keeps it in the band."
+        ),
+        "axes": ["nominal level", "share of observations below"],
+    },
+    "reliability": {
+        "curve_label": "Observed shares against predicted probabilities",
+        "curve_text": (
+            "How often it was so, when the model said so: of a calibrated model on the dashed line; chance keeps it in the "
+            "band."
+        ),
+        "axes": ["predicted probability", "observed share"],
+    },
+}

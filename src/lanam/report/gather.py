@@ -1,0 +1,91 @@
+"""A fitted estimator to the material of a report."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from lanam.core.arrays import Array
+from lanam.data import Schema
+from lanam.explain.portable import PortableModel
+from lanam.metrics import CoverageReport
+from lanam.report.material import Level, Material, Rows
+
+#: Coverages that a reader can choose from.
+_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+#: Beyond so many standard deviations the tails of counts are not computed in the page.
+_FARTHEST = 6.0
+
+
+def gather(
+    model: Any,
+    *,
+    portable: PortableModel,
+    schema: Schema,
+    normals: Array | None,
+    title: str | None,
+    coverage: float,
+    report: CoverageReport | None,
+    rows: Rows | None,
+) -> Material:
+    """What a fitted estimator has to say, by its public methods, and what it hands over by itself."""
+    own = getattr(model, "calibration_", None) if portable.classes is None else None
+    return Material(
+        title=title,
+        summary=model.summary(),
+        explanation=model.explain_global(),
+        portable=portable,
+        schema=schema,
+        arguments=_own_arguments(model),
+        history=[record["log_evidence"] for record in model.history_],
+        levels=_levels(sorted({*_COVERAGES, coverage}), own, counts=portable.link == "log"),
+        first=coverage,
+        calibrated=0 if own is None else own.n_rows,
+        coverage=report,
+        rows=rows,
+        normals=normals,
+    )
+
+
+def _own_arguments(model: Any) -> dict[str, Any]:
+    """The constructor's arguments that differ from the defaults."""
+    defaults = inspect.signature(type(model)).parameters
+    given = model.get_params(deep=False)
+    return {
+        name: value for name, value in given.items() if repr(value) != repr(defaults[name].default)
+    }
+
+
+def _levels(coverages: Sequence[float], calibration: Any, *, counts: bool) -> list[Level]:
+    result = []
+    for coverage in coverages:
+        z = float(ndtri(0.5 + 0.5 * coverage))
+        new: float | None = z
+        if calibration is not None:
+            allowed = coverage <= calibration.most_coverage
+            new = calibration.threshold(coverage) if allowed else None
+        if counts and new is not None and new > _FARTHEST:
+            new = None
+        result.append(Level(coverage, z, new, None if new is None else float(ndtr(-new))))
+    return result
+
+
+def pick_rows(
+    cells: Array, n_rows: int, observed: Any = None, exposure: Array | None = None
+) -> Rows | None:
+    """Some rows of the data, evenly spread over it; None if there are to be none."""
+    if n_rows <= 0:
+        return None
+    places = np.unique(np.linspace(0, len(cells) - 1, min(n_rows, len(cells))).round().astype(int))
+    return Rows(
+        places=places.tolist(),
+        cells=cells[places],
+        observed=None if observed is None else np.asarray(observed)[places].tolist(),
+        exposure=None if exposure is None else exposure[places],
+        n_all=len(cells),
+    )
