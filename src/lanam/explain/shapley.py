@@ -63,10 +63,11 @@ class ToShap:
         >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
         >>> model = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y)
         >>> local = model.explain_local(X[["bmi", "bp"]])
-        >>> values = local.to_shap()  # doctest: +SKIP
-        >>> values.shape  # doctest: +SKIP
-        (442, 2)
-        >>> shap.plots.beeswarm(values)  # doctest: +SKIP
+        >>> values = local.to_shap()
+        >>> values.shape, list(values.feature_names)
+        ((442, 2), ['bmi', 'bp'])
+        >>> bool(np.allclose(values.base_values + values.values.sum(axis=1), local.prediction))
+        True
         """
         if pairs not in ("split", "keep"):
             raise ValueError(f"pairs={pairs!r} must be 'split' or 'keep'")
