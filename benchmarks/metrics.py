@@ -1,4 +1,7 @@
-"""Scores of predictions; every function takes plain arrays and returns a float."""
+"""Scores of predictions; every function takes plain arrays and returns a float.
+
+Those of one model are lanam's own; here are those that need what peers do not say, and of results.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,43 @@ import numpy as np
 from scipy.stats import nbinom, norm, poisson
 from sklearn.metrics import average_precision_score, mean_poisson_deviance, roc_auc_score
 
+from lanam.metrics import (
+    accuracy,
+    bernoulli_nll,
+    categorical_nll,
+    expected_calibration_error,
+    gaussian_nll,
+    interval_coverage,
+    interval_width,
+    rmse,
+    top_label_calibration_error,
+)
+
+__all__ = [
+    "accuracy",
+    "auprc",
+    "auroc",
+    "bernoulli_nll",
+    "categorical_nll",
+    "count_distribution",
+    "count_interval",
+    "count_nll",
+    "expected_calibration_error",
+    "gaussian_interval",
+    "gaussian_nll",
+    "geometric_mean",
+    "interval_coverage",
+    "interval_width",
+    "log_log_slope",
+    "poisson_deviance",
+    "residual_dispersion",
+    "residual_std",
+    "rmse",
+    "standard_error",
+    "top_label_calibration_error",
+]
+
 Array = np.ndarray
-
-
-def gaussian_nll(y: Array, mean: Array, std: Array) -> float:
-    """Mean negative log density of ``y`` under N(mean, std^2), in y's own units."""
-    return float(-norm.logpdf(y, mean, std).mean())
-
-
-def bernoulli_nll(y: Array, probability: Array) -> float:
-    """Mean negative log probability of 0/1 labels; probabilities are kept off 0 and 1 by 1e-12."""
-    probability = np.clip(probability, 1e-12, 1 - 1e-12)
-    return float(-np.mean(y * np.log(probability) + (1 - y) * np.log1p(-probability)))
 
 
 def count_distribution(mean: Array, dispersion: float):  # a frozen distribution of scipy's
@@ -47,22 +75,6 @@ def poisson_deviance(y: Array, mean: Array) -> float:
     return float(mean_poisson_deviance(y, np.maximum(mean, 1e-12)))
 
 
-def categorical_nll(y: Array, probabilities: Array) -> float:
-    """Mean negative log probability of classes 0 .. C-1; probabilities are kept off 0 by 1e-12."""
-    given = np.asarray(probabilities)[np.arange(len(y)), y]
-    return float(-np.log(np.clip(given, 1e-12, 1)).mean())
-
-
-def accuracy(y: Array, probabilities: Array) -> float:
-    """Share of rows whose most probable class is theirs."""
-    return float(np.mean(np.argmax(probabilities, axis=1) == y))
-
-
-def rmse(y: Array, mean: Array) -> float:
-    """Root mean squared error."""
-    return float(np.sqrt(np.mean((y - mean) ** 2)))
-
-
 def auroc(y: Array, probability: Array) -> float:
     """Area under the ROC curve; NaN where only one class is present."""
     if len(np.unique(y)) < 2:
@@ -90,32 +102,9 @@ def gaussian_interval(mean: Array, std: Array, level: float) -> tuple[Array, Arr
     return mean - half_width, mean + half_width
 
 
-def interval_coverage(y: Array, lower: Array, upper: Array) -> float:
-    """Share of ``y`` inside [lower, upper]."""
-    return float(np.mean((lower <= y) & (y <= upper)))
-
-
-def interval_width(lower: Array, upper: Array) -> float:
-    """Mean width."""
-    return float(np.mean(upper - lower))
-
-
-def expected_calibration_error(y: Array, probability: Array, n_bins: int = 10) -> float:
-    """Mean |share of ones - mean probability| over equal-width bins, weighted by their counts."""
-    bins = np.minimum((np.asarray(probability) * n_bins).astype(int), n_bins - 1)
-    surplus = np.bincount(bins, weights=np.asarray(y) - probability, minlength=n_bins)
-    return float(np.abs(surplus).sum() / len(bins))
-
-
-def top_label_calibration_error(y: Array, probabilities: Array, n_bins: int = 10) -> float:
-    """Calibration error of the probability of each row's most probable class."""
-    top = np.argmax(probabilities, axis=1)
-    return expected_calibration_error(top == y, np.max(probabilities, axis=1), n_bins)
-
-
 def residual_std(y: Array, mean: Array) -> float:
     """Maximum-likelihood Gaussian noise of residuals around ``mean`` (no degrees of freedom)."""
-    return float(np.sqrt(np.mean((y - mean) ** 2)))
+    return rmse(y, mean)
 
 
 def standard_error(values: Array) -> float:

@@ -12,6 +12,9 @@ from lanam.core.arrays import Array, IntArray
 #: How far probabilities may be from a sum of one: they may have been printed, or single precision.
 _SUM_TOLERANCE = 1e-3
 
+#: How far a probability may be beyond 0 or 1.
+_ROUNDING = 1e-6
+
 
 def read_vector(name: str, values: Any, n_rows: int | None = None) -> Array:
     """Finite numbers, one a row; where the number of rows is known, one alone is every row's."""
@@ -54,8 +57,7 @@ def read_binary(y: Any) -> Array:
 def read_probability(values: Any, n_rows: int | None = None, name: str = "probability") -> Array:
     """Probabilities of one thing, one a row."""
     probability = read_vector(name, values, n_rows)
-    _refuse(name, probability, _outside(probability), "must lie between 0 and 1")
-    return probability
+    return _between(name, probability)
 
 
 def read_classes(y: Any, probabilities: Any) -> tuple[IntArray, Array]:
@@ -69,7 +71,7 @@ def read_classes(y: Any, probabilities: Any) -> tuple[IntArray, Array]:
     numbers = read_vector("y", y)
     if len(numbers) != len(table):
         raise ValueError(f"probabilities have {len(table)} rows, and y has {len(numbers)} values")
-    _refuse("probabilities", table, _outside(table), "must lie between 0 and 1")
+    table = _between("probabilities", table)
     total = table.sum(axis=1)
     _refuse("probabilities", total, np.abs(total - 1.0) > _SUM_TOLERANCE, "must sum to 1 in a row")
     n_classes = table.shape[1]
@@ -136,8 +138,12 @@ def _finite(name: str, values: Any) -> Array:
     return array
 
 
-def _outside(probability: Array) -> NDArray[np.bool_]:
-    return (probability < 0.0) | (probability > 1.0)
+def _between(name: str, probability: Array) -> Array:
+    """Probabilities without what sums have beyond 0 and 1 by rounding."""
+    inside: Array = np.clip(probability, 0.0, 1.0)
+    outside = np.abs(probability - inside) > _ROUNDING
+    _refuse(name, probability, outside, "must lie between 0 and 1")
+    return inside
 
 
 def _refuse(name: str, values: Array, bad: NDArray[np.bool_], rule: str) -> None:

@@ -157,7 +157,7 @@ class CoverageReport:
 
     def __str__(self) -> str:
         parts = [self._headlines()]
-        parts += [_aligned(table) for table in self._tables()]
+        parts += [_aligned(table) for table in self.tables()]
         parts.append(self._score_lines())
         return "\n\n".join("\n".join(part) for part in parts)
 
@@ -166,7 +166,7 @@ class CoverageReport:
     def _repr_html_(self) -> str:
         """The report for notebooks."""
         tables = []
-        for head, *body in self._tables():
+        for head, *body in self.tables():
             header = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
             records = "".join(
                 "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
@@ -185,9 +185,14 @@ class CoverageReport:
         return [f"{self.estimator} on {self.n_rows} rows", *self.verdict.split("; ")]
 
     def _score_lines(self) -> list[str]:
-        return [f"{_NAMES[name]} {score:.4g}" for name, score in self.scores.items()]
+        return [f"{name} {score}" for name, score in self.named_scores()]
 
-    def _tables(self) -> list[list[tuple[str, ...]]]:
+    def named_scores(self) -> list[tuple[str, str]]:
+        """The scores as they are printed."""
+        return [(_NAMES[name], f"{score:.4g}") for name, score in self.scores.items()]
+
+    def tables(self) -> list[list[tuple[str, ...]]]:
+        """The tables as they are printed: a line of names, then cells."""
         if self.kind == "intervals":
             return [self._level_cells(self.rows, "mean width")]
         tables = [self._bin_cells()]
