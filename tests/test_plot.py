@@ -144,7 +144,7 @@ def test_own_axes(explanation):
 def test_active_terms_that_are_not_shown_are_counted(explanation):
     figure = plot_shapes(explanation, terms=["sex"])[0].figure
     hidden = len(explanation.active) - 1
-    assert f"{hidden} active terms are not shown" in words(figure)
+    assert f"{hidden} terms are active but not shown" in words(figure)
 
 
 def test_unknown_terms(explanation):
@@ -298,9 +298,15 @@ class TestPlotInteraction:
         ]
         note = words(axes[0].figure)
         assert "Pairs are drawn by plot_interaction: a x c, b x c." in note
-        assert "active terms are not shown" not in note
+        assert "active but not shown" not in note
         with pytest.raises(ValueError, match="draw them with plot_interaction"):
             plot_shapes(pairs, terms=["a x c"])
+
+
+def dots_of(ax):
+    """The marks of pairs in the model."""
+    found = [line for line in ax.get_lines() if line.get_label() == "in the model"]
+    return found[0] if found else None
 
 
 class TestPlotInteractionMatrix:
@@ -309,7 +315,7 @@ class TestPlotInteractionMatrix:
         ax = plot_interaction_matrix(scores)
         np.testing.assert_array_equal(ax.images[0].get_array().filled(np.nan), scores.matrix())
         assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
-        (dots,) = ax.get_lines()
+        dots = dots_of(ax)
         places = {(round(x), round(y + 0.32)) for x, y in dots.get_xydata()}
         assert places == {(0, 2), (2, 0), (1, 2), (2, 1)}
         assert len(ax.texts) == 6
@@ -344,7 +350,7 @@ class TestPlotInteractionMatrix:
         model = LANAMRegressor(random_state=0).fit(np.ones((30, 3)), np.arange(30.0))
         ax = plot_interaction_matrix(model.interaction_scores_)
         ax.figure.canvas.draw()
-        assert not ax.get_lines()
+        assert dots_of(ax) is None
 
     def test_of_many_columns_those_with_the_best_scores(self):
         rows = [
@@ -366,7 +372,7 @@ class TestPlotInteractionMatrix:
         assert names == [f"x{k}" for k in range(10, 50)]
         assert "10 columns with lower scores are not shown" in ax.get_title(loc="left")
         assert not ax.texts
-        (dots,) = ax.get_lines()
+        dots = dots_of(ax)
         assert {tuple(place) for place in dots.get_xydata()} == {(38.0, 39.0), (39.0, 38.0)}
 
 
@@ -393,7 +399,7 @@ class TestNames:
         assert [name[:6] for name in names] == ["a_long", "b_long", "c_long"]
         assert {len(name) for name in names} == {24}
         axes = plot_interaction(model.explain_global())
-        assert axes[0].get_xlabel().replace("\n", "") == X.columns[0]
+        assert axes[0].get_xlabel().replace("\n", "") == X.columns[0][:69] + "..."
 
 
 @pytest.fixture(scope="module")
@@ -660,13 +666,18 @@ class TestClasses:
         figure = axes[0].figure
         (legend,) = figure.legends
         assert [text.get_text() for text in legend.get_texts()] == ["bus", "car", "$train$ $x$"]
-        dots = [line for line in marks(axes[0]) if len(line.get_xdata()) == 3]
+        dots = [line for line in axes[0].get_lines() if len(line.get_xdata()) == 3]
         assert len(dots) == 3
         for k, line in enumerate(dots):
             np.testing.assert_array_equal(line.get_ydata(), choice["city"].mean[:, k])
         assert len({line.get_color() for line in dots}) == 3
+        assert len({line.get_marker() for line in dots}) == 3
         assert len({line.get_xdata()[0] for line in dots}) == 3
-        assert len(marks(axes[1], "D")) == 3
+        curves = [line for line in axes[1].get_lines() if len(line.get_xdata()) > 3]
+        assert len({str(line.get_linestyle()) + line.get_marker() for line in curves}) == 3
+        gaps = [line for line in axes[1].get_lines() if len(line.get_xdata()) == 1]
+        assert [line.get_marker() for line in gaps] == [line.get_marker() for line in dots]
+        assert [line.get_ydata()[0] for line in gaps] == choice["age"].missing_mean.tolist()
         assert "score of each class" in words(figure)
         assert "Scores are log-probabilities" in words(figure)
         figure.canvas.draw()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Inches of height that a bar takes, and that all else does.
 _PITCH = 0.32
-_FRAME = 1.9
+_FRAME = 1.7
 
 _WIDTH = 9.0
 

@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +75,11 @@ MAX_SIDE = 20
 _MAX_NAMED = 6
 
 
+#: Inches that a line of a note is high, and a letter of a label wide.
+_LINE_HEIGHT = 0.15
+_CHARACTER_WIDTH = 0.09
+
+
 def pyplot() -> Any:
     """The drawing library, or how to get it."""
     try:
@@ -87,7 +93,11 @@ def pyplot() -> Any:
 
 @dataclass(frozen=True)
 class Series:
-    """One of the functions that a term has: its place in the arrays' last axis, its name, its colours."""
+    """One of the functions that a term has: its place in the arrays' last axis, its name, its looks.
+
+    A band reaches ``half`` standard deviations to either side, and one for the whole function, if there
+    is one, ``outer``.
+    """
 
     place: int
     name: str
@@ -95,6 +105,10 @@ class Series:
     band: str = _BAND
     band_alpha: float = 1.0
     shift: float = 0.0
+    line: Any = "-"
+    marker: str = "o"
+    half: float = 2.0
+    outer: float | None = None
 
     def of(self, table: Any, n_axes: int = 1) -> np.ndarray:
         """The series' part of an array whose first axes are not those of classes."""
@@ -122,10 +136,12 @@ def series_of(
             raise ValueError(f"classes={list(classes)!r} are not among the model's: {known}")
         places = [known.index(name) for name in classes]
     shifts = (np.arange(len(places)) - 0.5 * (len(places) - 1)) * 0.7 / len(places)
-    colours = [CLASS_COLOURS[k % len(CLASS_COLOURS)] for k in range(len(places))]
+    alpha = 0.3 if len(places) < 3 else 0.15  # the bands of many lie upon each other
     return [
-        Series(place, str(known[place]), colour, colour, 0.3, float(shift))
-        for place, colour, shift in zip(places, colours, shifts, strict=True)
+        Series(place, str(known[place]), colour, colour, alpha, float(shift), line, marker)
+        for place, colour, shift, line, marker in zip(
+            places, cycle(CLASS_COLOURS), shifts, cycle(LINE_STYLES), cycle(MARKERS), strict=False
+        )
     ]
 
 
@@ -265,9 +281,12 @@ def term_names(terms: Sequence[Term]) -> list[str]:
     ]
 
 
-def count(number: int, what: str) -> str:
-    """So many terms are something."""
-    return f"{number} term is {what}" if number == 1 else f"{number} terms are {what}"
+def count(number: int, what: str, of: int | None = None) -> str:
+    """So many terms are something, of all if their number is given."""
+    some = f"{number} of {of} terms" if of is not None else f"{number} terms"
+    if number == 1:
+        return f"{some if of is not None else '1 term'} is {what}"
+    return f"{some} are {what}"
 
 
 def named(terms: Sequence[Term]) -> str:
@@ -276,8 +295,21 @@ def named(terms: Sequence[Term]) -> str:
     return few + (f" and {len(terms) - _MAX_NAMED} more" if len(terms) > _MAX_NAMED else "")
 
 
-def write(figure: Figure, notes: Sequence[str]) -> None:
-    """Notes below a figure's panels."""
+def write(figure: Figure, notes: Sequence[str]) -> float:
+    """Notes below a figure's panels, which grows by as much; the inches that they take."""
     width = int(figure.get_figwidth() * 14)
-    text = "\n".join(textwrap.fill(note, width) for note in notes)
-    figure.supxlabel(text, fontsize="small", color="0.35", ha="left", x=0.02, **VERBATIM)
+    lines = [line for note in notes for line in textwrap.wrap(note, width)]
+    figure.supxlabel(
+        "\n".join(lines), fontsize="small", color="0.35", ha="left", x=0.02, **VERBATIM
+    )
+    height = _LINE_HEIGHT * len(lines)
+    figure.set_figheight(figure.get_figheight() + height)
+    return height
+
+
+def write_aside(figure: Figure, text: str, above: float, below: float) -> None:
+    """A label on the left of all panels, which have so many inches of other words around them."""
+    height = figure.get_figheight()
+    width = max(int((height - above - below) / _CHARACTER_WIDTH), 10)
+    y = 0.5 * (1.0 + (below - above) / height)
+    figure.supylabel(textwrap.fill(text, width), fontsize="medium", y=y, **VERBATIM)

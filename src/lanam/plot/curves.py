@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lanam.explain import MISSING, OTHER_LEVELS, Shape
+from lanam.explain.bands import around
 from lanam.explain.ranges import trimmed
 from lanam.plot.common import (
     SEPARATOR,
@@ -16,9 +18,11 @@ from lanam.plot.common import (
     VERBATIM,
     Series,
     add_slots,
+    one_line,
     short,
     write_labels,
 )
+from lanam.text import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +41,12 @@ _FEW_VALUES = 12
 #: More levels than this have smaller marks.
 _MANY_LEVELS = 60
 
+#: A name has two lines of so many characters below its panel.
+_MAX_WIDTH = 36
+
+#: The band of a whole curve, around that of single values.
+_OUTLINE: dict[str, Any] = {"linewidth": 0.8, "linestyle": "-", "zorder": 2}
+
 #: Of more levels of a categorical column the most frequent are drawn.
 _MAX_LABELS = 20
 
@@ -44,6 +54,11 @@ _MAX_LABELS = 20
 def shown_levels(shape: Shape) -> np.ndarray:
     """The most frequent levels, in the data's order."""
     return np.sort(np.argsort(-shape.density, kind="stable")[:_MAX_LABELS])
+
+
+def name_lines(shape: Shape) -> list[str]:
+    """The term's name as it stands below its panel."""
+    return textwrap.wrap(shorten(one_line(shape.name), 2 * _MAX_WIDTH), _MAX_WIDTH)
 
 
 def drawn_others(shape: Shape) -> list[tuple[str, Any, Any, float]]:
@@ -72,7 +87,7 @@ def draw_shape(
         notes = _draw_numbers(ax, shape, series)
     if shape.missing_density is not None:
         notes.append(f"({_percent(shape.missing_density)} missing)")
-    ax.set_xlabel("\n".join([*textwrap.wrap(shape.name, 36), *notes]), **VERBATIM)
+    ax.set_xlabel("\n".join([*name_lines(shape), *notes]), **VERBATIM)
     ax.set_title(
         f"importance {shape.importance:.3g}", loc="left", fontsize="small", color="0.35", pad=3
     )
@@ -110,18 +125,32 @@ def _draw_curve(ax: Axes, shape: Shape, one: Series, right: float) -> None:
     values, mean, std = _up_to(shape, one, right)
     ax.fill_between(
         values,
-        mean - 2.0 * std,
-        mean + 2.0 * std,
+        *around(mean, std, one.half),
         color=one.band,
         alpha=one.band_alpha,
         linewidth=0,
         zorder=2,
     )
-    ax.plot(values, mean, color=one.curve, linewidth=1.8, zorder=3)
-    if shape.inside.sum() <= _FEW_VALUES:  # between them the curve is only a connection
-        inside = shape.inside
+    few = shape.inside.sum() <= _FEW_VALUES
+    along = _marks_along(one) if one.name and not few else {}
+    ax.plot(values, mean, color=one.curve, linestyle=one.line, linewidth=1.8, zorder=3, **along)
+    inside = shape.inside & ((shape.missing_density is None) | (shape.values <= right))
+    if few:  # between them the curve is only a connection
         marks = one.of(shape.mean)[inside]
-        ax.plot(shape.values[inside], marks, "o", color=one.curve, markersize=4, zorder=3)
+        look = {"marker": one.marker, "markersize": 4, "color": one.curve}
+        ax.plot(shape.values[inside], marks, linestyle="none", zorder=3, **look)
+    if one.outer is not None:  # it promises nothing beyond the data
+        for end in around(one.of(shape.mean), one.of(shape.std), one.outer):
+            ax.plot(shape.values[inside], end[inside], **_OUTLINE, color=one.curve)
+
+
+def _marks_along(one: Series) -> dict[str, Any]:
+    """Marks that tell the curve of a class without its colour; not where another class has its own."""
+    return {
+        "marker": one.marker,
+        "markersize": 4,
+        "markevery": (0.1 * (one.shift + 0.5), 0.16),
+    }
 
 
 def _up_to(shape: Shape, one: Series, right: float) -> tuple[np.ndarray, ...]:
@@ -152,17 +181,18 @@ def _draw_marks(
     few: bool = True,
     **style: Any,
 ) -> None:
-    """Dots with bars of two standard deviations."""
+    """Dots with bars."""
     ax.vlines(
         places,
-        mean - 2.0 * std,
-        mean + 2.0 * std,
+        *around(mean, std, one.half),
         color=one.band,
         alpha=one.band_alpha,
         linewidth=3.0 if few else 1.0,
         zorder=2,
     )
-    look = {"marker": "o", "markersize": 4.0 if few else 1.5} | style
+    if one.outer is not None:
+        ax.vlines(places, *around(mean, std, one.outer), **_OUTLINE, color=one.curve)
+    look = {"marker": one.marker, "markersize": 4.0 if few else 1.5} | style
     ax.plot(places, mean, linestyle="none", color=one.curve, zorder=3, **look)
 
 
@@ -199,10 +229,13 @@ def _draw_others(
 ) -> None:
     """Marks of missing values and of new levels beside those of the values."""
     for place, (name, mean, std, density) in zip(places, drawn_others(shape), strict=True):
-        style = {"marker": "D"} if name == MISSING else {"markerfacecolor": "white"}
         for one in series:
             at = [place + one.shift * width]
-            _draw_marks(ax, at, one.of([mean]), one.of([std]), one, **style)
+            style = {"markerfacecolor": "white"}
+            if name == MISSING:
+                style = {} if one.name else {"marker": "D"}  # classes have marks of their own
+            own = one if density > 0.0 else replace(one, outer=None)
+            _draw_marks(ax, at, one.of([mean]), one.of([std]), own, **style)
         if density > 0.0:
             _draw_strip(
                 ax, np.array([place - 0.4 * width]), np.array([density]), 0.8 * width, tallest

@@ -99,5 +99,5 @@ def _notes(
     if hidden:
         notes.append(f"{count(hidden, 'active but not shown')}.")
     if off:
-        notes.append(f"{count(len(off), 'switched off')}: {named(off)}.")
+        notes.append(f"{count(len(off), 'switched off', len(explanation))}: {named(off)}.")
     return notes

@@ -116,5 +116,5 @@ def _notes(local: LocalExplanation, bars: Sequence[Bar], coverage: float) -> lis
     if bars:
         words.append(f"Lines: {in_percent(coverage)} intervals.")
     if off:
-        words.append(f"{count(off, 'switched off')}.")
+        words.append(f"{count(off, 'switched off', len(local.terms))}.")
     return [" ".join(words)] if words else []

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanam.interactions import InteractionScores
-from lanam.plot.common import MAX_NAME, VERBATIM, pyplot, write_in_tile
-from lanam.text import shorten
+from lanam.plot.common import MAX_NAME, VERBATIM, cut, pyplot, write_in_tile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +61,9 @@ def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes
     largest = float(np.nanmax(part)) or 1.0
     # The best pair may be worth a hundred times the next: the root keeps both in sight.
     image = ax.imshow(part, cmap="Blues", norm=PowerNorm(0.5, 0.0, largest))
-    names = [shorten(scores.names[k], MAX_NAME) for k in shown]
+    ends = [-0.5, len(shown) - 0.5]
+    ax.plot(ends, ends, color="0.75", linewidth=0.8)  # a column has no score with itself
+    names = cut([scores.names[k] for k in shown], MAX_NAME)
     ax.set_xticks(range(len(shown)), names, rotation=90, **VERBATIM)
     ax.set_yticks(range(len(shown)), names, **VERBATIM)
     ax.spines[:].set_visible(False)
@@ -78,8 +79,15 @@ def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes
     )
     if len(dots):
         high = 0.32 if written else 0.0
+        # White around black can be seen on light tiles and on dark ones.
         ax.plot(
-            dots[:, 0], dots[:, 1] - high, "o", color="#d4351c", markersize=4, label="in the model"
+            dots[:, 0],
+            dots[:, 1] - high,
+            "o",
+            color="0.1",
+            markeredgecolor="white",
+            markersize=5,
+            label="in the model",
         )
     unit = " (nats)" if scores.score == "evidence" else ""
     ax.figure.colorbar(image, ax=ax, shrink=0.8, label=f"score: {scores.score}{unit}")

@@ -15,6 +15,7 @@ from lanam.plot.common import (
     Series,
     add_slots,
     hidden_classes,
+    one_line,
     pyplot,
     series_of,
     short,
@@ -23,7 +24,7 @@ from lanam.plot.common import (
     write_labels,
 )
 from lanam.plot.layout import Side, View, lay_out
-from lanam.plot.tiles import draw_blocks, draw_significance, write_numbers
+from lanam.plot.tiles import draw_blocks, draw_significance, draw_signs, write_numbers
 from lanam.text import shorten
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ _CONTOUR_KEY = "Contours: standard deviations the mean lies from zero."
 _LINE_KEY = "Lines: the mean lies two standard deviations or more from zero."
 
 _BOLD_KEY = "Bold: the mean lies two standard deviations or more from zero."
+
+_SIGN_KEY = "Hatched: below zero."
 
 _VEIL_KEY = "Veiled: no data."
 
@@ -143,13 +146,15 @@ def _draw_pair(
     """Mean and standard deviation of a pair, for one class if there are several."""
     mean, std = one.of(view.surface.mean, 2), one.of(view.surface.std, 2)
     largest, widest = scale
-    draw_blocks(panels[0], view, mean, "RdBu_r", (-largest, largest), unit)
+    bar = draw_blocks(panels[0], view, mean, "RdBu_r", (-largest, largest), unit)
     draw_blocks(panels[1], view, std, "viridis", (0.0, widest), unit)
-    of_class = f" ({shorten(one.name, MAX_NAME)})" if one.name else ""
+    of_class = f" ({shorten(one_line(one.name), MAX_NAME)})" if one.name else ""
     for ax, title in zip(panels, ("mean", "standard deviation"), strict=True):
         ax.set_title(title + of_class, fontsize="medium", **VERBATIM)
         _label_side(ax, "x", view.across, 36)
         _label_side(ax, "y", view.up, 30)
+    if not view.written:
+        draw_signs(panels[0], view, mean, bar)
     # Last, because labels find their place within the limits.
     distance = np.divide(mean, std, out=np.zeros_like(mean), where=std > 0.0)
     draw_significance(panels[0], view, distance)
@@ -172,7 +177,7 @@ def _label_side(ax: Axes, axis: str, side: Side, width: int) -> None:
         set_limits(low, end)
     if side.others:
         (ax.axvline if axis == "x" else ax.axhline)(high, color="white", linewidth=2.0)
-    name = textwrap.fill(side.name, width)
+    name = textwrap.fill(shorten(one_line(side.name), 2 * width), width)
     (ax.set_xlabel if axis == "x" else ax.set_ylabel)(name, **VERBATIM)
 
 
@@ -184,6 +189,5 @@ def _write_pair_note(figure: Figure, view: View, notes: Sequence[str]) -> None:
         keys.append(_CONTOUR_KEY)
     if any(smooth) and not (all(smooth) and not (view.across.others or view.up.others)):
         keys.append(_LINE_KEY)
-    if view.written:
-        keys.append(_BOLD_KEY)
+    keys.append(_BOLD_KEY if view.written else _SIGN_KEY)
     write(figure, [" ".join([*keys, _VEIL_KEY, *notes])])

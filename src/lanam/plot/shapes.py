@@ -3,39 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lanam.explain import GlobalExplanation, Shape, Surface
+from lanam.explain.bands import around
 from lanam.explain.ranges import TAIL, central_range
 from lanam.plot.common import (
     CLASS_COLOURS,
     MAX_NAME,
-    VERBATIM,
     Series,
     are_turned,
+    count,
+    cut,
     hidden_classes,
+    in_percent,
     named,
     pyplot,
+    require,
     series_of,
     short,
     unit_of,
     write,
+    write_aside,
 )
-from lanam.plot.curves import STRIP, draw_shape, drawn_others, shown_levels, slot_names
-from lanam.text import shorten
+from lanam.plot.curves import STRIP, draw_shape, drawn_others, name_lines, shown_levels, slot_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-_KEY = "Line: mean. Band: two standard deviations. Bars: the data. Shaded: beyond the data."
+_KEY = "Line: mean. Band: {}. Bars: the data. Shaded: beyond the data."
+
+_LEVELS_ONLY_KEY = "Bars with dots: {}. Bars below: the data."
+
+_OUTER_KEY = "Thin lines: where the whole curve, or all levels at once, lie with {} probability."
 
 _LEVEL_KEY = "Dots: levels. Hollow: a level that is not in the training data."
 _RARE_KEY = "Other levels: those that are rare or new."
 
 _MISSING_KEY = "Diamonds: missing values."
+
+#: The coverage of bands if only the kind of them is asked for.
+_DEFAULT_COVERAGE = 0.95
+
+#: Inches that a further line below a panel takes.
+_LINE_HEIGHT = 0.16
+
+#: More panels than these stand in four and in five columns.
+_MANY_TERMS = (12, 20)
 
 _CLASS_KEY = "Scores are log-probabilities, measured from their mean over all classes."
 
@@ -45,9 +62,12 @@ def plot_shapes(
     terms: Sequence[str] | None = None,
     axes: Any = None,
     *,
-    n_columns: int = 3,
+    n_columns: int | None = None,
     classes: Sequence[Any] | None = None,
     share_y: bool = True,
+    coverage: float | None = None,
+    simultaneous: bool = False,
+    max_terms: int | None = None,
 ) -> np.ndarray:
     """Draw what each value of a column adds to the prediction, a panel a term.
 
@@ -68,14 +88,22 @@ def plot_shapes(
         important first.
     axes : Axes or array of Axes, default=None
         Where to draw, at least one for each term; by default a new figure.
-    n_columns : int, default=3
-        Panels side by side, in a new figure.
+    n_columns : int, default=None
+        Panels side by side, in a new figure; by default three, and up to five of many terms.
     classes : sequence of labels, default=None
-        Of a classifier of more than two classes, those to draw, each in a colour; by default all, or
-        the eight with the largest effects.
+        Of a classifier of more than two classes, those to draw, each with its colour, mark and kind of
+        line; by default all, or the eight with the largest effects.
     share_y : bool, default=True
         Whether all panels have one vertical scale, so that heights can be compared; without, small
         effects can be seen beside large ones.
+    coverage : float, default=None
+        Posterior probability of the bands at each value by itself; by default they are two standard
+        deviations on either side, which is little more than 95%.
+    simultaneous : bool, default=False
+        Whether to draw, around the bands, where the whole curve lies with this probability (0.95 by
+        default): the ones to look at for what is said of more than one value.
+    max_terms : int, default=None
+        The most terms to draw; by default all.
 
     Returns
     -------
@@ -93,9 +121,11 @@ def plot_shapes(
     >>> [ax.get_xlabel() for ax in axes]
     ['bmi', 'bp']
     """
+    require(explanation, GlobalExplanation, "use explain_global(); rows have plot_local")
     shapes = [explanation[name] for name in terms or ()]
     if terms is None:
         shapes = [term for term in explanation.active if isinstance(term, Shape)]
+    shapes = shapes[:max_terms]
     if any(not isinstance(shape, Shape) for shape in shapes):
         raise ValueError("pairs have a surface, not a curve: draw them with plot_interaction")
     own = axes is None
@@ -104,33 +134,53 @@ def plot_shapes(
         raise ValueError(f"there are {len(shapes)} terms to draw and {len(panels)} axes")
     panels = panels[: max(len(shapes), 1)]
     series = series_of(explanation, shapes, classes, len(CLASS_COLOURS))
-    for ax, shape in zip(panels, shapes, strict=False):
-        limits = _vertical_limits(shapes if share_y else [shape], series)
-        draw_shape(ax, shape, limits, series)
+    drawings = [(shape, _sized(series, shape, coverage, simultaneous)) for shape in shapes]
+    for ax, (shape, sized) in zip(panels, drawings, strict=False):
+        limits = _vertical_limits(drawings if share_y else [(shape, sized)])
+        draw_shape(ax, shape, limits, sized)
+    above = 0.0
     if shapes and len(series) > 1:
-        _draw_legend(panels[0], series, outside=own)
+        above = _draw_legend(panels[0], series, outside=own)
     if own:
         figure = panels[0].figure
-        _write_note(figure, explanation, shapes, series)
+        key = _key(explanation, shapes, coverage, simultaneous)
+        notes = _notes(explanation, shapes, key)
+        below = write(figure, [*notes, *hidden_classes(explanation, series)])
         if shapes:
-            figure.supylabel(
-                f"contribution to the {unit_of(explanation)}", fontsize="medium", **VERBATIM
-            )
+            write_aside(figure, f"contribution to the {unit_of(explanation)}", above, below)
     if not shapes:
         panels[0].set_axis_off()
         panels[0].text(0.5, 0.5, "no term is active", ha="center", va="center")
     return panels
 
 
-def _new_panels(shapes: Sequence[Shape], n_columns: int, share_y: bool) -> np.ndarray:
+def _sized(
+    series: Sequence[Series], shape: Shape, coverage: float | None, simultaneous: bool
+) -> list[Series]:
+    """The series with the bands that a term has."""
+    if coverage is None and not simultaneous:
+        return list(series)
+    coverage = _DEFAULT_COVERAGE if coverage is None else coverage
+    half = shape.half_width(coverage)
+    if not simultaneous:
+        return [replace(one, half=half) for one in series]
+    outer = shape.half_width(coverage, simultaneous=True)
+    return [replace(one, half=half, outer=float(one.of(outer, 0))) for one in series]
+
+
+def _new_panels(shapes: Sequence[Shape], n_columns: int | None, share_y: bool) -> np.ndarray:
     kept = max(len(shapes), 1)
+    if n_columns is None:
+        n_columns = 3 + (kept > _MANY_TERMS[0]) + (kept > _MANY_TERMS[1])
     n_columns = min(n_columns, kept)
     n_rows = -(-kept // n_columns)
-    turned = max((_label_height(shape) for shape in shapes), default=0.0)
+    heights = [_label_height(shape) for shape in shapes]
+    rows = [heights[start : start + n_columns] for start in range(0, kept, n_columns)]
+    turned = sum(max(row, default=0.0) for row in rows)
     figure, grid = pyplot().subplots(
         n_rows,
         n_columns,
-        figsize=(0.6 + 3.1 * n_columns, 0.5 + (2.5 + turned) * n_rows),
+        figsize=(0.6 + 3.1 * n_columns, 0.5 + 2.5 * n_rows + turned),
         sharey=share_y,
         squeeze=False,
         layout="constrained",
@@ -141,49 +191,65 @@ def _new_panels(shapes: Sequence[Shape], n_columns: int, share_y: bool) -> np.nd
 
 
 def _label_height(shape: Shape) -> float:
-    """Inches that turned labels need below a panel."""
+    """Inches that long names and turned labels need below a panel."""
+    height = _LINE_HEIGHT * (len(name_lines(shape)) - 1 + (shape.missing_density is not None))
     if shape.kind != "categorical":
-        return 0.0
-    labels = [*short(shape.values[shown_levels(shape)]), *slot_names(shape)]
-    return 0.065 * max(map(len, labels)) if are_turned(labels) else 0.0
+        return height
+    shown = shown_levels(shape)
+    height += _LINE_HEIGHT * (len(shown) < len(shape.values))
+    labels = [*short(shape.values[shown]), *slot_names(shape)]
+    return height + (0.065 * max(map(len, labels)) if are_turned(labels) else 0.0)
 
 
-def _draw_legend(ax: Axes, series: Sequence[Series], *, outside: bool) -> None:
+def _draw_legend(ax: Axes, series: Sequence[Series], *, outside: bool) -> float:
+    """Which class is which; the inches by which a figure grows if it is above all panels."""
+    names = cut([one.name for one in series], MAX_NAME)
     handles = [
-        ax.plot([], [], "o-", color=one.curve, label=shorten(one.name, MAX_NAME))[0]
-        for one in series
+        ax.plot(
+            [],
+            [],
+            marker=one.marker,
+            markersize=4,
+            linestyle=one.line,
+            color=one.curve,
+            label=name,
+        )[0]
+        for one, name in zip(series, names, strict=True)
     ]
+    look: dict[str, Any] = {"handles": handles, "handlelength": 3.0}
+    above = 0.0
     if outside:
-        legend = ax.figure.legend(
-            handles=handles,
-            loc="outside upper left",
-            ncols=min(len(series), 4),
-            frameon=False,
-            fontsize="small",
-        )
+        width = 0.6 + 0.075 * max(map(len, names))  # inches that a name takes with its line
+        n_columns = max(min(len(series), int(ax.figure.get_figwidth() / width)), 1)
+        above = 0.19 * -(-len(series) // n_columns)
+        ax.figure.set_figheight(ax.figure.get_figheight() + above)
+        look |= {"loc": "outside upper left", "ncols": n_columns, "frameon": False}
+        legend = ax.figure.legend(fontsize="small", **look)
     else:
-        legend = ax.legend(handles=handles, fontsize="x-small")
+        legend = ax.legend(fontsize="x-small", **look)
     for text in legend.get_texts():
         text.set_parse_math(False)
+    return above
 
 
-def _vertical_limits(shapes: Sequence[Shape], series: Sequence[Series]) -> tuple[float, float]:
+def _vertical_limits(drawings: Sequence[tuple[Shape, list[Series]]]) -> tuple[float, float]:
     """Room for all curves, for the bands of nearly all data, and for the strip below.
 
     A band that is wide because a few rows lie far out may leave the panel: it would flatten the
     rest.
     """
     low, high = 0.0, 0.0
-    for shape in shapes:
+    for shape, series in drawings:
         shown, common = _shown_and_common(shape)
         for one in series:
+            half = one.outer or one.half
             mean = one.of(shape.mean)
-            reach = np.where(common, 2.0 * one.of(shape.std), 0.0)
+            reach = np.where(common, half * one.of(shape.std), 0.0)
             low = min(low, float((mean - reach)[shown].min(initial=0.0)))
             high = max(high, float((mean + reach)[shown].max(initial=0.0)))
             for _, other_mean, other_std, _ in drawn_others(shape):
-                centre, spread = one.of(other_mean, 0), 2.0 * one.of(other_std, 0)
-                low, high = min(low, float(centre - spread)), max(high, float(centre + spread))
+                lower, upper = around(one.of(other_mean, 0), one.of(other_std, 0), half)
+                low, high = min(low, float(lower)), max(high, float(upper))
     height = (high - low) or 1.0
     return low - height * (STRIP + 0.06), high + 0.06 * height
 
@@ -200,39 +266,43 @@ def _shown_and_common(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
     return shape.inside, (shape.values >= left) & (shape.values <= right)
 
 
-def _write_note(
-    figure: Figure,
-    explanation: GlobalExplanation,
-    drawn: Sequence[Shape],
-    series: Sequence[Series],
-) -> None:
+def _notes(explanation: GlobalExplanation, drawn: Sequence[Shape], key: str) -> list[str]:
     """How to read the drawing, and what is not in it: terms switched off, and active ones left out."""
     off = explanation.switched_off
     others = [term for term in explanation.active if term not in drawn]
     pairs = [term for term in others if isinstance(term, Surface)]
     hidden = len(others) - len(pairs)
-    notes = [_key(explanation, drawn)] if drawn else []
+    lines = [key] if drawn else []
     if off:
-        notes.append(f"{len(off)} of {len(explanation)} terms are switched off: {named(off)}.")
+        lines.append(f"{count(len(off), 'switched off', len(explanation))}: {named(off)}.")
     if hidden:
-        notes.append(f"{hidden} active terms are not shown.")
+        lines.append(f"{count(hidden, 'active but not shown')}.")
     if pairs:
-        notes.append(f"Pairs are drawn by plot_interaction: {named(pairs)}.")
-    write(figure, [*notes, *hidden_classes(explanation, series)])
+        lines.append(f"Pairs are drawn by plot_interaction: {named(pairs)}.")
+    return lines
 
 
-def _key(explanation: GlobalExplanation, drawn: Sequence[Shape]) -> str:
+def _key(
+    explanation: GlobalExplanation,
+    drawn: Sequence[Shape],
+    coverage: float | None,
+    simultaneous: bool,
+) -> str:
     """What the marks in the drawing are."""
     levels = [shape.kind == "categorical" for shape in drawn]
-    keys = [
-        "Bars with dots: two standard deviations. Bars below: the data." if all(levels) else _KEY
-    ]
+    percent = in_percent(_DEFAULT_COVERAGE if coverage is None else coverage)
+    plain = coverage is None and not simultaneous
+    width = "two standard deviations" if plain else f"{percent} interval at each value"
+    keys = [(_LEVELS_ONLY_KEY if all(levels) else _KEY).format(width)]
+    if simultaneous:
+        keys.append(_OUTER_KEY.format(percent))
     if any(levels):
         keys.append(_LEVEL_KEY)
     if any(shape.kind == "categorical" and shape.unseen_density for shape in drawn):
         keys.append(_RARE_KEY)
-    if any(shape.missing_density is not None for shape in drawn):
+    several = explanation.link == "softmax"
+    if any(shape.missing_density is not None for shape in drawn) and not several:
         keys.append(_MISSING_KEY)
-    if explanation.link == "softmax":
+    if several:
         keys.append(_CLASS_KEY)
     return " ".join(keys)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanam.plot.common import write_in_tile
+from lanam.plot.common import VERBATIM, write_in_tile
 from lanam.plot.layout import Part, View
 from lanam.text import number_format
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+#: What is below zero, for those who see or print no colours.
+_HATCH = "///"
+_HATCH_COLOUR = (0.5, 0.5, 0.5, 0.6)
 
 
 def draw_blocks(
@@ -22,8 +26,8 @@ def draw_blocks(
     colours: str,
     limits: tuple[float, float],
     unit: str,
-) -> None:
-    """A table of a pair in its panel."""
+) -> Any:
+    """A table of a pair in its panel; its colour bar."""
     look = {"vmin": limits[0], "vmax": limits[1], "cmap": colours, "rasterized": True}
     images = [
         (_draw_surface if across.smooth and up.smooth else _draw_tiles)(
@@ -31,7 +35,9 @@ def draw_blocks(
         )
         for across, up in view.blocks()
     ]
-    ax.figure.colorbar(images[0], ax=ax, label=unit)
+    bar = ax.figure.colorbar(images[0], ax=ax)
+    bar.set_label(unit, **VERBATIM)
+    return bar
 
 
 def _draw_surface(
@@ -85,6 +91,66 @@ def _clip(ax: Axes, across: Part, up: Part, artists: Sequence[Any]) -> None:
     frame.set_transform(ax.transData)
     for artist in artists:
         artist.set_clip_path(frame)
+
+
+def draw_signs(ax: Axes, view: View, table: np.ndarray, bar: Any) -> None:
+    """Hatching where a table is below zero: both ends of its colours are equally dark."""
+    for across, up in view.blocks():
+        if across.smooth and up.smooth:
+            _hatch_surface(ax, view, (across, up), table)
+            continue
+        below = view.read(table, across, up) < 0.0
+        for columns, rows in _areas(below.T, upright=up.smooth):
+            left, right = across.edges[list(columns)]
+            low, high = up.edges[list(rows)]
+            ax.add_patch(_hatched((left, low), right - left, high - low))
+    low, high = bar.ax.get_ylim()
+    left, right = bar.ax.get_xlim()
+    if low < 0.0 < high:
+        bar.ax.add_patch(_hatched((left, low), right - left, -low))
+
+
+def _hatch_surface(ax: Axes, view: View, block: tuple[Part, Part], table: np.ndarray) -> None:
+    inner = view.oriented(table)[: len(view.across.values), : len(view.up.values)]
+    if inner.min() >= 0.0:
+        return
+    area = ax.contourf(
+        view.across.values,
+        view.up.values,
+        inner.T,
+        levels=[min(float(inner.min()), 0.0) - 1.0, 0.0],
+        colors="none",
+        hatches=[_HATCH],
+    )
+    area.set_edgecolor(_HATCH_COLOUR)
+    area.set_linewidth(0.0)
+    if view.across.others or view.up.others:
+        _clip(ax, *block, [area])
+
+
+def _areas(
+    flags: np.ndarray, *, upright: bool
+) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """The tiles that are true (up, across), in stretches: ends across, and ends up."""
+    for k, line in enumerate(flags.T if upright else flags):
+        turns = np.flatnonzero(np.diff(line.astype(int), prepend=0, append=0))
+        for start, stop in turns.reshape(-1, 2).tolist():
+            one, along = (k, k + 1), (start, stop)
+            yield (one, along) if upright else (along, one)
+
+
+def _hatched(corner: tuple[float, float], width: float, height: float) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle(
+        corner,
+        width,
+        height,
+        fill=False,
+        hatch=_HATCH,
+        edgecolor=_HATCH_COLOUR,
+        linewidth=0.0,
+    )
 
 
 def draw_significance(ax: Axes, view: View, distance: np.ndarray) -> None:
