@@ -50,7 +50,7 @@ def read_ends(lower: Any, upper: Any, n_rows: int | None = None) -> tuple[Array,
 def read_binary(y: Any) -> Array:
     """Whether each row is of the second class, as zeros and ones."""
     truth = read_vector("y", y)
-    _refuse("y", truth, (truth != 0.0) & (truth != 1.0), "must be 0 or 1, whether it is so")
+    _refuse("y", truth, (truth != 0.0) & (truth != 1.0), "must be 0 or 1")
     return truth
 
 
@@ -150,6 +150,6 @@ def _refuse(name: str, values: Array, bad: NDArray[np.bool_], rule: str) -> None
     if bad.any():
         first = tuple(int(k) for k in np.argwhere(bad)[0])
         raise ValueError(
-            f"{name} {rule}, and {bad.sum()} of {bad.size} do not: the first, "
+            f"{name} {rule}: {bad.sum()} of {bad.size} values break that, the first, "
             f"{values[first]:g}, in row {first[0]}"
         )

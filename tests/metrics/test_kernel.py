@@ -1,0 +1,141 @@
+"""The kernel calibration error, against a loop over pairs with expectations by quadrature."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from lanam.metrics import kernel, skce
+
+rng = np.random.default_rng(0)
+MEAN = rng.normal(size=9)
+STD = rng.uniform(0.3, 1.5, size=9)
+Y = MEAN + 1.7 * STD * rng.normal(size=9)
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+def slow_term(i, j, near, alike):
+    """One pair, with means over the predictions as sums over nodes."""
+
+    def likeness(a, b):
+        return math.exp(-((a - b) ** 2) / (2 * alike**2))
+
+    def draws(k):
+        return [
+            (weight, MEAN[k] + STD[k] * node) for weight, node in zip(WEIGHTS, NODES, strict=True)
+        ]
+
+    distance = math.sqrt((MEAN[i] - MEAN[j]) ** 2 + (STD[i] - STD[j]) ** 2)
+    total = likeness(Y[i], Y[j])
+    total -= sum(weight * likeness(z, Y[j]) for weight, z in draws(i))
+    total -= sum(weight * likeness(Y[i], z) for weight, z in draws(j))
+    total += sum(v * w * likeness(a, b) for v, a in draws(i) for w, b in draws(j))
+    return math.exp(-distance / near) * total
+
+
+def median_distance(*columns):
+    pairs = itertools.combinations(range(len(columns[0])), 2)
+    return np.median([math.sqrt(sum((c[i] - c[j]) ** 2 for c in columns)) for i, j in pairs])
+
+
+NEAR, ALIKE = median_distance(MEAN, STD), median_distance(Y)
+TERMS = np.array([[slow_term(i, j, NEAR, ALIKE) for j in range(9)] for i in range(9)])
+
+
+def test_the_unbiased_estimate_is_the_mean_over_pairs():
+    expected = (TERMS.sum() - np.trace(TERMS)) / (9 * 8)
+    assert skce(Y, MEAN, STD) == pytest.approx(expected, rel=1e-8)
+
+
+def test_the_biased_estimate_counts_rows_with_themselves():
+    assert skce(Y, MEAN, STD, biased=True) == pytest.approx(TERMS.mean(), rel=1e-8)
+    assert TERMS.mean() > 0
+
+
+def test_bandwidths_can_be_set():
+    expected = np.mean([slow_term(i, j, 0.7, 2.5) for i in range(9) for j in range(9) if i != j])
+    error = skce(Y, MEAN, STD, prediction_bandwidth=0.7, target_bandwidth=2.5)
+    assert error == pytest.approx(expected, rel=1e-8)
+    assert error != pytest.approx(skce(Y, MEAN, STD, target_bandwidth=2.5), rel=1e-3)
+
+
+def test_parts_of_the_pairs_change_nothing(monkeypatch):
+    whole = skce(Y, MEAN, STD), skce(Y, MEAN, STD, biased=True)
+    monkeypatch.setattr(kernel, "_CHUNK_PAIRS", 20)  # two rows at a time, the last one alone
+    assert skce(Y, MEAN, STD) == pytest.approx(whole[0], rel=1e-12)
+    assert skce(Y, MEAN, STD, biased=True) == pytest.approx(whole[1], rel=1e-12)
+
+
+def test_blocks_are_means_over_pairs_within_them():
+    expected = sum(
+        TERMS[i, j]
+        for block in ([0, 1, 2], [3, 4, 5], [6, 7, 8])
+        for i in block
+        for j in block
+        if i != j
+    )
+    assert skce(Y, MEAN, STD, block_size=3) == pytest.approx(expected / 18, rel=1e-8)
+    assert skce(Y, MEAN, STD, block_size=9) == pytest.approx(skce(Y, MEAN, STD), rel=1e-12)
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_weight_is_a_repetition(biased):
+    weight = np.array([1, 2, 0, 1, 3, 1, 1, 0, 1])
+    rows = np.repeat(np.arange(9), weight)
+    same = {"prediction_bandwidth": 1.0, "target_bandwidth": 1.0, "biased": biased}
+    weighted = skce(Y, MEAN, STD, sample_weight=weight, **same)
+    assert weighted == pytest.approx(skce(Y[rows], MEAN[rows], STD[rows], **same), rel=1e-10)
+    assert weighted != pytest.approx(skce(Y, MEAN, STD, **same), rel=1e-3)
+
+
+def test_the_estimate_is_unbiased_at_calibration():
+    estimates = []
+    for seed in range(400):
+        own = np.random.default_rng(seed)
+        mean, std = own.normal(size=20), own.uniform(0.5, 1.5, size=20)
+        y = mean + std * own.normal(size=20)
+        estimates.append(skce(y, mean, std, prediction_bandwidth=1.0, target_bandwidth=1.0))
+    error = np.std(estimates) / 20
+    assert abs(np.mean(estimates)) < 4 * error
+    assert min(estimates) < 0
+
+
+def test_it_grows_with_miscalibration_and_not_with_the_unit():
+    mean = rng.normal(size=300)
+    y = mean + rng.normal(size=300)
+    errors = [skce(y, mean, std) for std in (1.0, 2.0, 4.0)]
+    assert errors == sorted(errors)
+    shifted = skce(1000 + 60 * y, 1000 + 60 * mean, 120.0)
+    assert shifted == pytest.approx(errors[1], rel=1e-8)
+
+
+def test_bandwidths_of_many_rows_are_near_those_of_all(monkeypatch):
+    y, mean = rng.normal(size=(2, 1500))
+    all_rows = np.median(np.abs(y[:, None] - y)[np.triu_indices(1500, 1)])
+    some = kernel._bandwidth("b", None, (y,))
+    assert some == pytest.approx(all_rows, rel=0.02)
+    order = rng.permutation(1500)
+    assert kernel._bandwidth("b", None, (y[order],)) == some
+    both = kernel._bandwidth("b", None, (y, mean))
+    assert kernel._bandwidth("b", None, (y[order], mean[order])) == both
+
+
+def test_equal_rows_have_a_bandwidth():
+    assert np.isfinite(skce([0.0, 0.0, 0.0], 1.0, 1.0))
+    assert np.isfinite(skce([0.0, 0.0, 0.0, 0.0, 5.0], 1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target_bandwidth": 0.0}, "target_bandwidth=0.0 must be positive"),
+        ({"prediction_bandwidth": -1.0}, "prediction_bandwidth=-1.0 must be positive"),
+        ({"block_size": 1}, "block_size=1 must be a whole number, 2 or more"),
+        ({"sample_weight": [1] + [0] * 8}, "pass two rows at least"),
+    ],
+)
+def test_bad_input_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        skce(Y, MEAN, STD, **options)

@@ -1,0 +1,447 @@
+"""Calibration by held-out rows: what it promises, exactly and by simulation."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import betabinom, norm, poisson
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from lanam import LANAMClassifier, LANAMRegressor
+from lanam.conformal import (
+    calibrated_by,
+    class_scores,
+    class_sets,
+    count_interval,
+    count_scores,
+    gaussian_interval,
+    gaussian_scores,
+    smallest_sets,
+)
+from lanam.core.predictive import poisson_quantile
+
+
+def slow_threshold(scores, coverage):
+    """The ceil((n + 1) coverage)-th smallest."""
+    return sorted(scores)[math.ceil(round((len(scores) + 1) * coverage, 9)) - 1]
+
+
+def share_inside(interval, y):
+    return np.mean((interval[:, 0] <= y) & (y <= interval[:, 1]))
+
+
+# thresholds
+
+
+@pytest.mark.parametrize("coverage", [0.05, 0.5, 0.7, 0.9, 0.95])
+@pytest.mark.parametrize("n_rows", [19, 20, 99])
+def test_the_threshold_is_an_order_statistic(n_rows, coverage):
+    scores = np.random.default_rng(0).exponential(size=n_rows)
+    calibration = calibrated_by(scores, np.ones(n_rows))
+    assert calibration.threshold(coverage) == slow_threshold(scores, coverage)
+    assert calibration.n_rows == n_rows
+    assert calibration.most_coverage == n_rows / (n_rows + 1)
+
+
+def test_the_promise_is_exact_over_all_places_of_a_new_row():
+    # each of n + 1 rows in turn is the new one: that many of them are inside
+    scores = np.random.default_rng(0).exponential(size=25)
+    for coverage in (0.5, 0.8, 0.9):
+        inside = [
+            scores[k] <= calibrated_by(np.delete(scores, k), np.ones(24)).threshold(coverage)
+            for k in range(25)
+        ]
+        assert sum(inside) == math.ceil(round(25 * coverage, 9))
+
+
+def test_a_weight_is_a_repetition_and_none_is_no_row():
+    scores = np.random.default_rng(0).exponential(size=30)
+    weight = np.random.default_rng(1).integers(0, 4, size=30)
+    weighted = calibrated_by(scores, weight.astype(float))
+    repeated = np.repeat(scores, weight)
+    for coverage in (0.1, 0.5, 0.8, 0.95):
+        assert weighted.threshold(coverage) == slow_threshold(repeated, coverage)
+    assert weighted.n_rows == (weight > 0).sum()
+
+
+def test_too_few_rows_are_told_how_many_it_takes():
+    calibration = calibrated_by(np.arange(18.0), np.ones(18))
+    with pytest.raises(ValueError, match=r"coverage=0\.95 needs 19 held-out rows.* had 18.*0\.947"):
+        calibration.threshold(0.95)
+    assert calibrated_by(np.arange(19.0), np.ones(19)).threshold(0.95) == 18.0
+    with pytest.raises(ValueError, match=r"coverage=0\.99 needs 99 held-out rows"):
+        calibration.threshold(0.99)
+    assert calibrated_by(np.arange(99.0), np.ones(99)).threshold(0.99) == 98.0
+
+
+def test_what_chance_allows_is_known_for_any_model():
+    rng = np.random.default_rng(0)
+    shares = []
+    for _ in range(3000):
+        old, new = rng.normal(size=50), rng.normal(size=40)
+        threshold = calibrated_by(np.abs(old), np.ones(50)).threshold(0.8)
+        shares.append(np.mean(np.abs(new) <= threshold))
+    shares = np.array(shares)
+    calibration = calibrated_by(np.arange(50.0), np.ones(50))
+    assert np.mean(shares) == pytest.approx(41 / 51, abs=0.006)  # four standard errors
+    lowest, highest = calibration.by_chance(0.8, 40, 0.9)
+    assert (lowest, highest) == tuple(betabinom.ppf([0.05, 0.95], 40, 41, 10) / 40)
+    assert np.mean((lowest <= shares) & (shares <= highest)) > 0.9
+    assert np.mean(shares < lowest) < 0.05
+    assert np.mean(shares > highest) < 0.05
+
+
+def test_a_calibration_as_data():
+    facts = calibrated_by(np.array([2.0, 1.0]), np.array([1.0, 3.0])).to_dict()
+    assert facts == {"scores": [1.0, 2.0], "weight": [3.0, 1.0]}
+
+
+# scores, and the values that have them
+
+
+def test_gaussian_scores_and_intervals_are_each_others_inverse():
+    rng = np.random.default_rng(0)
+    y, mean = 1e4 + rng.normal(size=(2, 200))
+    variance = rng.uniform(0.1, 4.0, size=200)
+    scores = gaussian_scores(y, mean, variance)
+    np.testing.assert_allclose(scores, np.abs(y - mean) / np.sqrt(variance), rtol=1e-12)
+    for k in range(200):
+        lower, upper = gaussian_interval(mean, variance, scores[k])[k]
+        assert lower <= y[k] <= upper  # ties are inside
+        lower, upper = gaussian_interval(mean, variance, 0.999 * scores[k])[k]
+        assert not lower <= y[k] <= upper
+
+
+@pytest.mark.parametrize("rate", [1e-14, 0.01, 0.7, 3.0, 250.0])
+@pytest.mark.parametrize("variance", [0.0, 0.5])
+def test_the_interval_of_a_score_is_all_counts_with_at_most_that_score(rate, variance):
+    counts = np.unique(np.geomspace(1, 4000, 200).round()) - 1
+    mean, one = np.full(len(counts), np.log(rate)), np.ones(len(counts))
+    scores = count_scores(counts, mean, variance * one, one)
+    assert np.isfinite(scores).all()
+    assert (scores >= 0).all()
+    for threshold in np.unique(scores)[::7]:
+        ends = count_interval(mean[:1], np.array([variance]), one[:1], threshold)[0]
+        np.testing.assert_array_equal(
+            scores <= threshold, (ends[0] <= counts) & (counts <= ends[1])
+        )
+
+
+def test_count_scores_are_tails_of_the_distribution():
+    y, rate = np.arange(12.0), 3.0
+    tail = np.minimum(np.minimum(poisson.cdf(y, rate), poisson.sf(y - 1, rate)), 0.5)
+    one = np.ones(12)
+    scores = count_scores(y, np.log(rate) * one, 0 * one, one)
+    np.testing.assert_allclose(scores, -norm.ppf(tail), atol=1e-8)
+
+
+def test_count_scores_rise_away_from_the_middle_however_far():
+    y = np.concatenate([np.arange(500.0), np.geomspace(1e3, 1e15, 40)])
+    one = np.ones(len(y))
+    scores = count_scores(y, np.log(100.0) * one, 0.01 * one, one)
+    middle = int(np.argmin(scores))
+    assert (np.diff(scores[middle:]) >= 0).all()
+    assert (np.diff(scores[: middle + 1]) <= 0).all()
+    assert scores[-1] > 1e6
+    assert np.isfinite(scores).all()
+
+
+def test_own_intervals_of_counts_are_those_of_the_gaussian_quantile():
+    rng = np.random.default_rng(0)
+    mean, variance = rng.normal(size=50), rng.uniform(0, 0.3, size=50)
+    own = np.column_stack([poisson_quantile(p, mean, variance, np.ones(50)) for p in (0.05, 0.95)])
+    np.testing.assert_array_equal(
+        count_interval(mean, variance, np.ones(50), float(norm.ppf(0.95))), own
+    )
+
+
+def test_class_scores_are_what_is_more_probable():
+    rng = np.random.default_rng(0)
+    table = rng.multinomial(8, np.full(5, 0.2), size=50) / 8  # with ties
+    scores = class_scores(table)
+    for row, own in zip(table, scores, strict=True):
+        expected = [sum(p for p in row if p > row[c]) for c in range(5)]
+        np.testing.assert_allclose(own, expected, atol=1e-12)
+    assert class_sets(table, 0.0)[np.arange(50), table.argmax(axis=1)].all()
+    np.testing.assert_array_equal(class_sets(table, 0.5), scores <= 0.5)
+
+
+def test_own_sets_are_the_fewest_classes_that_reach_the_coverage():
+    table = np.random.default_rng(0).dirichlet(np.ones(4), size=100)
+    sets = smallest_sets(table, 0.8)
+    for row, inside in zip(table, sets, strict=True):
+        order = np.argsort(-row)
+        size = int(np.argmax(np.cumsum(row[order]) >= 0.8)) + 1
+        assert set(np.flatnonzero(inside)) == set(order[:size])
+
+
+# models
+
+
+def heavy_tails(n_rows, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n_rows, 2))
+    scale = np.where(X[:, 1] > 0, 1.0, 0.1)  # the model knows one noise only
+    return X, np.sin(2 * X[:, 0]) + scale * rng.standard_t(2.5, size=n_rows)
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    return LANAMRegressor(interactions=0, level_effects=False, random_state=0).fit(
+        *heavy_tails(200, 0)
+    )
+
+
+def test_calibrated_intervals_keep_their_promise_where_own_ones_do_not(regressor):
+    own, mended = [], []
+    for seed in range(1, 151):
+        X, y = heavy_tails(139, seed)
+        regressor.calibrate(X[:39], y[:39])
+        new, y_new = X[39:], y[39:]
+        mended.append(share_inside(regressor.predict_interval(new, 0.8), y_new))
+        own.append(share_inside(regressor.predict_interval(new, 0.8, calibrated=False), y_new))
+    # 32 of 40 places: exactly 0.8, with a standard error of about 0.07 / sqrt(150)
+    assert np.mean(mended) == pytest.approx(0.8, abs=4 * np.std(mended) / np.sqrt(150))
+    assert np.std(mended) < 0.1
+    assert np.mean(own) > 0.88
+
+
+def test_without_calibrate_nothing_changes(regressor):
+    X, y = heavy_tails(60, 200)
+    fresh = pickle.loads(pickle.dumps(regressor))
+    fresh.__dict__.pop("calibration_", None)
+    own = fresh.predict_interval(X, 0.9)
+    mean, std = fresh.predict(X, return_std=True)
+    np.testing.assert_allclose(own[:, 1], mean + norm.ppf(0.95) * std, rtol=1e-12)
+    of_mean, quantiles = fresh.predict_interval(X, 0.9, kind="mean"), fresh.predict_quantile(X)
+    fresh.calibrate(X, y)
+    np.testing.assert_array_equal(fresh.predict_interval(X, 0.9, calibrated=False), own)
+    np.testing.assert_array_equal(fresh.predict_interval(X, 0.9, kind="mean"), of_mean)
+    np.testing.assert_array_equal(fresh.predict_quantile(X), quantiles)
+    threshold = slow_threshold(np.abs(y - mean) / std, 0.9)
+    np.testing.assert_allclose(
+        fresh.predict_interval(X, 0.9),
+        np.column_stack([mean - threshold * std, mean + threshold * std]),
+        rtol=1e-8,
+    )
+
+
+def test_calibrate_takes_weights_as_repetitions(regressor):
+    X, y = heavy_tails(40, 201)
+    weight = np.random.default_rng(0).integers(0, 3, size=40)
+    rows = np.repeat(np.arange(40), weight)
+    weighted = regressor.calibrate(X, y, sample_weight=weight).predict_interval(X, 0.9)
+    repeated = regressor.calibrate(X[rows], y[rows]).predict_interval(X, 0.9)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-12)
+    assert not np.allclose(weighted, regressor.calibrate(X, y).predict_interval(X, 0.9))
+
+
+def test_a_row_like_the_one_at_the_threshold_is_inside(regressor):
+    # whole numbers at few places: scores are tied, and new rows have the very scores of old ones
+    X = np.repeat([[0.0, 0.5], [0.5, -0.5]], 10, axis=0)
+    y = np.tile(np.arange(10.0), 2)
+    interval = regressor.calibrate(X, y).predict_interval(X, 0.9)
+    assert share_inside(interval, y) == slow_count_share(regressor, X, y, 0.9)
+
+
+def slow_count_share(model, X, y, coverage):
+    mean, std = model.predict(X, return_std=True)
+    scores = np.abs(y - mean) / std
+    return np.mean(scores <= slow_threshold(scores, coverage) * (1 + 1e-9))
+
+
+def test_too_few_rows_for_a_models_coverage(regressor):
+    X, y = heavy_tails(10, 202)
+    regressor.calibrate(X, y)
+    with pytest.raises(ValueError, match=r"coverage=0\.95 needs 19.*pass calibrated=False"):
+        regressor.predict_interval(X)
+    assert regressor.predict_interval(X, calibrated=False).shape == (10, 2)
+
+
+def test_a_fit_forgets_the_calibration_and_a_pickle_does_not():
+    X, y = heavy_tails(60, 3)
+    model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
+    assert not hasattr(model, "calibration_")
+    assert model.calibrate(X, y) is model
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_interval(X, 0.8), model.predict_interval(X, 0.8))
+    assert not hasattr(clone(model), "calibration_")
+    again.add_interactions(X, y, 1)
+    assert not hasattr(again, "calibration_")
+    with pytest.raises(ValueError, match="y has"):
+        model.fit(X, y[:-1])
+    assert not hasattr(model, "calibration_")
+    assert not hasattr(model.fit(X, y).calibrate(X, y).fit(X, y), "calibration_")
+
+
+def test_only_a_fitted_model_is_calibrated(regressor):
+    X, y = heavy_tails(30, 4)
+    with pytest.raises(NotFittedError):
+        LANAMRegressor().calibrate(X, y)
+    with pytest.raises(ValueError, match="X has 30 rows and y has 29 values"):
+        regressor.calibrate(X, y[:-1])
+    with pytest.raises(ValueError, match="exposure is what counts"):
+        regressor.calibrate(X, y, exposure=1.0)
+
+
+def test_probabilities_of_new_observations(regressor):
+    X, _ = heavy_tails(30, 5)
+    quantile = regressor.predict_quantile(X, 0.3)[:, 0]
+    np.testing.assert_allclose(regressor.predict_cdf(X, quantile), 0.3, rtol=1e-10)
+    mean, std = regressor.predict(X, return_std=True)
+    np.testing.assert_allclose(regressor.predict_cdf(X, 0.2), norm.cdf(0.2, mean, std), rtol=1e-10)
+
+
+# counts
+
+
+def clustered(n_rows, seed):
+    """Counts whose clusters are in one part of the table only: no one dispersion fits."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n_rows, 1))
+    hours = rng.uniform(0.5, 3.0, size=n_rows)
+    shape = np.where(X[:, 0] > 0, 0.3, 50.0)
+    rate = 4.0 * hours * np.exp(0.5 * X[:, 0])
+    return X, rng.poisson(rate * rng.gamma(shape, 1 / shape)), hours
+
+
+@pytest.fixture(scope="module")
+def counts():
+    X, y, hours = clustered(300, 0)
+    model = LANAMRegressor(likelihood="poisson", level_effects=False, random_state=0)
+    return model.fit(X, y, exposure=hours)
+
+
+def test_calibrated_counts_keep_their_promise(counts):
+    own, mended = [], []
+    for seed in range(1, 41):
+        X, y, hours = clustered(219, seed)
+        counts.calibrate(X[:99], y[:99], exposure=hours[:99])
+        new, y_new, hours_new = X[99:], y[99:], hours[99:]
+        interval = counts.predict_interval(new, 0.9, exposure=hours_new)
+        mended.append(share_inside(interval, y_new))
+        interval = counts.predict_interval(new, 0.9, exposure=hours_new, calibrated=False)
+        own.append(share_inside(interval, y_new))
+    error = np.std(mended) / np.sqrt(40)
+    # at least 0.9; that of whole numbers may be a little more
+    assert 0.9 - 4 * error < np.mean(mended) < 0.9 + 4 * error + 0.02
+    assert np.mean(own) < 0.885
+
+
+def test_exposure_counts_when_counts_are_calibrated(counts):
+    X, y, hours = clustered(99, 50)
+    with_hours = counts.calibrate(X, y, exposure=hours).calibration_.scores
+    without = counts.calibrate(X, y).calibration_.scores
+    assert not np.allclose(with_hours, without)
+    cdf = counts.predict_cdf(X, y, exposure=hours)
+    below = counts.predict_cdf(X, y - 1, exposure=hours)
+    tail = np.minimum(np.minimum(cdf, 1 - below), 0.5)
+    np.testing.assert_allclose(np.sort(-norm.ppf(tail)), with_hours, atol=1e-8)
+
+
+def test_probabilities_of_new_counts(counts):
+    X, _, hours = clustered(20, 51)
+    quantile = counts.predict_quantile(X, 0.6, exposure=hours)[:, 0]
+    assert (counts.predict_cdf(X, quantile, exposure=hours) >= 0.6).all()
+    assert (counts.predict_cdf(X, quantile - 1, exposure=hours) < 0.6).all()
+    np.testing.assert_array_equal(
+        counts.predict_cdf(X, quantile + 0.9, exposure=hours),
+        counts.predict_cdf(X, quantile, exposure=hours),
+    )
+
+
+def test_an_absurd_count_leaves_intervals_finite(counts):
+    X, y, hours = clustered(30, 52)
+    y[0] = 10_000_000
+    interval = counts.calibrate(X, y, exposure=hours).predict_interval(X, 0.96, exposure=hours)
+    assert np.isfinite(interval).all()
+    assert interval[0, 1] >= 10_000_000
+    assert (interval[:, 0] == 0).all()
+
+
+# classes
+
+
+def rings(n_rows, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 2))
+    radius = np.hypot(*X.T) * np.exp(0.3 * rng.normal(size=n_rows))
+    return X, np.array(["in", "mid", "out"])[np.digitize(radius, [0.8, 1.5])]
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return LANAMClassifier(interactions=0, level_effects=False, random_state=0).fit(*rings(150, 0))
+
+
+def share_in_set(sets, model, y):
+    return np.mean(sets[np.arange(len(y)), np.searchsorted(model.classes_, y)])
+
+
+def test_calibrated_sets_keep_their_promise(classifier):
+    mended, sizes = [], []
+    for seed in range(1, 81):
+        X, y = rings(199, seed)
+        classifier.calibrate(X[:99], y[:99])
+        sets = classifier.predict_set(X[99:], coverage=0.9)
+        mended.append(share_in_set(sets, classifier, y[99:]))
+        sizes.append(sets.sum(axis=1).mean())
+    # scores of three classes are hardly tied: at least 0.9, and not much more
+    error = np.std(mended) / np.sqrt(80)
+    assert 0.9 - 4 * error < np.mean(mended) < 0.9 + 4 * error + 0.02
+    assert 1.0 < np.mean(sizes) < 3.0
+
+
+def test_sets_and_their_options(classifier):
+    X, y = rings(99, 100)
+    fresh = pickle.loads(pickle.dumps(classifier))
+    fresh.__dict__.pop("calibration_", None)
+    own = fresh.predict_set(X)
+    table = fresh.predict_proba(X)
+    np.testing.assert_array_equal(own, smallest_sets(table, 0.9))
+    band = fresh.predict_interval(X)
+    assert fresh.calibrate(X, y) is fresh
+    np.testing.assert_array_equal(fresh.predict_set(X, calibrated=False), own)
+    np.testing.assert_array_equal(fresh.predict_interval(X), band)
+    np.testing.assert_array_equal(fresh.predict_proba(X), table)
+    own_class = np.searchsorted(fresh.classes_, y)
+    scores = class_scores(table)[np.arange(99), own_class]
+    for coverage in (0.5, 0.9, 0.99):
+        sets = fresh.predict_set(X, coverage)
+        np.testing.assert_array_equal(
+            sets, class_scores(table) <= slow_threshold(scores, coverage) + 1e-9
+        )
+        assert share_in_set(sets, fresh, y) >= coverage
+        assert sets[np.arange(99), table.argmax(axis=1)].all()
+    weight = np.random.default_rng(0).integers(0, 3, size=99)
+    rows = np.repeat(np.arange(99), weight)
+    np.testing.assert_array_equal(
+        fresh.calibrate(X, y, sample_weight=weight).calibration_.scores.repeat(
+            fresh.calibration_.weight.astype(int)
+        ),
+        fresh.calibrate(X[rows], y[rows]).calibration_.scores,
+    )
+    with pytest.raises(ValueError, match="was not among the training data's"):
+        fresh.calibrate(X, np.where(y == "in", "inside", y))
+    with pytest.raises(ValueError, match=r"coverage=1\.2 must lie between 0 and 1"):
+        fresh.predict_set(X, 1.2)
+    fresh.fit(X, y)
+    assert not hasattr(fresh, "calibration_")
+
+
+def test_sets_of_two_classes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4100, 1))
+    y = rng.uniform(size=4100) < 1 / (1 + np.exp(-X[:, 0]))
+    model = LANAMClassifier(random_state=0).fit(X[:100], y[:100])
+    shares = []
+    for start in range(100, 4100, 200):
+        old, new = slice(start, start + 100), slice(start + 100, start + 200)
+        sets = model.calibrate(X[old], y[old]).predict_set(X[new], coverage=0.9)
+        assert sets.any(axis=1).all()
+        shares.append(share_in_set(sets, model, y[new]))
+    assert (sets.shape, sets.dtype) == ((100, 2), bool)
+    assert 0.1 < sets.all(axis=1).mean() < 0.9
+    assert np.mean(shares) == pytest.approx(0.9, abs=0.04)  # four standard errors
