@@ -153,7 +153,7 @@ class Difference(Compared):
                 f"  {label}: {self._band(*ends)}; above zero with probability {_share(share)}"
                 for label, (*ends, share) in zip(self.classes, numbers, strict=True)
             ]
-            return "\n".join([f"{head} adds to {scale} of{remarks}", *lines])
+            return "\n".join([f"{head} adds to {scale} of each class{remarks}:", *lines])
         if self.link == "logit" and self.classes is not None:
             scale = f"{scale} of {self.classes[1]}"
         *ends, share = next(numbers)

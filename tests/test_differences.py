@@ -1,0 +1,495 @@
+"""Differences of two values are what draws of the whole model say, with only that column changed."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.special import logit
+
+from lanam import LANAMClassifier, LANAMRegressor
+from lanam.core import prepare
+from lanam.explain import Contrast, Difference, explain_global
+
+CITIES = ("Bonn", "Rome", "Oslo", "Lima", "Cairo")
+PAIRS = [("age", "bmi"), ("age", "city")]
+
+
+def make_table(n_rows=700, seed=0):
+    """Numbers and levels with gaps, jagged single values, pairs; and the target without noise."""
+    rng = np.random.default_rng(seed)
+    age, bmi = rng.uniform(20.0, 80.0, n_rows), rng.normal(27.0, 4.0, n_rows)
+    city, week = rng.choice(CITIES, n_rows), rng.integers(0, 25, n_rows).astype(float)
+    target = np.sin(age / 12.0) + 0.6 * (city == "Rome") - 0.8 * (city == "Oslo") + 0.1 * (bmi - 27)
+    target += rng.normal(0.0, 0.7, 25)[week.astype(int)] + 0.03 * week
+    target += 0.03 * (age - 50.0) * ((bmi - 27.0) / 4.0 + (city == "Rome"))
+    gap, lost = rng.random(n_rows) < 0.1, rng.random(n_rows) < 0.1
+    target += 0.5 * gap + 0.7 * lost
+    X = pd.DataFrame(
+        {
+            "age": np.where(gap, np.nan, age),
+            "bmi": bmi,
+            "city": np.where(lost, None, city),
+            "week": week,
+            "noise": rng.standard_normal(n_rows),
+            "same": 1.0,
+        }
+    )
+    return X, target
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, target = make_table()
+    return X, target + 0.4 * np.random.default_rng(1).standard_normal(len(X))
+
+
+@pytest.fixture(scope="module", params=["gaussian", "poisson", "bernoulli", "softmax"])
+def model(request, data):
+    X, y = data
+    kind = request.param
+    if kind == "gaussian":
+        return LANAMRegressor(interactions=PAIRS, random_state=0).fit(X, y)
+    if kind == "poisson":
+        counts = np.random.default_rng(2).poisson(np.exp(1.0 + 0.5 * y))
+        return LANAMRegressor(interactions=PAIRS, likelihood="poisson", random_state=0).fit(
+            X, counts
+        )
+    labels = y > 0.3 if kind == "bernoulli" else np.digitize(y, [-0.4, 0.6])
+    return LANAMClassifier(interactions=PAIRS, random_state=0).fit(X, labels)
+
+
+@pytest.fixture(scope="module")
+def gaussian(data):
+    return LANAMRegressor(interactions=PAIRS, random_state=0).fit(*data)
+
+
+@pytest.fixture(scope="module")
+def explanation(gaussian):
+    return gaussian.explain_global()
+
+
+def links(model, rows, n_draws):
+    """Draws of the link from the public draws of the mean."""
+    draws = model.sample(rows, n_samples=n_draws, random_state=0)
+    kind = model.explain_global().link
+    if kind == "softmax":
+        scores = np.log(draws)
+        return scores - scores.mean(axis=-1, keepdims=True)
+    return {"identity": lambda mean: mean, "log": np.log, "logit": logit}[kind](draws)
+
+
+def two_rows(X, column, first, second, **held):
+    """A row twice, with two values of a column."""
+    return pd.concat([X[:1].assign(**held)] * 2).assign(**{column: [first, second]})
+
+
+def compare_with_draws(found, draws):
+    apart = draws[:, 0] - draws[:, 1]
+    # Of 4000 draws: means to 0.016 of a deviation, deviations to 1.1%.
+    np.testing.assert_allclose((apart.mean(axis=0) - found.mean) / found.std, 0.0, atol=0.07)
+    np.testing.assert_allclose(apart.std(axis=0), found.std, rtol=0.05)
+    np.testing.assert_allclose((apart > 0.0).mean(axis=0), found.probability, atol=0.035)
+    inside = ((apart >= found.lower) & (apart <= found.upper)).mean(axis=0)
+    np.testing.assert_allclose(inside, found.coverage, atol=0.02)
+
+
+class TestAgainstDraws:
+    def test_smooth_and_single_values_count_together(self, model, data):
+        found = model.explain_global().difference("week", 20, 3, coverage=0.9)
+        assert set(found.terms) <= {"week", "week (levels)"}
+        assert found.terms
+        assert found.left_out == ()
+        compare_with_draws(found, links(model, two_rows(data[0], "week", 20.0, 3.0), 4000))
+
+    @pytest.mark.parametrize("first", [71.3, None])
+    def test_with_pairs_it_is_the_difference_of_predictions(self, model, data, first):
+        explanation = model.explain_global()
+        held = {"bmi": 31.0, "city": "Rome"}
+        found = explanation.difference("age", first, 30, given=held)
+        rows = two_rows(data[0], "age", first, 30.0, **held).astype({"age": float})
+        compare_with_draws(found, links(model, rows, 4000))
+        local = model.explain_local(rows)
+        np.testing.assert_allclose(found.mean, local.prediction[0] - local.prediction[1])
+        pairs = {pair.name for pair in explanation.pairs if pair.active}
+        assert pairs == {"age x bmi", "age x city"}
+        assert found.left_out == ()
+        assert pairs <= set(found.terms)
+        assert found.given == held
+
+    def test_levels(self, model, data):
+        explanation = model.explain_global()
+        for first, second in (("Oslo", "Rome"), ("Oslo", None)):
+            found = explanation.difference("city", first, second, given={"age": 40})
+            rows = two_rows(data[0], "city", first, second, age=40.0)
+            compare_with_draws(found, links(model, rows, 4000))
+
+    def test_every_class_has_its_own(self, model, data):
+        found = model.explain_global().difference("age", 60, 30)
+        shape = () if found.link != "softmax" else (3,)
+        for number in (found.mean, found.std, found.lower, found.upper, found.probability):
+            assert np.shape(number) == shape
+        if shape:
+            assert found.mean.sum() == pytest.approx(0.0, abs=1e-9)
+
+    def test_ratios(self, model):
+        found = model.explain_global().difference("age", 60, 30)
+        if found.link in ("log", "logit"):
+            assert found.ratio == pytest.approx(np.exp(found.mean))
+            assert found.ratio_interval == pytest.approx((np.exp(found.lower), np.exp(found.upper)))
+        else:
+            assert found.ratio is found.ratio_interval is None
+
+    def test_turned_round(self, model):
+        explanation = model.explain_global()
+        here, back = explanation.difference("age", 60, 30), explanation.difference("age", 30, 60)
+        np.testing.assert_allclose(here.mean, -np.asarray(back.mean))
+        np.testing.assert_allclose(here.std, back.std)
+        np.testing.assert_allclose(here.lower, -np.asarray(back.upper))
+        np.testing.assert_allclose(here.probability, 1.0 - np.asarray(back.probability), atol=1e-12)
+
+    def test_the_same_value_twice(self, model):
+        explanation = model.explain_global()
+        for column, value in (("age", 47.3), ("age", np.nan), ("city", "Oslo"), ("week", 7)):
+            found = explanation.difference(column, value, value)
+            np.testing.assert_array_equal(found.mean, 0.0)
+            np.testing.assert_array_equal(found.std, 0.0)
+            np.testing.assert_array_equal(found.probability, 0.0)
+            assert "adds exactly 0" in str(found)
+
+    def test_json(self, model):
+        found = model.explain_global().difference("city", "Oslo", None, coverage=0.8)
+        known = json.loads(found.to_json())
+        assert known["first"] == "Oslo"
+        assert known["second"] is None
+        assert known["coverage"] == 0.8
+        np.testing.assert_array_equal(known["mean"], found.mean)
+        assert known["terms"] == list(found.terms)
+        assert known == found.to_dict()
+
+
+class TestOverlap:
+    def test_bands_that_overlap_may_hide_a_difference(self, explanation):
+        # Errors that both points share do not count: the difference is known better than its ends.
+        mean, std = explanation.evaluate("bmi", [29.0, 28.0])
+        found = explanation.difference("bmi", 29, 28)
+        assert found.mean == pytest.approx(mean[0] - mean[1])
+        assert found.std < 0.5 * np.hypot(*std)
+
+
+class TestWords:
+    def test_numbers(self, gaussian):
+        found = gaussian.explain_global().difference("bmi", 30, 25.5, coverage=0.9)
+        pattern = (
+            r"^bmi: 30 against 25\.5 adds \+0\.\d\d\d? \(90%: \+0\.\d+ to \+0\.\d+\) to the prediction; "
+            r"above zero with probability more than 0\.999; "
+            r"without age x bmi, which depends on age$"
+        )
+        assert re.match(pattern, str(found)), str(found)
+
+    def test_what_is_left_out(self, explanation):
+        found = explanation.difference("age", 60, 30)
+        assert found.left_out == ("age x bmi", "age x city")
+        assert found.left_out_columns == ("bmi", "city")
+        assert str(found).endswith("without age x bmi and age x city, which depend on bmi and city")
+        held = explanation.difference("age", 60, None, given={"city": None, "bmi": 25.0})
+        assert str(held).endswith("; with bmi at 25 and city at (missing)")
+        assert "age: 60 against (missing) adds" in str(held)
+
+    def test_links(self, model):
+        text = str(model.explain_global().difference("age", 60, 30))
+        link = model.explain_global().link
+        words = {
+            "identity": " to the prediction; above zero with probability ",
+            "log": " to the logarithm of the rate; above zero with probability ",
+            "logit": " to the log-odds of True; above zero with probability ",
+            "softmax": "age: 60 against 30 adds to the score of each class; without",
+        }
+        assert words[link] in text
+        assert ("odds ratio " in text) == (link == "logit")
+        assert ("rate ratio " in text) == (link == "log")
+        assert text.count("\n") == (3 if link == "softmax" else 0)
+        if link == "softmax":
+            assert [line[:5] for line in text.splitlines()[1:]] == ["  0: ", "  1: ", "  2: "]
+
+    def test_columns_without_an_effect(self, explanation):
+        found = explanation.difference("noise", 1, 0)
+        assert found.terms == ()
+        assert (found.mean, found.std, found.probability) == (0.0, 0.0, 0.0)
+        assert str(found) == (
+            "noise: 1 against 0 adds nothing, as noise alone has no effect (switched off: evidence)"
+        )
+        found = explanation.difference("same", 1, 0)
+        assert "no effect (switched off: constant column)" in str(found)
+
+    @pytest.mark.parametrize("scale", [1e-12, 1e-5, 1e5])
+    def test_numbers_of_any_size(self, data, scale):
+        model = LANAMRegressor(interactions=0, random_state=0).fit(data[0], data[1] * scale)
+        found = model.explain_global().difference("bmi", 35, 25)
+        words = str(found).split()
+        assert float(words[5]) == pytest.approx(found.mean, rel=0.05)
+        assert float(words[7]) == pytest.approx(found.lower, rel=0.1)
+        assert len(str(found)) < 160
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("ages", 1, 2), r"names the column 'ages', which X does not have; did you mean 'age'"),
+            (("age", "old", 2), r"'old' cannot be a value of column 'age': it holds numbers, from"),
+            (("city", "Rome", 3), r"3 cannot be a value of column 'city': its levels are 'Bonn', "),
+            (("age", np.inf, 2), r"inf cannot be a value of column 'age'"),
+            (("bmi", None, 2), r"column 'bmi' had no missing values in the training data"),
+            (("bmi", 1, np.nan), r"column 'bmi' had no missing values in the training data"),
+            (("age", [1, 2], 2), r"\[1, 2\] cannot be a value of column 'age'"),
+        ],
+    )
+    def test_values(self, explanation, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            explanation.difference(*arguments)
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            (
+                {"bmi": 30},
+                r"'age' interacts with 'city', and given does not say where: add a value",
+            ),
+            ({}, r"'age' interacts with 'bmi' and 'city', and given does not say where"),
+            ({"bmi": 30, "town": 1}, r"given names the column 'town', which X does not have"),
+            ({"age": 30}, r"given holds the column 'age' itself, whose values are compared"),
+            ({"bmi": None, "city": "Rome"}, r"column 'bmi' had no missing values"),
+            ({"bmi": "x", "city": "Rome"}, r"'x' cannot be a value of column 'bmi'"),
+        ],
+    )
+    def test_given(self, explanation, given, message):
+        with pytest.raises(ValueError, match=message):
+            explanation.difference("age", 60, 30, given=given)
+
+    def test_a_whole_row_may_be_given(self, explanation, data):
+        row = data[0].iloc[3].drop("age").to_dict()
+        found = explanation.difference("age", 60, 30, given=row)
+        assert list(found.given) == ["bmi", "city"]
+        # A column without a pair has nothing that could depend on others.
+        assert explanation.difference("week", 3, 4, given={"bmi": 30}).given == {}
+
+    def test_references(self, explanation):
+        with pytest.raises(ValueError, match="column 'bmi' had no missing values"):
+            explanation.differences("bmi", None)
+        with pytest.raises(ValueError, match="'old' cannot be a value of column 'age'"):
+            explanation.differences("age", "old")
+
+    def test_coverage(self, explanation):
+        with pytest.raises(ValueError, match="coverage=95 must lie between 0 and 1"):
+            explanation.difference("age", 60, 30, coverage=95)
+
+    def test_without_its_model(self, explanation):
+        alone = replace(explanation, source=None)
+        for call in (
+            lambda: alone.difference("age", 60, 30),
+            lambda: alone.differences("age", 30),
+            lambda: alone.evaluate("age", [30]),
+        ):
+            with pytest.raises(ValueError, match="made without its model"):
+                call()
+
+    def test_the_model_is_not_part_of_the_data(self, explanation):
+        assert "source" not in explanation.to_dict()
+        assert "FittedModel" not in repr(explanation)
+
+
+class TestNewLevels:
+    def test_one_has_its_wide_band(self, explanation):
+        with pytest.warns(UserWarning, match="that the training data did not have") as told:
+            found = explanation.difference("city", "Quito", "Rome")
+        assert told[0].filename == __file__
+        known = explanation.difference("city", "Oslo", "Rome")
+        assert found.std > 2.0 * known.std
+        with pytest.warns(UserWarning, match="that the training data did not have") as told:
+            found = explanation.difference("age", 50, 40, given={"bmi": 30, "city": "Quito"})
+        assert told[0].filename == __file__
+        assert found.std > 0.0
+
+    @pytest.mark.filterwarnings("ignore:.*that the training data did not have")
+    def test_two_cannot_be_told_apart(self, explanation):
+        with pytest.raises(ValueError, match=r"'Quito' and 'Graz' are both new or too rare"):
+            explanation.difference("city", "Quito", "Graz")
+        assert explanation.difference("city", "Quito", "Quito").std == 0.0
+
+    @pytest.mark.filterwarnings("ignore:of the .* levels of column")
+    def test_very_many_and_rare_ones(self, monkeypatch):
+        # Of two such columns only one can have all of its levels; a thousand would take their time.
+        monkeypatch.setattr(prepare, "_WIDE", 30)
+        rng = np.random.default_rng(2)
+        street, shop = rng.integers(0, 60, 1500), np.minimum(rng.geometric(0.1, 1500), 50)
+        y = rng.normal(0.0, 1.0, 51)[shop] + rng.normal(0.0, 1.0, 60)[street]
+        y += 0.1 * rng.standard_normal(1500)
+        X = pd.DataFrame({"street": street.astype(str), "shop": [f"shop {k}" for k in shop]})
+        model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
+        assert model._model.terms[0].coupling is not None
+        explanation = model.explain_global()
+        found = explanation.difference("street", "12", "40")
+        compare_with_draws(found, links(model, two_rows(X, "street", "12", "40"), 4000))
+        rare = sorted(set(X["shop"]) - set(explanation["shop"].values))
+        with pytest.raises(ValueError, match="both new or too rare to be told apart"):
+            explanation.difference("shop", rare[0], rare[1])
+        assert explanation.difference("shop", rare[0], "shop 1").std > 0.0
+        contrast = explanation.differences("street", "12")
+        lower, upper = contrast.band(0.95, simultaneous=True)
+        rows = pd.DataFrame({"street": contrast.values, "shop": "shop 1"})
+        draws = model.sample(rows, n_samples=4000, random_state=5)
+        apart = draws - draws[:, contrast.values == "12"]
+        inside = ((apart >= lower - 1e-9) & (apart <= upper + 1e-9)).all(axis=1).mean()
+        assert inside == pytest.approx(0.95, abs=0.03)
+
+
+class TestContrast:
+    @pytest.mark.parametrize(
+        ("column", "reference", "given"),
+        [
+            ("age", 47.3, None),
+            ("age", None, {"bmi": 31.0, "city": "Rome"}),
+            ("city", "Oslo", None),
+            ("week", 3, None),
+        ],
+    )
+    def test_it_is_every_difference(self, model, column, reference, given):
+        explanation = model.explain_global()
+        contrast = explanation.differences(column, reference, given)
+        assert isinstance(contrast, Contrast)
+        assert contrast.reference == reference
+        lower, upper = contrast.band(0.8)
+        assert len(contrast.values) == len(contrast.mean) == len(contrast.inside) > 3
+        for k in range(0, len(contrast.values), 7):
+            found = explanation.difference(column, contrast.values[k], reference, 0.8, given)
+            assert isinstance(found, Difference)
+            np.testing.assert_allclose(contrast.mean[k], found.mean, atol=1e-12)
+            np.testing.assert_allclose(contrast.std[k], found.std, atol=1e-12)
+            np.testing.assert_allclose(lower[k], found.lower, atol=1e-12)
+            np.testing.assert_allclose(upper[k], found.upper, atol=1e-12)
+        assert (contrast.terms, contrast.left_out) == (found.terms, found.left_out)
+
+    def test_all_differences_lie_in_it_at_once(self, model, data):
+        contrast = model.explain_global().differences("age", 30.0, {"bmi": 29.0, "city": "Oslo"})
+        inner = contrast.values[contrast.inside]
+        rows = pd.concat([data[0][:1].assign(bmi=29.0, city="Oslo")] * (len(inner) + 1))
+        draws = links(model, rows.assign(age=[*inner, 30.0]), 4000)
+        apart = draws[:, :-1] - draws[:, -1:]
+        for coverage, close in ((0.5, 0.07), (0.95, 0.03)):
+            lower, upper = contrast.band(coverage, simultaneous=True)
+            inside = (apart >= lower[contrast.inside] - 1e-6) & (
+                apart <= upper[contrast.inside] + 1e-6
+            )
+            np.testing.assert_allclose(inside.all(axis=1).mean(axis=0), coverage, atol=close)
+            single = contrast.band(coverage)
+            assert (lower <= single[0]).all()
+            assert (upper >= single[1]).all()
+
+    def test_single_values_are_compared_where_they_are(self, explanation):
+        assert explanation["week (levels)"].active
+        values = explanation.differences("week", 3).values
+        np.testing.assert_array_equal(values, np.arange(25.0))
+
+    def test_nothing_to_compare(self, explanation):
+        contrast = explanation.differences("noise", 0.0)
+        assert contrast.terms == ()
+        np.testing.assert_array_equal(contrast.mean, 0.0)
+        np.testing.assert_array_equal(contrast.band(0.95, simultaneous=True), 0.0)
+        assert len(contrast.largest_deviations) == 0
+        assert len(explanation.differences("same", 1.0).values) == 0
+
+    def test_the_same_each_time(self, explanation):
+        one, other = (explanation.differences("age", 30).to_dict() for _ in range(2))
+        assert one == other
+        assert json.loads(explanation.differences("age", 30).to_json()) == one
+
+    def test_frames(self, model, data):
+        for column, reference in (("age", 30), ("city", "Oslo")):
+            contrast = model.explain_global().differences(column, reference)
+            frame = contrast.to_frame(coverage=0.8)
+            assert isinstance(frame, pd.DataFrame)
+            assert len(frame) == contrast.mean.size
+            np.testing.assert_array_equal(frame["mean"], contrast.mean.ravel())
+            np.testing.assert_array_equal(frame["lower"], contrast.band(0.8)[0].ravel())
+            np.testing.assert_array_equal(
+                frame["simultaneous_upper"], contrast.band(0.8, simultaneous=True)[1].ravel()
+            )
+            assert set(frame["term"]) == {column}
+            n_classes = contrast.mean.size // len(contrast.values)
+            name = "level" if column == "city" else "value"
+            np.testing.assert_array_equal(frame[name], np.repeat(contrast.values, n_classes))
+            np.testing.assert_array_equal(frame["inside"], np.repeat(contrast.inside, n_classes))
+
+    def test_frames_in_the_users_library(self, data):
+        X = pl.from_pandas(data[0][["bmi", "week"]][:100])
+        explanation = LANAMRegressor(random_state=0).fit(X, data[1][:100]).explain_global()
+        assert isinstance(explanation.differences("bmi", 27).to_frame(), pl.DataFrame)
+
+
+class TestEvaluate:
+    @pytest.mark.filterwarnings("ignore::UserWarning")
+    def test_it_is_what_predict_terms_says(self, model, data):
+        explanation = model.explain_global()
+        names = [term.name for term in model.terms_]
+        values = {
+            "age": [20.5, 47.123, 1e6, None, np.nan],
+            "bmi": [27.0, 31.4, -3.0, np.nan, 30],
+            "city": ["Rome", None, "Quito", "Oslo", "Bonn"],
+            "week": [3, 7.0, 10.5, 24, 100],
+        }
+        rows = pd.concat([data[0][:1]] * 5).assign(**values)
+        rows = rows.astype({"age": float, "bmi": float})
+        means, stds = model.predict_terms(rows, return_std=True)
+        for index, (name, term) in enumerate(zip(names, explanation, strict=True)):
+            columns = [values.get(column, [1.0] * 5) for column in term.feature_names]
+            mean, std = explanation.evaluate(name, *columns)
+            if name not in ("noise", "same"):
+                np.testing.assert_allclose(mean, means[:, index], rtol=1e-9, atol=1e-12)
+                np.testing.assert_allclose(std, stds[:, index], rtol=1e-6, atol=1e-9)
+
+    def test_between_knots_it_is_the_functions_deviation(self, explanation):
+        bmi = explanation["bmi"]
+        middle = 0.5 * (bmi.values[:-1] + bmi.values[1:])
+        mean, std = explanation.evaluate("bmi", middle)
+        np.testing.assert_allclose(mean, 0.5 * (bmi.mean[:-1] + bmi.mean[1:]), rtol=1e-6, atol=1e-6)
+        between = 0.5 * (bmi.std[:-1] + bmi.std[1:])
+        assert (std <= between * (1.0 + 1e-6)).all()
+        assert (std < between * (1.0 - 1e-4)).any()
+
+    def test_one_value(self, explanation):
+        for values in (30, [30], np.array([30.0]), pd.Series([30])):
+            mean, std = explanation.evaluate("bmi", values)
+            assert mean.shape == std.shape == (1,)
+        assert explanation.evaluate("city", "Rome")[0].shape == (1,)
+
+    def test_errors(self, explanation):
+        with pytest.raises(KeyError, match="no term 'size'"):
+            explanation.evaluate("size", [1])
+        with pytest.raises(
+            ValueError, match=r"'age x bmi' is a pair: give values of 'bmi' as second"
+        ):
+            explanation.evaluate("age x bmi", [40])
+        with pytest.raises(ValueError, match="'age' is of one column: leave second_values out"):
+            explanation.evaluate("age", [40], [30])
+        with pytest.raises(ValueError, match="must be as many, and there are 1 and 2"):
+            explanation.evaluate("age x bmi", [40], [30, 31])
+        with pytest.raises(ValueError, match="'x' cannot be a value of column 'bmi'"):
+            explanation.evaluate("bmi", [20, "x"])
+
+    def test_new_values_are_told(self, explanation):
+        with pytest.warns(UserWarning, match="'Quito'") as told:
+            mean, std = explanation.evaluate("city", ["Quito", "Rome"])
+        assert told[0].filename == __file__
+        assert std[0] == pytest.approx(explanation["city"].unseen_std)
+        assert mean[0] == pytest.approx(explanation["city"].unseen_mean)
+
+
+def test_an_explanation_of_a_bare_model(gaussian):
+    explanation = explain_global(gaussian._model, gaussian._schema)
+    expected = gaussian.explain_global().difference("age", 60, 30)
+    assert explanation.difference("age", 60, 30).to_dict() == expected.to_dict()
+    assert explanation.difference(0, 60, 30).mean == expected.mean
