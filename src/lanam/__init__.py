@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lanam.version import __version__
+
 if TYPE_CHECKING:
     from lanam import metrics
     from lanam.classifier import LANAMClassifier
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LANAMClassifier", "LANAMRegressor", "__version__", "coverage_report", "metrics"]
 
-__version__ = "0.1.0"
 
 _HOMES = {
     "LANAMClassifier": "lanam.classifier",

@@ -39,7 +39,10 @@ def shapes_data(explanation: GlobalExplanation) -> tuple[list[dict[str, Any]], l
     """All active terms of one column, most important first, and a vertical range for all of them."""
     shapes = [term for term in explanation.active if isinstance(term, Shape)]
     ranges = [vertical_range(shape) for shape in shapes]
-    together = (min((low for low, _ in ranges), default=0.0), max((up for _, up in ranges), default=0.0))
+    together = (
+        min((low for low, _ in ranges), default=0.0),
+        max((high for _, high in ranges), default=0.0),
+    )
     data = [_shape(shape, own) for shape, own in zip(shapes, ranges, strict=True)]
     return data, _with_strip(together)
 
@@ -65,7 +68,13 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, Any]:
     }
     if shape.kind == "categorical":
         others = [
-            {"name": name, "mean": rounded(mean), "std": rounded(std), "density": rounded(density)}
+            {
+                "name": name if density > 0.0 else "(new level)",
+                "symbol": "diamond" if name == MISSING else "circle-open",
+                "mean": rounded(mean),
+                "std": rounded(std),
+                "density": rounded(density),
+            }
             for name, mean, std, density in shape.others
         ]
         return data | {"labels": [str(label) for label in shape.values[shown]], "others": others}
@@ -121,7 +130,9 @@ def pairs_data(explanation: GlobalExplanation) -> list[dict[str, Any]]:
 def _pair(pair: Surface) -> dict[str, Any]:
     inside = pair.inside.any(axis=1), pair.inside.any(axis=0)
     first = _side(pair, 0, pair.values, pair.others, inside[0], pair.density.sum(axis=1))
-    second = _side(pair, 1, pair.second_values, pair.second_others, inside[1], pair.density.sum(axis=0))
+    second = _side(
+        pair, 1, pair.second_values, pair.second_others, inside[1], pair.density.sum(axis=0)
+    )
     rows, columns = first.pop("entries"), second.pop("entries")
     return {
         "name": pair.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from dataclasses import replace
@@ -18,7 +19,8 @@ from lanam.report.charts import pairs_data, shapes_data, unit_of
 from lanam.report.material import Level, Material
 from lanam.report.packing import compressed, pack, rounded, script_json
 from lanam.report.tables import pack_model, with_levels
-from lanam.report.words import calibration_text, drawings_text, overview, terms_table
+from lanam.report.words import calibration_text, overview, pairs_table, terms_table
+from lanam.version import __version__
 
 #: Of a categorical column with more levels, the most frequent can be chosen on the what-if page.
 _MAX_LEVELS = 300
@@ -48,7 +50,9 @@ def write_report(path: str | os.PathLike[str], material: Material) -> Path:
     """
     target = Path(path)
     if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder: pass the name of a file, such as report.html")
+        raise IsADirectoryError(
+            f"{target} is a folder: pass the name of a file, such as report.html"
+        )
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent}: make it first")
     text = render(material)
@@ -60,7 +64,9 @@ def write_report(path: str | os.PathLike[str], material: Material) -> Path:
         part.chmod(0o666 & ~_umask())
         part.replace(target)
     except OSError as error:
-        raise OSError(error.errno, f"the report was not written: {error.strerror}", str(target)) from error
+        raise OSError(
+            error.errno, f"the report was not written: {error.strerror}", str(target)
+        ) from error
     finally:
         part.unlink(missing_ok=True)
     return target
@@ -76,12 +82,10 @@ def _umask() -> int:
 def render(material: Material) -> str:
     """The report as text."""
     jinja2, library = _libraries()
-    from lanam import __version__
-
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     facts = material.summary.facts
     asis = environment.filters["safe"]
-    words = drawings_text(material)
+    words = pairs_table(material)
     return str(
         environment.from_string(_asset("page.html")).render(
             title=material.title or f"{facts['estimator']} on {facts['n_rows']:,} rows",
@@ -95,7 +99,8 @@ def render(material: Material) -> str:
             **terms_table(material),
             **words,
             calibration=calibration_text(material.coverage),
-            foot=_foot(material, __version__),
+            n_picked=0 if material.rows is None else len(material.rows.places),
+            n_given=0 if material.rows is None else material.rows.n_all,
             style=asis(_asset("style.css")),
             data=asis(script_json(page_data(material))),
             library=asis(compressed(library)),
@@ -118,14 +123,6 @@ def _libraries() -> tuple[Any, str]:
             f"a report needs {error.name}: install what it takes with `pip install lanam[report]`"
         ) from error
     return jinja2, get_plotlyjs()
-
-
-def _foot(material: Material, version: str) -> str:
-    told = f"Made by lanam {version}. This file needs no network and sends nothing."
-    if material.rows is None:
-        return f"{told} It has no rows of the data in it."
-    n_rows = len(material.rows.places)
-    return f"{told} It has {n_rows:,} of the {material.rows.n_all:,} rows that were given in it, to be picked under “What if?”."
 
 
 def page_data(material: Material) -> dict[str, Any]:
@@ -169,7 +166,6 @@ def page_data(material: Material) -> dict[str, Any]:
         else {
             "curve": report.curve.to_dict(),
             "retention": report.retention.to_dict(),
-            "axes": (calibration_text(report) or {})["axes"],
         },
     }
 
@@ -252,8 +248,15 @@ def _numbers(material: Material, index: int, shape: Shape) -> dict[str, Any]:
         "lowest": column.lowest,
         "highest": column.highest,
         "step": 1 if whole else "any",
-        "typical": float(np.rint(median)) if whole else median,
+        "typical": float(np.rint(median)) if whole else _short(median, high - low),
     }
+
+
+def _short(value: float, width: float) -> float:
+    """The value to a thousandth of a range of this width: nobody reads digits that do not matter."""
+    if not width > 0.0:
+        return value
+    return round(value, 3 - math.floor(math.log10(width)))
 
 
 def _rows(material: Material) -> dict[str, Any] | None:

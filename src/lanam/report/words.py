@@ -18,30 +18,8 @@ _MAX_PAIRS = 100
 #: Of more levels of a column, and of more unused columns, only so many are named.
 _MAX_NAMED = 8
 
-_READING = {
-    "identity": (
-        "A prediction is the intercept plus what every term adds, in the target's own unit. Each curve below is one "
-        "term: what a value of the column adds, with a band of two standard deviations. Where the band is wide, the "
-        "data says little; where it includes zero, the term may add nothing there."
-    ),
-    "log": (
-        "The logarithm of the expected count is the intercept plus what every term adds: a term that adds 0.1 makes it "
-        "about a tenth larger, whatever the others say. Each curve below is one term, with a band of two standard "
-        "deviations: wide where the data says little."
-    ),
-    "logit": (
-        "The log-odds of {second} are the intercept plus what every term adds: a term that adds 0.7 about doubles the "
-        "odds. Each curve below is one term, with a band of two standard deviations: wide where the data says little."
-    ),
-    "softmax": (
-        "Every class has a score, its intercept plus what every term adds to it; the larger a class's score, the more "
-        "probable the class. Each drawing below is one term with a curve for each class, measured from their mean, and "
-        "bands of two standard deviations."
-    ),
-}
-
 _REASONS = {
-    "switched off: evidence": "the data does not pay for it: without it the model explains the data as well",
+    "switched off: evidence": "the data does not pay for it: the model does as well without it",
     "switched off: constant column": "the column has the same value everywhere",
     "switched off: no values": "the column has no values",
     "switched off: same values as another column": "another column has the same values",
@@ -63,23 +41,18 @@ def overview(material: Material) -> dict[str, Any]:
         tiles.append((f"{facts['dispersion']:.3g}", "dispersion"))
     if len(names) > 2:
         tiles.append((str(len(names)), "classes"))
-    told = []
-    if not facts["converged"]:
-        told.append(
-            "The fit had not converged when it ended: its evidence was still rising. Raise max_iter and fit again "
-            "before you rely on it."
-        )
-    second = names[1] if len(names) == 2 else ""
     return {
-        "lead": f"{facts['estimator']}: a sum of {facts['n_active']} curves and surfaces, each with its uncertainty.",
+        "link": material.explanation.link,
+        "unit": unit_of(material.explanation),
+        "second": str(names[1]) if len(names) == 2 else "",
+        "converged": facts["converged"],
+        "n_active": facts["n_active"],
         "tiles": [{"value": value, "name": name} for value, name in tiles],
-        "warnings": told,
         "columns": [
             _column(column, _share_missing(material.explanation, index))
             for index, column in enumerate(material.schema.columns)
         ],
         "facts": [{"name": name, "value": value} for name, value in _facts(material)],
-        "reading": _READING[material.explanation.link].format(second=second),
     }
 
 
@@ -108,7 +81,7 @@ def _column(column: Column, missing: float) -> dict[str, str]:
     elif column.lowest != column.lowest:
         values = "none"
     else:
-        values = f"{column.lowest:.6g} to {column.highest:.6g}"
+        values = f"{column.lowest:.4g} to {column.highest:.4g}"
     gone = f"{missing:.1%}" if missing else "yes" if column.missing else ""
     return {"name": column.name, "kind": column.kind, "range": values, "missing": gone}
 
@@ -152,11 +125,6 @@ def terms_table(material: Material) -> dict[str, Any]:
     return {
         "terms": terms,
         "off": off,
-        "importance_text": (
-            "How much a term moves predictions: its mean absolute contribution over the training data, in the unit of the "
-            f"{unit_of(material.explanation)}, with a band of two standard deviations. Hatched bars are pairs. The evidence is what "
-            "the model would lose in log evidence without the term."
-        ),
         "unused": _some(_unused(material)),
     }
 
@@ -174,24 +142,14 @@ def _unused(material: Material) -> list[str]:
     return [column.name for k, column in enumerate(columns) if k not in used]
 
 
-def drawings_text(material: Material) -> dict[str, Any]:
-    """What is said above the shapes and the pairs."""
-    explanation, scores = material.explanation, material.summary.interactions
-    unit = unit_of(explanation)
-    shapes_text = (
-        f"What each value of a column adds to the {unit}. Line: mean; band: two standard deviations; grey bars: where the "
-        "training data lies; shaded: beyond it. Dots with bars are levels or single values, diamonds missing ones. Touch or "
-        "point at a curve for its numbers."
-    )
-    pairs_text = (
-        f"What two columns add to the {unit} together, beyond what each adds alone: the mean, and beside it how unsure that "
-        "is."
-    )
+def pairs_table(material: Material) -> dict[str, Any]:
+    """What is said of the pairs."""
+    scores = material.summary.interactions
+    active = [pair for pair in material.explanation.pairs if pair.active]
     shown = scores.rows[:_MAX_PAIRS]
     return {
-        "shapes_text": shapes_text,
-        "pairs_text": pairs_text if any(True for _ in _active_pairs(explanation)) else "No pair is active.",
-        "has_pairs": bool(len(scores)) or any(True for _ in _active_pairs(explanation)),
+        "n_pairs": len(active),
+        "has_pairs": bool(len(scores) or active),
         "score_name": f"{scores.score} (nats)" if scores.score == "evidence" else scores.score,
         "pair_scores": [
             {
@@ -206,46 +164,15 @@ def drawings_text(material: Material) -> dict[str, Any]:
     }
 
 
-def _active_pairs(explanation: GlobalExplanation) -> Any:
-    return (pair for pair in explanation.pairs if pair.active)
-
-
 def calibration_text(report: CoverageReport | None) -> dict[str, Any] | None:
     """How the model does on the data that was given."""
     if report is None:
         return None
     return {
-        "text": (
-            f"On the {report.n_rows:,} rows that were given. If these are the rows that the model was fitted with, it looks better "
-            "here than it is."
-        ),
+        "n_rows": f"{report.n_rows:,}",
         "verdict": report.verdict,
         "tables": [{"head": head, "rows": rows} for head, *rows in report.tables()],
         "scores": [{"name": name, "value": value} for name, value in report.named_scores()],
-        **_CURVES[report.curve.kind],
-        "retention_label": f"{report.retention.name} of the most certain rows",
-        "retention_text": (
-            f"{report.retention.name} when only the rows of which the model is most certain are kept. A model that knows what it "
-            "does not know gets better towards the right."
-        ),
+        "curve": report.curve.kind,
+        "retention": report.retention.name,
     }
-
-
-_CURVES = {
-    "quantiles": {
-        "curve_label": "Observed against nominal quantiles",
-        "curve_text": (
-            "How many observations lie below each predicted quantile. Of a calibrated model, as many as it says (dashed); "
-            "chance keeps it in the band."
-        ),
-        "axes": ["nominal level", "share of observations below"],
-    },
-    "reliability": {
-        "curve_label": "Observed shares against predicted probabilities",
-        "curve_text": (
-            "How often it was so, when the model said so: of a calibrated model on the dashed line; chance keeps it in the "
-            "band."
-        ),
-        "axes": ["predicted probability", "observed share"],
-    },
-}

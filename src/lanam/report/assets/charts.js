@@ -40,7 +40,7 @@
       font: { color: colour("ink"), size: 12, family: "system-ui, sans-serif" }, showlegend: false,
       dragmode: false, hovermode: "closest",
       hoverlabel: { bgcolor: colour("paper"), font: { color: colour("ink") } },
-      xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
+      xaxis: { ...axis, zeroline: false, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
     };
   }
 
@@ -84,6 +84,9 @@
   }
 
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+  const SAMPLES = ["", "7 4", "2 3", "7 3 2 3", "11 4", "11 3 2 3"];
+  const SYMBOLS = ["circle", "square", "triangle-up", "cross"];
+  const MARKS = ["●", "■", "▲", "✚"];
 
   function curveTraces(term, one, nClasses) {
     const mean = part(term.mean, one.place, nClasses);
@@ -110,15 +113,16 @@
       x, y: means, name: words(one.name), mode: "markers", type: "scatter",
       error_y: { type: "data", array: stds.map((s) => 2 * s), color: line, thickness: 1.6, width: 3 },
       hovertemplate: `%{x}: %{y:.4g} ± %{error_y.array:.2g}<extra>${shorten(one.name, 24)}</extra>`,
-      marker: { color: line, size: 7, symbol: ["circle", "square", "triangle-up", "cross"][one.place % 4], ...more },
+      marker: { color: line, size: 7, symbol: SYMBOLS[one.place % SYMBOLS.length], ...more },
     };
   }
 
   // The data below a curve, in the lowest part of the panel.
   function densityTrace(x, density, width) {
+    const scale = 1 / Math.max(...density, 1e-12);
     return {
-      x, y: density, width, type: "bar", yaxis: "y2", marker: { color: colour("bar") },
-      hovertemplate: "%{x}: %{y:.1%} of the data<extra></extra>",
+      x, y: density.map((share) => share * scale), customdata: density, width, type: "bar", yaxis: "y2", marker: { color: colour("bar") },
+      hovertemplate: "%{x}: %{customdata:.1%} of the data<extra></extra>",
     };
   }
 
@@ -142,7 +146,7 @@
         const values = [term.missing.mean, term.missing.std].map((v) => (report.n_classes === 1 ? v : v[one.place]));
         traces.push({ ...dotTraces(["missing"], [values[0]], [values[1]], one, { symbol: "diamond" }), xaxis: "x2" });
       }
-      look.xaxis2 = { domain: [0.88, 1], anchor: "y", fixedrange: true, color: colour("soft") };
+      look.xaxis2 = { domain: [0.88, 1], anchor: "y", fixedrange: true, color: colour("soft"), zeroline: false, showgrid: false };
     }
     return [traces, look];
   }
@@ -169,13 +173,23 @@
       ];
       const x = places.map((place) => place + shift);
       const trace = dotTraces(x, own(term.mean, "mean"), own(term.std, "std"), one);
+      // Hollow: what is not in the data. Diamonds: missing values, as beside a curve.
+      trace.marker.symbol = [
+        ...term.labels.map(() => trace.marker.symbol),
+        ...term.others.map((other) => other.symbol),
+      ];
       trace.text = labels.map(words);
       trace.hovertemplate = trace.hovertemplate.replace("%{x}", "%{text}");
       return trace;
     });
     traces.push(densityTrace(places, [...term.density, ...term.others.map((other) => other.density)], 0.8));
     const ticks = { tickvals: places, ticktext: labels.map((label) => shorten(label, 18)) };
-    return [traces, { xaxis: { ...ticks, range: [-0.6, labels.length - 0.4], tickangle: labels.length > 4 ? -60 : 0 } }];
+    const turned = labels.join("").length > 34;
+    const room = turned ? Math.min(Math.max(...labels.map((label) => label.length)), 18) * 7 + 14 : 36;
+    return [traces, {
+      margin: { l: 48, r: 12, t: 10, b: room },
+      xaxis: { ...ticks, range: [-0.6, labels.length - 0.4], tickangle: turned ? 90 : 0, automargin: false, showgrid: false },
+    }];
   }
 
   function shapeCard(report, term, sameScale) {
@@ -194,17 +208,35 @@
     chart(panel, () => {
       const [traces, look] = term.kind === "categorical" ? levelPanel(report, term) : numericPanel(report, term);
       const range = sameScale.checked ? report.vertical : term.vertical;
-      const several = report.link === "softmax";
       return [traces, layout({
-        ...look, barmode: "overlay", showlegend: several, legend: { orientation: "h", y: 1.18 },
+        ...look, barmode: "overlay",
         yaxis: { range, title: { text: words(report.unit), font: { size: 11 } } },
-        yaxis2: { overlaying: "y", side: "right", range: [0, 7 * Math.max(...term.density, 1e-12)], visible: false, fixedrange: true },
+        yaxis2: { overlaying: "y", side: "right", range: [0, 7], visible: false, fixedrange: true },
       })];
     });
     return card;
   }
 
+  // One legend for all drawings: the colour, dash and mark of every class.
+  function showLegend(report) {
+    const place = document.getElementById("legend");
+    place.hidden = report.link !== "softmax";
+    for (const one of report.link === "softmax" ? series(report) : []) {
+      const sample = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+      sample.setAttribute("viewBox", "0 0 34 10");
+      const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
+      line.setAttribute("d", "M1 5H33");
+      line.style.stroke = `var(--${one.line})`;
+      line.setAttribute("stroke-dasharray", SAMPLES[one.place % DASHES.length]);
+      sample.append(line);
+      const item = document.createElement("span");
+      item.append(sample, ` ${MARKS[one.place % MARKS.length]} ${one.name}`);
+      place.append(item);
+    }
+  }
+
   function drawShapes(report) {
+    showLegend(report);
     const grid = document.getElementById("shape-grid");
     const sameScale = document.getElementById("same-scale");
     report.shapes.forEach((term) => grid.append(shapeCard(report, term, sameScale)));
@@ -305,7 +337,7 @@
     const result = report.calibration;
     if (!result) return;
     const curve = result.curve;
-    const names = result.axes;
+    const names = curve.kind === "quantiles" ? ["nominal level", "share of observations below"] : ["predicted probability", "observed share"];
     chart(document.getElementById("calibration-chart"), () => [[
       { x: curve.expected, y: curve.lower, mode: "lines", line: { width: 0 }, hoverinfo: "skip" },
       { x: curve.expected, y: curve.upper, mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: colour("band"), hoverinfo: "skip" },

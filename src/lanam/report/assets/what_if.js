@@ -14,8 +14,12 @@
   // Four digits, without an exponent where a person would not write one.
   function number(value, digits = 4) {
     const size = Math.abs(value);
-    if (value !== 0 && (size >= 1e7 || size < 1e-4)) return value.toExponential(digits - 2);
-    return value.toLocaleString("en", { maximumSignificantDigits: size >= 10 ** digits ? Math.ceil(Math.log10(size)) : digits });
+    if (value !== 0 && (size >= 1e7 || size < 1e-4)) return minus(value.toExponential(digits - 2));
+    return minus(value.toLocaleString("en", { maximumSignificantDigits: size >= 10 ** digits ? Math.ceil(Math.log10(size)) : digits }));
+  }
+
+  function minus(text) {
+    return text.replace("-", "−");
   }
 
   function signed(value) {
@@ -277,7 +281,8 @@
       const left = hidden.length
         ? `${hidden.length} ${hidden.length === 1 ? "term is" : "terms are"} left out, whose ${level.name} band includes zero; together ${signed(together)}. ` : "";
       const sum = `Intercept ${number(this.scorer.intercept[place])}, sum ${number(result.mean[place])}`;
-      element("left-out").textContent = `${left}${sum} (${report.unit}).`;
+      const unit = report.link === "softmax" ? `score of ${report.classes[place]}` : report.unit;
+      element("left-out").textContent = `${left}${sum} (${unit}).`;
     }
 
     // The values of a term's columns in the present row.
