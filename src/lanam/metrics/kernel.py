@@ -22,7 +22,7 @@ from lanam.core.arrays import Array
 from lanam.metrics.checks import read_count, read_gaussian, read_weights
 
 #: Pairs of rows that are held at once.
-_CHUNK_PAIRS = 1 << 18
+_CHUNK_PAIRS = 1 << 15
 
 #: Median distances are those of so many rows.
 _MOST_ROWS = 1000

@@ -103,26 +103,29 @@ class CoverageReport:
     @property
     def verdict(self) -> str:
         """The report in a sentence, or two after ``calibrate``."""
-        told = [] if self.kind == "intervals" else [self._verdict_of_probabilities()]
-        if spoken := self._spoken():
-            if self.kind == "intervals":
-                told.append(self._verdict_of(spoken, "", "intervals"))
-            if spoken.get("calibrated_observed") is not None:
-                word = "intervals" if self.kind == "intervals" else "sets"
-                told.append(self._verdict_of(spoken, "calibrated_", f"calibrated {word}"))
-        return "; ".join(told)
+        return "; ".join(self._verdicts())
 
-    def _spoken(self) -> dict[str, Any] | None:
-        """The level that is spoken of."""
-        rows = self.rows if self.kind == "intervals" else self.sets
-        return min(rows, key=lambda row: abs(row["level"] - _SPOKEN_LEVEL), default=None)
+    def _verdicts(self) -> list[str]:
+        own = self.kind == "intervals"
+        told = [] if own else [self._verdict_of_probabilities()]
+        rows = self.rows if own else self.sets
+        if own:
+            told += [self._verdict_of(_spoken(rows), ""), *_others(_spoken(rows), rows)]
+        mended = [row for row in rows if row.get("calibrated_observed") is not None]
+        if mended:
+            told.append(self._verdict_of(_spoken(mended), "calibrated_"))
+        return told
 
-    def _verdict_of(self, row: dict[str, Any], prefix: str, what: str) -> str:
+    def _verdict_of(self, row: dict[str, Any], prefix: str) -> str:
         observed, lowest, highest = (row[prefix + key] for key in ("observed", "lowest", "highest"))
+        what = ("calibrated " if prefix else "") + (
+            "intervals" if self.kind == "intervals" else "sets"
+        )
         if observed < lowest:
             word = "fewer than chance allows"
         elif observed > highest:
-            word = "more than chance allows"
+            # Calibrated ones promise a least share; tied scores and sure classes make it more.
+            word = "more than was asked for" if prefix else "more than chance allows"
         else:
             word = "within what chance allows"
         return (
@@ -182,7 +185,7 @@ class CoverageReport:
         return f"<p>{first}</p>{''.join(tables)}<p>{last}</p>"
 
     def _headlines(self) -> list[str]:
-        return [f"{self.estimator} on {self.n_rows} rows", *self.verdict.split("; ")]
+        return [f"{self.estimator} on {self.n_rows} rows", *self._verdicts()]
 
     def _score_lines(self) -> list[str]:
         return [f"{name} {score}" for name, score in self.named_scores()]
@@ -194,16 +197,18 @@ class CoverageReport:
     def tables(self) -> list[list[tuple[str, ...]]]:
         """The tables as they are printed: a line of names, then cells."""
         if self.kind == "intervals":
-            return [self._level_cells(self.rows, "mean width")]
+            return [self._level_cells(self.rows, "mean width", 4)]
         tables = [self._bin_cells()]
-        return tables + ([self._level_cells(self.sets, "mean size")] if self.sets else [])
+        return tables + ([self._level_cells(self.sets, "mean size", 3)] if self.sets else [])
 
-    def _level_cells(self, rows: Sequence[dict[str, Any]], size: str) -> list[tuple[str, ...]]:
+    def _level_cells(
+        self, rows: Sequence[dict[str, Any]], size: str, digits: int
+    ) -> list[tuple[str, ...]]:
         # Where intervals hold more than their level by design, say what they should hold.
         wider = any(row["expected"] > row["level"] + 0.0005 for row in rows)
         calibrated = "calibrated_observed" in rows[0]
         sizes = [row[key] for row in rows for key in ("size", "calibrated_size") if row.get(key)]
-        form = number_format(max(sizes, default=0.0), 3)
+        form = number_format(max(sizes, default=0.0), digits)
         head = ["level", *(["expected"] if wider else []), "observed", "by chance", size]
         if calibrated:
             head += ["calibrated", "by chance", size]
@@ -236,6 +241,21 @@ class CoverageReport:
 
 def _level(row: dict[str, Any]) -> str:
     return f"{round(100.0 * row['level'], 4):g}%"
+
+
+def _spoken(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The level that is spoken of."""
+    return min(rows, key=lambda row: abs(row["level"] - _SPOKEN_LEVEL))
+
+
+def _others(spoken: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Which other levels chance does not explain, if any."""
+    strange = [
+        _level(row)
+        for row in rows
+        if row is not spoken and not row["lowest"] <= row["observed"] <= row["highest"]
+    ]
+    return [f"chance does not explain what those of {', '.join(strange)} hold"] if strange else []
 
 
 def _observed_cells(row: dict[str, Any], prefix: str) -> tuple[str, str]:

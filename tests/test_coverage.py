@@ -1,0 +1,308 @@
+"""coverage_report: its figures against the scores and methods they are made of, and its words."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import betabinom, binom
+
+import lanam
+from lanam import LANAMClassifier, LANAMRegressor, coverage_report, metrics
+from lanam.metrics.coverage import _error_by_chance
+
+LEVELS = (0.5, 0.9, 0.95)
+
+
+def numbers(n_rows, seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.uniform(-2, 2, n_rows), "b": rng.uniform(-2, 2, n_rows)})
+    return X, (np.sin(2 * X["a"]) + 0.3 * rng.normal(size=n_rows)).to_numpy()
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    return LANAMRegressor(interactions=0, random_state=0).fit(*numbers(150, 0))
+
+
+@pytest.fixture(scope="module")
+def held_out():
+    return numbers(200, 1)
+
+
+@pytest.fixture
+def calibrated(regressor):
+    yield regressor.calibrate(*numbers(49, 2))
+    del regressor.calibration_
+
+
+class TestIntervals:
+    def test_a_record_a_level(self, regressor, held_out):
+        X, y = held_out
+        report = coverage_report(regressor, X, y, levels=LEVELS)
+        assert (report.kind, report.n_rows, report.estimator) == (
+            "intervals",
+            200,
+            "LANAMRegressor",
+        )
+        assert not report.calibrated
+        for level, row in zip(LEVELS, report.rows, strict=True):
+            lower, upper = regressor.predict_interval(X, level).T
+            assert row == {
+                "level": level,
+                "expected": pytest.approx(level),
+                "observed": pytest.approx(np.mean((lower <= y) & (y <= upper))),
+                "lowest": binom.ppf(0.025, 200, level) / 200,
+                "highest": binom.ppf(0.975, 200, level) / 200,
+                "size": pytest.approx(np.mean(upper - lower)),
+            }
+
+    def test_scores_are_the_metrics_own(self, regressor, held_out):
+        X, y = held_out
+        mean, std = regressor.predict(X, return_std=True)
+        report = coverage_report(regressor, X, y)
+        expected = {
+            "nll": metrics.gaussian_nll(y, mean, std),
+            "rmse": metrics.rmse(y, mean),
+            "crps": metrics.crps_gaussian(y, mean, std),
+            "quantile_calibration_error": metrics.quantile_calibration_error(
+                metrics.gaussian_pit(y, mean, std)
+            ),
+            "skce": metrics.skce(y, mean, std),
+        }
+        assert report.scores == pytest.approx(expected, rel=1e-8)
+        assert report.curve.kind == "quantiles"
+        assert report.curve.error == report.scores["quantile_calibration_error"]
+        expected = metrics.retention_of(regressor, X, y)
+        np.testing.assert_allclose(report.retention.value, expected.value)
+
+    def test_a_well_specified_model_gets_a_good_verdict(self, regressor, held_out):
+        report = coverage_report(regressor, *held_out)
+        observed = report.rows[3]["observed"]
+        lowest, highest = (100 * p for p in binom.ppf([0.025, 0.975], 200, 0.95) / 200)
+        assert report.verdict.startswith(
+            f"95% intervals hold {100 * observed:.1f}% of 200 rows: within what chance allows "
+            f"({lowest:.1f}% to {highest:.1f}%)"
+        )
+
+    def test_bad_intervals_get_a_bad_verdict(self, regressor, held_out):
+        X, y = held_out
+        narrow = coverage_report(regressor, X, y + 0.6 * np.sign(np.arange(200) % 2 - 0.5))
+        assert "fewer than chance allows" in narrow.verdict
+        wide = coverage_report(regressor, X, regressor.predict(X), levels=(0.5, 0.8))
+        assert "80% intervals hold 100.0% of 200 rows: more than chance" in wide.verdict
+        assert "chance does not explain what those of 50% hold" in wide.verdict
+
+    def test_after_calibrate_both_are_told(self, calibrated, held_out):
+        X, y = held_out
+        report = coverage_report(calibrated, X, y, levels=(0.9, 0.99))
+        first, second = report.rows
+        own = calibrated.predict_interval(X, 0.9, calibrated=False)
+        mended = calibrated.predict_interval(X, 0.9)
+        assert first["size"] == pytest.approx(np.mean(own[:, 1] - own[:, 0]))
+        assert first["calibrated_size"] == pytest.approx(np.mean(mended[:, 1] - mended[:, 0]))
+        inside = (mended[:, 0] <= y) & (y <= mended[:, 1])
+        assert first["calibrated_observed"] == pytest.approx(inside.mean())
+        # 45 of 50 places: a Beta-binomial
+        expected = tuple(betabinom.ppf([0.025, 0.975], 200, 45, 5) / 200)
+        assert (first["calibrated_lowest"], first["calibrated_highest"]) == expected
+        assert second["calibrated_observed"] is None  # 49 rows allow 0.98
+        assert "too few rows" in str(report)
+        assert "90% calibrated intervals hold" in report.verdict
+        assert report.calibrated
+        assert np.isnan(report.to_frame("pandas")["calibrated_size"][1])
+
+    def test_weights_are_repetitions(self, regressor, held_out):
+        X, y = held_out
+        weight = np.random.default_rng(0).integers(0, 3, size=200)
+        rows = np.repeat(np.arange(200), weight)
+        weighted = coverage_report(regressor, X, y, sample_weight=weight)
+        repeated = coverage_report(regressor, X.iloc[rows], y[rows])
+        for own, other in zip(weighted.rows, repeated.rows, strict=True):
+            assert own == pytest.approx(other, rel=1e-10)
+        own, other = dict(weighted.scores), dict(repeated.scores)
+        assert own.pop("skce") == pytest.approx(other.pop("skce"), abs=1e-3)  # other bandwidths
+        assert own == pytest.approx(other, rel=1e-10)
+        assert weighted.n_rows == (weight > 0).sum()
+
+
+def counts(n_rows, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n_rows, 1))
+    hours = rng.uniform(0.5, 2.0, size=n_rows)
+    return X, rng.poisson(1.5 * hours * np.exp(X[:, 0])), hours
+
+
+@pytest.fixture(scope="module")
+def model_of_counts():
+    X, y, hours = counts(400, 0)
+    model = LANAMRegressor(likelihood="poisson", interactions=0, random_state=0)
+    return model.fit(X, y, exposure=hours)
+
+
+class TestCounts:
+    def test_counts_are_expected_to_be_inside_more_often_than_asked(self, model_of_counts):
+        model = model_of_counts
+        X, y, hours = counts(600, 1)
+        report = coverage_report(model, X, y, exposure=hours, levels=(0.5, 0.9))
+        for row in report.rows:
+            assert row["level"] + 0.01 < row["expected"] < 1
+            assert row["lowest"] <= row["observed"] <= row["highest"]
+            lower, upper = model.predict_interval(X, row["level"], exposure=hours).T
+            own = np.mean((lower <= y) & (y <= upper))
+            assert row["observed"] == pytest.approx(own)
+            # the model's own draws of new counts fall inside as often as it expects
+            draws = model.sample(X, 400, random_state=0, exposure=hours)
+            new = np.random.default_rng(0).poisson(draws)
+            inside = ((lower <= new) & (new <= upper)).mean()
+            assert row["expected"] == pytest.approx(inside, abs=0.02)  # dispersion is not drawn
+        assert set(report.scores) == {"nll", "rmse", "quantile_calibration_error"}
+        assert report.scores["nll"] == pytest.approx(
+            -model.log_likelihood(X, y, exposure=hours), rel=1e-12
+        )
+        assert "expected" in str(report)
+
+    def test_true_counts_look_calibrated(self, model_of_counts):
+        model = model_of_counts
+        X, y, hours = counts(600, 1)
+        curve = coverage_report(model, X, y, exposure=hours).curve
+        assert ((curve.lower <= curve.observed) & (curve.observed <= curve.upper)).all()
+        without = coverage_report(model, X, y)
+        assert without.curve.error > 3 * curve.error  # hours matter
+
+
+def classes(n_rows, seed, n_classes=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 2))
+    links = 1.5 * np.column_stack([X, -X.sum(axis=1)])[:, :n_classes]
+    number = (links + rng.gumbel(size=links.shape)).argmax(axis=1)
+    return X, np.array(["low", "<mid>", "up"])[number]
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def case(request):
+    X, y = classes(200, 0, request.param)
+    model = LANAMClassifier(interactions=0, random_state=0).fit(X, y)
+    return model, *classes(300, 1, request.param)
+
+
+class TestClasses:
+    def test_the_table_is_that_of_the_curve(self, case):
+        model, X, y = case
+        report = coverage_report(model, X, y)
+        table = model.predict_proba(X)
+        number = np.searchsorted(model.classes_, y)
+        if table.shape[1] == 2:
+            truth, probability = number == 1, table[:, 1]
+            expected = metrics.root_brier_score(truth, probability)
+        else:
+            truth, probability = table.argmax(axis=1) == number, table.max(axis=1)
+            expected = metrics.root_brier_score(number, table)
+        assert report.kind == "classes"
+        assert report.scores["root_brier_score"] == pytest.approx(expected)
+        assert sum(row["n_rows"] for row in report.rows) == pytest.approx(300)
+        for row in report.rows:
+            inside = (row["from"] <= probability) & (probability < row["to"])
+            assert row["n_rows"] == pytest.approx(inside.sum())
+            assert row["probability"] == pytest.approx(probability[inside].mean())
+            assert row["observed"] == pytest.approx(truth[inside].mean())
+        assert report.scores["calibration_error"] == pytest.approx(
+            metrics.expected_calibration_error(truth, probability)
+        )
+        assert report.scores["accuracy"] == pytest.approx(model.score(X, y))
+        assert report.scores["nll"] == pytest.approx(-model.log_likelihood(X, y), rel=1e-8)
+        assert report.retention.value[-1] == pytest.approx(model.score(X, y))
+        assert "% off on average" in report.verdict
+
+    def test_sets_are_counted_at_every_level(self, case):
+        model, X, y = case
+        number = np.searchsorted(model.classes_, y)
+        report = coverage_report(model, X, y, levels=(0.7, 0.9))
+        for row in report.sets:
+            sets = model.predict_set(X, row["level"])
+            assert row["observed"] == pytest.approx(sets[np.arange(300), number].mean())
+            assert row["size"] == pytest.approx(sets.sum(axis=1).mean())
+            assert row["expected"] >= row["level"]
+        model.calibrate(X[:150], y[:150])
+        again = coverage_report(model, X[150:], y[150:], levels=(0.7, 0.9))
+        sets = model.predict_set(X[150:], 0.9)
+        assert again.sets[1]["calibrated_size"] == pytest.approx(sets.sum(axis=1).mean())
+        assert "90% calibrated sets hold" in again.verdict
+        del model.calibration_
+
+    def test_wrong_arguments(self, case):
+        model, X, y = case
+        with pytest.raises(ValueError, match="the model predicts classes"):
+            coverage_report(model, X, y, exposure=1.0)
+        with pytest.raises(ValueError, match="which is none of"):
+            coverage_report(model, X, np.full(300, "other"))
+        with pytest.raises(ValueError, match="X has 300 rows and y has 299"):
+            coverage_report(model, X, y[1:])
+
+
+def test_what_chance_gives_a_calibrated_model_is_what_it_gives():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.7, 1.5, size=150)
+    drawn = rng.uniform(size=(2000, 150)) < p
+    errors = [metrics.expected_calibration_error(y, p) for y in drawn]
+    limit = _error_by_chance(p, np.ones(150))
+    # Gaussian sums in bins of some ten rows
+    assert np.mean(np.array(errors) <= limit) == pytest.approx(0.95, abs=0.02)
+    twice = _error_by_chance(p, np.full(150, 2.0))
+    assert twice == pytest.approx(limit / np.sqrt(2))
+
+
+def test_a_report_is_data_and_words(regressor, held_out):
+    report = coverage_report(regressor, *held_out, levels=LEVELS)
+    facts = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert facts["rows"][0]["level"] == 0.5
+    assert facts["curve"]["kind"] == "quantiles"
+    assert facts["retention"]["name"] == "rmse"
+    assert facts["verdict"] == report.verdict
+    assert facts["scores"] == report.scores
+    frame = report.to_frame(backend="pyarrow")
+    assert frame.column_names[:3] == ["level", "expected", "observed"]
+    assert repr(report) == str(report)
+    lines = str(report).splitlines()
+    assert lines[0] == "LANAMRegressor on 200 rows"
+    assert lines[1] == report.verdict.split("; ")[0]
+    head = next(line for line in lines if line.lstrip().startswith("level"))
+    assert head.split() == ["level", "observed", "by", "chance", "mean", "width"]
+    page = report._repr_html_()
+    assert page.count("<tr>") == 1 + len(LEVELS)
+    assert "<td>95%</td>" in page
+
+
+def test_names_are_escaped_in_notebooks(held_out):
+    class Odd(LANAMRegressor):
+        pass
+
+    Odd.__name__ = "<script>"
+    report = coverage_report(Odd(interactions=0, random_state=0).fit(*held_out), *held_out)
+    assert "<script>" not in report._repr_html_()
+    assert "&lt;script&gt; on 200 rows" in report._repr_html_()
+
+
+def test_levels_are_checked(regressor, held_out):
+    with pytest.raises(ValueError, match=r"coverage=95 must lie between 0 and 1"):
+        coverage_report(regressor, *held_out, levels=(95,))
+    with pytest.raises(ValueError, match="levels is empty"):
+        coverage_report(regressor, *held_out, levels=())
+    with pytest.raises(ValueError, match="y has 3 values"):
+        coverage_report(regressor, held_out[0], [1.0, 2.0, 3.0])
+
+
+def test_many_rows_are_compared_in_blocks(regressor, monkeypatch):
+    X, y = numbers(300, 3)
+    mean, std = regressor.predict(X, return_std=True)
+    monkeypatch.setattr("lanam.metrics.coverage._KERNEL_BLOCK", 100)
+    report = coverage_report(regressor, X, y)
+    assert report.scores["skce"] == pytest.approx(metrics.skce(y, mean, std, block_size=100))
+
+
+def test_the_public_names():
+    assert lanam.coverage_report is metrics.coverage_report
+    assert lanam.metrics is metrics
+    assert {"coverage_report", "metrics"} <= set(dir(lanam))
+    for name in metrics.__all__:
+        assert getattr(metrics, name).__doc__
