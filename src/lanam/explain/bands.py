@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from lanam.core.arrays import Array
+
+#: A place is as good as certain where its standard deviation is this share of the function's largest.
+_CERTAIN = 1e-6
+
+#: Largest deviations are given to so many decimals.
+_DECIMALS = 4
 
 
 def require_coverage(coverage: float) -> float:
@@ -26,6 +33,11 @@ def half_width(coverage: float) -> float:
     1.96
     """
     return float(ndtri(0.5 + 0.5 * require_coverage(coverage)))
+
+
+def ascending(largest_deviations: Array) -> Array:
+    """Draws of a function's largest deviation as explanations keep them: in order, for each class."""
+    return np.sort(largest_deviations, axis=0).round(_DECIMALS)
 
 
 def simultaneous_half_width(coverage: float, largest_deviations: Array) -> Any:
@@ -49,6 +61,11 @@ def simultaneous_half_width(coverage: float, largest_deviations: Array) -> Any:
     if not len(largest_deviations):  # a function that is zero for sure
         return single
     return np.maximum(np.quantile(largest_deviations, coverage, axis=0), single)
+
+
+def uncertain(std: Array) -> NDArray[np.bool_]:
+    """Where a function (B,) or (B, C) deviates at all: what rounding leaves elsewhere is no deviation."""
+    return np.asarray(std > _CERTAIN * std.max(axis=0))
 
 
 def around(mean: Any, std: Any, half: Any) -> tuple[Any, Any]:

@@ -14,15 +14,12 @@ from lanam.core.arrays import Array
 from lanam.core.knots import Categories, Grid, Knots, Levels
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.data import CATEGORICAL, find_column, is_missing
-from lanam.explain.bands import around, half_width
+from lanam.explain.bands import around, ascending, half_width, uncertain
 from lanam.explain.differences import Contrast, Difference
+from lanam.explain.draws import draw_count
 from lanam.explain.points import Source, deviations, read_values
 from lanam.explain.tables import axis_values, describe_terms, is_inside
 from lanam.explain.values import scalar
-
-#: Draws for a simultaneous band: so many, but of very many values so many numbers together, and not
-#: fewer than at the least.
-_MOST_DRAWS, _MOST_NUMBERS, _LEAST_DRAWS = 1000, 1 << 22, 256
 
 
 def difference(
@@ -100,11 +97,11 @@ def _largest_deviations(
     """Draws of how far the differences of the rows to the last one are from their means, at the most."""
     if not (terms and inside.any()):
         return np.empty((0, *mean.shape[1:]))
-    n_draws = int(np.clip(_MOST_NUMBERS // mean.size, _LEAST_DRAWS, _MOST_DRAWS))
-    draws = scoring.sample_sums(model, terms, rows, n_draws, rng)
-    apart = np.abs(draws[:, :-1] - draws[:, -1:] - mean)[:, inside]
-    standard = np.divide(apart, std[inside], out=np.zeros_like(apart), where=std[inside] > 0.0)
-    return np.sort(standard.max(axis=1), axis=0).round(4)
+    draws = scoring.sample_sums(model, terms, rows, draw_count(mean.size), rng)
+    apart = np.abs(draws[:, :-1] - draws[:, -1:] - mean)
+    counts = uncertain(std) & inside.reshape(-1, *[1] * (std.ndim - 1))
+    standard = np.divide(apart, std, out=np.zeros_like(apart), where=counts)
+    return ascending(standard.max(axis=1))
 
 
 def _compared(

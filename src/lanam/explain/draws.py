@@ -10,7 +10,7 @@ from scipy.special import gammaincinv
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
 
-#: Draws of a term: its 95% quantiles are known to one or two per cent.
+#: Draws of a function: 95% quantiles of its largest deviation are known to one or two per cent.
 _MOST_DRAWS = 1000
 
 #: Of a table of very many entries fewer are taken: these many values together, but so many draws at least.
@@ -19,6 +19,17 @@ _LEAST_DRAWS = 256
 
 #: Values that are held at once.
 _CHUNK_VALUES = 1 << 20
+
+
+def draw_count(n_values: int) -> int:
+    """How many draws to take of functions at so many places.
+
+    Examples
+    --------
+    >>> draw_count(250), draw_count(100_000)
+    (1000, 256)
+    """
+    return int(np.clip(_MOST_VALUES // n_values, _LEAST_DRAWS, _MOST_DRAWS))
 
 
 def term_draws(
@@ -35,7 +46,7 @@ def term_draws(
         draw adds to the mean (C, b, n_draws).
     """
     term, n_entries = model.terms[index], len(model.terms[index].mean)
-    n_draws = int(np.clip(_MOST_VALUES // n_entries, _LEAST_DRAWS, _MOST_DRAWS))
+    n_draws = draw_count(n_entries)
     if term.coupling is None:
         # A square factor of the term's own covariance: fewer numbers to draw than the model has.
         own = model.root[model.blocks[index]]

@@ -7,14 +7,8 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel, FittedTerm
+from lanam.explain.bands import ascending, uncertain
 from lanam.explain.draws import term_draws
-
-#: An entry is as good as certain where its standard deviation is this share of the term's largest:
-#: what rounding leaves there is no deviation.
-_CERTAIN = 1e-6
-
-#: Largest deviations are given to so many decimals.
-_DECIMALS = 4
 
 
 def importance_std(model: FittedModel, index: int, rng: np.random.Generator) -> float:
@@ -52,17 +46,17 @@ def importance_and_largest_deviations(
     term = model.terms[index]
     if not term.active:
         return 0.0, np.empty((0, *std.shape[1:]))
-    spread = std.reshape(len(std), -1).T
-    counts = within & (spread > _CERTAIN * spread.max(axis=1, keepdims=True))
-    precision = np.divide(1.0, spread, out=np.zeros_like(spread), where=counts)
+    spread = std.reshape(len(std), -1)
+    counts = within[:, None] & uncertain(spread)
+    precision = np.divide(1.0, spread, out=np.zeros_like(spread), where=counts).T
     importances, largest = np.zeros(1), np.zeros(1)
     for part, draws in term_draws(model, index, rng):
         importances = importances + _importances(term, part, draws)
         standard = np.abs(draws, out=draws)
         standard *= precision[:, part, None]
         largest = np.maximum(largest, standard.max(axis=1))
-    ordered = np.sort(largest.T, axis=0).reshape(-1, *std.shape[1:])
-    return _deviation(term, importances), ordered.round(_DECIMALS)
+    by_draw = largest.T.reshape(-1, *std.shape[1:])
+    return _deviation(term, importances), ascending(by_draw)
 
 
 def _importances(term: FittedTerm, part: slice, draws: Array) -> Array:
