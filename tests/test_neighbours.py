@@ -3,6 +3,7 @@
 import builtins
 import json
 import sys
+from dataclasses import replace
 from itertools import combinations
 from math import factorial
 from types import ModuleType, SimpleNamespace
@@ -178,18 +179,43 @@ def test_they_are_shapley_values_of_the_game_the_docstring_says():
         np.testing.assert_allclose(values.values[row], shapley_values(worth_at(row), 3), atol=1e-9)
 
 
-def test_shaps_own_explainer_agrees_where_columns_are_independent():
-    """Every combination of values once: independent columns, and no sampling at all."""
+def every_combination():
+    """Independent columns, each combination of their values once."""
     axes = np.linspace(-1.0, 1.0, 6), np.linspace(0.0, 2.0, 5), np.arange(4.0)
-    X = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+
+
+def dependent_columns():
+    rng = np.random.default_rng(8)
+    return rng.standard_normal((120, 3)) @ np.array(
+        [[1.0, 0.8, 0.0], [0.0, 0.6, 0.5], [0.0, 0.0, 1.0]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("X", "interactions"), [(every_combination(), [(0, 1)]), (dependent_columns(), 0)]
+)
+def test_shaps_own_explainer_agrees_on_independent_columns_or_without_pairs(X, interactions):
     rng = np.random.default_rng(3)
     y = np.sin(2.0 * X[:, 0]) + X[:, 0] * X[:, 1] + 0.05 * rng.standard_normal(len(X))
-    model = LANAMRegressor(interactions=[(0, 1)], random_state=0).fit(X, y)
+    model = LANAMRegressor(interactions=interactions, random_state=0).fit(X, y)
     ours = model.explain_local(X[:20]).to_shap()
+    # All rows are the background: nothing is sampled.
     masker = shap.maskers.Independent(X, max_samples=len(X))
     theirs = shap.explainers.ExactExplainer(model.predict, masker)(X[:20])
     np.testing.assert_allclose(ours.values, theirs.values, atol=1e-9)
     np.testing.assert_allclose(ours.base_values, theirs.base_values, atol=1e-9)
+
+
+def test_columns_stand_in_the_models_order_whatever_the_order_of_terms(model, table):
+    local = model.explain_local(table[0])
+    turned = {
+        name: getattr(local, name)[:, ::-1]
+        for name in ("values", "second_values", "contributions", "contributions_std")
+    }
+    other = replace(local, terms=local.terms[::-1], **turned).to_shap()
+    assert list(other.feature_names) == list(table[0].columns)
+    np.testing.assert_allclose(other.values, local.to_shap().values, atol=1e-14)
 
 
 # shap: what goes with the values
@@ -436,6 +462,14 @@ def test_a_curve_has_its_band_its_data_and_what_is_missing(model, shown):
         assert high > (term.mean + 2.0 * term.std)[kept].max()
 
 
+def test_the_mark_of_missing_values_is_in_sight():
+    rng = np.random.default_rng(9)
+    X = pd.DataFrame({"a": np.where(rng.random(300) < 0.1, np.nan, rng.uniform(size=300))})
+    model = LANAMRegressor(random_state=0).fit(X, np.where(X["a"].isna(), 50.0, X["a"]))
+    figure = model.explain_global().visualize(0)
+    assert figure.layout.yaxis.range[1] > trace(figure, "(missing)").y[0] > 20.0
+
+
 def test_levels_are_bars(model, shown):
     explanation = model.explain_global()
     city = explanation["city"]
@@ -545,18 +579,18 @@ def test_a_rows_contributions(model, table, shown):
 
 def test_a_rows_contributions_to_classes(two, three, table, shown):
     X, _ = table
-    local = three.explain_local(X[:4])
-    figure = shown(local, key=2)
-    likely = int(np.argmax(local.response[2]))
-    assert f"{local.response[2].max():.3f}" in figure.layout.title.text
-    assert local.classes[likely] in figure.layout.title.text
-    order = np.argsort(np.abs(local.contributions[2][:, likely]), kind="stable")
+    local = three.explain_local(X[:30])
+    row = int(np.flatnonzero(three.predict(X[:30]) == "low")[0])
+    figure = shown(local, key=row)
+    assert f"Pr(y = low): {local.response[row, 1]:.3f}" in figure.layout.title.text
+    order = np.argsort(np.abs(local.contributions[row][:, 1]), kind="stable")
+    assert order.tolist() != np.argsort(np.abs(local.contributions[row][:, 0])).tolist()
     for place, bars in enumerate(figure.data):
-        expected = [*local.contributions[2][order, place], local.intercept[place]]
+        expected = [*local.contributions[row][order, place], local.intercept[place]]
         assert numbers(bars.x).tolist() == expected
         assert bars.name == local.classes[place]
         np.testing.assert_allclose(
-            numbers(bars.error_x.array)[:-1], 2.0 * local.contributions_std[2][order, place]
+            numbers(bars.error_x.array)[:-1], 2.0 * local.contributions_std[row][order, place]
         )
     local = two.explain_local(X[:4])
     figure = shown(local, key=1)
