@@ -1,0 +1,145 @@
+"""The drawing of importances shows what the explanation says."""
+
+from dataclasses import replace
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from lanam import LANAMRegressor
+from lanam.plot import plot_importance
+
+
+@pytest.fixture(autouse=True)
+def _no_window():
+    matplotlib.use("Agg")
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-2, 2, size=(200, 4)), columns=["a", "b", "c", "noise"])
+    y = X["a"] * X["c"] + 0.3 * X["a"] + X["b"] + 0.1 * rng.standard_normal(200)
+    return LANAMRegressor(interactions=[("a", "c")], random_state=0).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def explanation(model):
+    return model.explain_global()
+
+
+def said(ax):
+    return " ".join(text.get_text().replace("\n", " ") for text in ax.figure.findobj(plt.Text))
+
+
+def names_of(ax):
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.95])
+def test_bars_are_importances_and_lines_their_intervals(explanation, coverage):
+    ax = plot_importance(explanation, coverage=coverage)
+    terms = sorted((term for term in explanation if term.active), key=lambda term: -term.importance)
+    assert names_of(ax) == [term.name for term in terms]
+    assert [bar.get_width() for bar in ax.patches] == [term.importance for term in terms]
+    z = norm.ppf(0.5 + coverage / 2)
+    (lines,) = ax.collections
+    for segment, term in zip(lines.get_segments(), terms, strict=True):
+        ends = term.importance + np.array([-z, z]) * term.importance_std
+        np.testing.assert_allclose(segment[:, 0], np.maximum(ends, 0.0))
+    assert ax.yaxis_inverted()
+    assert ax.get_xlim()[0] == 0.0
+    assert f"Lines: {100 * coverage:g}% intervals." in said(ax)
+    assert "mean absolute contribution to the prediction" in said(ax)
+
+
+def test_an_interval_does_not_go_below_zero(explanation):
+    wide = tuple(replace(term, importance_std=10.0) for term in explanation)
+    (lines,) = plot_importance(replace(explanation, terms=wide)).collections
+    assert all(segment[0, 0] == 0.0 for segment in lines.get_segments())
+
+
+def test_pairs_are_hatched(explanation):
+    ax = plot_importance(explanation)
+    hatched = {
+        name: bool(bar.get_hatch()) for name, bar in zip(names_of(ax), ax.patches, strict=True)
+    }
+    assert hatched == {"a x c": True, "a": False, "b": False, "c": False}
+    assert "Solid: terms of one column. Hatched: pairs." in said(ax)
+    assert "Hatched" not in said(plot_importance(explanation, terms=["a", "b"]))
+
+
+def test_what_is_not_drawn_is_said(explanation):
+    n_off = len(explanation.switched_off)
+    assert n_off
+    ax = plot_importance(explanation)
+    verb = "is" if n_off == 1 else "are"
+    assert f"{n_off} of {len(explanation)} terms {verb} switched off: " in said(ax)
+    assert "noise" in said(ax)
+    assert "active but not shown" not in said(ax)
+    fewer = plot_importance(explanation, max_terms=1)
+    assert names_of(fewer) == [explanation.active[0].name]
+    assert "3 terms are active but not shown." in said(fewer)
+    assert "1 term is active but not shown." in said(plot_importance(explanation, max_terms=3))
+
+
+def test_terms_by_name_in_this_order(explanation):
+    ax = plot_importance(explanation, terms=["noise", "b"])
+    assert names_of(ax) == ["noise", "b"]
+    assert ax.patches[0].get_width() == explanation["noise"].importance
+    assert "switched off" not in said(ax) or "noise" not in said(ax).split("switched off")[1]
+    with pytest.raises(KeyError, match="no term 'd'"):
+        plot_importance(explanation, terms=["d"])
+
+
+def many(explanation, n_terms):
+    one = explanation["b"]
+    terms = [replace(one, name=f"column {k}", importance=1.0 / (k + 1)) for k in range(n_terms)]
+    return replace(explanation, terms=tuple(terms))
+
+
+def test_of_many_terms_thirty_unless_told(explanation):
+    ax = plot_importance(many(explanation, 45))
+    assert names_of(ax) == [f"column {k}" for k in range(30)]
+    assert "15 terms are active but not shown." in said(ax)
+    everything = plot_importance(many(explanation, 45), max_terms=None)
+    assert len(everything.patches) == 45
+    # Each has as much room as one of a few.
+    few = plot_importance(many(explanation, 5)).figure.get_figheight()
+    assert everything.figure.get_figheight() - few == pytest.approx(40 * 0.32, abs=0.2)
+
+
+def test_no_term(explanation):
+    none = replace(explanation, terms=explanation.switched_off)
+    ax = plot_importance(none)
+    assert "no term is active" in said(ax)
+    ax.figure.canvas.draw()
+
+
+def test_given_axes_are_used_and_the_figure_left_alone(explanation):
+    figure, own = plt.subplots(1, 2, figsize=(8, 3))
+    assert plot_importance(explanation, own[0]) is own[0]
+    assert not own[1].patches
+    assert figure.get_supxlabel() == ""
+    assert tuple(figure.get_size_inches()) == (8, 3)
+
+
+def test_units(explanation):
+    softmax = replace(explanation, link="softmax", classes=("a", "b", "c"))
+    assert "contribution to the scores of the classes" in said(plot_importance(softmax))
+    logit = replace(explanation, link="logit", classes=("no", "$yes$ $x$"))
+    ax = plot_importance(logit)
+    assert ax.get_xlabel() == "mean absolute contribution to the log-odds of $yes$ $x$"
+    assert not ax.xaxis.label.get_parse_math()
+
+
+def test_other_things(explanation, model):
+    with pytest.raises(TypeError, match="draws a GlobalExplanation and was given a LANAMRegressor"):
+        plot_importance(model)
+    with pytest.raises(ValueError, match="coverage=2 must lie between 0 and 1"):
+        plot_importance(explanation, coverage=2)
