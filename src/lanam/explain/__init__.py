@@ -18,7 +18,7 @@ model's contributions and predictions can be read off an explanation alone:
 """
 
 from lanam.explain.bands import require_coverage
-from lanam.explain.differences import Contrast, Difference
+from lanam.explain.differences import Compared, Contrast, Difference
 from lanam.explain.importance import importance_std
 from lanam.explain.portable import PortableModel, explain_portable
 from lanam.explain.rows import LocalExplanation, explain_local
@@ -30,6 +30,7 @@ from lanam.explain.whole import GlobalExplanation, explain_global
 __all__ = [
     "MISSING",
     "OTHER_LEVELS",
+    "Compared",
     "Contrast",
     "Difference",
     "GlobalExplanation",
