@@ -16,7 +16,8 @@ from lanam.core.arrays import Array, IntArray
 from lanam.data import make_frame
 from lanam.explain import interpretml_figures as figures
 from lanam.explain.ranges import trimmed
-from lanam.explain.terms import MISSING, Shape, Surface, Term
+from lanam.explain.terms import Shape, Surface, Term
+from lanam.explain.values import cell_words
 
 #: InterpretML's words for kinds of terms.
 _TYPES = {"smooth": "continuous", "pair": "interaction"}
@@ -197,7 +198,7 @@ class ShownRows(ShownByInterpret):
             "names": self.feature_names,
             "scores": list(self.contributions[place]),
             "errors": list(2.0 * self.contributions_std[place]),
-            "values": [_words(*cell) for cell in cells],
+            "values": [cell_words(*both[: len(term.features)]) for term, *both in cells],
             "extra": {
                 "names": ["Intercept"],
                 "scores": [self.intercept],
@@ -278,16 +279,3 @@ def _bounds(mean: Array, std: Any) -> dict[str, Any]:
 def _rounded(value: float) -> float:
     """A number for a table that people read."""
     return float(f"{value:.4g}")
-
-
-def _words(term: Term, first: Any, second: Any) -> str:
-    """A row's value of a term's column, or of both."""
-    cells = (first, second)[: len(term.features)]
-    return ", ".join(
-        MISSING.strip("()")
-        if cell is None or cell != cell
-        else f"{cell:.4g}"
-        if isinstance(cell, float)
-        else str(cell)
-        for cell in cells
-    )

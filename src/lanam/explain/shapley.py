@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
+from lanam.data.cells import is_missing
 from lanam.explain.terms import MISSING, Term
+from lanam.explain.values import cell_words
 
 
 class ToShap:
@@ -115,8 +117,9 @@ class ToShap:
             own = int(np.flatnonzero(shares[:, place] == 1.0)[0])
             cells = self.values[:, own].tolist()
             if self.terms[own].kind == "pair":
-                seconds = self.second_values[:, own].tolist()
-                columns.append([_both(*cell) for cell in zip(cells, seconds, strict=True)])
+                both = zip(cells, self.second_values[:, own].tolist(), strict=True)
+                # In brackets, as shap strips zeros from the end of a text.
+                columns.append([f"({cell_words(*pair)})" for pair in both])
             else:
                 columns.append(_numbers_or_text(cells))
         table = np.empty((len(self.values), len(columns)), dtype=object)
@@ -146,23 +149,10 @@ def _players(terms: Sequence[Term], keep: bool) -> tuple[list[str], Array]:
 
 def _numbers_or_text(cells: list[Any]) -> list[Any]:
     """A column of which shap can tell that it is one of numbers, or else one of text."""
-    known = [cell for cell in cells if not _is_missing(cell)]
+    known = [cell for cell in cells if not is_missing(cell)]
     if all(isinstance(cell, Real) and not isinstance(cell, bool) for cell in known):
-        return [np.nan if _is_missing(cell) else float(cell) for cell in cells]
-    return [MISSING if _is_missing(cell) else str(cell) for cell in cells]
-
-
-def _both(first: Any, second: Any) -> str:
-    """A pair's values in one cell; in brackets, as shap strips zeros from the end of a text."""
-    words = [
-        "missing" if _is_missing(cell) else f"{cell:.4g}" if isinstance(cell, float) else str(cell)
-        for cell in (first, second)
-    ]
-    return f"({', '.join(words)})"
-
-
-def _is_missing(cell: Any) -> bool:
-    return cell is None or cell != cell
+        return [np.nan if is_missing(cell) else float(cell) for cell in cells]
+    return [MISSING if is_missing(cell) else str(cell) for cell in cells]
 
 
 def _shap() -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.model import FittedModel
+from lanam.data.cells import is_missing
 
 #: The scale of the sum, by likelihood.
 _LINKS = {"bernoulli": "logit", "poisson": "log", "softmax": "softmax"}
@@ -60,3 +61,23 @@ def plain(value: Any) -> Any:
 def json_text(facts: Mapping[str, Any], indent: int | None = None) -> str:
     """Plain data as JSON that every reader takes: other alphabets as they are, and nothing like NaN."""
     return json.dumps(facts, indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def cell_words(*cells: Any) -> str:
+    """A row's values of a term's columns, for a label.
+
+    Examples
+    --------
+    >>> cell_words(27.12345, "Rome"), cell_words(94110.0), cell_words(None)
+    ('27.12, Rome', '94110', 'missing')
+    """
+    return ", ".join(map(_cell_word, cells))
+
+
+def _cell_word(cell: Any) -> str:
+    if is_missing(cell):
+        return "missing"
+    if not isinstance(cell, float):
+        return str(cell)
+    whole = abs(cell) < 1e12 and cell == round(cell)
+    return f"{cell:.0f}" if whole else f"{cell:.4g}"
