@@ -215,15 +215,22 @@ def test_the_title_adds_up(local):
 
 
 def test_max_terms(local):
-    ax = plot_local(local, 0, max_terms=1, everything=True)
-    order = drawn_by_hand(local, 0)
-    assert [bar.get_width() for bar in bars_of(ax)] == [local.contributions[0, order[0]]]
-    hidden = sum(term.active for term in local.terms) - 1
-    assert f"{hidden} terms are not shown, with smaller contributions" in said(ax)
-    both = said(plot_local(local, 0, max_terms=1))
-    unsure = len(left_out_by_hand(local, 0, 0.95))
-    assert f"{hidden - unsure} term" in both
-    assert "with smaller contributions" in both
+    rows = range(len(local))
+    row = next(
+        k for k in rows if left_out_by_hand(local, k, 0.95) and len(drawn_by_hand(local, k)) > 2
+    )
+    unsure = len(left_out_by_hand(local, row, 0.95))
+    largest, *smaller = drawn_by_hand(local, row)
+    ax = plot_local(local, row, max_terms=1)
+    assert [bar.get_width() for bar in bars_of(ax)] == [local.contributions[row, largest]]
+    assert f"{unsure} term" in said(ax)
+    total = local.contributions[row, smaller].sum()
+    words = f"{len(smaller)} terms are not shown, with smaller contributions; together they add"
+    assert f"{words} {total:+.2f}." in said(ax)
+    # All may be drawn, so what is not is there because it is small.
+    ax = plot_local(local, row, max_terms=1, everything=True)
+    assert f"{len(smaller) + unsure} terms are not shown, with smaller contributions" in said(ax)
+    assert "left out" not in said(ax)
 
 
 def test_switched_off_terms_are_neither_drawn_nor_left_out(local):
@@ -275,6 +282,13 @@ def test_two_classes_have_a_probability():
     assert "contribution to the log-odds of yes" in ax.get_xlabel()
     with pytest.raises(ValueError, match="more than two classes: leave it out"):
         plot_local(local, 2, label="yes")
+
+
+def test_classes_need_no_names(local):
+    ax = plot_local(replace(local, link="logit", response=expit(local.prediction)))
+    assert ax.get_title(loc="left").startswith(
+        f"Row 0: probability {expit(local.prediction[0]):.3g}\n"
+    )
 
 
 def test_counts_have_a_rate():
