@@ -69,6 +69,8 @@ def test_counts_are_spread_evenly_as_random_ones_are():
 def test_a_row_without_width_is_on_one_side():
     curve = metrics.quantile_calibration_curve([0.3, 0.7], 1, below=[0.3, 0.7])
     assert curve.observed == [0.5]
+    curve = metrics.quantile_calibration_curve([0.3, 1.0], 1, below=[0.3 + 1e-12, 1.0 + 1e-15])
+    assert curve.observed == [0.5]  # rounding
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from lanam.core.arrays import Array, IntArray
 #: How far probabilities may be from a sum of one: they may have been printed, or single precision.
 _SUM_TOLERANCE = 1e-3
 
-#: How far a probability may be beyond 0 or 1.
-_ROUNDING = 1e-6
+#: How far a probability may be beyond 0 or 1, or beyond another that is no less.
+ROUNDING = 1e-6
 
 
 def read_vector(name: str, values: Any, n_rows: int | None = None) -> Array:
@@ -141,7 +141,7 @@ def _finite(name: str, values: Any) -> Array:
 def _between(name: str, probability: Array) -> Array:
     """Probabilities without what sums have beyond 0 and 1 by rounding."""
     inside: Array = np.clip(probability, 0.0, 1.0)
-    outside = np.abs(probability - inside) > _ROUNDING
+    outside = np.abs(probability - inside) > ROUNDING
     _refuse(name, probability, outside, "must lie between 0 and 1")
     return inside
 

@@ -9,7 +9,13 @@ from scipy.special import ndtr
 
 from lanam.core.arrays import Array
 from lanam.explain import require_coverage
-from lanam.metrics.checks import read_count, read_gaussian, read_probability, read_weights
+from lanam.metrics.checks import (
+    ROUNDING,
+    read_count,
+    read_gaussian,
+    read_probability,
+    read_weights,
+)
 from lanam.metrics.curves import CalibrationCurve, by_chance
 
 
@@ -105,10 +111,10 @@ def quantile_calibration_curve(
         shares = [upto <= level for level in levels]
     else:
         under = read_probability(below, len(upto), name="below")
-        if (under > upto).any():
-            row = int(np.argmax(under > upto))
+        if (under > upto + ROUNDING).any():
+            row = int(np.argmax(under - upto))
             raise ValueError(f"below must not be more than pit, and is in row {row}")
-        # A row without width is on one side or the other.
+        # A row without width, or with one of rounding only, is on one side or the other.
         width = np.maximum(upto - under, np.finfo(np.float64).tiny)
         shares = [np.clip((level - under) / width, 0.0, 1.0) for level in levels]
     observed = np.array([np.average(share, weights=weight) for share in shares])
