@@ -603,6 +603,21 @@ def test_a_rows_contributions_to_classes(two, three, table, shown):
 # InterpretML: what goes with the figures
 
 
+def test_names_are_shown_as_they_are():
+    rng = np.random.default_rng(10)
+    X = pd.DataFrame({"<b>a</b>": rng.uniform(size=200), "c": rng.choice(["<i>", "y"], 200)})
+    labels = np.where(X["<b>a</b>"] + 0.5 * (X["c"] == "y") > 0.7, "<u>", "no")
+    model = LANAMClassifier(interactions=[(0, 1)], random_state=0).fit(X, labels)
+    explanation, local = model.explain_global(), model.explain_local(X[:2])
+    figures = [explanation.visualize(key) for key in (None, *range(len(explanation)))]
+    figures.append(local.visualize(0))
+    assert "&lt;b>a&lt;/b>" in figures[1].layout.title.text
+    for figure in figures:
+        text = figure.to_json().replace("\\u003c", "<")
+        assert "&lt;" in text
+        assert not any(tag in text for tag in ("<b>", "<i>", "<u>"))
+
+
 def test_selectors_have_interprets_columns(model, two, table):
     from interpret.utils._explanation import gen_global_selector, gen_local_selector
 

@@ -97,9 +97,7 @@ class ShownTerms(ShownByInterpret):
             "Name": self.feature_names,
             "Type": types,
             "# Unique": n_levels,
-            "% Non-zero": np.full(
-                len(types), np.nan
-            ),  # InterpretML has the column, and leaves it empty
+            "% Non-zero": np.full(len(types), np.nan),  # InterpretML leaves it empty, too
             "Importance": [_rounded(term.importance) for term in self.terms],
             "Status": [term.status for term in self.terms],
         }

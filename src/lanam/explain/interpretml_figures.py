@@ -18,6 +18,7 @@ _BAND = "with two standard deviations"
 
 def draw_importances(facts: dict[str, Any]) -> Any:
     """Bars of the largest importances."""
+    facts = _verbatim(facts)
     order = np.argsort(np.abs(facts["scores"]), kind="stable")[-_MOST:]
     shown = {name: [facts[name][k] for k in order] for name in ("names", "scores", "errors")}
     figure = _plots().plot_horizontal_bar(
@@ -34,6 +35,7 @@ def draw_importances(facts: dict[str, Any]) -> Any:
 
 def draw_curve(facts: dict[str, Any], name: str) -> Any:
     """A curve, or one a class, with its band above the data's histogram."""
+    facts, name = _verbatim(facts), _verbatim(name)
     parts = _by_class(facts)
     title = f"Term: {name} (continuous), {_BAND}"
     low, high = facts["density"]["names"][0], facts["density"]["names"][-1]
@@ -66,6 +68,7 @@ def draw_curve(facts: dict[str, Any], name: str) -> Any:
 
 def draw_levels(facts: dict[str, Any], name: str) -> Any:
     """Bars of levels above the data's shares."""
+    facts, name = _verbatim(facts), _verbatim(name)
     figure = _plots().plot_bar(facts, title=f"Term: {name} (categorical), {_BAND}")
     figure.update_xaxes(type="category")  # a level "10" is a name
     figure.update_traces(selector={"name": "Distribution"}, showlegend=False)
@@ -74,6 +77,7 @@ def draw_levels(facts: dict[str, Any], name: str) -> Any:
 
 def draw_pair(facts: dict[str, Any], name: str, columns: Sequence[str]) -> Any:
     """A heat map; of several classes the one that is picked from a menu."""
+    facts, name, columns = _verbatim(facts), _verbatim(name), _verbatim(list(columns))
     parts = _by_class(facts)
     title = f"Term: {name} (interaction)"
     figure = None
@@ -108,6 +112,7 @@ def draw_pair(facts: dict[str, Any], name: str, columns: Sequence[str]) -> Any:
 
 def draw_row(facts: dict[str, Any]) -> Any:
     """Bars of a row's contributions and of the intercept."""
+    facts = _verbatim(facts)
     labels = facts.get("meta", {}).get("label_names")
     scores = np.array(facts["scores"])
     several = scores.ndim == 2
@@ -172,6 +177,15 @@ def _mark(missing: dict[str, Any], place: float, colour: str) -> dict[str, Any]:
         "mode": "markers",
         "marker": {"symbol": "diamond", "size": 9, "color": colour},
     }
+
+
+def _verbatim(facts: Any) -> Any:
+    """The same with all text as it is: plotly would take ``<b>`` for a change of type."""
+    if isinstance(facts, str):
+        return facts.replace("<", "&lt;")
+    if isinstance(facts, dict):
+        return {name: _verbatim(part) for name, part in facts.items()}
+    return [_verbatim(part) for part in facts] if isinstance(facts, list) else facts
 
 
 def _plots() -> Any:
