@@ -15,7 +15,7 @@ import numpy as np
 from lanam.data import CATEGORICAL, UNSEEN
 from lanam.explain import Shape, plain
 from lanam.explain.ranges import trimmed
-from lanam.report.charts import pairs_data, shapes_data, unit_of
+from lanam.report.charts import pairs_data, shapes_data, unit_of, with_strip
 from lanam.report.material import Level, Material
 from lanam.report.packing import compressed, pack, rounded, script_json
 from lanam.report.tables import pack_model, with_levels
@@ -119,8 +119,9 @@ def _libraries() -> tuple[Any, str]:
         import jinja2
         from plotly.offline import get_plotlyjs
     except ImportError as error:
+        name = (error.name or str(error)).split(".")[0]
         raise ImportError(
-            f"a report needs {error.name}: install what it takes with `pip install lanam[report]`"
+            f"a report needs {name}: install what it takes with `pip install lanam[report]`"
         ) from error
     return jinja2, get_plotlyjs()
 
@@ -128,7 +129,7 @@ def _libraries() -> tuple[Any, str]:
 def page_data(material: Material) -> dict[str, Any]:
     """What the scripts read."""
     explanation, portable = material.explanation, material.portable
-    shapes, vertical = shapes_data(explanation)
+    shapes, bounds = shapes_data(explanation)
     columns, offered = _columns(material)
     tables = tuple(
         with_levels(table, offered[table.features[0]])
@@ -149,7 +150,8 @@ def page_data(material: Material) -> dict[str, Any]:
         "model": pack_model(replace(portable, tables=tables), material.normals),
         "rows": _rows(material),
         "shapes": shapes,
-        "vertical": vertical,
+        "bounds": rounded(bounds),
+        "vertical": with_strip(bounds),
         "pairs": pairs_data(explanation),
         "importances": [
             {

@@ -34,6 +34,10 @@
     return `${form(interval[0])} to ${form(interval[1])}`;
   }
 
+  function nameOf(column) {
+    return make("span", { className: "name" }, column.name);
+  }
+
   class WhatIf {
     constructor(report) {
       this.report = report;
@@ -63,6 +67,8 @@
         element("exposure").addEventListener("input", () => this.update());
       }
       if (this.rows) this.makeRowChoice();
+      // Enter in the only field of a form would send it, and load the page anew.
+      element("inputs").addEventListener("submit", (event) => event.preventDefault());
     }
 
     makeRowChoice() {
@@ -98,12 +104,11 @@
 
     makeField(column) {
       const id = `field-${column.index}`;
-      const field = make("fieldset", { className: "field" });
-      field.dataset.column = column.name;
-      const name = make("legend", {}, column.name);
-      field.append(name);
       const controls = column.kind === "categorical" ? this.levelControls(column, id) : this.numberControls(column, id);
-      field.append(...controls.elements);
+      const field = make("div", { className: "field" }, ...controls.elements);
+      field.dataset.column = column.name;
+      field.setAttribute("role", "group");
+      field.setAttribute("aria-label", column.name);
       element("fields").append(field);
       this.fields.set(column.index, controls);
     }
@@ -115,9 +120,8 @@
       choice.add(new Option("(a new level)", -1));
       choice.add(new Option("(missing)", "NaN"));
       choice.addEventListener("change", () => this.change(column.index, Number(choice.value)));
-      const here = make("span", { className: "note" });
       return {
-        elements: [make("div", { className: "line" }, choice, here)],
+        elements: [make("div", { className: "line" }, nameOf(column), choice)],
         show: (value) => { choice.value = String(value); },
       };
     }
@@ -137,7 +141,7 @@
       gone.addEventListener("change", () => this.change(column.index, gone.checked ? NaN : column.typical ?? column.low));
       const missing = make("label", { className: "note" }, gone, " missing");
       return {
-        elements: [make("div", { className: "line" }, box, outside, missing), ...(spark ? [spark.element] : []), slider],
+        elements: [make("div", { className: "line" }, nameOf(column), outside, box, missing), ...(spark ? [spark.element] : []), slider],
         show: (value, typing) => {
           const known = !Number.isNaN(value);
           gone.checked = !known;
@@ -152,15 +156,14 @@
       };
     }
 
-    // The column's curve above its slider, with a line where the value is.
+    // The column's curve above its slider, with a line where the value is; all have one vertical scale.
     makeSpark(column) {
       const term = this.report.shapes.find((one) => one.kind === "smooth" && one.feature === column.index);
       if (!term || this.report.n_classes > 1) return null;
       const [width, height] = [400, 60];
       const kept = term.values.map((_, k) => k).filter((k) => term.values[k] >= column.low && term.values[k] <= column.high);
       if (kept.length < 2) return null;
-      const low = Math.min(...kept.map((k) => term.mean[k] - 2 * term.std[k]), 0);
-      const high = Math.max(...kept.map((k) => term.mean[k] + 2 * term.std[k]), 0);
+      const [low, high] = this.report.bounds;
       const x = (value) => (8 + (width - 16) * (value - column.low) / (column.high - column.low || 1)).toFixed(1);
       const y = (value) => (height * (high - value) / (high - low || 1)).toFixed(1);
       const point = (k, shift) => `${x(term.values[k])},${y(term.mean[k] + shift * term.std[k])}`;
