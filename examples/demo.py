@@ -1,28 +1,30 @@
-"""Fit lanam to scikit-learn's diabetes data, check it on held-out patients, draw its curves.
+"""Fit lanam to scikit-learn's diabetes data, check it on held-out patients, draw it, write a report.
 
 Then let it find the one pair of columns that interacts in a formula where the answer is known.
 
-Run it with `make demo`, or with `python examples/demo.py` where lanam, pandas and matplotlib are
-installed. It writes lanam-demo.png and lanam-demo-pair.png into the current folder.
+Run it with `make demo`, or with `python examples/demo.py` where lanam with its extras plot and report,
+and pandas, are installed. It writes lanam-demo.html, lanam-demo.png and lanam-demo-pair.png into the
+current folder.
 """
 
 import pandas as pd
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.model_selection import train_test_split
 
-from lanam import LANAMRegressor
+from lanam import LANAMRegressor, coverage_report
 from lanam.plot import plot_interaction, plot_shapes
 
+REPORT = "lanam-demo.html"
 CURVES = "lanam-demo.png"
 PAIR = "lanam-demo-pair.png"
 
 
 def main() -> None:
-    show_curves()
+    show_a_model()
     show_a_pair()
 
 
-def show_curves() -> None:
+def show_a_model() -> None:
     # Ten measurements of 442 patients in their own units, and how far the disease has progressed a
     # year later. `scaled=False` keeps age in years and the body mass index in kg/m^2, so that the
     # curves can be read without a key.
@@ -38,13 +40,9 @@ def show_curves() -> None:
     print()
     print(model.summary())
 
-    interval = model.predict_interval(X_test, coverage=0.9)
-    inside = (interval[:, 0] <= y_test) & (y_test <= interval[:, 1])
     print()
-    print(f"On {len(y_test)} patients the model has not seen:")
-    print(f"  R^2                           {model.score(X_test, y_test):.3f}")
-    print(f"  mean log-likelihood           {model.log_likelihood(X_test, y_test):.3f}")
-    print(f"  inside their 90% interval     {inside.mean():.1%}")
+    print(f"On {len(y_test)} patients the model has not seen, R^2 {model.score(X_test, y_test):.3f}:")
+    print(coverage_report(model, X_test, y_test))
 
     axes = plot_shapes(model.explain_global())
     axes.flat[0].figure.savefig(CURVES, dpi=150, bbox_inches="tight")
@@ -53,6 +51,11 @@ def show_curves() -> None:
     print("  - a panel is one term of the sum: what each value adds to the prediction;")
     print("  - the band is the model's own uncertainty: it widens where patients are few;")
     print("  - what the evidence did not need is switched off, as the summary says.")
+
+    title = "Diabetes: how far the disease has progressed after a year"
+    path = model.report(REPORT, X_test, y_test, title=title)
+    print()
+    print(f"All of it, and a page on which to play with the model, is in {path}: open it in a browser.")
 
 
 def show_a_pair() -> None:

@@ -35,7 +35,9 @@ def unit_of(explanation: GlobalExplanation) -> str:
     return unit
 
 
-def shapes_data(explanation: GlobalExplanation) -> tuple[list[dict[str, Any]], list[float]]:
+def shapes_data(
+    explanation: GlobalExplanation,
+) -> tuple[list[dict[str, Any]], tuple[float, float]]:
     """All active terms of one column, most important first, and a vertical range for all of them."""
     shapes = [term for term in explanation.active if isinstance(term, Shape)]
     ranges = [vertical_range(shape) for shape in shapes]
@@ -44,10 +46,11 @@ def shapes_data(explanation: GlobalExplanation) -> tuple[list[dict[str, Any]], l
         max((high for _, high in ranges), default=0.0),
     )
     data = [_shape(shape, own) for shape, own in zip(shapes, ranges, strict=True)]
-    return data, _with_strip(together)
+    return data, together
 
 
-def _with_strip(limits: tuple[float, float]) -> list[float]:
+def with_strip(limits: tuple[float, float]) -> Any:
+    """A vertical range with room below for the data."""
     low, high = limits
     height = (high - low) or 1.0
     return rounded([low - _STRIP * height, high + 0.06 * height])
@@ -64,7 +67,7 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, Any]:
         "mean": rounded(shape.mean[shown]),
         "std": rounded(shape.std[shown]),
         "density": rounded(shape.density[shown]),
-        "vertical": _with_strip(limits),
+        "vertical": with_strip(limits),
     }
     if shape.kind == "categorical":
         others = [
