@@ -11,7 +11,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.plot import plot_local, plot_shapes
+from lanam.plot import plot_interaction, plot_interaction_matrix, plot_local, plot_shapes
 
 
 @pytest.fixture(autouse=True)
@@ -274,7 +274,7 @@ def test_two_classes_have_a_probability():
     local = model.explain_local(X[:5])
     ax = plot_local(local, 2)
     first, interval, account = ax.get_title(loc="left").split("\n")
-    assert first == f"Row 2: probability of yes {model.predict_proba(X[:5])[2, 1]:.3g}"
+    assert first == f"Row 2: probability of yes is {model.predict_proba(X[:5])[2, 1]:.3g}"
     z = norm.ppf(0.975)
     ends = expit(local.prediction[2] + np.array([-z, z]) * local.prediction_std[2])
     assert interval == f"95% interval of the mean: {ends[0]:.3g} to {ends[1]:.3g}"
@@ -287,8 +287,18 @@ def test_two_classes_have_a_probability():
 def test_classes_need_no_names(local):
     ax = plot_local(replace(local, link="logit", response=expit(local.prediction)))
     assert ax.get_title(loc="left").startswith(
-        f"Row 0: probability {expit(local.prediction[0]):.3g}\n"
+        f"Row 0: probability is {expit(local.prediction[0]):.3g}\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("share", "words"), [(0.99951, ">0.999"), (0.0002, "0.0002"), (0.25, "0.25"), (0.998, "0.998")]
+)
+def test_no_probability_is_rounded_to_one(choices, share, words):
+    response = choices.response.copy()
+    response[0] = [share, 0.0, 1 - share]
+    bus = plot_local(replace(choices, response=response), 0, label=choices.classes[0])
+    assert bus.get_title(loc="left").split("\n")[0].endswith(f" is {words}")
 
 
 def test_counts_have_a_rate():
@@ -317,7 +327,7 @@ def test_one_of_several_classes(choices, label):
     np.testing.assert_allclose([bar.get_width() for bar in bars_of(ax)], expected)
     name = choices.classes[place]
     title = ax.get_title(loc="left")
-    assert title.startswith(f"Row 4: probability of {name} {choices.response[row, place]:.3g}\n")
+    assert title.startswith(f"Row 4: probability of {name} is {choices.response[row, place]:.3g}\n")
     assert f"score {choices.prediction[row, place]:.2f}" in title
     assert f"contribution to the score of {name}" in ax.get_xlabel()
     named = [text for text in ax.figure.findobj(plt.Text) if "$" in text.get_text()]
@@ -357,3 +367,9 @@ def test_explanations_of_the_other_kind(local):
         TypeError, match=r"GlobalExplanation .* LocalExplanation: use explain_global"
     ):
         plot_shapes(local)
+    with pytest.raises(
+        TypeError, match=r"GlobalExplanation .* LocalExplanation: use explain_global"
+    ):
+        plot_interaction(local)
+    with pytest.raises(TypeError, match=r"InteractionScores .* use a model's interaction_scores_"):
+        plot_interaction_matrix(local)

@@ -92,20 +92,23 @@ class Account:
 
     def headline(self) -> list[str]:
         """The prediction on the target's scale, and its interval where the link keeps intervals."""
-        link, form = self.local.link, self.form if self.local.link == "identity" else ".3g"
-        response = format(float(self._pick(self.local.response[self.row])), form)
-        if link in ("identity", "log"):
-            said = f"{'rate' if link == 'log' else 'prediction'} {response}"
-        else:
-            of = f" of {self.class_name}" if self.class_name else ""
-            said = f"probability{of} {response}"
+        link = self.local.link
+        response = float(self._pick(self.local.response[self.row]))
         if link == "softmax":
-            return [said]
+            return [f"probability of {self.class_name} is {_probability(response)}"]
         prediction, std = self.local.prediction[self.row], self.local.prediction_std[self.row]
         ends = np.array(around(prediction, std, half_width(self.coverage)))
-        low, high = expit(ends) if link == "logit" else np.exp(ends) if link == "log" else ends
-        interval = f"{in_percent(self.coverage)} interval of the mean"
-        return [said, f"{interval}: {low:{form}} to {high:{form}}"]
+        if link == "logit":
+            of = f" of {self.class_name}" if self.class_name else ""
+            said = f"probability{of} is {_probability(response)}"
+            low, high = (_probability(end) for end in expit(ends))
+        elif link == "log":
+            said = f"rate {response:.3g}"
+            low, high = (f"{end:.3g}" for end in np.exp(ends))
+        else:
+            said = f"prediction {response:{self.form}}"
+            low, high = (f"{end:{self.form}}" for end in ends)
+        return [said, f"{in_percent(self.coverage)} interval of the mean: {low} to {high}"]
 
     def sum_said(self, shown: Sequence[int]) -> str:
         """How intercept and contributions make the prediction."""
@@ -119,22 +122,22 @@ class Account:
         return f"{said} {self.mean.sum() - drawn:+{form}} not shown"
 
     def left_out(self, shown: Sequence[int], everything: bool) -> list[str]:
-        """How many terms are not drawn, why, and what they add."""
+        """How many terms are not drawn, why, and what they add, in lines."""
         hidden = self.active
         hidden[list(shown)] = False
         unsure = hidden & ~self.sure & (not everything)
         smaller = hidden & ~unsure
-        percent, sentences = in_percent(self.coverage), []
+        percent, lines = in_percent(self.coverage), []
         if unsure.any():
             why = f"their {percent} intervals include zero"
             if unsure.sum() == 1:
                 why = f"its {percent} interval includes zero"
             said = f"{count(int(unsure.sum()), 'left out')}: {why}"
-            sentences.append(f"{said}; {self._adds(unsure)}")
+            lines += [f"{said};", self._adds(unsure)]
         if smaller.any():
             said = f"{count(int(smaller.sum()), 'not shown')}, with smaller contributions"
-            sentences.append(f"{said}; {self._adds(smaller)}")
-        return sentences
+            lines += [f"{said};", self._adds(smaller)]
+        return lines
 
     def _adds(self, some: np.ndarray) -> str:
         total = f"{float(self.mean[some].sum()):+{self.form}}"
@@ -169,6 +172,11 @@ def class_place(local: LocalExplanation, row: int, label: Any) -> int | None:
     if label not in known:
         raise ValueError(f"label={label!r} is not among the model's classes: {known}")
     return known.index(label)
+
+
+def _probability(share: float) -> str:
+    """A probability to three digits; none that is not sure is written as one."""
+    return ">0.999" if 0.999 < share < 1.0 else f"{share:.3g}"
 
 
 def _value(value: Any) -> str:

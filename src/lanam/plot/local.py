@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,6 @@ from lanam.plot.common import VERBATIM, count, in_percent, require, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-#: Characters of a line below the bars.
-_LINE = 66
 
 
 def plot_local(
@@ -86,10 +82,8 @@ def plot_local(
     first, *more = account.headline()
     title = [f"Row {row}: {first}", *more, account.sum_said(shown)]
     ax.set_title("\n".join(title), loc="left", fontsize="small", **VERBATIM)
-    lines = [f"contribution to the {account.unit}"]
-    for sentence in account.left_out(shown, everything):
-        lines += textwrap.wrap(sentence, _LINE)
-    ax.set_xlabel("\n".join(lines), fontsize="small", **VERBATIM)
+    below = [f"contribution to the {account.unit}", *account.left_out(shown, everything)]
+    ax.set_xlabel("\n".join(below), fontsize="small", **VERBATIM)
     if own:
         write(ax.figure, _notes(local, bars, coverage))
     return ax

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanam.interactions import InteractionScores
-from lanam.plot.common import MAX_NAME, VERBATIM, cut, pyplot, write_in_tile
+from lanam.plot.common import MAX_NAME, VERBATIM, cut, pyplot, require, write_in_tile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +46,7 @@ def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes
     >>> [label.get_text() for label in ax.get_xticklabels()]
     ['x0', 'x1', 'x2']
     """
+    require(scores, InteractionScores, "use a model's interaction_scores_")
     if not len(scores):
         raise ValueError("no pairs were scored: fit with interactions='auto', or add_interactions")
     from matplotlib.colors import PowerNorm

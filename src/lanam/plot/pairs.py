@@ -17,6 +17,7 @@ from lanam.plot.common import (
     hidden_classes,
     one_line,
     pyplot,
+    require,
     series_of,
     short,
     unit_of,
@@ -90,6 +91,7 @@ def plot_interaction(
     >>> [ax.get_title() for ax in axes]
     ['mean', 'standard deviation']
     """
+    require(explanation, GlobalExplanation, "use explain_global()")
     surface = _find_pair(explanation, term)
     several = explanation.link == "softmax"
     series = series_of(explanation, [surface], classes, _MAX_PAIR_CLASSES)
