@@ -140,6 +140,11 @@ class TestAgainstDraws:
         if found.link in ("log", "logit"):
             assert found.ratio == pytest.approx(np.exp(found.mean))
             assert found.ratio_interval == pytest.approx((np.exp(found.lower), np.exp(found.upper)))
+            assert found.to_dict()["ratio_interval"] == list(found.ratio_interval)
+            beyond = replace(found, mean=1000.0, upper=1001.0)
+            assert beyond.ratio == np.inf
+            assert "ratio inf" in str(beyond)
+            assert json.loads(beyond.to_json())["ratio"] is None
         else:
             assert found.ratio is found.ratio_interval is None
 
@@ -233,6 +238,19 @@ class TestWords:
         assert float(words[5]) == pytest.approx(found.mean, rel=0.05)
         assert float(words[7]) == pytest.approx(found.lower, rel=0.1)
         assert len(str(found)) < 160
+
+
+def test_truth_values_and_numbers_as_levels():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"member": rng.random(300) < 0.4, "zone": rng.integers(1, 5, 300)})
+    y = X["member"] + 0.5 * (X["zone"] == 3) + 0.2 * rng.standard_normal(300)
+    model = LANAMRegressor(categorical_features=["zone"], interactions=0, random_state=0).fit(X, y)
+    explanation = model.explain_global()
+    assert explanation.difference("member", True, False).mean == pytest.approx(1.0, abs=0.1)
+    assert explanation.difference("zone", 3, 1.0).mean == pytest.approx(0.5, abs=0.15)
+    assert str(explanation.difference("zone", 3, 3.0)) == "zone: 3 against 3 adds exactly 0"
+    with pytest.raises(ValueError, match="'yes' cannot be a value of column 'member': its levels"):
+        explanation.difference("member", "yes", False)
 
 
 class TestErrors:

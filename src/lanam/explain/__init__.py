@@ -15,6 +15,10 @@ model's contributions and predictions can be read off an explanation alone:
 - a pair's tables have a row for each of ``values`` and then for each of ``others``, which are
   ``"(missing)"`` and ``"(other levels)"``, and columns alike; a missing value of a column
   without the entry makes the pair add zero, with ``unseen_std``.
+
+So can bands: ``mean`` plus and minus so many times ``std``, the quantile of a normal distribution at each
+place by itself, and that of ``largest_deviations`` for a whole function. What two places have to do with
+each other is only known to the model, which ``difference``, ``differences`` and ``evaluate`` ask.
 """
 
 from lanam.explain.bands import require_coverage

@@ -126,14 +126,19 @@ class Difference(Compared):
     @property
     def ratio(self) -> float | None:
         """The odds ratio of two classes, the rate ratio of counts (its posterior median), or None."""
-        return float(np.exp(self.mean)) if self.link in _RATIOS else None
+        return _exp(self.mean) if self.link in _RATIOS else None
 
     @property
     def ratio_interval(self) -> tuple[float, float] | None:
         """Where the ratio lies with the probability ``coverage``, or None where there is no ratio."""
         if self.link not in _RATIOS:
             return None
-        return float(np.exp(self.lower)), float(np.exp(self.upper))
+        return _exp(self.lower), _exp(self.upper)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The difference as plain data, ready for JSON, with its ratio."""
+        ratios = {"ratio": self.ratio, "ratio_interval": self.ratio_interval}
+        return super().to_dict() | {name: plain(value) for name, value in ratios.items()}
 
     def __str__(self) -> str:
         head = f"{self.column}: {_shown(self.first)} against {_shown(self.second)}"
@@ -253,6 +258,11 @@ def _shown(value: Any) -> str:
     if is_missing(value):
         return "(missing)"
     return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _exp(number: float | Array) -> float:
+    with np.errstate(over="ignore"):  # a ratio beyond all floats is infinite
+        return float(np.exp(number))
 
 
 def _share(probability: float) -> str:

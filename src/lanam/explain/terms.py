@@ -38,7 +38,8 @@ class Term:
     status, active
         ``"active"`` or why the term was switched off, and whether it contributes.
     importance
-        Mean absolute contribution over the training data; of several classes, their mean.
+        Mean absolute contribution over the training data; of several classes, their mean. How sure it is
+        stands in explanations, as ``importance_std`` and ``importance_interval``.
     effective_parameters
         How many parameters the data determined.
     evidence
