@@ -143,6 +143,8 @@ def test_few_shapes(wide, n_terms):
     axes = plot_shapes(wide[0], max_terms=n_terms, simultaneous=True)
     assert len(axes) == n_terms
     assert_nothing_is_cut_off(axes)
+    # Notes take no room from the panels.
+    assert axes[0].get_window_extent().height > 1.4 * axes[0].figure.dpi
 
 
 @pytest.mark.parametrize("terms", [["sex"], None])
