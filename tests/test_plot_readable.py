@@ -22,7 +22,7 @@ from lanam.plot import (
     plot_retention,
     plot_shapes,
 )
-from lanam.plot.common import cut
+from lanam.plot.words import cut
 
 AWKWARD = [
     "Ärztliche Vorbefunde über alle Aufenthalte (gewichtet, in Prozent)",
@@ -145,6 +145,15 @@ def test_few_shapes(wide, n_terms):
     assert_nothing_is_cut_off(axes)
     # Notes take no room from the panels.
     assert axes[0].get_window_extent().height > 1.4 * axes[0].figure.dpi
+
+
+@pytest.mark.parametrize("n_terms", [1, 4])
+def test_long_units_are_wrapped(wide, n_terms):
+    long = replace(wide[0], link="logit", classes=("no", "yes, within thirty days of it"))
+    axes = plot_shapes(long, max_terms=n_terms)
+    assert_nothing_is_cut_off(axes)
+    label = axes[0].figure.get_supylabel()
+    assert label.replace("\n", " ") == "contribution to the log-odds of yes, within thirty da..."
 
 
 @pytest.mark.parametrize("terms", [["sex"], None])

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from lanam.explain import MISSING, LocalExplanation
 from lanam.explain.bands import around, half_width
-from lanam.plot.common import (
+from lanam.plot.words import (
     MAX_LABEL,
     MAX_LONG_NAME,
     MAX_NAME,

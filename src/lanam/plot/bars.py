@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanam.plot.common import VERBATIM, pyplot
+from lanam.plot.common import pyplot
+from lanam.plot.words import VERBATIM
 from lanam.text import number_format
 
 if TYPE_CHECKING:

@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanam.metrics import CalibrationCurve
-from lanam.plot.common import (
-    CLASS_COLOURS,
-    LINE_STYLES,
-    MARKERS,
-    MAX_NAME,
-    by_name,
-    cut,
-    in_percent,
-    pyplot,
-    write,
-)
+from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, MARKERS, by_name, pyplot
+from lanam.plot.words import MAX_NAME, cut, in_percent, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

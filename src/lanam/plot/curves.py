@@ -12,16 +12,8 @@ import numpy as np
 from lanam.explain import MISSING, OTHER_LEVELS, Shape
 from lanam.explain.bands import around
 from lanam.explain.ranges import trimmed
-from lanam.plot.common import (
-    SEPARATOR,
-    SLOT,
-    VERBATIM,
-    Series,
-    add_slots,
-    one_line,
-    short,
-    write_labels,
-)
+from lanam.plot.common import SEPARATOR, SLOT, Series, add_slots, write_labels
+from lanam.plot.words import VERBATIM, one_line, short
 from lanam.text import shorten
 
 if TYPE_CHECKING:

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING
 
 from lanam.explain import GlobalExplanation, Shape, Surface
 from lanam.plot.bars import Bar, bar_panel, draw_bars
-from lanam.plot.common import (
-    VERBATIM,
-    count,
-    in_percent,
-    named,
-    require,
-    term_names,
-    unit_of,
-    write,
-)
+from lanam.plot.common import require
+from lanam.plot.words import VERBATIM, count, in_percent, named, term_names, unit_of, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,8 @@ import numpy as np
 from lanam.explain import LocalExplanation
 from lanam.plot.account import Account, class_place
 from lanam.plot.bars import Bar, bar_panel, draw_bars
-from lanam.plot.common import VERBATIM, count, in_percent, require, write
+from lanam.plot.common import require
+from lanam.plot.words import VERBATIM, count, in_percent, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanam.interactions import InteractionScores
-from lanam.plot.common import MAX_NAME, VERBATIM, cut, pyplot, require, write_in_tile
+from lanam.plot.common import pyplot, require, write_in_tile
+from lanam.plot.words import MAX_NAME, VERBATIM, cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

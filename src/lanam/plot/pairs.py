@@ -10,22 +10,17 @@ import numpy as np
 
 from lanam.explain import GlobalExplanation, Surface
 from lanam.plot.common import (
-    MAX_NAME,
-    VERBATIM,
     Series,
     add_slots,
     hidden_classes,
-    one_line,
     pyplot,
     require,
     series_of,
-    short,
-    unit_of,
-    write,
     write_labels,
 )
 from lanam.plot.layout import Side, View, lay_out
 from lanam.plot.tiles import draw_blocks, draw_significance, draw_signs, write_numbers
+from lanam.plot.words import MAX_NAME, VERBATIM, one_line, short, unit_of, write
 from lanam.text import shorten
 
 if TYPE_CHECKING:

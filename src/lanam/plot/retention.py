@@ -6,16 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lanam.metrics import RetentionCurve
-from lanam.plot.common import (
-    CLASS_COLOURS,
-    LINE_STYLES,
-    MAX_NAME,
-    VERBATIM,
-    by_name,
-    cut,
-    pyplot,
-    write,
-)
+from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, by_name, pyplot
+from lanam.plot.words import MAX_NAME, VERBATIM, cut, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

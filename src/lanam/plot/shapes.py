@@ -13,23 +13,25 @@ from lanam.explain.bands import around
 from lanam.explain.ranges import TAIL, central_range
 from lanam.plot.common import (
     CLASS_COLOURS,
-    MAX_NAME,
     Series,
     are_turned,
-    count,
-    cut,
     hidden_classes,
-    in_percent,
-    named,
     pyplot,
     require,
     series_of,
+)
+from lanam.plot.curves import STRIP, draw_shape, drawn_others, name_lines, shown_levels, slot_names
+from lanam.plot.words import (
+    MAX_NAME,
+    count,
+    cut,
+    in_percent,
+    named,
     short,
     unit_of,
     write,
     write_aside,
 )
-from lanam.plot.curves import STRIP, draw_shape, drawn_others, name_lines, shown_levels, slot_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanam.plot.common import VERBATIM, write_in_tile
+from lanam.plot.common import write_in_tile
 from lanam.plot.layout import Part, View
+from lanam.plot.words import VERBATIM
 from lanam.text import number_format
 
 if TYPE_CHECKING:
