@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from lanam.data import CATEGORICAL, UNSEEN
 from lanam.explain import Shape, plain
 from lanam.explain.ranges import trimmed
+from lanam.files import require_place, write_atomically
 from lanam.report.charts import pairs_data, shapes_data, unit_of, with_strip
 from lanam.report.material import Level, Material
 from lanam.report.packing import compressed, pack, rounded, script_json
@@ -48,35 +48,8 @@ def write_report(path: str | os.PathLike[str], material: Material) -> Path:
     OSError
         If the file cannot be written: no such folder, no permission, a full disk.
     """
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(
-            f"{target} is a folder: pass the name of a file, such as report.html"
-        )
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent}: make it first")
-    text = render(material)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        part.chmod(0o666 & ~_umask())
-        part.replace(target)
-    except OSError as error:
-        raise OSError(
-            error.errno, f"the report was not written: {error.strerror}", str(target)
-        ) from error
-    finally:
-        part.unlink(missing_ok=True)
-    return target
-
-
-def _umask() -> int:
-    """What this process takes from the permissions of new files; there is no way to ask but to set it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    target = require_place(path, example="report.html")  # before the page is made
+    return write_atomically(target, render(material), what="the report")
 
 
 def render(material: Material) -> str:

@@ -1,0 +1,107 @@
+"""Writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+
+def require_place(
+    path: str | os.PathLike[str], example: str = "model.lanam", *, overwrite: bool = True
+) -> Path:
+    """The path of a file that can be written, checked before anybody works for it.
+
+    Parameters
+    ----------
+    path : str or path-like
+    example : str
+        A name of such a file, for the message.
+    overwrite : bool, default=True
+        Whether a file may be there.
+
+    Raises
+    ------
+    IsADirectoryError, FileNotFoundError, FileExistsError
+        They say what to do.
+
+    Examples
+    --------
+    >>> require_place("nowhere/model.lanam")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: there is no folder nowhere: make it first
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder: pass the name of a file, such as {example}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent}: make it first")
+    if not overwrite and os.path.lexists(target):
+        raise FileExistsError(
+            f"{target} is there already: pass overwrite=True to replace it, or another name"
+        )
+    return target
+
+
+def write_atomically(
+    path: str | os.PathLike[str], content: str | bytes, what: str = "the file"
+) -> Path:
+    """Write a file; one that is there stays whole until the new one is, on the disk itself.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A link is followed, and an old file's permissions are kept, as if the file were written into.
+    content : str or bytes
+        Text is written in UTF-8, with its line ends as they are.
+    what : str
+        What is written, for messages: ``"the report"``.
+
+    Returns
+    -------
+    path : Path
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written: no such folder, no permission, a full disk. An old file is as
+        it was, and nothing else is left behind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomically(f"{folder}/note.txt", "curves").read_text()
+    'curves'
+    """
+    given = require_place(path, example=Path(path).name or "model.lanam")
+    target = Path(os.path.realpath(given))
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    try:
+        if target.exists() and not target.is_file():  # a pipe or a terminal, which nothing replaces
+            target.write_bytes(data)
+        else:
+            _replace(target, data)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(error.errno, f"{what} was not written: {reason}", str(given)) from error
+    return given
+
+
+def _replace(target: Path, data: bytes) -> None:
+    # Beside the target, because only within a file system is a move a single step.
+    part = target.with_name(f"{target.name[:64]}{secrets.token_hex(8)}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        # With the permissions of any new file.
+        with os.fdopen(os.open(part, flags, 0o666), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            part.chmod(stat.S_IMODE(target.stat().st_mode))
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
