@@ -224,6 +224,7 @@
     for (const one of report.link === "softmax" ? series(report) : []) {
       const sample = document.createElementNS("http://www.w3.org/2000/svg", "svg");
       sample.setAttribute("viewBox", "0 0 34 10");
+      sample.setAttribute("aria-hidden", "true");
       const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
       line.setAttribute("d", "M1 5H33");
       line.style.stroke = `var(--${one.line})`;

@@ -43,6 +43,7 @@
       this.report = report;
       this.scorer = new lanam.Scorer(report.model);
       this.fields = new Map();
+      this.exposure = 1;
       this.row = Float64Array.from(report.typical, (value) => (value === null ? NaN : value));
       this.rows = report.rows && { ...report.rows, cells: lanam.unpack(report.rows.cells) };
       this.makeChoices();
@@ -64,7 +65,7 @@
       }
       if (report.link === "log") {
         element("exposure-control").hidden = false;
-        element("exposure").addEventListener("input", () => this.update());
+        element("exposure").addEventListener("input", () => this.expose(Number(element("exposure").value)));
       }
       if (this.rows) this.makeRowChoice();
       // Enter in the only field of a form would send it, and load the page anew.
@@ -91,8 +92,18 @@
     pick(place) {
       const width = this.report.columns.length;
       const cells = this.rows.cells.subarray(place * width, (place + 1) * width);
-      if (this.rows.exposure) element("exposure").value = this.rows.exposure[place];
+      if (this.rows.exposure) {
+        this.exposure = this.rows.exposure[place];
+        element("exposure").value = this.exposure;
+      }
       this.set(cells, String(place));
+    }
+
+    // What is not above zero, or not typed to its end, changes nothing.
+    expose(value) {
+      if (!(value > 0)) return;
+      this.exposure = value;
+      this.update();
     }
 
     set(cells, place) {
@@ -133,6 +144,7 @@
       const outside = make("span", { className: "outside", hidden: true });
       slider.setAttribute("aria-label", `${column.name}, slider`);
       box.setAttribute("aria-label", column.name);
+      gone.setAttribute("aria-label", `${column.name}, missing`);
       const spark = this.makeSpark(column);
       slider.addEventListener("input", () => this.change(column.index, Number(slider.value)));
       box.addEventListener("input", () => {
@@ -208,8 +220,7 @@
 
     update() {
       const level = this.report.levels[Number(element("coverage").value)];
-      const exposure = Number(element("exposure").value);
-      this.result = this.scorer.score(this.row, level, exposure > 0 ? exposure : NaN);
+      this.result = this.scorer.score(this.row, level, this.exposure);
       this.showPrediction(level);
       this.showContributions(level);
     }
