@@ -122,6 +122,11 @@ def test_bins_without_rows_are_left_out_and_ties_stay_together():
     ties = metrics.reliability_curve([0, 1, 0, 1], [0.3, 0.3, 0.3, 0.9], 4, strategy="quantile")
     np.testing.assert_allclose(ties.expected, [0.3, 0.9])
     np.testing.assert_allclose(ties.share, [0.75, 0.25])
+    # most of the second value's rows lie in the upper half
+    halves = metrics.reliability_curve(
+        [0, 1, 0, 1, 1], [0.3, 0.3, 0.9, 0.9, 0.9], 2, strategy="quantile"
+    )
+    np.testing.assert_allclose(halves.share, [0.4, 0.6])
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])

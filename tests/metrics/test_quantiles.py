@@ -26,6 +26,10 @@ def test_the_error_is_a_sum_over_levels(n_levels):
     assert metrics.quantile_calibration_error(pit, n_levels) == pytest.approx(slow, rel=1e-12)
 
 
+def test_a_row_at_a_level_is_not_above_it():
+    assert metrics.quantile_calibration_curve([0.5, 0.75], 3).observed.tolist() == [0, 0.5, 1]
+
+
 def test_a_calibrated_model_gets_what_the_docstring_says():
     errors = [
         metrics.quantile_calibration_error(np.random.default_rng(k).uniform(size=50))
