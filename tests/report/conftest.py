@@ -1,8 +1,11 @@
-"""Reports of the examples, each written once."""
+"""Reports of the examples, each written once, and a browser to open them with."""
 
+import os
+import shutil
 from functools import cache
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from tests.report.examples import example
 from tests.report.pages import Page
@@ -25,3 +28,120 @@ def report_of(tmp_path_factory):
 def page_of(report_of):
     """A kind's report, taken apart."""
     return cache(lambda kind: Page.read(report_of(kind)))
+
+
+# a browser
+
+
+def find_chromium():
+    """The browser: what CHROMIUM names, or the system's; never one that is downloaded."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium without a window."""
+    path = find_chromium()
+    if path is None:
+        message = (
+            "no chromium was found: install it (Debian and Ubuntu: apt install chromium), or name one "
+            "in the environment as CHROMIUM"
+        )
+        # Where everything must be tested, nothing is left out silently.
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Window:
+    """A report opened from disk with the network off, and whatever went wrong in it."""
+
+    def __init__(self, browser, path, **context):
+        settings = {"viewport": {"width": 1280, "height": 900}} | context
+        self.context = browser.new_context(offline=True, **settings)
+        self.page = self.context.new_page()
+        self.trouble = []
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.trouble.append(f"error: {error}"))
+        self.page.on("request", self._asked)
+        self.page.on("dialog", self._called)
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-ready=true]")
+
+    def _heard(self, message):
+        if message.type in ("error", "warning"):
+            self.trouble.append(f"{message.type}: {message.text}")
+
+    def _asked(self, request):
+        if not request.url.startswith(("file:", "data:", "blob:")):
+            self.trouble.append(f"asked for {request.url}")
+
+    def _called(self, dialog):
+        self.trouble.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def close(self):
+        self.context.close()
+        assert self.trouble == []
+
+
+@pytest.fixture(scope="session")
+def _windows(browser, report_of):
+    """The examples' reports, each opened once."""
+    opened = {}
+
+    def of(kind):
+        if kind not in opened:
+            opened[kind] = Window(browser, report_of(kind))
+        return opened[kind]
+
+    yield of
+    for window in opened.values():
+        window.context.close()
+
+
+@pytest.fixture
+def page_in_browser(_windows):
+    """An example's open report, as it was when it was opened; afterwards nothing must have gone wrong."""
+    used = []
+
+    def fresh(kind):
+        window = _windows(kind)
+        used.append(window)
+        page = window.page
+        page.select_option("#theme", "auto")
+        page.uncheck("#everything")
+        page.evaluate("""() => {
+          for (const id of ["coverage", "class"]) {
+            const choice = document.getElementById(id);
+            const first = [...choice.options].findIndex((option) => option.defaultSelected);
+            choice.selectedIndex = Math.max(first, 0);
+            choice.dispatchEvent(new Event("change"));
+          }
+        }""")
+        if page.is_visible("#exposure"):
+            page.fill("#exposure", "1")
+        page.click("#reset")
+        page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+        return page
+
+    yield fresh
+    for window in used:
+        assert window.trouble == []
+
+
+@pytest.fixture
+def open_report(browser):
+    """Open a report in a window of its own."""
+    opened = []
+
+    def of(path, **context):
+        opened.append(Window(browser, path, **context))
+        return opened[-1].page
+
+    yield of
+    for window in opened:
+        window.close()

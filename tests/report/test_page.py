@@ -215,7 +215,7 @@ def test_a_full_disk_leaves_the_old_file(plain, tmp_path, monkeypatch):
         def write(self, text):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(lanam.report.page.os, "fdopen", lambda handle, *_, **__: Full(handle))
+    monkeypatch.setattr(os, "fdopen", lambda handle, *_, **__: Full(handle))
     with pytest.raises(OSError, match="the report was not written: No space left") as caught:
         plain[0].report(path)
     assert caught.value.errno == errno.ENOSPC
