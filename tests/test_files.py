@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from lanam.files import require_place, write_atomically
+from lanam.files import open_atomically, require_place, write_atomically
 
 
 def test_bytes_and_text(tmp_path):
@@ -99,6 +99,16 @@ def test_an_interrupt_leaves_the_old_file(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", stop)
     with pytest.raises(KeyboardInterrupt):
         write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_an_error_between_parts_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    with pytest.raises(ValueError, match="a bad row"), open_atomically(path) as file:
+        file.write(b"new" * 100_000)
+        raise ValueError("a bad row")
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a"]
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def require_place(
@@ -77,27 +80,46 @@ def write_atomically(
     'curves'
     """
     given = require_place(path, example=Path(path).name or "model.lanam")
-    target = Path(os.path.realpath(given))
     data = content.encode("utf-8") if isinstance(content, str) else content
     try:
-        if target.exists() and not target.is_file():  # a pipe or a terminal, which nothing replaces
-            target.write_bytes(data)
-        else:
-            _replace(target, data)
+        with open_atomically(given) as file:
+            file.write(data)
     except OSError as error:
         reason = error.strerror or str(error)
         raise OSError(error.errno, f"{what} was not written: {reason}", str(given)) from error
     return given
 
 
-def _replace(target: Path, data: bytes) -> None:
+@contextmanager
+def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write bytes into part by part, in place when the ``with`` block ends without an error.
+
+    Until then one that is there stays whole; after an error it is as it was, and nothing else is left
+    behind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     note = Path(folder, "note.txt")
+    ...     with open_atomically(note) as file:
+    ...         _ = file.write(b"cur") + file.write(b"ves")
+    ...         there = note.exists()
+    ...     there, note.read_text()
+    (False, 'curves')
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # a pipe or a terminal, which nothing replaces
+        with target.open("wb") as file:
+            yield file
+        return
     # Beside the target, because only within a file system is a move a single step.
     part = target.with_name(f"{target.name[:64]}{secrets.token_hex(8)}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
         # With the permissions of any new file.
         with os.fdopen(os.open(part, flags, 0o666), "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
