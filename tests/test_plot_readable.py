@@ -22,7 +22,7 @@ from lanam.plot import (
     plot_retention,
     plot_shapes,
 )
-from lanam.plot.words import cut
+from lanam.text import cut
 
 AWKWARD = [
     "Ärztliche Vorbefunde über alle Aufenthalte (gewichtet, in Prozent)",
@@ -343,7 +343,50 @@ class TestCut:
         assert cut(["two\nlines", "", "  "], 16) == ["two lines", "''", "'  '"]
 
 
+class TestNotes:
+    def panel(self):
+        figure, ax = plt.subplots(figsize=(4.0, 2.5), layout="constrained")
+        figure.canvas.draw()
+        return figure, ax, ax.get_window_extent()
+
+    def test_they_take_no_room_from_the_panels(self):
+        figure, ax, before = self.panel()
+        height = write(figure, ["many words " * 30, "more"])
+        figure.canvas.draw()
+        assert height > 0.8
+        assert ax.get_window_extent().height > before.height - 0.1 * figure.dpi
+
+    def test_a_label_beside_the_panels_stays_there(self):
+        figure, _, _ = self.panel()
+        below = write(figure, ["many words " * 30])
+        write_aside(figure, "a long label that has to be wrapped to stay within", 0.0, below)
+        figure.canvas.draw()
+        box = figure._supylabel.get_window_extent()
+        assert box.y0 > below * figure.dpi
+        assert box.y1 < figure.bbox.y1
+        assert figure.get_supylabel().count("\n") == 1
+
+    def test_and_below_what_is_above(self):
+        figure, _, _ = self.panel()
+        write_aside(figure, "label", 1.0, 0.0)
+        figure.canvas.draw()
+        box = figure._supylabel.get_window_extent()
+        assert 0.5 * (box.y0 + box.y1) == pytest.approx(0.75 * figure.dpi, abs=2)
+
+
 class TestBands:
+    def test_there_is_room_for_them(self, wide):
+        name = next(term.name for term in wide[0].active if term.kind == "smooth")
+        limits = [
+            plot_shapes(wide[0], [name], coverage=0.9, simultaneous=simultaneous)[0].get_ylim()
+            for simultaneous in (False, True)
+        ]
+        assert limits[1][0] < limits[0][0]
+        assert limits[1][1] > limits[0][1]
+        narrow = plot_shapes(wide[0], [name], coverage=0.1)[0].get_ylim()
+        assert limits[0][0] < narrow[0]
+        assert limits[0][1] > narrow[1]
+
     def band(self, ax):
         return ax.collections[0].get_paths()[0].vertices[:, 1]
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 
 def shorten(name: str, most: int) -> str:
@@ -14,6 +17,29 @@ def shorten(name: str, most: int) -> str:
     'temperature...'
     """
     return name if len(name) <= most else name[: most - 3] + "..."
+
+
+def one_line(name: Any) -> str:
+    """A name in one line, to be seen even if there is nothing in it."""
+    return " ".join(str(name).split()) or repr(str(name))
+
+
+def cut(names: Sequence[Any], most: int) -> list[str]:
+    """Names of at most so many characters: cut at the end, or in the middle where only the end differs.
+
+    Examples
+    --------
+    >>> cut(["pressure before the pump", "pressure before the mill", "age"], 16)
+    ['pressu...he pump', 'pressu...he mill', 'age']
+    """
+    lines = [one_line(name) for name in names]
+    starts = [shorten(line, most) for line in lines]
+    alike = Counter(shorten(line, most) for line in set(lines))
+    tail = (most - 3) // 2
+    return [
+        start if start == line or alike[start] == 1 else shorten(line, most - tail) + line[-tail:]
+        for start, line in zip(starts, lines, strict=True)
+    ]
 
 
 def number_format(largest: float, digits: int) -> str:

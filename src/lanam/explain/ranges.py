@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
+from lanam.explain.bands import around
 from lanam.explain.terms import Shape
 
 #: The share of the data in either tail that may be left out of sight if it lies far out.
@@ -28,22 +30,24 @@ def trimmed(values: Array, density: Array, inner: Array) -> tuple[float, float]:
     return float(lowest), float(highest)
 
 
+def in_bulk(shape: Shape) -> NDArray[np.bool_]:
+    """Which values of a term belong to the bulk of the data."""
+    if shape.kind == "categorical" or not len(shape.values):
+        return np.asarray(shape.density > TAIL)
+    left, right = central_range(shape.values, shape.density)
+    return np.asarray((shape.values >= left) & (shape.values <= right))
+
+
 def vertical_range(shape: Shape) -> tuple[float, float]:
     """Room for a whole curve, and for the bands of nearly all data; zero is in it.
 
     A band that is wide because a few rows lie far out may leave the picture: it would flatten the rest.
     """
-    if not len(shape.values):
-        return 0.0, 0.0
-    if shape.kind == "categorical":
-        common = shape.density > TAIL
-    else:
-        left, right = central_range(shape.values, shape.density)
-        common = (shape.values >= left) & (shape.values <= right)
-    reach = 2.0 * shape.std[common]
-    parts = [shape.mean[shape.inside], shape.mean[common] - reach, shape.mean[common] + reach]
+    bulk = in_bulk(shape)
+    lower, upper = around(shape.mean[bulk], shape.std[bulk], 2.0)
+    parts = [np.zeros(1), shape.mean[shape.inside], lower, upper]
     for _, mean, std, density in shape.others:
         if density > 0.0:
-            parts += [np.atleast_1d(mean - 2.0 * std), np.atleast_1d(mean + 2.0 * std)]
+            parts += [np.atleast_1d(end) for end in around(mean, std, 2.0)]
     everything = np.concatenate([part.ravel() for part in parts])
-    return float(everything.min(initial=0.0)), float(everything.max(initial=0.0))
+    return float(everything.min()), float(everything.max())

@@ -12,18 +12,9 @@ from scipy.special import expit
 
 from lanam.explain import MISSING, LocalExplanation
 from lanam.explain.bands import around, half_width
-from lanam.plot.words import (
-    MAX_LABEL,
-    MAX_LONG_NAME,
-    MAX_NAME,
-    count,
-    cut,
-    in_percent,
-    one_line,
-    term_names,
-    unit_of,
-)
-from lanam.text import number_format, shorten
+from lanam.explain.words import MAX_LONG_NAME, term_names, unit_of
+from lanam.plot.words import MAX_LABEL, MAX_NAME, count, in_percent
+from lanam.text import cut, number_format, one_line, shorten
 
 #: What the terms add up to, in a word.
 _SUMS = {"identity": "prediction", "log": "log rate", "logit": "log-odds", "softmax": "score"}

@@ -9,7 +9,8 @@ import numpy as np
 
 from lanam.metrics import CalibrationCurve
 from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, MARKERS, by_name, pyplot
-from lanam.plot.words import MAX_NAME, cut, in_percent, write
+from lanam.plot.words import MAX_NAME, in_percent, write
+from lanam.text import cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

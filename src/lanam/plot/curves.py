@@ -13,8 +13,8 @@ from lanam.explain import MISSING, OTHER_LEVELS, Shape
 from lanam.explain.bands import around
 from lanam.explain.ranges import trimmed
 from lanam.plot.common import SEPARATOR, SLOT, Series, add_slots, write_labels
-from lanam.plot.words import VERBATIM, one_line, short
-from lanam.text import shorten
+from lanam.plot.words import VERBATIM, short
+from lanam.text import one_line, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

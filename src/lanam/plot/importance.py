@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lanam.explain import GlobalExplanation, Shape, Surface
+from lanam.explain.words import term_names, unit_of
 from lanam.plot.bars import Bar, bar_panel, draw_bars
 from lanam.plot.common import require
-from lanam.plot.words import VERBATIM, count, in_percent, named, term_names, unit_of, write
+from lanam.plot.words import VERBATIM, count, in_percent, named, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,8 @@ import numpy as np
 
 from lanam.interactions import InteractionScores
 from lanam.plot.common import pyplot, require, write_in_tile
-from lanam.plot.words import MAX_NAME, VERBATIM, cut
+from lanam.plot.words import MAX_NAME, VERBATIM
+from lanam.text import cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

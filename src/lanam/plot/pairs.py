@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanam.explain import GlobalExplanation, Surface
+from lanam.explain.words import unit_of
 from lanam.plot.common import (
     Series,
     add_slots,
@@ -20,8 +21,8 @@ from lanam.plot.common import (
 )
 from lanam.plot.layout import Side, View, lay_out
 from lanam.plot.tiles import draw_blocks, draw_significance, draw_signs, write_numbers
-from lanam.plot.words import MAX_NAME, VERBATIM, one_line, short, unit_of, write
-from lanam.text import shorten
+from lanam.plot.words import MAX_NAME, VERBATIM, short, write
+from lanam.text import one_line, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from lanam.metrics import RetentionCurve
 from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, by_name, pyplot
-from lanam.plot.words import MAX_NAME, VERBATIM, cut, write
+from lanam.plot.words import MAX_NAME, VERBATIM, write
+from lanam.text import cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,8 @@ import numpy as np
 
 from lanam.explain import GlobalExplanation, Shape, Surface
 from lanam.explain.bands import around
-from lanam.explain.ranges import TAIL, central_range
+from lanam.explain.ranges import in_bulk
+from lanam.explain.words import unit_of
 from lanam.plot.common import (
     CLASS_COLOURS,
     Series,
@@ -21,17 +22,8 @@ from lanam.plot.common import (
     series_of,
 )
 from lanam.plot.curves import STRIP, draw_shape, drawn_others, name_lines, shown_levels, slot_names
-from lanam.plot.words import (
-    MAX_NAME,
-    count,
-    cut,
-    in_percent,
-    named,
-    short,
-    unit_of,
-    write,
-    write_aside,
-)
+from lanam.plot.words import MAX_NAME, count, in_percent, named, short, write, write_aside
+from lanam.text import cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -242,11 +234,11 @@ def _vertical_limits(drawings: Sequence[tuple[Shape, list[Series]]]) -> tuple[fl
     """
     low, high = 0.0, 0.0
     for shape, series in drawings:
-        shown, common = _shown_and_common(shape)
+        shown, bulk = _shown(shape), in_bulk(shape)
         for one in series:
             half = one.outer or one.half
             mean = one.of(shape.mean)
-            reach = np.where(common, half * one.of(shape.std), 0.0)
+            reach = np.where(bulk, half * one.of(shape.std), 0.0)
             low = min(low, float((mean - reach)[shown].min(initial=0.0)))
             high = max(high, float((mean + reach)[shown].max(initial=0.0)))
             for _, other_mean, other_std, _ in drawn_others(shape):
@@ -256,16 +248,13 @@ def _vertical_limits(drawings: Sequence[tuple[Shape, list[Series]]]) -> tuple[fl
     return low - height * (STRIP + 0.06), high + 0.06 * height
 
 
-def _shown_and_common(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-    """Which values are drawn, and which of all belong to the bulk of the data."""
-    if not len(shape.values):
-        return shape.inside, shape.inside
-    if shape.kind == "categorical":
-        shown = np.zeros(len(shape.values), dtype=bool)
-        shown[shown_levels(shape)] = True
-        return shown, shape.density > TAIL
-    left, right = central_range(shape.values, shape.density)
-    return shape.inside, (shape.values >= left) & (shape.values <= right)
+def _shown(shape: Shape) -> np.ndarray:
+    """Which values are drawn."""
+    if shape.kind != "categorical":
+        return shape.inside
+    shown = np.zeros(len(shape.values), dtype=bool)
+    shown[shown_levels(shape)] = True
+    return shown
 
 
 def _notes(explanation: GlobalExplanation, drawn: Sequence[Shape], key: str) -> list[str]:

@@ -11,28 +11,17 @@ from lanam.data import CATEGORICAL
 from lanam.explain import MISSING, GlobalExplanation, Shape, Surface
 from lanam.explain.ranges import trimmed, vertical_range
 from lanam.report.packing import rounded
+from lanam.text import cut
 
 #: A curve through so few values has a mark on each; of more levels than this the most frequent are drawn.
 _FEW_VALUES = 12
 _MAX_LEVELS = 30
 
+#: Labels of levels are cut to this many characters.
+_MAX_LABEL = 18
+
 #: The part of a panel's height below the curve, where the data is shown.
 _STRIP = 0.2
-
-_UNITS = {
-    "identity": "prediction",
-    "log": "log rate",
-    "logit": "log-odds",
-    "softmax": "score of a class",
-}
-
-
-def unit_of(explanation: GlobalExplanation) -> str:
-    """What contributions add to."""
-    unit = _UNITS[explanation.link]
-    if explanation.link == "logit" and explanation.classes:
-        return f"{unit} of {explanation.classes[1]}"
-    return unit
 
 
 def shapes_data(
@@ -80,7 +69,9 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, Any]:
             }
             for name, mean, std, density in shape.others
         ]
-        return data | {"labels": [str(label) for label in shape.values[shown]], "others": others}
+        labels = [str(label) for label in shape.values[shown]]
+        ticks = cut([*labels, *(other["name"] for other in others)], _MAX_LABEL)
+        return data | {"labels": labels, "ticks": ticks, "others": others}
     inner = shape.values[shape.inside]
     return data | {
         "values": rounded(shape.values, 9),
@@ -155,7 +146,8 @@ def _side(
     if pair.feature_kinds[place] == CATEGORICAL:
         seen = [k for k in range(len(share)) if k < len(values) or share[k] > 0.0]
         labels = [*map(str, values), *others]
-        return {"name": name, "labels": [labels[k] for k in seen], "entries": seen}
+        ticks = cut([labels[k] for k in seen], _MAX_LABEL)
+        return {"name": name, "labels": [labels[k] for k in seen], "ticks": ticks, "entries": seen}
     numbers = np.flatnonzero(inside[: len(values)])
     own = values[numbers]
     gaps = f" (without {MISSING})" if others else ""

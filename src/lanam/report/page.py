@@ -14,8 +14,9 @@ import numpy as np
 from lanam.data import CATEGORICAL, UNSEEN
 from lanam.explain import Shape, plain
 from lanam.explain.ranges import trimmed
+from lanam.explain.words import term_names, unit_of
 from lanam.files import require_place, write_atomically
-from lanam.report.charts import pairs_data, shapes_data, unit_of, with_strip
+from lanam.report.charts import pairs_data, shapes_data, with_strip
 from lanam.report.material import Level, Material
 from lanam.report.packing import compressed, pack, rounded, script_json
 from lanam.report.tables import pack_model, with_levels
@@ -129,11 +130,12 @@ def page_data(material: Material) -> dict[str, Any]:
         "importances": [
             {
                 "name": term.name,
+                "label": label,
                 "kind": term.kind,
                 "importance": rounded(term.importance),
                 "std": rounded(term.importance_std),
             }
-            for term in explanation.active
+            for term, label in zip(explanation.active, term_names(explanation.active), strict=True)
         ],
         "history": rounded(list(material.history), 9),
         "calibration": None

@@ -7,8 +7,8 @@ from typing import Any
 
 from lanam.data import CATEGORICAL, Column
 from lanam.explain import GlobalExplanation, Shape
+from lanam.explain.words import unit_of
 from lanam.metrics import CoverageReport
-from lanam.report.charts import unit_of
 from lanam.report.material import Material
 from lanam.text import number_format, shorten
 

@@ -183,7 +183,7 @@
       return trace;
     });
     traces.push(densityTrace(places, [...term.density, ...term.others.map((other) => other.density)], 0.8));
-    const ticks = { tickvals: places, ticktext: labels.map((label) => shorten(label, 18)) };
+    const ticks = { tickvals: places, ticktext: term.ticks.map(words) };
     const turned = labels.join("").length > 34;
     const room = turned ? Math.min(Math.max(...labels.map((label) => label.length)), 18) * 7 + 14 : 36;
     return [traces, {
@@ -250,7 +250,7 @@
     const first = pair.first.labels ?? pair.first.values;
     const second = pair.second.labels ?? pair.second.values;
     const axis = (side) => (side.labels
-      ? { tickvals: side.labels.map((_, k) => k), ticktext: side.labels.map((name) => shorten(name, 14)) }
+      ? { tickvals: side.labels.map((_, k) => k), ticktext: side.ticks.map(words) }
       : { range: side.range });
     const axisTitle = (side) => ({ text: shorten(side.name, 32), font: { size: 11 } });
     const places = (side, values) => (side.labels ? values.map((_, k) => k) : values);
@@ -318,11 +318,11 @@
       type: "bar", orientation: "h", x: terms.map((term) => term.importance), y: terms.map((_, k) => k),
       error_x: { type: "data", symmetric: false, array: terms.map((term) => 2 * term.std),
         arrayminus: terms.map((term) => Math.min(2 * term.std, term.importance)), color: colour("ink"), thickness: 1.4, width: 3 },
-      marker: { color: colour("curve"), pattern: { shape: terms.map((term) => (term.kind === "pair" ? "/" : "")) } },
+      marker: { color: colour("fill"), line: { color: colour("curve"), width: 1 }, pattern: { fgcolor: colour("curve"), shape: terms.map((term) => (term.kind === "pair" ? "/" : "")) } },
       text: terms.map((term) => words(term.name)), textposition: "none",
       hovertemplate: "%{text}: %{x:.3g} ± %{error_x.array:.2g}<extra></extra>",
     }], layout({
-      yaxis: { tickvals: terms.map((_, k) => k), ticktext: terms.map((term) => shorten(term.name, 28)), showgrid: false },
+      yaxis: { tickvals: terms.map((_, k) => k), ticktext: terms.map((term) => words(term.label)), showgrid: false },
       xaxis: { title: { text: words(`mean absolute contribution to the ${report.unit}`), font: { size: 11 } }, rangemode: "tozero" },
     })]);
   }
