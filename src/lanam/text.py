@@ -30,7 +30,7 @@ def cut(names: Sequence[Any], most: int) -> list[str]:
     Examples
     --------
     >>> cut(["pressure before the pump", "pressure before the mill", "age"], 16)
-    ['pressu...he pump', 'pressu...he mill', 'age']
+    ['pressur...e pump', 'pressur...e mill', 'age']
     """
     lines = [one_line(name) for name in names]
     starts = [shorten(line, most) for line in lines]
