@@ -322,7 +322,7 @@
       text: terms.map((term) => words(term.name)), textposition: "none",
       hovertemplate: "%{text}: %{x:.3g} ± %{error_x.array:.2g}<extra></extra>",
     }], layout({
-      yaxis: { tickvals: terms.map((_, k) => k), ticktext: terms.map((term) => words(term.label)), showgrid: false },
+      yaxis: { tickvals: terms.map((_, k) => k), ticktext: terms.map((term) => words(term.label)), showgrid: false, zeroline: false },
       xaxis: { title: { text: words(`mean absolute contribution to the ${report.unit}`), font: { size: 11 } }, rangemode: "tozero" },
     })]);
   }
