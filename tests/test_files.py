@@ -106,9 +106,14 @@ def test_an_interrupt_leaves_the_old_file(tmp_path, monkeypatch):
 def test_an_error_between_parts_leaves_the_old_file(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    with pytest.raises(ValueError, match="a bad row"), open_atomically(path) as file:
-        file.write(b"new" * 100_000)
-        raise ValueError("a bad row")
+
+    def write():
+        with open_atomically(path) as file:
+            file.write(b"new" * 100_000)
+            raise ValueError("a bad row")
+
+    with pytest.raises(ValueError, match="a bad row"):
+        write()
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a"]
 

@@ -16,15 +16,17 @@ from lanam.data.schema import (
     learn_schema,
     read_categorical,
 )
-from lanam.data.surprises import Surprise, warn_of
+from lanam.data.surprises import NewValuesWarning, Surprise, add_up, warn_of
 
 __all__ = [
     "CATEGORICAL",
     "NUMERIC",
     "UNSEEN",
     "Column",
+    "NewValuesWarning",
     "Schema",
     "Surprise",
+    "add_up",
     "as_frame",
     "column_names",
     "encode_table",

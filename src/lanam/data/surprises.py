@@ -44,14 +44,43 @@ class Surprise:
         return f"column {self.name!r}: " + "; ".join(parts)
 
 
+class NewValuesWarning(UserWarning):
+    """New rows hold what the training data did not; ``surprises`` says what, one record a column."""
+
+    def __init__(self, surprises: Sequence[Surprise]) -> None:
+        self.surprises = tuple(surprises)
+        parts = [str(surprise) for surprise in surprises[:_MAX_WARNED]]
+        if len(surprises) > _MAX_WARNED:
+            parts.append(f"and the same in {len(surprises) - _MAX_WARNED} more columns")
+        super().__init__("\n".join(parts))
+
+
+def add_up(surprises: Sequence[Surprise], n_rows: int) -> tuple[Surprise, ...]:
+    """What the parts of a table with so many rows hold, as of the whole table: one record a column.
+
+    Examples
+    --------
+    >>> parts = [Surprise("city", 10, 1, ("Oslo",)), Surprise("city", 10, 2, ("Bern", "Oslo"))]
+    >>> print(*add_up(parts, 30))
+    column 'city': 3 of 30 values are levels that the training data did not have ('Oslo', 'Bern'): ...
+    """
+    found: dict[str, Surprise] = {}
+    for part in surprises:
+        so_far = found.get(part.name, Surprise(part.name, n_rows))
+        found[part.name] = Surprise(
+            part.name,
+            n_rows,
+            so_far.n_unseen + part.n_unseen,
+            tuple(dict.fromkeys(so_far.examples + part.examples)),
+            so_far.n_missing + part.n_missing,
+        )
+    return tuple(found.values())
+
+
 def warn_of(surprises: Sequence[Surprise]) -> None:
     """One warning for whatever the training data did not have, at the user's line."""
-    if not surprises:
-        return
-    parts = [str(surprise) for surprise in surprises[:_MAX_WARNED]]
-    if len(surprises) > _MAX_WARNED:
-        parts.append(f"and the same in {len(surprises) - _MAX_WARNED} more columns")
-    warnings.warn("\n".join(parts), UserWarning, stacklevel=_users_level())
+    if surprises:
+        warnings.warn(NewValuesWarning(surprises), stacklevel=_users_level())
 
 
 def _users_level() -> int:
