@@ -22,6 +22,7 @@ from lanam.plot import (
     plot_retention,
     plot_shapes,
 )
+from lanam.plot.words import write, write_aside
 from lanam.text import cut
 
 AWKWARD = [
