@@ -183,7 +183,7 @@ class TestSimultaneous:
             precision=np.ones(1),
             expansion=np.empty(0),
         )
-        model = FittedModel("gaussian", 0.0, (term,), np.diag([0.01, 0.5]), 1.0, 0.0)
+        model = FittedModel("gaussian", 0.0, (term,), np.diag([0.1, 0.7]), 1.0, 0.0)
         (shape,) = explain_global(model, learn_schema(["x"], np.array([[-3.0], [3.0]])))
         assert shape.std[line == 0.0] == 0.0
         for coverage in (0.5, 0.8, 0.95):

@@ -168,7 +168,7 @@ def test_the_importances_deviation_is_the_posteriors():
         likelihood="gaussian",
         intercept=0.0,
         terms=(term,),
-        covariance=np.diag([0.01, 0.5]),
+        root=np.diag([0.1, 0.7]),
         noise_variance=1.0,
         log_evidence=0.0,
     )

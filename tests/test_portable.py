@@ -1,7 +1,6 @@
 """A model's tables say everything: a reader that knows only their description scores rows as it does."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -243,28 +242,6 @@ class TestVeryManyLevels:
         # Two outputs: five levels have an entry, all others that of new ones.
         assert (table.axes[0].points == table.axes[0].other).sum() == 55
         check(model, self.rows(X))
-
-
-def with_covariance(model, covariance):
-    """A copy of a fitted model with another covariance of its coordinates."""
-    twin = LANAMRegressor()
-    twin.__dict__ |= vars(model)
-    twin._model = replace(model._model, covariance=covariance)
-    return twin
-
-
-def test_a_factor_that_was_not_triangular():
-    case = example("gaussian")
-    directions, _ = np.linalg.qr(
-        np.random.default_rng(0).normal(size=(len(case.model._model.root), 9))
-    )
-    root = np.sqrt(np.diag(case.model._model.covariance))[:, None] * directions
-    model = with_covariance(case.model, root @ root.T)
-    assert np.triu(model._model.root, 1).any(), "a singular covariance has no triangular factor"
-    factor = portable(model).factor
-    assert not np.triu(factor, 1).any()
-    assert_close(factor @ factor.T, root @ root.T, "rounding")
-    check(model, case.X[:20])
 
 
 def test_far_off_numbers_keep_their_digits():

@@ -19,3 +19,36 @@ def sum_by(index: NDArray[np.integer[Any]], values: Array, size: int) -> Array:
 def quadratic_forms(rows: Array, covariance: Array) -> Array:
     """The diagonal of ``rows @ covariance @ rows.T``."""
     return np.asarray(((rows @ covariance) * rows).sum(axis=1))
+
+
+#: Bits of numbers that only variances are made of: a standard deviation moves by a millionth.
+_VARIANCE_BITS = 24
+
+
+def fixed_point(matrix: Array) -> Array:
+    """A matrix with 24 bits of every number: what a model keeps of that which only bands are made of.
+
+    Whole multiples of ``2 ** (row + column)``, with an exponent of each: a third of the bytes in a file.
+    Cut off, not rounded: then the largest numbers, and with them the exponents, are the same afterwards.
+    Row by row in memory, as they come from a file: products with them are then the same to the bit.
+
+    Examples
+    --------
+    >>> table = np.array([[1.0 / 3.0, 1e-9], [2000.0 / 3.0, 1e-6]])
+    >>> (np.abs(fixed_point(table) - table) <= 2.0**-22 * table).all()
+    np.True_
+    >>> np.array_equal(fixed_point(fixed_point(table)), fixed_point(table))
+    True
+    """
+    rows, columns = unit_exponents(matrix)
+    units = rows[:, None] + columns
+    # Adding zero turns minus zero into zero.
+    return np.ascontiguousarray(np.ldexp(np.trunc(np.ldexp(matrix, -units)), units) + 0.0)
+
+
+def unit_exponents(matrix: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """By rows and by columns, the exponents whose sums are those of the numbers' units."""
+    rows = np.frexp(np.max(np.abs(matrix), axis=1, initial=0.0))[1]
+    relative = np.ldexp(np.abs(matrix), -rows[:, None])
+    columns = np.frexp(np.max(relative, axis=0, initial=0.0))[1] - _VARIANCE_BITS
+    return rows, columns

@@ -1,4 +1,8 @@
-"""A solution in the core's units to a ``FittedModel`` in the response's own."""
+"""A solution in the core's units to a ``FittedModel`` in the response's own.
+
+What only variances are made of is cut to the digits that matter (see ``fixed_point``), once and here: a
+model that was saved and read again is the same model, to the bit, from a small file.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, fixed_point
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.likelihoods import Softmax
 from lanam.core.model import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
@@ -23,7 +27,9 @@ def assemble(
 ) -> FittedModel:
     """The fitted model, without its history; ``off`` are the terms that do not contribute."""
     scale, n_outputs = units.scale, units.likelihood.n_outputs
-    contrasts = units.likelihood.contrasts if isinstance(units.likelihood, Softmax) else None
+    contrasts = None
+    if isinstance(units.likelihood, Softmax):
+        contrasts = np.ascontiguousarray(units.likelihood.contrasts)
 
     def own(values: Array) -> Array:
         """Outputs in the response's unit; of several, what they say of each class."""
@@ -36,7 +42,7 @@ def assemble(
             entries=term.entries,
             share=problem.shares[k],
             mean=own(solution.means[k]),
-            table=scale * solution.tables[k],
+            table=fixed_point(scale * solution.tables[k]),
             status=ACTIVE,
             importance=_importance(problem.rows, k, own(solution.means[k])),
             effective_parameters=solution.effective[k],
@@ -66,19 +72,37 @@ def assemble(
     intercept = np.asarray(solution.intercept)
     gap_noise = problem.rows.gap_noise
     terms = [
-        term if term.coupling is None else replace(term, coupling=term.coupling[:, kept])
+        term
+        if term.coupling is None
+        else replace(term, coupling=fixed_point(term.coupling[:, kept]))
         for term in terms
     ]
     return FittedModel(
         likelihood=units.likelihood.name,
         intercept=units.shift + float(own(intercept)) if contrasts is None else own(intercept),
         terms=tuple(terms),
-        covariance=covariance,
+        root=fixed_point(triangular_root(covariance)),
         noise_variance=0.0 if units.likelihood.noise_bounds is None else solution.noise * scale**2,
         log_evidence=units.log_evidence(solution.evidence),
         contrasts=contrasts,
         gap_variance=None if gap_noise is None else solution.noise * scale**2 * gap_noise,
     )
+
+
+def triangular_root(covariance: Array) -> Array:
+    """A lower triangular ``F`` with ``covariance = F F'``.
+
+    Of the correlations, because the intercept's unit is the response's and the others' is not.
+    """
+    scale = np.sqrt(np.diag(covariance))
+    correlation = covariance / np.outer(scale, scale)
+    try:
+        root = np.linalg.cholesky(correlation)
+    except np.linalg.LinAlgError:  # singular to rounding: slower, but sure
+        size, vectors = np.linalg.eigh(correlation)
+        factor = vectors * np.sqrt(np.maximum(size, 0.0))
+        root = np.asarray(np.linalg.qr(factor.T, mode="r")).T
+    return np.asarray(scale[:, None] * root)
 
 
 def _place(term: FittedTerm) -> tuple[int, tuple[int, ...]]:

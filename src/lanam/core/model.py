@@ -1,7 +1,7 @@
 """What a fit leaves behind: tables, and the posterior of their coordinates (method.md 3).
 
 The function of term ``d`` is ``mean_d + table_d z_d`` at its entries, with all ``z`` and the
-intercept's error jointly ``N(0, covariance)``. Everything is on the link scale, in the response's
+intercept's error jointly ``N(0, root root')``. Everything is on the link scale, in the response's
 own units. Scoring is looking up; no network is needed any more.
 
 With several classes a term has a function for each: ``mean_d`` has a column a class, and the functions
@@ -123,10 +123,11 @@ class FittedModel:
     terms
         In a fixed order: the smooth term of every column and level terms, active or not, then the
         active pairs.
-    covariance
-        Posterior covariance (R + 1, R + 1) of the active terms' coordinates, in order, and of the
-        intercept, last. Block-diagonal where the posterior is. Each of several outputs has its
-        coordinates in every term, one output after the other, and its intercept.
+    root
+        Lower triangular factor ``F`` (R + 1, R + 1) of the posterior covariance ``F F'`` of the active
+        terms' coordinates, in order, and of the intercept, last. Block-diagonal where the posterior
+        is. Each of several outputs has its coordinates in every term, one output after the other, and
+        its intercept.
     noise_variance
         Variance of the Gaussian noise; of counts, by how much their variance exceeds their mean; 0 for
         classes.
@@ -148,7 +149,7 @@ class FittedModel:
     likelihood: str
     intercept: Intercept
     terms: tuple[FittedTerm, ...]
-    covariance: Array
+    root: Array
     noise_variance: float
     log_evidence: float
     history: tuple[dict[str, Any], ...] = ()
@@ -174,21 +175,18 @@ class FittedModel:
 
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
-        """Each term's rows in ``covariance``."""
+        """Each term's rows in ``root`` and ``covariance``."""
         widths = [term.table.shape[1] * self.n_outputs for term in self.terms]
         ends = np.cumsum(widths).tolist()
         return tuple(slice(end - width, end) for end, width in zip(ends, widths, strict=True))
 
     @cached_property
-    def root(self) -> Array:
-        """A factor ``F`` with ``covariance = F F'``.
+    def block_covariances(self) -> tuple[Array, ...]:
+        """Posterior covariance of each term's coordinates."""
+        own = (self.root[block, : block.stop] for block in self.blocks)
+        return tuple(rows @ rows.T for rows in own)
 
-        Of the correlations, because the intercept's unit is the response's and the others' is not.
-        """
-        scale = np.sqrt(np.diag(self.covariance))
-        correlation = self.covariance / np.outer(scale, scale)
-        try:
-            return np.asarray(scale[:, None] * np.linalg.cholesky(correlation))
-        except np.linalg.LinAlgError:  # singular to rounding: slower, but sure
-            size, vectors = np.linalg.eigh(correlation)
-        return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(size, 0.0)))
+    @cached_property
+    def covariance(self) -> Array:
+        """Posterior covariance (R + 1, R + 1) of all coordinates."""
+        return np.asarray(self.root @ self.root.T)

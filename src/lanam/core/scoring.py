@@ -208,9 +208,8 @@ def unknown_spread(model: FittedModel, index: int) -> Array:
 
 def _output_parts(model: FittedModel, index: int) -> Array:
     """Covariance of a term's coordinates of every pair of outputs (M, r, M, r)."""
-    block, n_outputs = model.blocks[index], model.n_outputs
-    width = model.terms[index].table.shape[1]
-    return model.covariance[block, block].reshape(n_outputs, width, n_outputs, width)
+    n_outputs, width = model.n_outputs, model.terms[index].table.shape[1]
+    return model.block_covariances[index].reshape(n_outputs, width, n_outputs, width)
 
 
 def _of_terms(model: FittedModel, n_rows: int) -> Array:
@@ -241,15 +240,26 @@ def term_variances(model: FittedModel, columns: Array) -> Array:
     return result
 
 
+def edited_rows(model: FittedModel, columns: Array) -> NDArray[np.bool_]:
+    """Whether what every term adds to a row was changed by hand (n, n_terms)."""
+    result = np.zeros((len(columns), len(model.terms)), dtype=bool)
+    for part in _chunks(model, len(columns)):
+        for k, term in enumerate(model.terms):
+            if term.active and term.edited is not None:
+                result[part, k] = _reader(term, columns[part])(term.edited.astype(float)) > 0.0
+                # What is not known to be any value was changed if all of them were.
+                result[part, k] |= term.unknown(columns[part]) & term.edited.all()
+    return result
+
+
 def _variance(model: FittedModel, index: int, rows_of: Reader) -> Array:
     """Posterior variance of a term where ``rows_of`` reads its tables, not below zero by rounding."""
-    term, block = model.terms[index], model.blocks[index]
+    term = model.terms[index]
     if term.coupling is not None and term.own_variance is not None:
-        shared = quadratic_forms(rows_of(term.coupling), model.covariance)
-        return np.maximum(shared, 0.0) + rows_of(term.own_variance)
+        return _design_variances(model, rows_of(term.coupling)) + rows_of(term.own_variance)
     rows = rows_of(term.table)
     if model.contrasts is None:
-        return np.maximum(quadratic_forms(rows, model.covariance[block, block]), 0.0)
+        return np.maximum(quadratic_forms(rows, model.block_covariances[index]), 0.0)
     of_class = np.einsum(
         "ck,cl,kilj->cij",
         model.contrasts,
@@ -296,7 +306,7 @@ def _sample(
     rng: np.random.Generator,
     terms: Sequence[int] | None,
 ) -> Array:
-    draws = model.root @ rng.standard_normal((len(model.covariance), n_samples))
+    draws = model.root @ rng.standard_normal((len(model.root), n_samples))
     own = {
         k: np.sqrt(term.own_variance)[:, None] * rng.standard_normal((len(term.mean), n_samples))
         for k, term in enumerate(model.terms)

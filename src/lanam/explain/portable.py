@@ -146,18 +146,11 @@ def explain_portable(
             for index, term in enumerate(model.terms)
             if term.active
         ),
-        factor=_triangular(model.root),
+        factor=model.root,
         noise_variance=float(model.noise_variance),
         gap_variance=np.array(gaps, dtype=np.float64),
         contrasts=model.contrasts,
     )
-
-
-def _triangular(factor: Array) -> Array:
-    """A lower triangular ``L`` with ``L L' = F F'``: half as many numbers."""
-    if not np.triu(factor, 1).any():
-        return factor
-    return np.asarray(np.linalg.qr(factor.T, mode="r").T)
 
 
 def _table(model: FittedModel, index: int, name: str) -> Table:
