@@ -83,6 +83,8 @@ class Table:
         axis has one.
     coupling, own_variance
         (B, R) and (B,) of very many levels, else None.
+    share
+        (B,), of the training data at each entry.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Table:
     unknown_variance: Array | None
     coupling: Array | None
     own_variance: Array | None
+    share: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +171,7 @@ def _table(model: FittedModel, index: int, name: str) -> Table:
         unknown_variance=None if complete else scoring.unknown_spread(model, index),
         coupling=term.coupling,
         own_variance=term.own_variance,
+        share=term.share,
     )
 
 

@@ -76,4 +76,5 @@ def with_levels(table: Table, codes: IntArray) -> Table:
         table=table.table[entries],
         coupling=None if table.coupling is None else table.coupling[entries],
         own_variance=None if table.own_variance is None else table.own_variance[entries],
+        share=table.share[entries],
     )
