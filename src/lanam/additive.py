@@ -6,6 +6,7 @@ options, ``core`` fits and scores, ``explain`` and ``summary`` put the result in
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,6 +28,7 @@ from lanam.core.knots import Categories
 from lanam.core.model import FittedModel
 from lanam.core.options import Options
 from lanam.data import CATEGORICAL, UNSEEN, Schema
+from lanam.editing import Where, edit
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.inputs import read_columns, read_exposure, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
@@ -44,6 +46,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
     _model: FittedModel
     _schema: Schema
     interaction_scores_: InteractionScores
+    edits_: tuple[dict[str, Any], ...]
 
     def __init__(
         self,
@@ -155,7 +158,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         All terms that are there are where training starts; then all are trained together, and pairs that
         the evidence does not pay for are switched off, as :meth:`fit` does. Without a pair that
-        pays, the model stays as it is.
+        pays, the model stays as it is. A model whose terms were edited is refused: training would undo
+        that, so add pairs first.
 
         Parameters
         ----------
@@ -202,6 +206,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             arguments["interaction_score"] = interaction_score
         options = read_options(arguments)
         columns = self._columns(X)
+        require_unedited(self.edits_)
         names = self._schema.names
         options = replace(options, interactions=read_interactions(interactions, names))
         columns, *rows = self._read_rows(columns, y, sample_weight, exposure)
@@ -259,6 +264,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Set the learned attributes."""
         self.__dict__.pop("calibration_", None)  # that was of another model
         self._model, self._schema, self._n_rows = model, schema, n_rows
+        self.edits_ = ()
         self.terms_ = explain.describe_terms(model, schema)
         several = model.contrasts is not None
         self.intercept_ = np.array(model.intercept) if several else float(model.intercept)
@@ -497,7 +503,81 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             estimator=type(self).__name__,
             n_rows=self._n_rows,
             classes=self._labels,
+            edits=self.edits_,
         )
+
+    def edit_term(
+        self,
+        name: Any,
+        action: str,
+        *,
+        low: Any = None,
+        high: Any = None,
+        levels: Any = None,
+        missing: Any = None,
+        width: float | None = None,
+        reason: str | None = None,
+    ) -> Self:
+        """A new model with a term that was changed by hand; this one stays as it is.
+
+        What is known better than the data says it, or must not count, can be put in, and the record
+        goes along: in ``edits_``, in the summary, in reports and in saved files, and what was edited is
+        marked in explanations and drawings. Bands, draws and all else follow exactly from the posterior
+        of the fit: where a term was set to zero its band has no width, by decision and not by knowledge.
+        The intercept stays, so predictions change nowhere else. ``evidence`` and
+        ``effective_parameters`` are still those of the fit; a calibration is forgotten, because it was
+        of another model.
+
+        Parameters
+        ----------
+        name : str or pair of str
+            A column's, for all that it does alone; or a term's, from ``terms_``: "a x b" is a pair, "a
+            (levels)" the effects of single values.
+        action : {"zero", "clamp", "smooth"}
+            "zero": the term adds nothing there. "clamp": below ``low`` and above ``high`` it stays as
+            it is at these. "smooth": between ``low`` and ``high`` it is a straight line, or smoother, see
+            ``width``; levels of a categorical column get their mean effect.
+        low, high : number, default=None
+            The range in the column's unit, both ends included; None is no end. Of a pair mappings, such as
+            ``low={"age": 60}``: what is in all of the ranges is edited.
+        levels : sequence of levels, default=None
+            Those to edit of a categorical column; of a pair, a mapping.
+        missing : bool, default=None
+            For "zero", whether missing values are edited, with a range or alone. By default they are if
+            nothing else is said and the whole term is. Of a pair, a mapping.
+        width : float, default=None
+            For "smooth", in the column's unit: the function becomes its mean over so much on either
+            side, over less towards the ends of the range. By default it becomes a straight line.
+        reason : str, default=None
+            Why, for the record.
+
+        Returns
+        -------
+        model : estimator
+            Of the same class, fitted.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X[["bmi", "bp"]], y)
+        >>> edited = model.edit_term("bmi", "clamp", high=38, reason="few patients")
+        >>> edited.edits_[0]["action"], len(model.edits_)
+        ('clamp', 0)
+        >>> bmi = edited.explain_global()["bmi"]
+        >>> bool(bmi.edited[bmi.values > 38].all())
+        True
+        """
+        check_is_fitted(self)
+        where = Where(low, high, levels, missing)
+        model, record = edit(
+            self._model, self._schema, name, action, where, width=width, reason=reason
+        )
+        result = copy.copy(self)
+        result._keep(model, self._schema, self._n_rows, self.interaction_scores_.score)
+        result.edits_ = (*self.edits_, record)
+        return result
 
     def explain_global(self) -> GlobalExplanation:
         """The functions the model consists of, with uncertainty, data density and importance.
@@ -631,6 +711,22 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             rows=rows,
         )
         return report.write_report(path, material)
+
+
+def require_unedited(edits: tuple[dict[str, Any], ...]) -> None:
+    """Refuse to train a model further that was edited.
+
+    Raises
+    ------
+    ValueError
+        It says in which order to do both.
+    """
+    if edits:
+        plural = "s" if len(edits) > 1 else ""
+        raise ValueError(
+            f"this model has {len(edits)} edit{plural}, and adding pairs trains all terms again, which "
+            "would undo that: add pairs to the model before it was edited, then edit"
+        )
 
 
 def require_known_values(columns: Array, schema: Schema) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from lanam.core.model import FittedModel
 from lanam.data import CATEGORICAL, Schema, make_frame
+from lanam.editing import edit_words
 from lanam.explain import class_labels, describe_terms, importance_std, plain
 from lanam.interactions import InteractionScores
 from lanam.text import number_format, shorten
@@ -35,7 +36,9 @@ class Summary:
         One record a term, the most important first and those switched off last, with the keys
         ``term``, ``kind``, ``importance`` (mean absolute contribution over the training data),
         ``importance_band`` (two posterior standard deviations of it), ``effective_parameters``,
-        ``evidence`` (what the log evidence would lose without the term) and ``status``.
+        ``evidence`` (what the log evidence would lose without the term), ``status`` and ``edited``
+        (whether the term was changed by hand: its evidence and effective parameters are then still
+        those of the fit).
     facts
         What is said above the table: ``estimator``, ``n_rows``, ``n_columns``, ``n_categorical`` and
         ``n_with_missing`` (how many columns are categorical, and how many have missing values),
@@ -45,6 +48,8 @@ class Summary:
     interactions
         Every pair of columns with its score and why it is in the model or not; of more than a few,
         the best are printed.
+    edits
+        Records of what was changed by hand after the fit, in this order: a model's ``edits_``.
 
     Examples
     --------
@@ -66,6 +71,7 @@ class Summary:
     facts: dict[str, Any]
     interactions: InteractionScores
     backend: str | None = None
+    edits: tuple[dict[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain data, ready for JSON."""
@@ -73,6 +79,7 @@ class Summary:
             **{name: plain(fact) for name, fact in self.facts.items()},
             "terms": [{key: plain(value) for key, value in row.items()} for row in self.rows],
             "interactions": self.interactions.to_dict(),
+            "edits": [dict(record) for record in self.edits],
         }
 
     def to_frame(self) -> Any:
@@ -81,7 +88,8 @@ class Summary:
         return make_frame({key: [row[key] for row in self.rows] for key in keys}, self.backend)
 
     def __str__(self) -> str:
-        return "\n".join([*self._headlines(), "", *_aligned(self._cells()), *self._pair_lines()])
+        below = [*self._edit_lines(), *self._pair_lines()]
+        return "\n".join([*self._headlines(), "", *_aligned(self._cells()), *below])
 
     __repr__ = __str__
 
@@ -94,11 +102,19 @@ class Summary:
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
             for cells in body
         )
-        pairs = html.escape("\n".join(self._pair_lines()))
+        below = html.escape("\n".join([*self._edit_lines(), *self._pair_lines()]))
         return (
             f"<p>{lines}</p><table><thead><tr>{header}</tr></thead><tbody>{records}</tbody></table>"
-            f"<pre>{pairs}</pre>"
+            f"<pre>{below}</pre>"
         )
+
+    def _edit_lines(self) -> list[str]:
+        """What was changed by hand, in the order in which it was."""
+        if not self.edits:
+            return []
+        plural = "s" if len(self.edits) > 1 else ""
+        head = f"{len(self.edits)} edit{plural} by hand (evidence and eff. params are of the fit):"
+        return ["", head, *(f"  {edit_words(record)}" for record in self.edits)]
 
     def _pair_lines(self) -> list[str]:
         """Why pairs are in or out, best first."""
@@ -154,7 +170,7 @@ class Summary:
                     "-" if off else format(row["importance_band"], form),
                     "-" if off else f"{row['effective_parameters']:.1f}",
                     "-" if np.isnan(row["evidence"]) else f"{round(row['evidence'], 1) + 0.0:.1f}",
-                    row["status"],
+                    row["status"] + (", edited" if row["edited"] else ""),
                 )
             )
         return table
@@ -168,8 +184,9 @@ def summarise(
     estimator: str,
     n_rows: int,
     classes: Sequence[Any] | None = None,
+    edits: tuple[dict[str, Any], ...] = (),
 ) -> Summary:
-    """Summary of a fitted model; ``classes`` are a classifier's labels."""
+    """Summary of a fitted model; ``classes`` are a classifier's labels, ``edits`` records of edits."""
     rng = np.random.default_rng(0)
     bands = [2.0 * importance_std(model, index, rng) for index in range(len(model.terms))]
     rows: list[dict[str, Any]] = [
@@ -181,6 +198,7 @@ def summarise(
             "effective_parameters": term.effective_parameters,
             "evidence": term.evidence,
             "status": term.status,
+            "edited": term.was_edited,
         }
         for term, band in zip(describe_terms(model, schema), bands, strict=True)
     ]
@@ -201,7 +219,7 @@ def summarise(
         "n_iter": model.n_iter,
         "converged": model.converged,
     }
-    return Summary(tuple(rows), facts, interactions, schema.backend)
+    return Summary(tuple(rows), facts, interactions, schema.backend, edits)
 
 
 def _aligned(table: list[tuple[str, ...]]) -> list[str]:

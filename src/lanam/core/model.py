@@ -77,6 +77,8 @@ class FittedTerm:
     expansion, architecture
         Parameters at which the network was linearised, and what network it is; empty and None for
         levels.
+    edited
+        Whether each entry (B,) was changed by hand after the fit; None where none was.
     """
 
     kind: str
@@ -94,6 +96,7 @@ class FittedTerm:
     architecture: Architecture | None = None
     coupling: Array | None = None
     own_variance: Array | None = None
+    edited: NDArray[np.bool_] | None = None
 
     @property
     def active(self) -> bool:

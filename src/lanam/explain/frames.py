@@ -32,6 +32,7 @@ def term_cells(term: Shape | Surface, coverage: float) -> dict[str, Any]:
             **_bands(term, coverage),
             "density": term.density.ravel(),
             "inside": term.inside.ravel(),
+            "edited": term.edited.ravel(),
         }
     means, stds, densities = ([other[k] for other in term.others] for k in (1, 2, 3))
     numbers, levels = _axis_cells(term.values, [other[0] for other in term.others])
@@ -46,6 +47,7 @@ def term_cells(term: Shape | Surface, coverage: float) -> dict[str, Any]:
         **_bands(term, coverage),
         "density": np.concatenate([term.density, densities]),
         "inside": np.concatenate([term.inside, np.array(densities) > 0.0]),
+        "edited": np.concatenate([term.edited, np.array(term.others_edited, dtype=bool)]),
     }
 
 

@@ -51,3 +51,18 @@ def vertical_range(shape: Shape) -> tuple[float, float]:
             parts += [np.atleast_1d(end) for end in around(mean, std, 2.0)]
     everything = np.concatenate([part.ravel() for part in parts])
     return float(everything.min()), float(everything.max())
+
+
+def edited_ranges(shape: Shape) -> list[tuple[float, float]]:
+    """The ranges of a numeric column in which its term was changed by hand.
+
+    Of a curve, everything between two of its values of which one was; of single values, up to halfway to
+    the next.
+    """
+    values, edited = shape.values, shape.edited
+    if shape.kind == "level":
+        ends = np.concatenate([values[:1], 0.5 * (values[1:] + values[:-1]), values[-1:]])
+    else:
+        ends, edited = values, edited[1:] | edited[:-1]
+    turns = np.flatnonzero(np.diff(edited.astype(int), prepend=0, append=0))
+    return [(float(ends[a]), float(ends[b])) for a, b in turns.reshape(-1, 2)]

@@ -46,6 +46,9 @@ class LocalExplanation(ToShap, ShownRows):
         (n, n_terms) the same of a pair's second column; not a number, or None, for other terms.
     contributions, contributions_std
         (n, n_terms) what each term adds, and how sure that is.
+    edited
+        (n, n_terms) whether the term was changed by hand where the row is: how sure its contribution is
+        says then not what the data does.
     prediction, prediction_std
         (n,) intercept plus contributions, and its posterior standard deviation (without noise).
     response
@@ -79,6 +82,7 @@ class LocalExplanation(ToShap, ShownRows):
     second_values: NDArray[Any]
     contributions: Array
     contributions_std: Array
+    edited: NDArray[np.bool_]
     prediction: Array
     prediction_std: Array
     response: Array
@@ -162,6 +166,7 @@ class LocalExplanation(ToShap, ShownRows):
 
         Numbers stand in ``value`` and levels, as text, in ``level``; more than two classes have a row
         each. With the probability ``coverage`` a contribution lies between ``lower`` and ``upper``.
+        What was changed by hand is ``edited``, and so are predictions with such contributions.
         """
         n_rows, n_terms = self.contributions.shape[:2]
         ones = np.ones_like(self.prediction)[:, None]
@@ -188,6 +193,9 @@ class LocalExplanation(ToShap, ShownRows):
         columns["lower"], columns["upper"] = around(
             columns["contribution"], columns["std"], half_width(coverage)
         )
+        columns["edited"] = np.column_stack(
+            [np.zeros(n_rows, dtype=bool), self.edited, self.edited.any(axis=1)]
+        ).ravel()
         own = ("contribution", "std", "lower", "upper")
         spread = by_class(columns, self.link, self.classes, own)
         return make_frame(spread, self.backend)
@@ -209,6 +217,7 @@ def explain_local(
         second_values=_values_of(schema, columns, seconds),
         contributions=scoring.term_means(model, columns),
         contributions_std=np.sqrt(scoring.term_variances(model, columns)),
+        edited=scoring.edited_rows(model, columns),
         prediction=mean,
         prediction_std=np.sqrt(np.maximum(own, 0.0)),
         response=_response(link_of(model), mean, variance),

@@ -39,6 +39,7 @@ def _facts(term: FittedTerm, schema: Schema) -> dict[str, Any]:
         "importance": float(term.importance),
         "effective_parameters": float(term.effective_parameters),
         "evidence": float(term.evidence),
+        "was_edited": term.edited is not None,
     }
 
 
@@ -53,10 +54,13 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
     own, missing, unseen = _places(term.entries)
     if missing is not None and term.share[missing] == 0.0:
         missing = None
+    edited = _edited(term)
     unseen_density: float | None = 0.0
+    unseen_edited = bool(edited.all())  # any of the values, if it has no entry
     if unseen is not None:
         unseen_moments = mean[unseen], std[unseen]
         unseen_density = float(term.share[unseen])
+        unseen_edited = bool(edited[unseen])
     elif missing is None:
         unseen_moments = _unknown(term, mean, std)
     else:
@@ -74,12 +78,15 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
         density=term.share[own],
         inside=inside,
         largest_deviations=largest,
+        edited=edited[own],
         missing_mean=None if missing is None else scalar(mean[missing]),
         missing_std=None if missing is None else scalar(std[missing]),
         missing_density=None if missing is None else float(term.share[missing]),
+        missing_edited=None if missing is None else bool(edited[missing]),
         unseen_mean=scalar(unseen_moments[0]),
         unseen_std=scalar(unseen_moments[1]),
         unseen_density=unseen_density,
+        unseen_edited=None if unseen_density is None else unseen_edited,
     )
 
 
@@ -100,12 +107,15 @@ def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
         density=np.full(len(values), 1.0 / max(len(values), 1)),
         inside=np.ones(len(values), dtype=bool),
         largest_deviations=np.empty((0, *np.shape(model.intercept))),
+        edited=np.zeros(len(values), dtype=bool),
         missing_mean=nothing,
         missing_std=nothing,
         missing_density=1.0 if term.status == EMPTY else None,
+        missing_edited=False if term.status == EMPTY else None,
         unseen_mean=None,
         unseen_std=None,
         unseen_density=None,
+        unseen_edited=None,
     )
 
 
@@ -141,6 +151,7 @@ def surface_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Ge
         density=density,
         inside=inside,
         largest_deviations=largest,
+        edited=_edited(term).reshape(grid.shape),
         unseen_std=None
         if all(axis.missing for axis in grid.axes)
         else scalar(_unknown(term, mean, std)[1]),
@@ -155,6 +166,11 @@ def _moments(model: FittedModel, index: int) -> tuple[Array, Array]:
         return mean, np.sqrt(variance)
     zeros = np.zeros((len(term.share), *np.shape(model.intercept)))
     return zeros, zeros.copy()
+
+
+def _edited(term: FittedTerm) -> NDArray[np.bool_]:
+    """Which of a term's entries were changed by hand."""
+    return np.zeros(len(term.share), dtype=bool) if term.edited is None else term.edited
 
 
 def _unknown(term: FittedTerm, mean: Array, std: Array) -> tuple[Array, Array]:

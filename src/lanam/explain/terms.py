@@ -45,6 +45,9 @@ class Term:
     evidence
         By how much the log evidence would fall without the term; for one that was switched off,
         what it had when it was.
+    was_edited
+        Whether the term was changed by hand after the fit, of which its evidence and its effective
+        parameters still are.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class Term:
     importance: float
     effective_parameters: float
     evidence: float
+    was_edited: bool
 
     def to_dict(self) -> dict[str, Any]:
         """The term as plain data, ready for JSON."""
@@ -93,6 +97,9 @@ class TabulatedTerm(Term):
         deviations: over all places that lie ``inside``, and over missing and other values if the
         training data had any. Their quantiles are the half-widths of simultaneous bands. One column a
         class where there are more than two; empty for a term that is switched off.
+    edited
+        Whether the function was changed by hand there: its band, of no width where it was set to zero,
+        is then not what the data says.
     """
 
     importance_std: float
@@ -100,6 +107,7 @@ class TabulatedTerm(Term):
     std: Array
     density: Array
     inside: NDArray[np.bool_]
+    edited: NDArray[np.bool_]
     largest_deviations: Array
 
     def half_width(self, coverage: float = 0.95, simultaneous: bool = False) -> Any:
@@ -185,9 +193,11 @@ class Shape(TabulatedTerm):
     largest_deviations
         Posterior draws of the function's largest deviation from its mean, in standard deviations: what
         simultaneous bands are made of.
-    missing_mean, missing_std, missing_density
+    edited
+        Whether the function was changed by hand at the value: its band is then not what the data says.
+    missing_mean, missing_std, missing_density, missing_edited
         The same for missing values; None where the training data had none in this column.
-    unseen_mean, unseen_std, unseen_density
+    unseen_mean, unseen_std, unseen_density, unseen_edited
         For a value that is like none of ``values``: a new level of a categorical column or of a term of
         single values, or a missing value where none was missing. Of very many levels the rarest are
         among them, and ``unseen_density`` is their share; otherwise it is zero. None where there is no
@@ -215,9 +225,11 @@ class Shape(TabulatedTerm):
     missing_mean: float | Array | None
     missing_std: float | Array | None
     missing_density: float | None
+    missing_edited: bool | None
     unseen_mean: float | Array | None
     unseen_std: float | Array | None
     unseen_density: float | None
+    unseen_edited: bool | None
 
     @property
     def others(self) -> tuple[tuple[str, Any, Any, float], ...]:
@@ -229,6 +241,12 @@ class Shape(TabulatedTerm):
             name = OTHER_LEVELS if self.kind == "categorical" else _OTHER_VALUES
             found.append((name, self.unseen_mean, self.unseen_std, self.unseen_density))
         return tuple(found)
+
+    @property
+    def others_edited(self) -> tuple[bool, ...]:
+        """Whether each of ``others`` was changed by hand."""
+        flags = {MISSING: self.missing_edited}
+        return tuple(bool(flags.get(name, self.unseen_edited)) for name, *_ in self.others)
 
     def others_band(
         self, coverage: float = 0.95, simultaneous: bool = False
@@ -276,6 +294,8 @@ class Surface(TabulatedTerm):
     largest_deviations
         Posterior draws of the function's largest deviation from its mean, in standard deviations: what
         simultaneous bands are made of.
+    edited
+        Whether the function was changed by hand at the point: its band is then not what the data says.
     unseen_std
         The standard deviation where a column's value is missing and none was in the training data;
         the mean is zero. None where both columns have an entry for that.

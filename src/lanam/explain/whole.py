@@ -241,7 +241,8 @@ class GlobalExplanation(ShownTerms):
         grid, with the second column in ``second_value`` and ``second_level``. More than two classes
         have a row each. ``lower`` and ``upper`` are the ends of a band at each place by itself, which
         the function keeps with the probability ``coverage``; within ``simultaneous_lower`` and
-        ``simultaneous_upper`` it lies everywhere at once, wherever it is ``inside``.
+        ``simultaneous_upper`` it lies everywhere at once, wherever it is ``inside``. What was changed by
+        hand is ``edited``.
         """
         parts = [term_cells(term, coverage) for term in self.terms]
         sizes = [len(part["density"]) for part in parts]
