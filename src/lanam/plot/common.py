@@ -32,6 +32,15 @@ SEPARATOR: dict[str, Any] = {
     "zorder": 1,
 }
 
+#: The ground where a term was changed by hand.
+EDITED: dict[str, Any] = {
+    "facecolor": "none",
+    "edgecolor": "#c28f2c",
+    "hatch": "....",
+    "linewidth": 0.0,
+    "zorder": 0.5,
+}
+
 #: One a class; more are not told apart.
 CLASS_COLOURS = (
     "#12436d",

@@ -11,8 +11,8 @@ import numpy as np
 
 from lanam.explain import MISSING, OTHER_LEVELS, Shape
 from lanam.explain.bands import around
-from lanam.explain.ranges import trimmed
-from lanam.plot.common import SEPARATOR, SLOT, Series, add_slots, write_labels
+from lanam.explain.ranges import edited_ranges, trimmed
+from lanam.plot.common import EDITED, SEPARATOR, SLOT, Series, add_slots, write_labels
 from lanam.plot.words import VERBATIM, short
 from lanam.text import one_line, shorten
 
@@ -96,6 +96,8 @@ def _draw_numbers(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[str]
     for start, end in ((left, float(inner[0])), (float(inner[-1]), right)):
         if start < end:
             ax.axvspan(start, end, color="0.93", zorder=0, linewidth=0)
+    for start, end in edited_ranges(shape):
+        ax.axvspan(max(start, left), min(end, right), **EDITED)
     for one in series:
         (_draw_levels if shape.kind == "level" else _draw_curve)(ax, shape, one, right)
     tallest = _draw_density(ax, shape, lowest, highest)
@@ -123,14 +125,15 @@ def _draw_curve(ax: Axes, shape: Shape, one: Series, right: float) -> None:
         linewidth=0,
         zorder=2,
     )
-    few = shape.inside.sum() <= _FEW_VALUES
+    seen = shape.inside & (shape.density > 0.0)
+    few = seen.sum() <= _FEW_VALUES
     along = _marks_along(one) if one.name and not few else {}
     ax.plot(values, mean, color=one.curve, linestyle=one.line, linewidth=1.8, zorder=3, **along)
     inside = shape.inside & ((shape.missing_density is None) | (shape.values <= right))
     if few:  # between them the curve is only a connection
-        marks = one.of(shape.mean)[inside]
+        marks = one.of(shape.mean)[inside & seen]
         look = {"marker": one.marker, "markersize": 4, "color": one.curve}
-        ax.plot(shape.values[inside], marks, linestyle="none", zorder=3, **look)
+        ax.plot(shape.values[inside & seen], marks, linestyle="none", zorder=3, **look)
     if one.outer is not None:  # it promises nothing beyond the data
         for end in around(one.of(shape.mean), one.of(shape.std), one.outer):
             ax.plot(shape.values[inside], end[inside], **_OUTLINE, color=one.curve)
@@ -195,6 +198,8 @@ def _draw_categories(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[s
     places = np.arange(len(shown), dtype=float)
     slots = [len(shown) + 0.4 + k for k in range(len(names))]
     ax.set_xlim(-0.6, len(shown) + 0.4 + len(names) - 0.4)
+    for place in places[shape.edited[shown]]:
+        ax.axvspan(place - 0.5, place + 0.5, **EDITED)
     for one in series:
         mean, std = one.of(shape.mean)[shown], one.of(shape.std)[shown]
         _draw_marks(ax, places + one.shift, mean, std, one)
@@ -220,7 +225,10 @@ def _draw_others(
     tallest: float,
 ) -> None:
     """Marks of missing values and of new levels beside those of the values."""
+    edited = dict(zip((name for name, *_ in shape.others), shape.others_edited, strict=True))
     for place, (name, mean, std, density) in zip(places, drawn_others(shape), strict=True):
+        if edited[name]:
+            ax.axvspan(place - 0.5 * width, place + 0.5 * width, **EDITED)
         for one in series:
             at = [place + one.shift * width]
             style = {"markerfacecolor": "white"}

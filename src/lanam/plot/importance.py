@@ -87,6 +87,8 @@ def _notes(
     if any(isinstance(term, Surface) for term in drawn):
         key = f"Solid: terms of one column. Hatched: pairs. {key}"
     notes = [key] if drawn else []
+    if edited := [term for term in drawn if term.was_edited]:
+        notes.append(f"{count(len(edited), 'edited by hand')}: {named(edited)}.")
     off = [term for term in explanation.switched_off if term not in drawn]
     hidden = sum(term not in drawn for term in explanation.active)
     if hidden:

@@ -12,7 +12,7 @@ from lanam.explain import LocalExplanation
 from lanam.plot.account import Account, class_place
 from lanam.plot.bars import Bar, bar_panel, draw_bars
 from lanam.plot.common import require
-from lanam.plot.words import VERBATIM, count, in_percent, write
+from lanam.plot.words import VERBATIM, count, in_percent, named, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +86,7 @@ def plot_local(
     below = [f"contribution to the {account.unit}", *account.left_out(shown, everything)]
     ax.set_xlabel("\n".join(below), fontsize="small", **VERBATIM)
     if own:
-        write(ax.figure, _notes(local, bars, coverage))
+        write(ax.figure, _notes(account, bars))
     return ax
 
 
@@ -98,8 +98,9 @@ def _bars(account: Account, shown: Sequence[int]) -> list[Bar]:
     return [Bar(labels[k], account.mean[k], lower[k], upper[k], looks[k]) for k in shown]
 
 
-def _notes(local: LocalExplanation, bars: Sequence[Bar], coverage: float) -> list[str]:
+def _notes(account: Account, bars: Sequence[Bar]) -> list[str]:
     """How to read the drawing."""
+    local = account.local
     keys = {
         "solid": "Solid: raises the prediction.",
         "hatched": "Hatched: lowers the prediction.",
@@ -109,7 +110,10 @@ def _notes(local: LocalExplanation, bars: Sequence[Bar], coverage: float) -> lis
     words = [text for look, text in keys.items() if look in looks]
     off = sum(not term.active for term in local.terms)
     if bars:
-        words.append(f"Lines: {in_percent(coverage)} intervals.")
+        words.append(f"Lines: {in_percent(account.coverage)} intervals.")
     if off:
         words.append(f"{count(off, 'switched off', len(local.terms))}.")
+    edited = [term for term, own in zip(local.terms, local.edited[account.row], strict=True) if own]
+    if edited:
+        words.append(f"{count(len(edited), 'edited by hand')} where this row is: {named(edited)}.")
     return [" ".join(words)] if words else []

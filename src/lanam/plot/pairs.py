@@ -20,7 +20,13 @@ from lanam.plot.common import (
     write_labels,
 )
 from lanam.plot.layout import Side, View, lay_out
-from lanam.plot.tiles import draw_blocks, draw_significance, draw_signs, write_numbers
+from lanam.plot.tiles import (
+    draw_blocks,
+    draw_edited,
+    draw_significance,
+    draw_signs,
+    write_numbers,
+)
 from lanam.plot.words import MAX_NAME, VERBATIM, short, write
 from lanam.text import one_line, shorten
 
@@ -42,6 +48,8 @@ _BOLD_KEY = "Bold: the mean lies two standard deviations or more from zero."
 _SIGN_KEY = "Hatched: below zero."
 
 _VEIL_KEY = "Veiled: no data."
+
+_EDITED_KEY = "Dotted: edited by hand, so the standard deviation there is not what the data says."
 
 
 def plot_interaction(
@@ -153,6 +161,8 @@ def _draw_pair(
         _label_side(ax, "y", view.up, 30)
     if not view.written:
         draw_signs(panels[0], view, mean, bar)
+    for ax in panels:
+        draw_edited(ax, view)
     # Last, because labels find their place within the limits.
     distance = np.divide(mean, std, out=np.zeros_like(mean), where=std > 0.0)
     draw_significance(panels[0], view, distance)
@@ -188,4 +198,7 @@ def _write_pair_note(figure: Figure, view: View, notes: Sequence[str]) -> None:
     if any(smooth) and not (all(smooth) and not (view.across.others or view.up.others)):
         keys.append(_LINE_KEY)
     keys.append(_BOLD_KEY if view.written else _SIGN_KEY)
-    write(figure, [" ".join([*keys, _VEIL_KEY, *notes])])
+    keys.append(_VEIL_KEY)
+    if view.surface.was_edited:
+        keys.append(_EDITED_KEY)
+    write(figure, [" ".join([*keys, *notes])])

@@ -37,6 +37,8 @@ _OUTER_KEY = "Thin lines: where the whole curve, or all levels at once, lie with
 _LEVEL_KEY = "Dots: levels. Hollow: a level that is not in the training data."
 _RARE_KEY = "Other levels: those that are rare or new."
 
+_EDITED_KEY = "Dotted: edited by hand, so the band there is not what the data says."
+
 _MISSING_KEY = "Diamonds: missing values."
 
 #: The coverage of bands if only the kind of them is asked for.
@@ -296,4 +298,6 @@ def _key(
         keys.append(_MISSING_KEY)
     if several:
         keys.append(_CLASS_KEY)
+    if any(shape.was_edited for shape in drawn):
+        keys.append(_EDITED_KEY)
     return " ".join(keys)

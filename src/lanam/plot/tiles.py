@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanam.plot.common import write_in_tile
+from lanam.plot.common import EDITED, write_in_tile
 from lanam.plot.layout import Part, View
 from lanam.plot.words import VERBATIM
 from lanam.text import number_format
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: What is below zero, for those who see or print no colours.
 _HATCH = "///"
 _HATCH_COLOUR = (0.5, 0.5, 0.5, 0.6)
+
+#: Dots of edits lie upon the colours.
+_EDITED = EDITED | {"zorder": 1.5}
 
 
 def draw_blocks(
@@ -51,11 +54,16 @@ def _draw_surface(
     image = ax.pcolormesh(*values, inner.T, shading="gouraud", **look)
     # A cell of the grid without data at any of its corners tells what the prior says, not the data.
     data = view.oriented(view.surface.density)[:n_across, :n_up] > 0.0
-    seen = data[1:, 1:] | data[1:, :-1] | data[:-1, 1:] | data[:-1, :-1]
+    seen = _cells(data) | _cells(view.oriented(view.surface.edited)[:n_across, :n_up])
     veil = _draw_veil(ax, *values, seen)
     if view.across.others or view.up.others:
         _clip(ax, *block, [image, veil])
     return image
+
+
+def _cells(corners: np.ndarray) -> np.ndarray:
+    """Which cells of a grid have something at any of their corners."""
+    return np.asarray(corners[1:, 1:] | corners[1:, :-1] | corners[:-1, 1:] | corners[:-1, :-1])
 
 
 def _draw_tiles(
@@ -119,7 +127,8 @@ def _hatch_surface(ax: Axes, view: View, block: tuple[Part, Part], table: np.nda
         view.across.values,
         view.up.values,
         inner.T,
-        levels=[min(float(inner.min()), 0.0) - 1.0, 0.0],
+        # Not where it is zero, by hand.
+        levels=[2.0 * float(inner.min()), 1e-9 * float(inner.min())],
         colors="none",
         hatches=[_HATCH],
     )
@@ -140,18 +149,11 @@ def _areas(
             yield (one, along) if upright else (along, one)
 
 
-def _hatched(corner: tuple[float, float], width: float, height: float) -> Any:
+def _hatched(corner: tuple[float, float], width: float, height: float, **look: Any) -> Any:
     from matplotlib.patches import Rectangle
 
-    return Rectangle(
-        corner,
-        width,
-        height,
-        fill=False,
-        hatch=_HATCH,
-        edgecolor=_HATCH_COLOUR,
-        linewidth=0.0,
-    )
+    own = {"facecolor": "none", "hatch": _HATCH, "edgecolor": _HATCH_COLOUR, "linewidth": 0.0}
+    return Rectangle(corner, width, height, **(own | look))
 
 
 def draw_significance(ax: Axes, view: View, distance: np.ndarray) -> None:
@@ -186,6 +188,41 @@ def _draw_contours(ax: Axes, view: View, across: Part, up: Part, table: np.ndarr
         if view.across.others or view.up.others:
             _clip(ax, across, up, [lines])
         ax.clabel(lines, fmt="%d sd", fontsize="x-small")
+
+
+def draw_edited(ax: Axes, view: View) -> None:
+    """Dots, and a line around them, where a pair was changed by hand."""
+    from matplotlib.collections import LineCollection
+
+    edited = view.surface.edited
+    for across, up in view.blocks():
+        if across.smooth and up.smooth:
+            edges = view.across.values, view.up.values
+            cells = _cells(view.oriented(edited)[: len(edges[0]), : len(edges[1])])
+        else:
+            edges = across.edges, up.edges
+            cells = view.read(edited.astype(float), across, up) > 0.0
+        if not cells.any():
+            continue
+        marks: list[Any] = [LineCollection(_borders(cells, *edges), colors="0.1", linewidths=1.0)]
+        ax.add_collection(marks[0], autolim=False)
+        for columns, rows in _areas(cells.T, upright=False):
+            left, right = edges[0][list(columns)]
+            low, high = edges[1][list(rows)]
+            area = _hatched((left, low), right - left, high - low, **_EDITED)
+            marks.append(ax.add_patch(area))
+        _clip(ax, across, up, marks)
+
+
+def _borders(cells: np.ndarray, across: np.ndarray, up: np.ndarray) -> list[Any]:
+    """The lines between cells (across, up) that are true and those that are not."""
+    framed = np.pad(cells, 1).astype(int)
+    upright = np.argwhere(np.diff(framed, axis=0)[:, 1:-1])
+    level = np.argwhere(np.diff(framed, axis=1)[1:-1])
+    return [
+        *([(across[i], up[j]), (across[i], up[j + 1])] for i, j in upright),
+        *([(across[i], up[j]), (across[i + 1], up[j])] for i, j in level),
+    ]
 
 
 def write_numbers(

@@ -9,7 +9,7 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.data import CATEGORICAL
 from lanam.explain import MISSING, GlobalExplanation, Shape, Surface
-from lanam.explain.ranges import trimmed, vertical_range
+from lanam.explain.ranges import edited_ranges, trimmed, vertical_range
 from lanam.report.packing import rounded
 from lanam.text import cut
 
@@ -71,16 +71,22 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, Any]:
         ]
         labels = [str(label) for label in shape.values[shown]]
         ticks = cut([*labels, *(other["name"] for other in others)], _MAX_LABEL)
-        return data | {"labels": labels, "ticks": ticks, "others": others}
+        edited = np.flatnonzero([*shape.edited[shown], *shape.others_edited]).tolist()
+        return data | {"labels": labels, "ticks": ticks, "others": others, "edited": edited}
     inner = shape.values[shape.inside]
     return data | {
         "values": rounded(shape.values, 9),
         "range": rounded(trimmed(shape.values, shape.density, inner), 9),
         "inner": rounded([inner[0], inner[-1]], 9),
-        "few": bool(shape.inside.sum() <= _FEW_VALUES),
+        "few": bool((shape.inside & (shape.density > 0.0)).sum() <= _FEW_VALUES),
+        "edited": rounded(edited_ranges(shape), 9),
         "missing": None
         if shape.missing_density is None
-        else {"mean": rounded(shape.missing_mean), "std": rounded(shape.missing_std)},
+        else {
+            "mean": rounded(shape.missing_mean),
+            "std": rounded(shape.missing_std),
+            "edited": shape.missing_edited,
+        },
     }
 
 
@@ -97,7 +103,11 @@ def _note(shape: Shape, shown: Any) -> str:
         told.append(f"{hidden} rarer levels are not drawn")
     if shape.missing_density:
         told.append(f"{shape.missing_density:.1%} missing")
-    return ", ".join(told)
+    return ", ".join([*told, *_edited(shape)])
+
+
+def _edited(term: Shape | Surface) -> list[str]:
+    return ["edited by hand"] if term.was_edited else []
 
 
 def _description(shape: Shape) -> str:
@@ -130,7 +140,9 @@ def _pair(pair: Surface) -> dict[str, Any]:
     rows, columns = first.pop("entries"), second.pop("entries")
     return {
         "name": pair.name,
-        "note": f"importance {pair.importance:.3g} ± {2 * pair.importance_std:.2g}",
+        "note": ", ".join(
+            [f"importance {pair.importance:.3g} ± {2 * pair.importance_std:.2g}", *_edited(pair)]
+        ),
         "first": first,
         "second": second,
         "mean": rounded(pair.mean[rows][:, columns], 4),

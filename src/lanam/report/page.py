@@ -137,6 +137,7 @@ def page_data(material: Material) -> dict[str, Any]:
             }
             for term, label in zip(explanation.active, term_names(explanation.active), strict=True)
         ],
+        "edited": [k for k, term in enumerate(explanation) if term.was_edited],
         "history": rounded(list(material.history), 9),
         "calibration": None
         if report is None
@@ -217,7 +218,9 @@ def _numbers(material: Material, index: int, shape: Shape) -> dict[str, Any]:
     below = np.cumsum(shape.density)
     median = float(shape.values[np.searchsorted(below, 0.5 * below[-1])])
     # What was given may have gaps between whole numbers, which knots alone do not show.
-    values = inner if material.rows is None else material.rows.cells[:, index]
+    values = shape.values[shape.inside & (shape.density > 0.0)]
+    if material.rows is not None:
+        values = material.rows.cells[:, index]
     whole = bool(np.all(np.mod(values[np.isfinite(values)], 1.0) == 0.0) and high - low >= 1.0)
     return {
         "low": float(low),

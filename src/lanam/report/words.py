@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lanam.data import CATEGORICAL, Column
+from lanam.editing import edit_words
 from lanam.explain import GlobalExplanation, Shape
 from lanam.explain.words import unit_of
 from lanam.metrics import CoverageReport
@@ -53,6 +54,7 @@ def overview(material: Material) -> dict[str, Any]:
             for index, column in enumerate(material.schema.columns)
         ],
         "facts": [{"name": name, "value": value} for name, value in _facts(material)],
+        "edits": list(map(edit_words, material.summary.edits)),
     }
 
 
@@ -117,7 +119,7 @@ def terms_table(material: Material) -> dict[str, Any]:
                 "band": format(row["importance_band"], form) if active else "–",
                 "parameters": f"{row['effective_parameters']:.1f}" if active else "–",
                 "evidence": "–" if evidence != evidence else f"{round(evidence, 1) + 0.0:.1f}",
-                "status": row["status"],
+                "status": row["status"] + (", edited" if row["edited"] else ""),
             }
         )
         if not active:

@@ -126,6 +126,12 @@
     };
   }
 
+  // The ground where a term was edited by hand.
+  function editedGround(ranges, xref = "x") {
+    return ranges.map(([x0, x1]) => ({ type: "rect", xref, yref: "paper", x0, x1, y0: 0, y1: 1, layer: "below",
+      fillcolor: colour("warn"), line: { width: 1, dash: "dot", color: colour("soft") } }));
+  }
+
   function numericPanel(report, term) {
     const traces = series(report).flatMap((one) => (term.kind === "level"
       ? [dotTraces(term.values, part(term.mean, one.place, report.n_classes),
@@ -139,6 +145,9 @@
       line: { width: 0 }, layer: "below" };
     const shapes = [[low - margin, term.inner[0]], [term.inner[1], high + margin]]
       .filter(([from, to]) => from < to).map(([x0, x1]) => ({ ...shade, x0, x1 }));
+    const clipped = term.edited.map(([from, to]) => [Math.max(from, low - margin), Math.min(to, high + margin)]);
+    shapes.push(...editedGround(clipped.filter(([from, to]) => from <= to)));
+    if (term.missing?.edited) shapes.push(...editedGround([[-0.5, 0.5]], "x2"));
     const end = term.missing ? 0.84 : 1;
     const look = { shapes, xaxis: { range: [low - margin, high + margin], domain: [0, end] } };
     if (term.missing) {
@@ -187,6 +196,7 @@
     const turned = labels.join("").length > 34;
     const room = turned ? Math.min(Math.max(...labels.map((label) => label.length)), 18) * 7 + 14 : 36;
     return [traces, {
+      shapes: editedGround(term.edited.map((place) => [place - 0.5, place + 0.5])),
       margin: { l: 48, r: 12, t: 10, b: room },
       xaxis: { ...ticks, range: [-0.6, labels.length - 0.4], tickangle: turned ? 90 : 0, automargin: false, showgrid: false },
     }];

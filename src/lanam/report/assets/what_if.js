@@ -281,7 +281,8 @@
         const whisker = make("i", { className: "whisker" });
         whisker.style.cssText = `left: ${100 * at(term.mean - term.half)}%; width: ${100 * (at(term.mean + term.half) - at(term.mean - term.half))}%`;
         track.append(fill, whisker);
-        const words = make("span", {}, term.name, make("small", {}, this.valueOf(term.index)));
+        const edited = report.edited.includes(term.index) ? ", edited by hand" : "";
+        const words = make("span", {}, term.name, make("small", {}, this.valueOf(term.index) + edited));
         const figure = make("span", { className: "number" }, signed(term.mean));
         const row = make("div", { className: term.sure ? "contribution" : "contribution unsure" }, words, track, figure);
         row.setAttribute("role", "listitem");
