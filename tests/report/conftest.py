@@ -145,3 +145,15 @@ def open_report(browser):
     yield of
     for window in opened:
         window.close()
+
+
+@pytest.fixture
+def drawn(page_in_browser):
+    """Open a report and draw everything."""
+
+    def of(kind):
+        page = page_in_browser(kind)
+        page.evaluate("lanam.drawAll()")
+        return page
+
+    return of

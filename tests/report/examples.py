@@ -17,6 +17,9 @@ CLASSES = ("high & <b>mighty</b>", "low", "mid")
 #: Every mix of columns: knots and knots with gaps, knots and levels, levels twice.
 PAIRS = [("load", "gap"), ("load", CITY), (CITY, "size"), ("gap", "size")]
 
+#: Options of models that only need to be there.
+QUICK = {"hidden_sizes": (8,), "pair_hidden_sizes": (8,), "random_state": 0}
+
 N_FIT, N_HELD = 1200, 200
 
 

@@ -14,10 +14,8 @@ from sklearn.exceptions import NotFittedError
 import lanam.report.page
 from lanam import LANAMClassifier, LANAMRegressor, coverage_report
 from lanam.core import prepare
-from tests.report.examples import BROKEN, CITIES, CITY, CLASSES, KINDS, example
+from tests.report.examples import BROKEN, CITIES, CITY, CLASSES, KINDS, QUICK, example
 from tests.report.pages import Page, unpacked
-
-QUICK = {"hidden_sizes": (8,), "pair_hidden_sizes": (8,), "random_state": 0}
 
 
 @pytest.fixture

@@ -1,0 +1,211 @@
+"""The report's drawings in a real browser: what plotly was given is what the model says."""
+
+import numpy as np
+import pytest
+
+from lanam.explain import Surface
+from tests.report.examples import CITY, CLASSES, KINDS, example
+from tests.report.pages import Page
+
+
+def traces_of(page, name, place=0):
+    """What plotly was given for the drawing of a term, without what we do not look at."""
+    code = """([name, place]) => {
+      const cards = [...document.querySelectorAll(".card")];
+      const card = cards.find((one) => one.querySelector("h3").textContent === name);
+      const chart = card.querySelectorAll(".chart")[place];
+      const plain = (value) => (value === undefined ? null : Array.from(value));
+      return chart.data.map((trace) => ({
+        type: trace.type, x: plain(trace.x), y: plain(trace.y), mode: trace.mode,
+        z: trace.z === undefined ? null : Array.from(trace.z, plain),
+        error: trace.error_y ? plain(trace.error_y.array) : null, text: plain(trace.text),
+        xaxis: trace.xaxis ?? null, density: trace.yaxis === "y2",
+      }));
+    }"""
+    return page.evaluate(code, [name, place])
+
+
+def of_class(array, place, n_classes):
+    return array if n_classes == 1 else array[:, place]
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "counts", "two", "many"])
+class TestShapes:
+    def test_curves_with_bands(self, drawn, kind):
+        page = drawn(kind)
+        explanation = example(kind).model.explain_global()
+        n_classes = np.size(explanation.intercept)
+        for shape in explanation.active:
+            if shape.kind != "smooth":
+                continue
+            traces = [
+                t for t in traces_of(page, shape.name) if not t["density"] and t["xaxis"] is None
+            ]
+            assert len(traces) == 3 * n_classes
+            for k in range(n_classes):
+                lower, upper, middle = traces[3 * k : 3 * k + 3]
+                mean, std = (of_class(a, k, n_classes) for a in (shape.mean, shape.std))
+                size = np.abs(mean).max() + std.max()
+                np.testing.assert_allclose(middle["x"], shape.values, rtol=1e-8)
+                for trace, values in (
+                    (middle, mean),
+                    (lower, mean - 2.0 * std),
+                    (upper, mean + 2.0 * std),
+                ):
+                    np.testing.assert_allclose(trace["y"], values, atol=1e-5 * size)
+
+    def test_levels_with_bars(self, drawn, kind):
+        page = drawn(kind)
+        explanation = example(kind).model.explain_global()
+        n_classes, n_seen = np.size(explanation.intercept), 0
+        for shape in explanation.active:
+            if shape.kind not in ("categorical", "level"):
+                continue
+            traces = [t for t in traces_of(page, shape.name) if not t["density"]]
+            for k in range(n_classes):
+                n = len(shape.values)
+                mean, std = (of_class(a, k, n_classes) for a in (shape.mean, shape.std))
+                np.testing.assert_allclose(traces[k]["y"][:n], mean, rtol=1e-5, atol=1e-8)
+                np.testing.assert_allclose(traces[k]["error"][:n], 2.0 * std, rtol=1e-5, atol=1e-8)
+            n_seen += 1
+        assert n_seen >= 2
+
+    def test_missing_values(self, drawn, kind):
+        page = drawn(kind)
+        gap = example(kind).model.explain_global()["gap"]
+        found = [t for t in traces_of(page, "gap") if t["xaxis"] == "x2"]
+        means, stds = np.atleast_1d(gap.missing_mean), np.atleast_1d(gap.missing_std)
+        assert len(found) == len(means)
+        for trace, mean, std in zip(found, means, stds, strict=True):
+            assert trace["x"] == ["missing"]
+            assert trace["y"] == pytest.approx([mean], rel=1e-5)
+            assert trace["error"] == pytest.approx([2.0 * std], rel=1e-5)
+
+    def test_pairs(self, drawn, kind):
+        page = drawn(kind)
+        explanation = example(kind).model.explain_global()
+        pairs = [term for term in explanation.active if isinstance(term, Surface)]
+        assert pairs
+        for pair in pairs:
+            for place, surface in enumerate((pair.mean, pair.std)):
+                if surface.ndim == 3:
+                    surface = surface[:, :, 0]
+                (trace,) = traces_of(page, pair.name, place)
+                assert trace["type"] == "heatmap"
+                rows = entries_drawn(pair, 0)
+                columns = entries_drawn(pair, 1)
+                expected = surface[np.ix_(rows, columns)].T
+                np.testing.assert_allclose(trace["z"], expected, rtol=1e-3, atol=1e-12)
+
+    def test_importances(self, drawn, kind):
+        page = drawn(kind)
+        chart = page.evaluate("""() => {
+          const [bars] = document.getElementById("importance-chart").data;
+          return { x: Array.from(bars.x), more: bars.error_x.array, less: bars.error_x.arrayminus,
+            shape: bars.marker.pattern.shape };
+        }""")
+        terms = example(kind).model.explain_global().active[::-1]
+        assert chart["x"] == pytest.approx([term.importance for term in terms], rel=1e-5)
+        assert chart["more"] == pytest.approx([2 * term.importance_std for term in terms], rel=1e-5)
+        assert chart["less"] == pytest.approx(
+            [min(2 * term.importance_std, term.importance) for term in terms], rel=1e-5
+        )
+        assert chart["shape"] == ["/" if term.kind == "pair" else "" for term in terms]
+
+
+def entries_drawn(pair, axis):
+    """Entries of a pair that are drawn: numbers within the data, levels, and what else was seen."""
+    values = pair.values if axis == 0 else pair.second_values
+    share = pair.density.sum(axis=1 - axis)
+    if pair.feature_kinds[axis] == "categorical":
+        return [k for k in range(len(share)) if k < len(values) or share[k] > 0.0]
+    inside = pair.inside.any(axis=1 - axis)
+    return [k for k in range(len(values)) if inside[k]]
+
+
+def test_pairs_of_every_class(drawn):
+    page = drawn("many")
+    pair = next(t for t in example("many").model.explain_global().active if t.kind == "pair")
+    rows, columns = entries_drawn(pair, 0), entries_drawn(pair, 1)
+    for place in range(3):
+        page.select_option("#pair-class", value=str(place))
+        (trace,) = traces_of(page, pair.name)
+        expected = pair.mean[np.ix_(rows, columns)][:, :, place].T
+        np.testing.assert_allclose(trace["z"], expected, rtol=1e-3, atol=1e-12)
+
+
+def test_calibration_and_history(drawn):
+    page, case = drawn("gaussian"), example("gaussian")
+    data = Page(page.content()).data["calibration"]
+    curve = page.evaluate("""() => document.getElementById("calibration-chart").data
+        .map((trace) => [Array.from(trace.x), Array.from(trace.y)])""")
+    expected, observed = data["curve"]["expected"], data["curve"]["observed"]
+    assert curve[3] == [expected, observed]
+    assert curve[0][1] == data["curve"]["lower"]
+    assert curve[1][1] == data["curve"]["upper"]
+    history = page.evaluate("() => Array.from(document.getElementById('history').data[0].y)")
+    assert history == pytest.approx(
+        [record["log_evidence"] for record in case.model.history_], rel=1e-8
+    )
+
+
+def test_one_scale_or_each_its_own(drawn):
+    page = drawn("gaussian")
+
+    def ranges():
+        return page.evaluate("""() => [...document.querySelectorAll("#shape-grid .chart")]
+            .map((chart) => JSON.stringify(chart.layout.yaxis.range))""")
+
+    assert len(set(ranges())) == 1
+    page.uncheck("#same-scale")
+    assert len(set(ranges())) > 1
+    page.check("#same-scale")
+
+
+def test_drawings_wait_until_they_are_seen(open_report, report_of):
+    page = open_report(report_of("gaussian"))
+    assert page.locator(".chart").count() > page.locator(".js-plotly-plot").count()
+    page.locator("#retention-chart").scroll_into_view_if_needed()
+    page.wait_for_selector("#retention-chart.js-plotly-plot")
+
+
+def test_a_print_has_every_drawing(open_report, report_of):
+    page = open_report(report_of("two"))
+    n_charts = page.locator(".chart").count()
+    assert page.locator(".js-plotly-plot").count() < n_charts
+    page.pdf()
+    assert page.locator(".js-plotly-plot").count() == n_charts
+    page.emulate_media(media="print")
+    assert not page.is_visible("#inputs")
+    assert page.is_visible("#responses")
+
+
+# names are words
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hostile_names_are_shown_as_text(drawn, kind):
+    page = drawn(kind)
+    page.check("#everything")
+    assert page.locator("script").count() == 4  # data, library, ours, and the library unpacked
+    assert page.locator("[onclick]").count() == 0
+    terms = [term for term in example(kind).model.terms_ if term.active and CITY in term.name]
+    assert terms
+    shown_names = page.locator("#contributions .contribution > :first-child").evaluate_all(
+        "(all) => all.map((one) => one.firstChild.data)"
+    )
+    for term in terms:
+        assert page.get_by_role("heading", name=term.name, exact=True).count() == 1
+        assert shown_names.count(term.name) == 1
+    ticks = page.locator("#importance-chart .ytick text").all_text_contents()
+    # Shortened, but not read as markup.
+    assert any("city <script>" in tick for tick in ticks)
+    assert page.locator(".chart svg :is(b, i, a, tspan[style*='bold'])").count() == 0
+
+
+def test_hostile_classes_in_drawings(drawn):
+    page = drawn("many")
+    legend = page.inner_text("#legend")
+    assert all(name in legend for name in CLASSES)
+    names = page.evaluate("() => document.querySelector('#shape-grid .chart').data[2].name")
+    assert names == CLASSES[0].replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

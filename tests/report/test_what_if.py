@@ -1,0 +1,329 @@
+"""The what-if page in a real browser: what it computes and shows is what the model says."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lanam.report.page
+from lanam import LANAMRegressor
+from lanam.core import prepare
+from tests.report.browsing import (
+    Expected,
+    as_number,
+    assert_agree,
+    cells_of,
+    check_shown,
+    frame_of,
+    present,
+    score,
+    shown,
+)
+from tests.report.examples import BROKEN, CITY, CLASSES, KINDS, QUICK, example, hard_rows
+
+# What is new in rows is counted in one warning.
+pytestmark = pytest.mark.filterwarnings("ignore:column '")
+
+COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+# many rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_score_as_the_model_scores_them(page_in_browser, kind):
+    case, page = example(kind), page_in_browser(kind)
+    X, more = hard_rows(case)
+    cells = cells_of(case.model, X)
+    for coverage in (0.5, 0.95, 0.99):
+        if kind == "calibrated" and coverage > case.model.calibration_.most_coverage:
+            continue
+        expected = Expected(case.model, X, coverage, **more)
+        assert_agree(score(page, cells, coverage, *more.values()), expected)
+
+
+def test_very_many_levels(open_report, tmp_path, monkeypatch):
+    monkeypatch.setattr(prepare, "_WIDE", 10)
+    monkeypatch.setattr(lanam.report.page, "_MAX_LEVELS", 12)
+    rng = np.random.default_rng(0)
+    shop = rng.permutation(np.repeat(np.arange(40), np.arange(1, 41)))
+    X = pd.DataFrame({"shop": [f"shop {k:02d}" for k in shop], "x": rng.normal(size=len(shop))})
+    y = rng.normal(size=40)[shop] + np.sin(2.0 * X["x"]) + 0.2 * rng.normal(size=len(shop))
+    model = LANAMRegressor(interactions=0, **QUICK).fit(X, y)
+    rare = X[X["shop"] == "shop 03"][:1]
+    page = open_report(model.report(tmp_path / "r.html", rare))
+    strange = pd.DataFrame({"shop": ["new", None, "shop 03"], "x": [0.0, 1.0, np.nan]})
+    rows = pd.concat([rare, X[X["shop"] > "shop 28"][:20], strange])
+    assert_agree(score(page, cells_of(model, rows), 0.95), Expected(model, rows))
+    # A level that is not in the file reads as a new one.
+    other = X[X["shop"] == "shop 05"][:1]
+    found = score(page, cells_of(model, other), 0.95)
+    assert_agree(found, Expected(model, other.assign(shop="new")))
+
+
+# fields
+
+
+def column_of(page, index):
+    return page.evaluate("(index) => lanam.report.columns[index]", index)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestFields:
+    def test_a_slider_by_keyboard(self, page_in_browser, kind):
+        page = page_in_browser(kind)
+        column = column_of(page, 0)
+        slider = page.locator("#field-0-slider")
+        slider.focus()
+        before = check_shown(page, kind)[0]
+        page.keyboard.press("ArrowRight")
+        after = check_shown(page, kind)[0]
+        assert after > before
+        page.keyboard.press("End")
+        assert check_shown(page, kind)[0] == pytest.approx(column["high"], rel=1e-9)
+        page.keyboard.press("Home")
+        assert check_shown(page, kind)[0] == pytest.approx(column["low"], rel=1e-9)
+        assert float(page.input_value("#field-0")) == pytest.approx(column["low"], rel=1e-9)
+
+    def test_whole_numbers_step_by_one(self, page_in_browser, kind):
+        page = page_in_browser(kind)
+        page.locator("#field-4-slider").focus()
+        page.keyboard.press("Home")
+        page.keyboard.press("ArrowRight")
+        assert check_shown(page, kind)[4] == 1.0
+
+    def test_a_number_typed(self, page_in_browser, kind):
+        page = page_in_browser(kind)
+        page.fill("#field-0", "61.25")
+        assert check_shown(page, kind)[0] == 61.25
+        slider = page.locator("#field-0-slider")
+        assert float(slider.input_value()) == pytest.approx(61.25, abs=0.5)
+        assert page.input_value("#field-0") == "61.25"
+
+    def test_a_number_outside_the_data(self, page_in_browser, kind):
+        page = page_in_browser(kind)
+        note = page.locator(".outside:visible")
+        assert note.count() == 0
+        page.fill("#field-0", "1000")
+        assert check_shown(page, kind)[0] == 1000.0
+        assert "outside the data" in note.inner_text()
+        page.click("#reset")
+        assert note.count() == 0
+
+    def test_half_a_number_changes_nothing(self, page_in_browser, kind):
+        page = page_in_browser(kind)
+        before = check_shown(page, kind)
+        page.fill("#field-0", "")
+        assert check_shown(page, kind) == before
+
+    def test_missing_where_it_was_and_where_it_was_not(self, page_in_browser, kind):
+        page = page_in_browser(kind)
+        for index in (0, 1):
+            page.check(f"#field-{index}-missing")
+            assert check_shown(page, kind)[index] is None
+            assert page.input_value(f"#field-{index}") == ""
+            assert page.is_disabled(f"#field-{index}-slider")
+            page.uncheck(f"#field-{index}-missing")
+            typical = column_of(page, index)["typical"]
+            assert check_shown(page, kind)[index] == pytest.approx(typical)
+            assert page.is_enabled(f"#field-{index}-slider")
+
+    def test_levels(self, page_in_browser, kind):
+        page = page_in_browser(kind)
+        labels = page.locator("#field-2 option").evaluate_all("(all) => all.map((o) => o.label)")
+        # White space is one space in a label.
+        assert [" ".join(BROKEN.split()) in " ".join(label.split()) for label in labels].count(
+            True
+        ) == 1
+        values = page.locator("#field-2 option").evaluate_all("(all) => all.map((o) => o.value)")
+        assert labels[-2:] == ["(a new level)", "(missing)"]
+        seen = set()
+        for value in values:
+            page.select_option("#field-2", value=value)
+            row = check_shown(page, kind)
+            assert row[2] == (None if value == "NaN" else float(value))
+            seen.add(json.dumps(present(page)[0].mean.tolist()))
+        # Levels that are too rare to differ would read the same; here all differ.
+        assert len(seen) == len(values)
+
+    def test_rows(self, page_in_browser, kind):
+        case, page = example(kind), page_in_browser(kind)
+        cells = cells_of(case.model, case.X)
+        exposures = case.more.get("exposure")
+
+        def check_row(place):
+            exposure = None if exposures is None else exposures[place : place + 1]
+            assert check_shown(page, kind, exposure=exposure) == cells[place]
+            assert page.input_value("#row") == str(place)
+            observed = page.locator("#responses .bands").last.inner_text()
+            assert observed.startswith("observed: ")
+            told, own = observed.removeprefix("observed: "), case.y[place]
+            assert told == own if isinstance(own, str) else as_number(told) == shown(own)
+            if exposure is not None:
+                assert float(page.input_value("#exposure")) == pytest.approx(exposure[0])
+
+        page.select_option("#row", value="7")
+        check_row(7)
+        page.click("#next")
+        check_row(8)
+        page.click("#previous")
+        page.click("#previous")
+        check_row(6)
+        page.select_option("#row", value="0")
+        page.click("#previous")
+        assert page.input_value("#row") == ""
+        page.click("#previous")
+        check_row(len(case.X) - 1)
+        page.click("#reset")
+        assert not any("observed" in t for t in page.locator(".bands").all_inner_texts())
+
+    def test_a_change_leaves_the_row(self, page_in_browser, kind):
+        page = page_in_browser(kind)
+        page.select_option("#row", value="3")
+        page.fill("#field-0", "44")
+        assert page.input_value("#row") == ""
+        assert not any("observed" in t for t in page.locator(".bands").all_inner_texts())
+
+    def test_coverage(self, page_in_browser, kind):
+        page = page_in_browser(kind)
+        widths = []
+        for place, coverage in enumerate(COVERAGES):
+            page.select_option("#coverage", value=str(place))
+            check_shown(page, kind, coverage)
+            widths.append(np.ptp(present(page)[0].intervals[0, 0]))
+        assert widths == sorted(widths)
+        assert widths[-1] > 3.0 * widths[0]
+
+    def test_enter_does_not_load_the_page_anew(self, page_in_browser, kind):
+        page = page_in_browser(kind)
+        page.evaluate("window.still = 'here'")
+        page.fill("#field-0", "44")
+        page.press("#field-0", "Enter")
+        page.wait_for_timeout(50)
+        assert page.evaluate("window.still") == "here"
+        assert page.input_value("#field-0") == "44"
+
+
+def test_typical_values_are_in_the_middle(page_in_browser):
+    page, case = page_in_browser("gaussian"), example("gaussian")
+    row = check_shown(page, "gaussian")
+    assert row[0] == pytest.approx(case.X["load"].median(), abs=3.0)
+    assert row[2] == column_of(page, 2)["typical"]
+
+
+def test_exposure(page_in_browser):
+    page = page_in_browser("counts")
+    for exposure in ("3", "0.25", "400"):
+        page.fill("#exposure", exposure)
+        check_shown(page, "counts", exposure=float(exposure))
+    # What is no exposure changes nothing, and takes no time.
+    page.fill("#exposure", "0")
+    page.fill("#exposure", "")
+    check_shown(page, "counts", exposure=400.0)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "two", "many"])
+def test_exposure_is_for_counts(page_in_browser, kind):
+    assert not page_in_browser(kind).is_visible("#exposure")
+
+
+def test_a_coverage_that_calibration_cannot_give(open_report, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 1))
+    y = X[:, 0] + rng.standard_t(3, size=150)
+    model = (
+        LANAMRegressor(interactions=0, **QUICK).fit(X[:120], y[:120]).calibrate(X[120:], y[120:])
+    )
+    page = open_report(model.report(tmp_path / "r.html", X))
+    told = page.locator("#responses .bands")
+    assert told.count() == 2
+    page.select_option("#coverage", label="99%")
+    assert told.count() == 1
+    assert told.inner_text().startswith("99% band of the mean")
+
+
+# contributions
+
+
+def check_contributions(page, kind, place, everything, coverage=0.95):
+    """Bars against the model: which, in which order, how long, and what is said of those left out."""
+    model = example(kind).model
+    _, row = present(page)
+    expected = Expected(model, frame_of(model, row), coverage)
+    z = page.evaluate(
+        "() => lanam.report.levels[Number(document.querySelector('#coverage').value)].z"
+    )
+    means, halves = expected.terms[0, :, place], z * expected.stds[0, :, place]
+    order = np.argsort(-np.abs(means), kind="stable")
+    sure = np.abs(means) > halves
+    kept = [k for k in order if sure[k] or everything]
+    bars = page.locator("#contributions .contribution")
+    found = bars.evaluate_all("""(all) => all.map((bar) => ({
+        name: bar.dataset.term, figure: bar.querySelector(".number").textContent,
+        title: bar.title, unsure: bar.classList.contains("unsure"),
+        fill: parseFloat(bar.querySelector(".fill").style.width),
+        whisker: parseFloat(bar.querySelector(".whisker").style.width),
+    }))""")
+    assert [bar["name"] for bar in found] == [expected.names[k] for k in kept]
+    for bar, k in zip(found, kept, strict=True):
+        assert as_number(bar["figure"].removeprefix("+")) == pytest.approx(
+            means[k], rel=6e-3, abs=1e-9
+        )
+        assert as_number(bar["title"].split("± ")[1]) == pytest.approx(halves[k], rel=6e-2)
+        assert bar["unsure"] == (not sure[k])
+        assert bar["whisker"] / bar["fill"] == pytest.approx(
+            2 * halves[k] / abs(means[k]), rel=1e-3
+        )
+    note = page.inner_text("#left-out")
+    hidden = len(order) - len(kept)
+    if hidden:
+        assert note.startswith(f"{hidden} term")
+        assert f"whose {100 * coverage:g}% band includes zero" in note
+        together = re.search(r"together ([+−][\d.,]+)\. ", note)[1]
+        left = means[[k for k in order if k not in kept]].sum()
+        assert as_number(together.replace("+", "")) == pytest.approx(left, rel=6e-3, abs=1e-3)
+    else:
+        assert "left out" not in note
+    total = re.search(r"sum ([−\d.,]+?)[ (]", note)[1]
+    assert as_number(total) == shown(expected.mean[0, place])
+    return hidden
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestContributions:
+    def test_those_that_may_be_zero_are_left_out_and_counted(self, page_in_browser, kind):
+        page = page_in_browser(kind)
+        page.select_option("#row", value="7")
+        page.select_option("#coverage", label="99%")
+        assert check_contributions(page, kind, 0, everything=False, coverage=0.99) > 0
+        page.check("#everything")
+        assert check_contributions(page, kind, 0, everything=True, coverage=0.99) == 0
+        n_active = sum(term.active for term in example(kind).model.terms_)
+        assert page.locator("#contributions .contribution").count() == n_active
+
+    def test_values_stand_beside_the_names(self, page_in_browser, kind):
+        page = page_in_browser(kind)
+        page.check("#everything")
+        page.fill("#field-0", "61.25")
+        page.check("#field-1-missing")
+        bars = page.locator("#contributions .contribution")
+        told = dict(
+            bars.evaluate_all("""(all) => all.map((bar) =>
+              [bar.dataset.term, bar.querySelector("small").textContent])""")
+        )
+        assert told["load"] == "61.25"
+        assert told["gap"] == "missing"
+        pair = f"load x {CITY}"
+        if pair in told:
+            assert told[pair].startswith("61.25 × ")
+
+
+def test_contributions_to_every_class(page_in_browser):
+    page = page_in_browser("many")
+    page.check("#everything")
+    for place, name in enumerate(CLASSES):
+        page.select_option("#class", value=str(place))
+        check_contributions(page, "many", place, everything=True)
+        assert f"score of {name}" in page.inner_text("#left-out")
