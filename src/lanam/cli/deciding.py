@@ -1,0 +1,232 @@
+"""What the options leave open: which column is the target, what kind it is, which rows are held out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lanam.cli.errors import Complaint, Misuse
+from lanam.cli.reading import is_text
+
+REGRESSION, CLASSIFICATION, COUNTS = "regression", "classification", "counts"
+
+#: Names by which a target is known without being named.
+_TARGETS = ("y", "target")
+
+#: Of integers with no more different values than this it is said how they are read.
+_FEW = 10
+
+#: More classes than this are not meant, unless somebody says so.
+_MANY_CLASSES = 50
+
+_MAX_LISTED = 20
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What kind of target it is, and why."""
+
+    task: str
+    why: str
+
+
+def find_target(names: Sequence[str], given: str | None, ask: Any = None) -> tuple[str, str]:
+    """The target's name, and how it was found.
+
+    Parameters
+    ----------
+    names
+        The columns.
+    given
+        What ``--target`` says.
+    ask
+        What asks a person, if there is one: it takes the names and returns one.
+
+    Examples
+    --------
+    >>> find_target(["age", "Y"], None)
+    ('Y', 'by its name')
+    >>> find_target(["age", "bmi"], "bmi")
+    ('bmi', 'as you said')
+    """
+    if given is not None:
+        return require_column(given, names, "--target"), "as you said"
+    found = [name for name in names if name.lower() in _TARGETS]
+    if len(found) == 1:
+        return found[0], "by its name"
+    if ask is not None:
+        return require_column(ask(names), names, "the answer"), "as you said"
+    raise Misuse(f"which column is to be predicted? Say --target with one of {listed(names)}")
+
+
+def require_column(name: str, names: Collection[str], option: str) -> str:
+    """The name of a column that is there.
+
+    Examples
+    --------
+    >>> require_column("ages", ["age", "bmi"], "--drop")
+    Traceback (most recent call last):
+        ...
+    lanam.cli.errors.Misuse: --drop names the column 'ages', which is not there; did you mean 'age'?
+    """
+    if name in names:
+        return name
+    close = get_close_matches(name, names, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else f": the columns are {listed(names)}"
+    raise Misuse(f"{option} names the column {name!r}, which is not there{hint}")
+
+
+def listed(names: Collection[str]) -> str:
+    """Names in a message."""
+    shown = ", ".join(list(names)[:_MAX_LISTED])
+    return shown + (f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else "")
+
+
+def split_names(values: Sequence[str] | None, names: Collection[str], option: str) -> list[str]:
+    """The columns that an option names: once or several times, with commas between them.
+
+    Examples
+    --------
+    >>> split_names(["a,b", "c,d"], ["a", "b", "c,d"], "--drop")
+    ['a', 'b', 'c,d']
+    """
+    found = []
+    for value in values or ():
+        parts = [value] if value in names else [part.strip() for part in value.split(",")]
+        found += [require_column(part, names, option) for part in parts if part]
+    return list(dict.fromkeys(found))
+
+
+def read_pairs(value: str, names: Collection[str]) -> Any:
+    """What ``--interactions`` says: "auto", how many, or which pairs.
+
+    Examples
+    --------
+    >>> read_pairs("3", []), read_pairs("a:b,b:c", ["a", "b", "c"])
+    (3, [('a', 'b'), ('b', 'c')])
+    """
+    if value == "auto":
+        return value
+    if value.isdigit():
+        return int(value)
+    pairs = []
+    for part in value.split(","):
+        cuts = [at for at, letter in enumerate(part) if letter == ":"]
+        sides = [(part[:at].strip(), part[at + 1 :].strip()) for at in cuts]
+        if not sides:
+            raise Misuse(
+                f"--interactions {value!r} is not known: say auto, a number, or pairs such as a:b,c:d"
+            )
+        known = [side for side in sides if side[0] in names and side[1] in names]
+        first, second = (known or sides)[0]
+        pairs.append(
+            (
+                require_column(first, names, "--interactions"),
+                require_column(second, names, "--interactions"),
+            )
+        )
+    return pairs
+
+
+def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decision:
+    """What kind of target a column without gaps is.
+
+    Examples
+    --------
+    >>> decide_task(pa.chunked_array([["no", "yes", "no"]]), "ill", None)
+    Decision(task='classification', why="'ill' is text with 2 different values")
+    >>> decide_task(pa.chunked_array([[0.5, 1.25, 3.0]]), "price", None).task
+    'regression'
+    """
+    n_values = len(pc.unique(column))
+    text = is_text(column.type)
+    if n_values < 2:
+        raise Complaint(f"the target {name!r} has one value only: there is nothing to learn")
+    if asked is not None:
+        if text and asked != CLASSIFICATION:
+            example = pc.unique(column)[0].as_py()
+            raise Complaint(
+                f"--task {asked} needs numbers, and the target {name!r} holds text, such as {example!r}"
+            )
+        return Decision(asked, "as you said")
+    if text:
+        if n_values > _MANY_CLASSES:
+            raise Complaint(
+                f"the target {name!r} is text with {n_values} different values: is it the right column? "
+                "If these are classes, say --task classification"
+            )
+        return Decision(CLASSIFICATION, f"{name!r} is text with {n_values} different values")
+    if pa.types.is_boolean(column.type):
+        return Decision(CLASSIFICATION, f"{name!r} is true or false")
+    if not is_number(column.type):
+        raise Complaint(
+            f"the target {name!r} holds {column.type}: lanam predicts numbers and classes"
+        )
+    if n_values == 2:
+        why = f"{name!r} has two different values; --task regression reads them as numbers"
+        return Decision(CLASSIFICATION, why)
+    if n_values <= _FEW and _whole(column):
+        why = (
+            f"{name!r} has {n_values} different whole numbers, read as numbers; if they are classes say "
+            "--task classification, if they count events --task counts"
+        )
+        return Decision(REGRESSION, why)
+    return Decision(REGRESSION, f"{name!r} is numbers")
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column's values are numbers."""
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def _whole(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_integer(column.type):
+        return True
+    values = column.cast(pa.float64()).to_numpy()
+    return bool((values == np.round(values)).all())
+
+
+def target_values(column: pa.ChunkedArray, task: str) -> np.ndarray:
+    """The target for the estimators."""
+    if is_text(column.type):
+        values = np.empty(len(column), dtype=object)
+        values[:] = column.to_pylist()
+        return values
+    if task != CLASSIFICATION:
+        if pa.types.is_boolean(column.type):
+            column = column.cast(pa.int8())
+        return column.cast(pa.float64()).to_numpy()
+    if is_number(column.type) and _whole(column):  # a gap somewhere makes floats of whole numbers
+        column = column.cast(pa.float64()).cast(pa.int64())
+    return column.to_numpy()
+
+
+def hold_out(
+    labels: np.ndarray | None, n_rows: int, shares: Sequence[float], random_state: int
+) -> list[np.ndarray]:
+    """Rows to train with, and rows held out for each of the shares, each ascending.
+
+    Of classes, every class gives its share, and keeps a row to train with.
+
+    Examples
+    --------
+    >>> train, test = hold_out(None, 10, [0.2], 0)
+    >>> len(train), len(test)
+    (8, 2)
+    """
+    rng = np.random.default_rng(random_state)
+    numbers = np.zeros(n_rows, int) if labels is None else np.unique(labels, return_inverse=True)[1]
+    parts: list[list[np.ndarray]] = [[] for _ in range(len(shares) + 1)]
+    for number in range(numbers.max(initial=0) + 1):
+        rows = rng.permutation(np.flatnonzero(numbers == number))
+        ends = np.cumsum([int(share * len(rows)) for share in shares]).tolist()
+        *held, train = np.split(rows, ends)
+        for part, chosen in zip(parts, [train, *held], strict=True):
+            part.append(chosen)
+    return [np.sort(np.concatenate(part)) for part in parts]

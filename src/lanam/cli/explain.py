@@ -1,0 +1,269 @@
+"""``lanam explain``: what a model says, as a whole, of one term, or of one row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import pyarrow as pa
+
+from lanam.cli.deciding import listed
+from lanam.cli.errors import Complaint, Misuse
+from lanam.cli.models import column_types, load_model, open_for, require_columns
+from lanam.cli.reading import Dialect
+from lanam.cli.speaking import Voice
+from lanam.cli.writing import require_new
+from lanam.text import number_format, shorten
+
+_PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
+
+#: Of more places than this where a smooth function is tabulated, so many are printed.
+_MAX_PLACES = 20
+_MAX_NAME = 40
+
+_UNITS = {
+    "identity": "in the target's unit",
+    "log": "to the logarithm of the rate",
+    "logit": "to the log-odds of {1}",
+    "softmax": "to each class's score",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What ``lanam explain`` was asked to do; each field is an option."""
+
+    model: str
+    term: str | None = None
+    row: int | None = None
+    data: str | None = None
+    output: str | None = None
+    coverage: float = 0.95
+    force: bool = False
+    dialect: Dialect = field(default_factory=Dialect)
+
+
+def explain(request: Request, voice: Voice) -> None:
+    """Say what a model learned, and draw it if a picture is wanted."""
+    if (request.row is None) != (request.data is None):
+        raise Misuse("--row and --data go together: which row of which file?")
+    if request.row is not None and request.term is not None:
+        raise Misuse("--term is of the whole model and --row of one row: choose one")
+    if request.output is not None:
+        _require_picture(request)
+    model = load_model(request.model)
+    if request.row is not None:
+        _explain_row(request, model, voice)
+    elif request.term is not None:
+        _explain_term(request, model, voice)
+    else:
+        _explain_all(request, model, voice)
+    if request.output is not None:
+        voice.note(f"drawn: {request.output}")
+
+
+def _require_picture(request: Request) -> None:
+    path = str(request.output)
+    if not path.lower().endswith(_PICTURES):
+        raise Misuse(f"{path}: a picture's name ends in {', '.join(_PICTURES[:3])}")
+    files = tuple(name for name in (request.model, request.data) if name)
+    require_new(path, force=request.force, inputs=files, example="shapes.png")
+
+
+def _explain_all(request: Request, model: Any, voice: Voice) -> None:
+    summary = model.summary()
+    voice.tell(summary)
+    if voice.json:
+        explanation = model.explain_global()
+        voice.document({"summary": summary.to_dict(), "explanation": explanation.to_dict()})
+    if request.output is not None:
+        from lanam.plot import plot_shapes
+
+        explanation = model.explain_global()
+        if not any(term.active for term in explanation.shapes):
+            raise Complaint("no term of one column is active: there is nothing to draw")
+        draw(plot_shapes(explanation), request.output)
+
+
+def _explain_term(request: Request, model: Any, voice: Voice) -> None:
+    explanation = model.explain_global()
+    names = [term.name for term in explanation]
+    if request.term not in names:
+        raise Misuse(f"--term {request.term!r} is not in the model: its terms are {listed(names)}")
+    term = explanation[request.term]
+    if voice.json:
+        voice.document(term.to_dict())
+    if not term.active:
+        voice.tell(f"{term.name}: {term.status}")
+        if request.output is not None:
+            raise Complaint(f"the term {term.name!r} is switched off: there is nothing to draw")
+        return
+    columns = nw.from_native(explanation.to_frame(request.coverage), eager_only=True)
+    columns = columns.filter(nw.col("term") == term.name).to_dict(as_series=False)
+    voice.tell(_term_text(term, columns, explanation, request.coverage))
+    if request.output is not None:
+        from lanam.plot import plot_interaction, plot_shapes
+
+        if term.kind == "pair":
+            draw(plot_interaction(explanation, term.name), request.output)
+        else:
+            draw(plot_shapes(explanation, terms=[term.name]), request.output)
+
+
+def _explain_row(request: Request, model: Any, voice: Voice) -> None:
+    row = int(request.row or 0)
+    source = open_for(model, str(request.data), request.dialect, voice)
+    needed = require_columns(model, source)
+    n_seen, found = 0, None
+    for part in source.batches(needed, column_types(model)):
+        if row <= n_seen + part.num_rows:
+            found = part.slice(row - n_seen - 1, 1)
+            break
+        n_seen += part.num_rows
+    if found is None:
+        raise Misuse(f"--row {row}: {source.title} has {n_seen} rows")
+    with voice.warnings():
+        local = model.explain_local(pa.table(found))
+    if voice.json:
+        voice.document({"row": row, "file": request.data, **local.to_dict()})
+    columns = nw.from_native(local.to_frame(request.coverage), eager_only=True)
+    voice.tell(_row_text(request, model, local, columns.to_dict(as_series=False)))
+    if request.output is not None:
+        from lanam.plot import plot_local
+
+        draw(plot_local(local, coverage=request.coverage), request.output)
+
+
+def draw(axes: Any, path: str) -> None:
+    """Write the figure of some axes into a file, whole or not at all."""
+    import io
+
+    import numpy as np
+    from matplotlib import pyplot
+
+    from lanam.files import write_atomically
+
+    figure = np.ravel(axes)[0].figure
+    content = io.BytesIO()
+    figure.savefig(content, format=path.rsplit(".", 1)[1].lower(), dpi=150, bbox_inches="tight")
+    pyplot.close(figure)
+    write_atomically(path, content.getvalue(), what="the picture")
+
+
+def _term_text(term: Any, columns: dict[str, list[Any]], explanation: Any, coverage: float) -> str:
+    """A term's function as a table."""
+    unit = _UNITS[explanation.link].format(*(explanation.classes or ("", "")))
+    classes = "class" in columns
+    places = range(0, len(columns["mean"]))
+    smooth = [k for k in places if columns["level"][k] is None]
+    wanted = set(places) - set(_left_out(smooth, len(explanation.classes) if classes else 1))
+    second = term.kind == "pair"
+    head = [
+        *term.feature_names,
+        *(["class"] if classes else []),
+        "adds",
+        "lower",
+        "upper",
+        "share of rows",
+    ]
+    form = number_format(max(abs(value) for value in columns["mean"]), 3)
+    table = [head]
+    for k in sorted(wanted):
+        cells = [_place(columns["value"][k], columns["level"][k])]
+        if second:
+            cells.append(_place(columns["second_value"][k], columns["second_level"][k]))
+        if classes:
+            cells.append(str(columns["class"][k]))
+        cells += [format(columns[key][k], form) for key in ("mean", "lower", "upper")]
+        table.append([*cells, f"{columns['density'][k]:.2%}"])
+    parts = "" if len(wanted) == len(places) else f" ({len(wanted)} of {len(places)} places shown)"
+    lines = [
+        f"{term.name}: {term.kind}, importance {term.importance:.4g}",
+        f"What each value adds {unit}, with {coverage:.0%} bands{parts}:",
+        "",
+        *aligned(table),
+    ]
+    return "\n".join(lines)
+
+
+def _left_out(smooth: Sequence[int], n_classes: int) -> list[int]:
+    """Which of the places of a smooth function are not printed: an even choice stays."""
+    n_places = len(smooth) // n_classes
+    if n_places <= _MAX_PLACES:
+        return []
+    chosen = {round(k * (n_places - 1) / (_MAX_PLACES - 1)) for k in range(_MAX_PLACES)}
+    return [entry for at, entry in enumerate(smooth) if at // n_classes not in chosen]
+
+
+def _row_text(request: Request, model: Any, local: Any, columns: dict[str, list[Any]]) -> str:
+    """A row's prediction taken apart, the largest contributions first."""
+    classes = "class" in columns
+    last = len(columns["term"]) - 1
+    n_outer = len(local.classes) if classes else 1
+    inner = range(n_outer, last + 1 - n_outer)
+    active = {term.name for term in local.terms if term.active}
+    order = sorted(
+        (k for k in inner if columns["term"][k] in active),
+        key=lambda k: -abs(columns["contribution"][k]),
+    )
+    order = [*range(n_outer), *order, *range(last + 1 - n_outer, last + 1)]
+    form = number_format(max(abs(value) for value in columns["contribution"]), 3)
+    table = [["term", "value", *(["class"] if classes else []), "adds", "lower", "upper"]]
+    for k in order:
+        value = _place(columns["value"][k], columns["level"][k])
+        if columns["second_level"][k] is not None or not _is_nan(columns["second_value"][k]):
+            value += ", " + _place(columns["second_value"][k], columns["second_level"][k])
+        outer = columns["term"][k] in ("(intercept)", "(prediction)")
+        cells = [shorten(columns["term"][k], _MAX_NAME), "" if outer else value]
+        if classes:
+            cells.append(str(columns["class"][k]))
+        table.append(
+            [*cells, *(format(columns[key][k], form) for key in ("contribution", "lower", "upper"))]
+        )
+    unit = _UNITS[local.link].format(*(local.classes or ("", "")))
+    lines = [
+        f"row {request.row} of {request.data}: {_response(local)}",
+        f"What each term adds {unit}, with {request.coverage:.0%} bands:",
+        "",
+        *aligned(table),
+    ]
+    n_off = len(local.terms) - len(active)
+    if n_off:
+        lines += ["", f"{n_off} terms are switched off and add nothing."]
+    return "\n".join(lines)
+
+
+def _response(local: Any) -> str:
+    """The prediction in words."""
+    response = local.response[0]
+    if local.link == "softmax":
+        shown = ", ".join(
+            f"{name} {p:.1%}" for name, p in zip(local.classes, response, strict=True)
+        )
+        return f"probabilities {shown}"
+    if local.link == "logit":
+        return f"probability of {local.classes[1]} {response:.1%}"
+    return f"{'rate' if local.link == 'log' else 'prediction'} {response:.5g}"
+
+
+def _place(value: float | None, level: str | None) -> str:
+    return f"{value:.5g}" if level is None and value is not None else str(level)
+
+
+def _is_nan(value: float | None) -> bool:
+    return value is None or math.isnan(value)
+
+
+def aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    """Cells as lines, to the right but for the first column."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if k else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ).rstrip()
+        for cells in table
+    ]

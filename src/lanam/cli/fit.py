@@ -1,0 +1,258 @@
+"""``lanam fit``: a table to a model in a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lanam.cli.deciding import (
+    CLASSIFICATION,
+    COUNTS,
+    Decision,
+    decide_task,
+    find_target,
+    hold_out,
+    listed,
+    read_pairs,
+    require_column,
+    split_names,
+    target_values,
+)
+from lanam.cli.errors import Complaint, Misuse
+from lanam.cli.models import numbers, open_for, without
+from lanam.cli.reading import Dialect, Source, is_text
+from lanam.cli.speaking import Voice
+from lanam.cli.writing import require_new
+
+
+@dataclass(frozen=True)
+class Request:
+    """What ``lanam fit`` was asked to do; each field is an option."""
+
+    data: str
+    output: str
+    target: str | None = None
+    task: str | None = None
+    categorical: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    weight: str | None = None
+    exposure: str | None = None
+    interactions: str = "auto"
+    test_share: float = 0.2
+    calibrate_share: float = 0.0
+    max_iter: int = 100
+    n_restarts: int = 1
+    random_state: int = 0
+    force: bool = False
+    dialect: Dialect = field(default_factory=Dialect)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of the table."""
+
+    X: pa.Table
+    y: np.ndarray
+    more: dict[str, np.ndarray]
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Some of these rows."""
+        return Rows(
+            self.X.take(pa.array(rows)),
+            self.y[rows],
+            {name: values[rows] for name, values in self.more.items()},
+        )
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def fit(request: Request, voice: Voice) -> None:
+    """Fit a model to a table, say what it found, and write it."""
+    from lanam import coverage_report
+
+    if request.test_share + request.calibrate_share >= 0.9:
+        raise Misuse("--test-share and --calibrate-share leave too few rows to fit")
+    place = require_new(
+        request.output, force=request.force, inputs=(request.data,), example="model.lanam"
+    )
+    source = open_for(None, request.data, request.dialect, voice)
+    names = [name for name in source.names if name]
+    if len(names) < len(source.names):
+        voice.note(f"{len(source.names) - len(names)} column(s) without a name are left out")
+    target, how = find_target(names, request.target, _ask if _can_ask(voice) else None)
+    voice.note(f"target: {target!r}, {how}")
+
+    rows, decision = _read(request, source, names, target, voice)
+    voice.note(f"task: {decision.task}, {decision.why}")
+    labels = rows.y if decision.task == CLASSIFICATION else None
+    shares = (request.test_share, request.calibrate_share)
+    train, test, calibrate = (
+        rows.take(part) for part in hold_out(labels, len(rows), shares, request.random_state)
+    )
+    _tell_rows(train, test, calibrate, voice)
+
+    model = _estimator(request, decision, train.X.column_names, voice)
+    with voice.warnings():
+        model.fit(train.X, train.y, **train.more)
+        if len(calibrate):
+            model.calibrate(calibrate.X, calibrate.y, **calibrate.more)
+    model.set_params(verbose=0)
+    model.metadata_ = {
+        "target": target,
+        "task": decision.task,
+        "weight": request.weight,
+        "exposure": request.exposure,
+        "missing": "\n".join(request.dialect.missing) or None,
+    }
+    summary = model.summary()
+    held_out = coverage_report(model, test.X, test.y, **test.more) if len(test) else None
+    model.save(place)
+
+    voice.tell(summary)
+    if held_out is not None:
+        voice.tell(f"\nOn {len(test)} rows that the model has not seen:\n{held_out}")
+    voice.note(f"\nwritten: {place}. Next: lanam predict {place} NEW.csv -o OUT.csv")
+    voice.document(
+        {
+            "model": str(place),
+            "target": target,
+            "task": decision.task,
+            "why": decision.why,
+            "n_train": len(train),
+            "n_calibrate": len(calibrate),
+            "n_test": len(test),
+            "summary": summary.to_dict(),
+            "held_out": None if held_out is None else held_out.to_dict(),
+            "notes": voice.notes,
+        }
+    )
+
+
+def _can_ask(voice: Voice) -> bool:
+    return not (voice.quiet or voice.json) and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _ask(names: Sequence[str]) -> str:
+    """Ask which column is to be predicted, by name or number."""
+    import typer
+
+    for number, name in enumerate(names, 1):
+        print(f"{number:4d}  {name}", file=sys.stderr)
+    answer = str(typer.prompt("Which column is to be predicted (name or number)", err=True)).strip()
+    if answer not in names and answer.isdigit() and 1 <= int(answer) <= len(names):
+        return names[int(answer) - 1]
+    return answer
+
+
+def _read(
+    request: Request, source: Source, names: Sequence[str], target: str, voice: Voice
+) -> tuple[Rows, Decision]:
+    """The rows that have a target, and what kind of target it is."""
+    drop = split_names(request.drop, names, "--drop")
+    roles = {"--weight": request.weight, "--exposure": request.exposure}
+    for option, name in roles.items():
+        if name is not None:
+            require_column(name, names, option)
+    if request.exposure is not None and request.task != COUNTS:
+        raise Misuse("--exposure is what counts are counted over: say --task counts as well")
+    features = without(names, [target, *roles.values(), *drop])
+    if not features:
+        raise Complaint(f"{source.title} has no column to predict {target!r} from")
+    others = [name for name in (target, *roles.values()) if name is not None]
+    table = source.read([*features, *dict.fromkeys(others)])
+    if table.num_rows == 0:
+        raise Complaint(f"{source.title} has a header and no rows")
+    column = table[target]
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    if column.null_count == len(column):
+        raise Complaint(f"the target {target!r} has no value in any row")
+    if column.null_count:
+        voice.note(f"{column.null_count} of {len(column)} rows have no target and are left out")
+        known = pc.is_valid(column)
+        table, column = table.filter(known), column.filter(known)
+    chosen = split_names(request.categorical, features, "--categorical")
+    _refuse_times(table, [*features, target])
+    for name in without([*features, target], chosen):
+        if is_text(table[name].type) and not pa.types.is_dictionary(table[name].type):
+            _refuse_mixture(name, table[name], request)
+    decision = decide_task(column, target, request.task)
+    more = {
+        argument: numbers(table, name, option)
+        for (option, name), argument in zip(
+            roles.items(), ("sample_weight", "exposure"), strict=True
+        )
+        if name is not None
+    }
+    return Rows(table.select(features), target_values(column, decision.task), more), decision
+
+
+def _refuse_times(table: pa.Table, names: Sequence[str]) -> None:
+    for name in names:
+        if pa.types.is_temporal(table[name].type):
+            raise Complaint(
+                f"column {name!r} holds dates or times, and lanam takes numbers and categories: leave it "
+                f"out with --drop {name!r}, or make a number of it that matters"
+            )
+
+
+def _refuse_mixture(name: str, column: pa.ChunkedArray, request: Request) -> None:
+    """Refuse text most of whose different values are numbers: a slip in one cell, most likely."""
+    decimal = request.dialect.decimal
+    values = [value for value in pc.unique(column).to_pylist() if value is not None]
+    odd = [value for value in values if not _is_number(value.replace(decimal, "."))]
+    if 2 * len(odd) >= len(values):
+        if values and all(_is_number(value.replace(",", ".")) for value in odd):
+            raise Complaint(
+                f"column {name!r} holds numbers with a decimal comma (for example {odd[0]!r}): say "
+                "--decimal ,"
+            )
+        return
+    row = pc.index(column, odd[0]).as_py() + 1
+    raise Complaint(
+        f"column {name!r} holds text among numbers: {listed([repr(value) for value in odd[:3]])}, first in "
+        f"row {row} of those with a target. Mend it, say --missing {odd[0]!r} if that stands for a missing "
+        f"value, or --categorical {name!r} if all its values are categories"
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _tell_rows(train: Rows, test: Rows, calibrate: Rows, voice: Voice) -> None:
+    told = [f"{len(train)} rows to fit"]
+    if len(calibrate):
+        told.append(f"{len(calibrate)} to calibrate intervals")
+    if len(test):
+        told.append(f"{len(test)} held out for the figures (--test-share 0 fits to all)")
+    voice.note("rows: " + ", ".join(told))
+
+
+def _estimator(request: Request, decision: Decision, names: Sequence[str], voice: Voice) -> Any:
+    from lanam import LANAMClassifier, LANAMRegressor
+
+    chosen = split_names(request.categorical, names, "--categorical")
+    options = {
+        "interactions": read_pairs(request.interactions, names),
+        "categorical_features": chosen or "auto",
+        "max_iter": request.max_iter,
+        "n_restarts": request.n_restarts,
+        "random_state": request.random_state,
+        "verbose": 0 if voice.quiet or voice.json else 1,
+    }
+    if decision.task == CLASSIFICATION:
+        return LANAMClassifier(**options)
+    likelihood = "poisson" if decision.task == COUNTS else "gaussian"
+    return LANAMRegressor(likelihood=likelihood, **options)

@@ -1,0 +1,124 @@
+"""Models in files: loading them, and what their columns and targets are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from lanam.cli.deciding import listed, require_column
+from lanam.cli.errors import Complaint
+from lanam.cli.reading import Dialect, Source, open_source
+from lanam.cli.speaking import Voice
+
+#: Beyond this floats do not tell whole numbers apart.
+_LARGEST_WHOLE = 2**53
+
+_DELIMITERS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
+
+
+def load_model(path: str) -> Any:
+    """The model in a file."""
+    from lanam import load
+
+    if os.path.isdir(path):
+        raise Complaint(f"{path} is a folder: pass a model's file, such as model.lanam")
+    if not os.path.exists(path):
+        raise Complaint(f"there is no file {path}")
+    return load(path)
+
+
+def metadata(model: Any) -> Mapping[str, Any]:
+    """What ``lanam fit`` wrote down beside the model: target, task, weight, exposure."""
+    return getattr(model, "metadata_", None) or {}
+
+
+def open_for(model: Any, path: str, dialect: Dialect, voice: Voice) -> Source:
+    """Look at a table for a model, or for the first time if that is None.
+
+    What stood for missing values when the model was fitted still does. What was found between the columns
+    is said, if it is not what one expects.
+    """
+    known = str(metadata(model).get("missing") or "")
+    words = (*dialect.missing, *(known.split("\n") if known else ()))
+    source = open_source(path, replace(dialect, missing=tuple(dict.fromkeys(words))))
+    if source.found:
+        between = _DELIMITERS.get(str(source.dialect.delimiter), repr(source.dialect.delimiter))
+        voice.note(f"{source.title} has {between} between its columns; --delimiter changes that")
+    return source
+
+
+def column_names(model: Any) -> list[str]:
+    """The columns that a model needs."""
+    return [column.name for column in model._schema.columns]
+
+
+def column_types(model: Any) -> dict[str, pa.DataType]:
+    """Of which type each column of a model is read from a CSV file, whatever a part of it looks like."""
+    return {column.name: _type_of(column) for column in model._schema.columns}
+
+
+def _type_of(column: Any) -> pa.DataType:
+    if column.holds == "truth values":
+        return pa.bool_()
+    if column.holds != "numbers":
+        return pa.string()
+    whole = bool(column.levels) and all(isinstance(level, int) for level in column.levels)
+    if whole and max(map(abs, column.levels)) > _LARGEST_WHOLE:
+        return pa.int64()
+    return pa.float64()
+
+
+def require_columns(model: Any, source: Source) -> list[str]:
+    """The columns that a model needs, all of which the table must have."""
+    needed = column_names(model)
+    lost = [name for name in needed if name not in source.names]
+    if len(lost) == 1:
+        require = f"; its columns are {listed(source.names)}"
+        raise Complaint(
+            f"{source.title} has no column {lost[0]!r}, which the model was fitted with{require}. If its "
+            "values are not known, add it with empty cells"
+        )
+    if lost:
+        raise Complaint(
+            f"{source.title} lacks {len(lost)} columns that the model was fitted with: {listed(lost)}. "
+            "Where values are not known, add columns with empty cells"
+        )
+    return needed
+
+
+def exposure_column(model: Any, source: Source, given: str | None) -> str | float | None:
+    """Which column counts are counted over, or one number for all rows."""
+    known = metadata(model).get("exposure")
+    if given is not None:
+        try:
+            return float(given)
+        except ValueError:
+            return require_column(given, source.names, "--exposure")
+    if known is None:
+        return None
+    if known not in source.names:
+        raise Complaint(
+            f"{source.title} has no column {known!r}, which the model's events were counted over: add it, "
+            "or say --exposure 1 for rates"
+        )
+    return str(known)
+
+
+def numbers(table: pa.Table, name: str, what: str) -> Any:
+    """A column of numbers, such as weights."""
+    column = table[name]
+    if column.null_count:
+        raise Complaint(f"{what}: the column {name!r} has {column.null_count} empty cells")
+    try:
+        return column.cast(pa.float64()).to_numpy()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise Complaint(f"{what}: the column {name!r} does not hold numbers") from None
+
+
+def without(names: Sequence[str], left_out: Sequence[str | None]) -> list[str]:
+    """The names that are not left out."""
+    return [name for name in names if name not in left_out]

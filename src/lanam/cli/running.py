@@ -1,0 +1,92 @@
+"""Runs a command: exit codes, errors in one line, signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from lanam.cli.app import app
+from lanam.cli.errors import Complaint, Interrupted, one_line
+from lanam.cli.speaking import complain
+
+#: What a shell says of a process whose reader went away.
+_BROKEN_PIPE = 128 + 13
+
+_EXPECTED = (Complaint, ValueError, TypeError, OSError, ImportError, MemoryError)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command that the arguments name, and return its exit code."""
+    arguments = list(argv)
+    debug = "--debug" in arguments or os.environ.get("LANAM_DEBUG", "0") not in ("", "0")
+    if "--debug" in arguments:  # wherever it stands: it is for all commands
+        arguments.remove("--debug")
+    if not arguments:
+        arguments = ["--help"]
+    command = " ".join(["lanam", *(name for name in arguments[:1] if not name.startswith("-"))])
+    try:
+        with _stoppable():
+            code = app(args=arguments, prog_name="lanam", standalone_mode=False)
+            sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except Interrupted as stop:
+        complain("stopped; nothing unfinished was written", command)
+        return stop.exit_code
+    except typer.Abort:  # the end of the input where something was asked
+        complain("no answer", command)
+        return 1
+    except BrokenPipeError:
+        _silence_stdout()
+        return _BROKEN_PIPE
+    except Exception as error:
+        if debug:
+            raise
+        return _report(error, command)
+
+
+def _report(error: Exception, command: str) -> int:
+    """Say an error, and give the exit code that it means."""
+    if hasattr(error, "format_message"):  # the parser's own, whose class depends on typer's version
+        complain(f"{error.format_message()} (see {command} --help)", command)
+        return int(getattr(error, "exit_code", 2))
+    if isinstance(error, _EXPECTED) or type(error).__module__.startswith("pyarrow"):
+        complain(one_line(error), command)
+        return getattr(error, "exit_code", 1)
+    complain(
+        f"something unforeseen happened, {type(error).__name__}: {one_line(error)}; --debug shows where",
+        command,
+    )
+    return 1
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Make the signals that end a process an exception, so that files are tidied away."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _: Any) -> None:
+        raise Interrupted(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _silence_stdout() -> None:
+    """Let the interpreter's last flush go nowhere: the reader is gone."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # not a file at all
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115

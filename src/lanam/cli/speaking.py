@@ -1,0 +1,93 @@
+"""What a command says, and where: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from lanam.cli.errors import in_flags
+
+_RED, _YELLOW, _PLAIN = "\033[31m", "\033[33m", "\033[0m"
+
+
+def coloured(text: str, colour: str, stream: TextIO) -> str:
+    """The text in a colour on a terminal whose user has nothing against it."""
+    plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or not stream.isatty()
+    return text if plain else f"{colour}{text}{_PLAIN}"
+
+
+def complain(text: str, command: str = "lanam") -> None:
+    """Say what went wrong."""
+    print(f"{command}: {coloured('error:', _RED, sys.stderr)} {text}", file=sys.stderr)
+
+
+@dataclass
+class Voice:
+    """How much a command says, and for whom.
+
+    Attributes
+    ----------
+    quiet
+        Whether to say nothing but errors.
+    json
+        Whether standard output has one JSON document instead of text.
+    notes
+        What was said on the side, for the document.
+    """
+
+    quiet: bool = False
+    json: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Say something on the side."""
+        self.notes.append(text)
+        if not (self.quiet or self.json):
+            print(text, file=sys.stderr)
+
+    def warn(self, text: str) -> None:
+        """Say something on the side that should be read."""
+        self.notes.append(text)
+        if not (self.quiet or self.json):
+            print(f"{coloured('warning:', _YELLOW, sys.stderr)} {text}", file=sys.stderr)
+
+    def tell(self, text: object) -> None:
+        """Say a result in words."""
+        if not (self.quiet or self.json):
+            print(text)
+
+    def document(self, content: Mapping[str, Any]) -> None:
+        """Say the result as one JSON document, if that is wanted."""
+        if self.json:
+            print(json.dumps(_for_json(content), indent=2, ensure_ascii=False, allow_nan=False))
+
+    @contextmanager
+    def warnings(self) -> Iterator[None]:
+        """Say the library's warnings in the words of the command line."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            yield
+        for warning in caught:
+            if issubclass(warning.category, UserWarning):
+                for line in str(warning.message).splitlines():
+                    self.warn(in_flags(line))
+
+
+def _for_json(value: Any) -> Any:
+    """Plain data; what JSON has no number for is null."""
+    if isinstance(value, Mapping):
+        return {str(key): _for_json(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_for_json(each) for each in value]
+    if hasattr(value, "tolist"):
+        return _for_json(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
