@@ -314,7 +314,7 @@ class TestBands:
                         ends = np.ravel([upper for _, upper in bands.values()])
                         np.testing.assert_array_equal(part[f"{prefix}upper"][n_cells:], ends)
                         assert len(ends) == 2 * n_classes
-        assert list(frame)[-8:] == [
+        assert list(frame)[-9:] == [
             "mean",
             "std",
             "lower",
@@ -323,6 +323,7 @@ class TestBands:
             "simultaneous_upper",
             "density",
             "inside",
+            "edited",
         ]
 
     def test_importance(self, gaussian):

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.core import scoring
 from lanam.core.arrays import Array, IntArray
@@ -85,6 +86,8 @@ class Table:
         (B, R) and (B,) of very many levels, else None.
     share
         (B,), of the training data at each entry.
+    edited
+        (B,), whether each entry was changed by hand after the fit; None where none was.
     """
 
     name: str
@@ -98,6 +101,7 @@ class Table:
     coupling: Array | None
     own_variance: Array | None
     share: Array
+    edited: NDArray[np.bool_] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +176,7 @@ def _table(model: FittedModel, index: int, name: str) -> Table:
         coupling=term.coupling,
         own_variance=term.own_variance,
         share=term.share,
+        edited=term.edited,
     )
 
 

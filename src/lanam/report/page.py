@@ -137,7 +137,6 @@ def page_data(material: Material) -> dict[str, Any]:
             }
             for term, label in zip(explanation.active, term_names(explanation.active), strict=True)
         ],
-        "edited": [k for k, term in enumerate(explanation) if term.was_edited],
         "history": rounded(list(material.history), 9),
         "calibration": None
         if report is None

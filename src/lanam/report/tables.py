@@ -45,6 +45,7 @@ def _pack_table(table: Table) -> dict[str, Any]:
         "unknown_variance": pack(table.unknown_variance),
         "coupling": pack(table.coupling, "f4"),
         "own_variance": pack(table.own_variance, "f4"),
+        "edited": pack(table.edited, "i4"),
     }
 
 
@@ -77,4 +78,5 @@ def with_levels(table: Table, codes: IntArray) -> Table:
         coupling=None if table.coupling is None else table.coupling[entries],
         own_variance=None if table.own_variance is None else table.own_variance[entries],
         share=table.share[entries],
+        edited=None if table.edited is None else table.edited[entries],
     )

@@ -101,6 +101,7 @@ const lanam = {};
         coupling: unpack(table.coupling),
         ownVariance: unpack(table.own_variance),
         unknownVariance: unpack(table.unknown_variance),
+        edited: unpack(table.edited),
       }));
     }
 
@@ -147,6 +148,13 @@ const lanam = {};
       return { mean, vectors: this.ofClasses(outputs), extra };
     }
 
+    // Whether what a term adds was changed by hand; for what may be any value, if all were.
+    isEdited(table, row) {
+      if (!table.edited) return false;
+      const found = corners(table, row);
+      return found === null ? table.edited.every((one) => one) : readRow(table.edited, 1, found)[0] > 0;
+    }
+
     // Mean and covariance of the sum, and of every term, on the link scale.
     linkMoments(row) {
       const n = this.nClasses;
@@ -164,7 +172,7 @@ const lanam = {};
           const shared = term.vectors ? sumOfProducts(term.vectors[c], term.vectors[c]) : 0;
           return Math.sqrt(shared + term.extra[c * n + c]);
         });
-        return { name: table.name, index: table.index, mean: term.mean, std };
+        return { name: table.name, index: table.index, mean: term.mean, std, edited: this.isEdited(table, row) };
       });
       for (let c = 0; c < n; c++) {
         for (let d = 0; d < n; d++) covariance[c * n + d] += sumOfProducts(vectors[c], vectors[d]);

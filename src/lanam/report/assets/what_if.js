@@ -265,7 +265,7 @@
       const { report, result } = this;
       const place = report.link === "softmax" ? Number(element("class").value) : 0;
       const terms = result.terms
-        .map((term) => ({ name: term.name, index: term.index, mean: term.mean[place], half: level.z * term.std[place] }))
+        .map((term) => ({ ...term, mean: term.mean[place], half: level.z * term.std[place] }))
         .map((term) => ({ ...term, sure: Math.abs(term.mean) > term.half }))
         .sort((a, b) => Math.abs(b.mean) - Math.abs(a.mean));
       const shown = terms.filter((term) => term.sure || element("everything").checked);
@@ -281,7 +281,7 @@
         const whisker = make("i", { className: "whisker" });
         whisker.style.cssText = `left: ${100 * at(term.mean - term.half)}%; width: ${100 * (at(term.mean + term.half) - at(term.mean - term.half))}%`;
         track.append(fill, whisker);
-        const edited = report.edited.includes(term.index) ? ", edited by hand" : "";
+        const edited = term.edited ? ", edited by hand" : "";
         const words = make("span", {}, term.name, make("small", {}, this.valueOf(term.index) + edited));
         const figure = make("span", { className: "number" }, signed(term.mean));
         const row = make("div", { className: term.sure ? "contribution" : "contribution unsure" }, words, track, figure);
