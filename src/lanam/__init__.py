@@ -14,15 +14,24 @@ if TYPE_CHECKING:
     from lanam import metrics
     from lanam.classifier import LANAMClassifier
     from lanam.metrics import coverage_report
+    from lanam.persistence import load
     from lanam.regressor import LANAMRegressor
 
-__all__ = ["LANAMClassifier", "LANAMRegressor", "__version__", "coverage_report", "metrics"]
+__all__ = [
+    "LANAMClassifier",
+    "LANAMRegressor",
+    "__version__",
+    "coverage_report",
+    "load",
+    "metrics",
+]
 
 
 _HOMES = {
     "LANAMClassifier": "lanam.classifier",
     "LANAMRegressor": "lanam.regressor",
     "coverage_report": "lanam.metrics",
+    "load": "lanam.persistence",
 }
 _MODULES = ("metrics",)
 

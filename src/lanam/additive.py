@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from lanam import explain
+from lanam import explain, storage
 from lanam.arguments import read_interactions, read_options
 from lanam.core import fitting, scoring
 from lanam.core.arrays import Array
@@ -30,6 +30,7 @@ from lanam.core.options import Options
 from lanam.data import CATEGORICAL, UNSEEN, Schema
 from lanam.editing import Where, edit
 from lanam.explain import GlobalExplanation, LocalExplanation
+from lanam.files import require_place, write_atomically
 from lanam.inputs import read_columns, read_exposure, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
 from lanam.observations import Observations
@@ -711,6 +712,41 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             rows=rows,
         )
         return report.write_report(path, material)
+
+    def save(self, path: Any, *, overwrite: bool = True) -> Path:
+        """Write the fitted model into a file, from which :func:`lanam.load` makes it again.
+
+        The file holds plain values and arrays, no pickle and no code, in a documented format: it can be
+        read in years, by newer versions too. It has no rows of the training data, but ranges, names
+        and levels of its columns. A file that is there stays whole until the new one is.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write, such as "model.lanam".
+        overwrite : bool, default=True
+            Whether a file that is there is replaced; if not, it is an error.
+
+        Returns
+        -------
+        path : Path
+            The file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import lanam
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = lanam.LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = model.save(f"{folder}/model.lanam")
+        ...     lanam.load(path).feature_names_in_.tolist()
+        ['bmi', 'bp']
+        """
+        check_is_fitted(self)
+        target = require_place(path, overwrite=overwrite)
+        return write_atomically(target, storage.to_bytes(storage.of_estimator(self)), "the model")
 
 
 def require_unedited(edits: tuple[dict[str, Any], ...]) -> None:

@@ -1,0 +1,100 @@
+"""Models from files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lanam import storage
+from lanam.additive import AdditiveModel
+from lanam.classifier import LANAMClassifier
+from lanam.regressor import LANAMRegressor
+from lanam.storage import ModelFileError, SavedModel
+
+__all__ = ["ModelFileError", "load"]
+
+_CLASSES: dict[str, type[AdditiveModel]] = {
+    known.__name__: known for known in (LANAMRegressor, LANAMClassifier)
+}
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """A fitted model from the file that :meth:`LANAMRegressor.save` or :meth:`LANAMClassifier.save` wrote.
+
+    Predictions and all else are those of the model that was saved, to the bit. No code is run that the
+    file could bring: it holds values and arrays only, and whatever does not fit is refused.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, such as "model.lanam".
+
+    Returns
+    -------
+    model : LANAMRegressor or LANAMClassifier
+        Fitted.
+
+    Raises
+    ------
+    ModelFileError
+        A ``ValueError`` of one line: the file is not a model, is damaged, or was written by a newer
+        lanam.
+    OSError
+        If it cannot be read: there is none, or no permission.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import lanam
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = lanam.LANAMRegressor(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     same = lanam.load(model.save(f"{folder}/model.lanam"))
+    >>> bool((same.predict(X) == model.predict(X)).all())
+    True
+    """
+    file = Path(path)
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} is a folder: pass the name of a file, such as model.lanam")
+    if not file.exists():
+        raise FileNotFoundError(f"there is no file {file}: models are written by model.save(path)")
+    try:
+        if not file.is_file():
+            raise ModelFileError("is not a file: models are read from files only")
+        if file.stat().st_size > storage.LARGEST:
+            raise ModelFileError(
+                "is too large for a model: such files are written by model.save(path)"
+            )
+        return _restored(storage.from_bytes(file.read_bytes()))
+    except ModelFileError as error:
+        raise ModelFileError(f"{file} {error}") from None
+
+
+def _restored(saved: SavedModel) -> AdditiveModel:
+    """The estimator that was saved."""
+    kind = _CLASSES[saved.estimator]
+    unknown = set(saved.parameters) - set(kind().get_params(deep=False))
+    if unknown:
+        raise ModelFileError(
+            f"has the argument {min(unknown)!r}, which {saved.estimator} does not know: it was written "
+            "by a newer lanam, upgrade with `pip install --upgrade lanam`"
+        )
+    model = kind(**saved.parameters)
+    model.n_features_in_ = saved.schema.n_columns
+    if saved.feature_names is not None:
+        model.feature_names_in_ = np.array(saved.feature_names, dtype=object)
+    if saved.classes is not None:
+        model.classes_ = saved.classes
+    model._keep(saved.model, saved.schema, saved.n_rows, saved.interaction_score)
+    model.edits_ = saved.edits
+    if saved.metadata is not None:
+        model.metadata_ = saved.metadata
+    if saved.calibration is not None:
+        model.calibration_ = saved.calibration
+    if saved.output is not None:
+        model.set_output(transform=saved.output)
+    return model

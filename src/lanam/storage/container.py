@@ -1,0 +1,258 @@
+r"""Plain values and arrays to the bytes of a file, and back: nothing in it knows of models.
+
+A file is::
+
+    8 bytes    b"\x89LANAM\r\n"
+    4 bytes    version of the format, little-endian
+    4 bytes    length of the header, little-endian
+    header     JSON in UTF-8: {"content": ..., "arrays": [{name, dtype, shape, encoding, length}, ...]}
+    arrays     their bytes, one after the other in the header's order
+    32 bytes   SHA-256 of everything before
+
+A reader believes nothing. Lengths are compared with the file's before anything is made of their size,
+and what a compressed array claims to become is limited by the file's size. See docs/file-format.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.storage.errors import DamageError, ModelFileError, require
+
+#: The first byte is no text in any encoding, and the last two show whether line ends were changed.
+MAGIC = b"\x89LANAM\r\n"
+VERSION = 1
+
+_START = struct.Struct("<8sII")
+_N_CHECK = hashlib.sha256().digest_size
+SMALLEST = _START.size + _N_CHECK
+
+#: What numbers are in a file.
+_DTYPES = {"f8": "<f8", "i4": "<i4", "i2": "<i2", "u1": "|u1"}
+
+#: No file is larger, no header longer, and no header has more values or arrays.
+LARGEST = 1 << 31
+_LONGEST_HEADER = 1 << 26
+_MOST_VALUES = 1 << 22
+_MOST_ARRAYS = 1 << 17
+
+#: Arrays together become at most so many bytes, and so many for each of the file's.
+_FREE_BYTES = 1 << 25
+_MOST_GROWTH = 32
+
+_RAW, _PACKED = "raw", "shuffled-zlib"
+_KEYS = {"name", "dtype", "shape", "encoding", "length"}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file holds: plain values, and arrays by their names."""
+
+    content: Any
+    arrays: Mapping[str, NDArray[Any]]
+
+
+def pack(contents: Contents) -> bytes:
+    """The bytes of a file.
+
+    Raises
+    ------
+    ValueError
+        For more than a file can hold.
+    """
+    stored = {name: _store(name, array) for name, array in contents.arrays.items()}
+    if not _plausible(
+        sum(array.nbytes for array in contents.arrays.values()),
+        sum(len(data) for _, data in stored.values()),
+    ):  # very many zeros: as large as they are, they are not mistaken for an attack
+        stored = {name: _store(name, array, {_RAW}) for name, array in contents.arrays.items()}
+    table = [entry for entry, _ in stored.values()]
+    header = json.dumps(
+        {"content": contents.content, "arrays": table},
+        allow_nan=False,
+        separators=(",", ":"),
+    ).encode("ascii")
+    if len(header) > _LONGEST_HEADER or _count(header) > _MOST_VALUES or len(table) > _MOST_ARRAYS:
+        raise ValueError(
+            "the model has too many names to be saved: combine levels of its columns, or leave the "
+            "columns out that only number the rows"
+        )
+    parts = [_START.pack(MAGIC, VERSION, len(header)), header]
+    whole = b"".join([*parts, *(data for _, data in stored.values())])
+    if len(whole) + _N_CHECK > LARGEST:
+        raise ValueError(f"the model has {len(whole):,} bytes, and a file {LARGEST:,} at most")
+    return whole + hashlib.sha256(whole).digest()
+
+
+def _store(
+    name: str, array: NDArray[Any], ways: set[str] | frozenset[str] = frozenset({_RAW, _PACKED})
+) -> tuple[dict[str, Any], bytes]:
+    """An array's entry in the header and its bytes, whichever way they are fewer."""
+    dtype = next(key for key, value in _DTYPES.items() if np.dtype(value) == array.dtype)
+    data, encoding = np.ascontiguousarray(array, dtype=_DTYPES[dtype]).tobytes(), _RAW
+    if _PACKED in ways:
+        packed = zlib.compress(_shuffled(array, dtype), 6)
+        if len(packed) < len(data):
+            data, encoding = packed, _PACKED
+    entry = {
+        "name": name,
+        "dtype": dtype,
+        "shape": list(array.shape),
+        "encoding": encoding,
+        "length": len(data),
+    }
+    return entry, data
+
+
+def _shuffled(array: NDArray[Any], dtype: str) -> bytes:
+    """All numbers' first bytes, then all second ones and so on: what is alike comes together.
+
+    Of whole numbers the sign is made the last bit, so that the first bytes of small ones are zeros.
+    """
+    flat = np.ascontiguousarray(array, dtype=_DTYPES[dtype]).ravel()
+    if dtype.startswith("i"):
+        flat = (flat << 1) ^ (flat >> (8 * flat.itemsize - 1))
+    return flat.view(np.uint8).reshape(len(flat), flat.itemsize).T.tobytes()
+
+
+def _unshuffled(data: bytes, dtype: str) -> NDArray[Any]:
+    kind = np.dtype(_DTYPES[dtype])
+    parts = np.frombuffer(data, dtype=np.uint8).reshape(kind.itemsize, len(data) // kind.itemsize)
+    flat = np.ascontiguousarray(parts.T).view(kind).ravel()
+    if not dtype.startswith("i"):
+        return flat
+    unsigned = flat.view(f"<u{kind.itemsize}")
+    return np.asarray((unsigned >> 1).view(kind) ^ -(flat & 1))
+
+
+def version_of(data: bytes) -> int:
+    """The version of the format that a file's first bytes say.
+
+    Raises
+    ------
+    ModelFileError
+        If they are not those of a model, or were changed on the way.
+    """
+    if not data:
+        raise ModelFileError("is empty: save the model again, or get a whole copy of the file")
+    if data[:6] == MAGIC[:6] and len(data) >= _START.size and data[:8] != MAGIC:
+        raise ModelFileError(
+            "was sent as text, which changed its line ends: get a copy in binary mode"
+        )
+    if not MAGIC.startswith(data[:8]):
+        raise ModelFileError("is not a lanam model: such files are written by model.save(path)")
+    require(len(data) >= SMALLEST, "it ends too early")
+    return int(_START.unpack_from(data)[1])
+
+
+def unpack(data: bytes) -> Contents:
+    """What a file holds.
+
+    Raises
+    ------
+    DamageError
+        If anything in it does not fit.
+    """
+    _, _, n_header = _START.unpack_from(data)
+    ends = _START.size + n_header
+    require(n_header <= _LONGEST_HEADER, "its header is too long")
+    require(ends + _N_CHECK <= len(data), "it ends too early")
+    known = hashlib.sha256(memoryview(data)[:-_N_CHECK]).digest()
+    require(known == data[-_N_CHECK:], "its checksum does not match")
+    header = _parse(data[_START.size : ends])
+    require(isinstance(header, dict) and set(header) == {"content", "arrays"}, "its header")
+    entries = header["arrays"]
+    require(isinstance(entries, list) and len(entries) <= _MOST_ARRAYS, "its list of arrays")
+    for entry in entries:
+        _require_entry(entry)
+    names = [entry["name"] for entry in entries]
+    require(len(set(names)) == len(names), "two of its arrays have the same name")
+    n_stored = sum(entry["length"] for entry in entries)
+    require(ends + n_stored + _N_CHECK == len(data), "its arrays have not the file's length")
+    require(_plausible(sum(map(_size_of, entries)), len(data)), "its arrays are too large")
+    arrays, start, view = {}, ends, memoryview(data)
+    for entry in entries:
+        stop = start + entry["length"]
+        arrays[entry["name"]] = _array(entry, view[start:stop])
+        start = stop
+    return Contents(header["content"], arrays)
+
+
+def _count(header: bytes) -> int:
+    """At least as many as there are values in a header."""
+    return sum(header.count(sign) for sign in (b",", b"[", b"{"))
+
+
+def _parse(header: bytes) -> Any:
+    require(_count(header) <= _MOST_VALUES, "its header has too many values")
+    try:
+        return json.loads(
+            header.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_without_repetition
+        )
+    except (ValueError, RecursionError):  # not UTF-8, no JSON, numbers too long, nested too deep
+        raise DamageError("its header is not the JSON that it should be") from None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("a key twice")
+    return result
+
+
+def _whole(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= LARGEST
+
+
+def _require_entry(entry: Any) -> None:
+    require(isinstance(entry, dict) and set(entry) == _KEYS, "an entry of its list of arrays")
+    require(isinstance(entry["name"], str), "an array's name")
+    name = entry["name"][:40]
+    require(isinstance(entry["dtype"], str) and entry["dtype"] in _DTYPES, f"the type of {name!r}")
+    shape = entry["shape"]
+    require(isinstance(shape, list) and len(shape) <= 2, f"the shape of {name!r}")
+    require(all(map(_whole, shape)), f"the shape of {name!r}")
+    require(entry["encoding"] in (_RAW, _PACKED), f"the encoding of {name!r}")
+    require(_whole(entry["length"]), f"the length of {name!r}")
+    if entry["encoding"] == _RAW:
+        require(entry["length"] == _size_of(entry), f"the length of {name!r}")
+
+
+def _size_of(entry: Mapping[str, Any]) -> int:
+    return int(math.prod(entry["shape"]) * np.dtype(_DTYPES[entry["dtype"]]).itemsize)
+
+
+def _plausible(size: int, stored: int) -> bool:
+    """Whether so few bytes may become so many: beyond that, a small file could fill the memory."""
+    return size <= _FREE_BYTES + _MOST_GROWTH * stored
+
+
+def _array(entry: Mapping[str, Any], data: memoryview) -> NDArray[Any]:
+    kind, size = np.dtype(_DTYPES[entry["dtype"]]), _size_of(entry)
+    if entry["encoding"] == _PACKED:
+        inflate = zlib.decompressobj()
+        try:
+            found = inflate.decompress(data, size + 1)  # and not a byte more
+        except zlib.error:
+            raise DamageError(f"{entry['name'][:40]!r} cannot be unpacked") from None
+        whole = inflate.eof and not inflate.unused_data and len(found) == size
+        require(whole, f"{entry['name'][:40]!r} has another length than it says")
+        flat = _unshuffled(found, entry["dtype"])
+    else:
+        flat = np.frombuffer(data, dtype=kind)
+    # A copy in the machine's own byte order, which can be written to as a fitted model's can.
+    return np.array(flat.reshape(entry["shape"]), dtype=kind.newbyteorder("="))

@@ -1,0 +1,163 @@
+"""Values and arrays of a file's content, each asked for by what it must be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.core.arrays import Array, unit_exponents
+from lanam.storage.errors import DamageError, require
+
+#: Of what predictions are made of; beyond, squares could not be told from infinity.
+LARGEST = 1e150
+#: Of all other numbers: differences of two are finite. Knots far beyond the data come close to this.
+_LARGEST_OF_ALL = 8e307
+
+
+class Fields:
+    """An object of a file's content, with exactly these keys; ``what`` names it in messages."""
+
+    def __init__(self, values: Any, what: str, keys: Collection[str]) -> None:
+        require(isinstance(values, dict) and set(values) == set(keys), what)
+        self.values, self.what = values, what
+
+    def require(self, fits: bool, key: str) -> None:
+        """Refuse a field that does not fit."""
+        require(fits, f"{key!r} of {self.what}")
+
+    def text(self, key: str, allowed: Collection[str] | None = None) -> str:
+        """A string, of those that are allowed."""
+        value = self.values[key]
+        self.require(isinstance(value, str) and (allowed is None or value in allowed), key)
+        return str(value)
+
+    def flag(self, key: str) -> bool:
+        """True or false."""
+        self.require(type(self.values[key]) is bool, key)
+        return bool(self.values[key])
+
+    def whole(self, key: str, least: int = 0, most: int = 1 << 53) -> int:
+        """A whole number within limits, both included."""
+        value = self.values[key]
+        self.require(type(value) is int and least <= value <= most, key)
+        return int(value)
+
+    def wholes(self, key: str, least: int, most: int) -> tuple[int, ...]:
+        """Whole numbers within limits, both included."""
+        return tuple(
+            Fields({key: value}, self.what, [key]).whole(key, least, most)
+            for value in self.items(key)
+        )
+
+    def number(self, key: str, least: float = -math.inf) -> float:
+        """A finite number, and not less."""
+        value = self.values[key]
+        self.require(type(value) in (int, float), key)
+        self.require(least <= value and abs(value) < LARGEST, key)
+        return float(value)
+
+    def numbers(self, key: str, least: float = -math.inf) -> tuple[float, ...]:
+        """Finite numbers."""
+        return tuple(
+            Fields({key: value}, self.what, [key]).number(key, least) for value in self.items(key)
+        )
+
+    def items(self, key: str) -> list[Any]:
+        """A list of anything."""
+        value = self.values[key]
+        self.require(isinstance(value, list), key)
+        return list(value)
+
+
+class Arrays:
+    """A file's arrays, each of which must be asked for once."""
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._left = dict(arrays)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._left
+
+    def take(
+        self,
+        name: str,
+        dtype: str,
+        shape: tuple[int | None, ...],
+        largest: float = _LARGEST_OF_ALL,
+    ) -> NDArray[Any]:
+        """An array of this type and shape; None is any length. Floats are finite, and not larger."""
+        require(name in self._left, f"it has no {name!r}")
+        array = self._left.pop(name)
+        fits = array.dtype == np.dtype(dtype) and array.ndim == len(shape)
+        require(fits, f"the type of {name!r}")
+        same = all(n is None or n == m for n, m in zip(shape, array.shape, strict=True))
+        require(same, f"the shape of {name!r}")
+        if array.dtype.kind == "f":
+            require(bool((np.abs(array) <= largest).all()), f"a number in {name!r}")
+        return array
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """The shape of an array that is yet to be taken."""
+        require(name in self._left, f"it has no {name!r}")
+        return tuple(self._left[name].shape)
+
+    def take_matrix(self, name: str, shape: tuple[int, int], *, triangle: bool = False) -> Array:
+        """A matrix that ``put_matrix`` has written."""
+        n_stored = shape[0] * (shape[0] + 1) // 2
+        stored: tuple[int, ...] = (n_stored,) if triangle else shape[::-1]
+        if name in self:
+            numbers = self.take(name, "f8", stored, LARGEST)
+            return _spread(numbers, shape[0]) if triangle else np.ascontiguousarray(numbers.T)
+        digits = self.take(f"{name} digits", "i4", stored).astype(np.float64)
+        rows = self.take(f"{name} rows", "i2", shape[:1]).astype(np.int32)
+        columns = self.take(f"{name} columns", "i2", shape[1:]).astype(np.int32)
+        digits = _spread(digits, shape[0]) if triangle else np.ascontiguousarray(digits.T)
+        with np.errstate(over="ignore"):
+            matrix = np.ldexp(digits, rows[:, None] + columns)
+        require(bool((np.abs(matrix) <= LARGEST).all()), f"a number in {name!r}")
+        return np.asarray(matrix)
+
+    def require_none_left(self) -> None:
+        """Refuse arrays that nothing asked for."""
+        require(not self._left, "it has arrays that belong to nothing")
+
+
+def put_matrix(
+    arrays: dict[str, NDArray[Any]], name: str, matrix: Array, *, triangle: bool = False
+) -> None:
+    """Add a matrix: as whole multiples of powers of two where it is (see ``fixed_point``), or as it is.
+
+    Column by column, which packs better; of a triangular one, the lower triangle row by row.
+    """
+
+    def kept(numbers: NDArray[Any]) -> NDArray[Any]:
+        return numbers[np.tril_indices(len(matrix))] if triangle else numbers.T
+
+    rows, columns = unit_exponents(matrix)
+    units = rows[:, None] + columns
+    digits = np.rint(np.ldexp(matrix, -units))
+    exact = np.array_equal(np.ldexp(digits, units), matrix)
+    if not exact or np.abs(digits).max(initial=0.0) >= 2.0**31:
+        arrays[name] = kept(matrix)
+        return
+    arrays[f"{name} digits"] = kept(digits).astype(np.int32)
+    arrays[f"{name} rows"] = rows.astype(np.int16)
+    arrays[f"{name} columns"] = columns.astype(np.int16)
+
+
+def _spread(numbers: Array, size: int) -> Array:
+    """A lower triangular matrix from the rows of its triangle."""
+    matrix = np.zeros((size, size))
+    matrix[np.tril_indices(size)] = numbers
+    return matrix
+
+
+def each(values: Any, what: str) -> Iterator[tuple[int, Any]]:
+    """The items of what must be a list, numbered."""
+    if not isinstance(values, list):
+        raise DamageError(what)
+    return enumerate(values)

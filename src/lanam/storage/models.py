@@ -1,0 +1,358 @@
+"""``FittedModel`` to plain values and arrays, and back with every reference checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.core.arrays import Array
+from lanam.core.knots import Axis, Categories, Entries, Grid, Knots, Levels
+from lanam.core.likelihoods import LIKELIHOODS, Softmax
+from lanam.core.model import (
+    ACTIVE,
+    CONSTANT,
+    DUPLICATE,
+    EMPTY,
+    SWITCHED_OFF,
+    FittedModel,
+    FittedTerm,
+    ScoredPair,
+)
+from lanam.core.networks import ACTIVATIONS, Architecture
+from lanam.storage.errors import require
+from lanam.storage.fields import LARGEST, Arrays, Fields, each, put_matrix
+from lanam.storage.values import decode, encode
+
+Content = dict[str, Any]
+Put = dict[str, NDArray[Any]]
+
+_STATUSES = (ACTIVE, SWITCHED_OFF, CONSTANT, EMPTY, DUPLICATE)
+_LIKELIHOODS = (*LIKELIHOODS, Softmax.name)
+
+#: Of what a term's entries are, by its kind.
+_ENTRIES = {"smooth": Knots, "categorical": Categories, "level": Levels, "pair": Grid}
+
+_MODEL = (
+    "likelihood",
+    "intercept",
+    "noise_variance",
+    "log_evidence",
+    "stop_reason",
+    "history",
+    "pair_statuses",
+    "terms",
+)
+_TERM = (
+    "kind",
+    "features",
+    "status",
+    "importance",
+    "effective_parameters",
+    "evidence",
+    "architecture",
+    "entries",
+)
+
+
+# --- to a file --------------------------------------------------------------------------------------
+
+
+def write_model(model: FittedModel, arrays: Put) -> Content:
+    """Plain values of a model; its arrays are added to ``arrays``."""
+    statuses = sorted({pair.status for pair in model.pairs})
+    arrays["pair features"] = np.array([p.features for p in model.pairs], np.int32).reshape(-1, 2)
+    arrays["pair score"] = np.array([pair.score for pair in model.pairs], np.float64)
+    arrays["pair status"] = np.array([statuses.index(p.status) for p in model.pairs], np.int16)
+    put_matrix(arrays, "root", model.root, triangle=True)
+    if model.contrasts is not None:
+        arrays["contrasts"] = model.contrasts
+    if model.gap_variance is not None:
+        arrays["gap_variance"] = model.gap_variance
+    return {
+        "likelihood": model.likelihood,
+        "intercept": np.atleast_1d(model.intercept).tolist(),
+        "noise_variance": float(model.noise_variance),
+        "log_evidence": float(model.log_evidence),
+        "stop_reason": model.stop_reason,
+        "history": [
+            {key: encode(value) for key, value in record.items()} for record in model.history
+        ],
+        "pair_statuses": statuses,
+        "terms": [_write_term(term, f"term {k}", arrays) for k, term in enumerate(model.terms)],
+    }
+
+
+def _write_term(term: FittedTerm, name: str, arrays: Put) -> Content:
+    arrays[f"{name} share"] = term.share
+    arrays[f"{name} mean"] = term.mean
+    arrays[f"{name} precision"] = term.precision
+    arrays[f"{name} expansion"] = term.expansion
+    put_matrix(arrays, f"{name} table", term.table)
+    if term.coupling is not None and term.own_variance is not None:
+        put_matrix(arrays, f"{name} coupling", term.coupling)
+        arrays[f"{name} own_variance"] = term.own_variance
+    if term.edited is not None:
+        arrays[f"{name} edited"] = term.edited.astype(np.uint8)
+    return {
+        "kind": term.kind,
+        "features": list(term.features),
+        "status": term.status,
+        "importance": encode(float(term.importance)),
+        "effective_parameters": encode(float(term.effective_parameters)),
+        "evidence": encode(float(term.evidence)),
+        "architecture": _write_architecture(term.architecture),
+        "entries": _write_entries(term.entries, name, arrays),
+    }
+
+
+def _write_architecture(architecture: Architecture | None) -> Content | None:
+    if architecture is None:
+        return None
+    return {
+        "n_inputs": architecture.n_inputs,
+        "hidden_sizes": list(architecture.hidden_sizes),
+        "activation": architecture.activation,
+        "scales": list(architecture.scales),
+    }
+
+
+def _write_entries(entries: Entries | None, name: str, arrays: Put) -> Content | None:
+    if entries is None:
+        return None
+    if isinstance(entries, Grid):
+        axes = [
+            _write_entries(axis, f"{name} axis {k}", arrays) for k, axis in enumerate(entries.axes)
+        ]
+        return {"type": "grid", "axes": axes}
+    if isinstance(entries, Categories):
+        arrays[f"{name} entry_of"] = entries.entry_of.astype(np.int32)
+        return {"type": "categories", "n_own": int(entries.n_own)}
+    arrays[f"{name} points"] = entries.points
+    common = {"scale": float(entries.scale), "missing": bool(entries.missing)}
+    if isinstance(entries, Knots):
+        arrays[f"{name} inputs"] = entries.inputs
+        inside = [int(entries.inside.start), int(entries.inside.stop)]
+        return {"type": "knots", **common, "inside": inside}
+    arrays[f"{name} edges"] = entries.edges
+    return {"type": "levels", **common, "exact": bool(entries.exact)}
+
+
+# --- from a file ------------------------------------------------------------------------------------
+
+
+def read_model(content: Any, arrays: Arrays, n_levels: tuple[int, ...]) -> FittedModel:
+    """The model of a file, whose columns have so many levels; -1 is a numeric one.
+
+    Raises
+    ------
+    DamageError
+        If anything in it does not fit.
+    """
+    fields = Fields(content, "the model", _MODEL)
+    likelihood = fields.text("likelihood", _LIKELIHOODS)
+    intercept = np.array(fields.numbers("intercept"))
+    n_classes = len(intercept)
+    several = likelihood == Softmax.name
+    require(3 <= n_classes <= 1 << 15 if several else n_classes == 1, "how many classes there are")
+    contrasts = arrays.take("contrasts", "f8", (n_classes, n_classes - 1)) if several else None
+    gaps = arrays.take("gap_variance", "f8", (len(n_levels),)) if "gap_variance" in arrays else None
+    if gaps is not None:
+        require(bool((gaps >= 0.0).all()), "the variance of gaps")
+    known = [
+        _read_term(value, k, arrays, n_levels, n_classes)
+        for k, value in each(fields.values["terms"], "the list of terms")
+    ]
+    n_outputs = n_classes - 1 if several else 1
+    n_coordinates = n_outputs * (sum(term.table.shape[1] for term in known) + 1)
+    # What is coupled to all coordinates can be read only now that their number is known.
+    terms = tuple(_coupled(term, k, arrays, n_coordinates) for k, term in enumerate(known))
+    require(not several or all(t.coupling is None for t in terms), "a coupling")
+    return FittedModel(
+        likelihood=likelihood,
+        intercept=intercept if several else float(intercept[0]),
+        terms=terms,
+        root=arrays.take_matrix("root", (n_coordinates, n_coordinates), triangle=True),
+        noise_variance=fields.number("noise_variance", 0.0),
+        log_evidence=fields.number("log_evidence"),
+        history=tuple(_read_record(record) for record in fields.items("history")),
+        stop_reason=fields.text("stop_reason"),
+        pairs=_read_pairs(fields, arrays, len(n_levels)),
+        contrasts=contrasts,
+        gap_variance=gaps,
+    )
+
+
+def _read_record(record: Any) -> dict[str, Any]:
+    require(isinstance(record, dict), "the history")
+    return {key: decode(value) for key, value in record.items()}
+
+
+def _read_pairs(fields: Fields, arrays: Arrays, n_columns: int) -> tuple[ScoredPair, ...]:
+    statuses = fields.items("pair_statuses")
+    require(all(isinstance(status, str) for status in statuses), "what became of pairs")
+    features = arrays.take("pair features", "i4", (None, 2))
+    scores = arrays.take("pair score", "f8", (len(features),))
+    places = arrays.take("pair status", "i2", (len(features),))
+    require(_within(features, 0, n_columns - 1), "columns of pairs")
+    require(_within(places, 0, len(statuses) - 1), "what became of pairs")
+    return tuple(
+        ScoredPair((first, second), score, statuses[place])
+        for (first, second), score, place in zip(
+            features.tolist(), scores.tolist(), places.tolist(), strict=True
+        )
+    )
+
+
+def _within(values: NDArray[Any], least: int, most: int) -> bool:
+    return bool(((values >= least) & (values <= most)).all())
+
+
+def _read_term(
+    value: Any, k: int, arrays: Arrays, n_levels: tuple[int, ...], n_classes: int
+) -> FittedTerm:
+    name = f"term {k}"
+    fields = Fields(value, name, _TERM)
+    kind = fields.text("kind", _ENTRIES)
+    status = fields.text("status", _STATUSES)
+    active = status == ACTIVE
+    features = fields.wholes("features", 0, len(n_levels) - 1)
+    fields.require(len(set(features)) == len(features) == 1 + (kind == "pair"), "features")
+    entries = _read_entries(value["entries"], name, arrays)
+    fields.require(
+        isinstance(entries, _ENTRIES[kind]) or (entries is None and not active), "entries"
+    )
+    _require_columns(entries, features, n_levels, name)
+    n_entries = 0 if entries is None else len(entries)
+    width = arrays.shape_of(_matrix_name(arrays, f"{name} table"))[:1]
+    require(bool(width) and (active or width == (0,)), f"the table of {name}")
+    shape = (n_entries, n_classes) if active and n_classes > 1 else (n_entries,)
+    share = arrays.take(f"{name} share", "f8", (n_entries,))
+    require(bool((share >= 0.0).all()), f"the shares of {name}")
+    precision = arrays.take(f"{name} precision", "f8", (None,))
+    require(bool((precision >= 0.0).all()), f"the precisions of {name}")
+    edited = None
+    if f"{name} edited" in arrays:
+        flags = arrays.take(f"{name} edited", "u1", (n_entries,))
+        require(_within(flags, 0, 1), f"what was edited of {name}")
+        edited = flags.astype(bool)
+    return FittedTerm(
+        kind=kind,
+        features=features,
+        entries=entries,
+        share=share,
+        mean=arrays.take(f"{name} mean", "f8", shape, LARGEST),
+        table=arrays.take_matrix(f"{name} table", (n_entries, width[0])),
+        status=status,
+        importance=_any_number(fields, "importance"),
+        effective_parameters=_any_number(fields, "effective_parameters"),
+        evidence=_any_number(fields, "evidence"),
+        precision=precision,
+        expansion=arrays.take(f"{name} expansion", "f8", (None,)),
+        architecture=_read_architecture(value["architecture"], name),
+        edited=edited,
+    )
+
+
+def _matrix_name(arrays: Arrays, name: str) -> str:
+    return name if name in arrays else f"{name} digits"
+
+
+def _any_number(fields: Fields, key: str) -> float:
+    """A number that nothing is computed from, finite or not."""
+    value = decode(fields.values[key])
+    fields.require(type(value) is float, key)
+    return float(value)
+
+
+def _coupled(term: FittedTerm, k: int, arrays: Arrays, n_coordinates: int) -> FittedTerm:
+    name = f"term {k}"
+    if f"{name} own_variance" not in arrays:
+        return term
+    require(term.kind == "categorical" and term.active, f"the coupling of {name}")
+    own = arrays.take(f"{name} own_variance", "f8", (len(term.share),))
+    require(bool((own >= 0.0).all()), f"the variances of {name}")
+    shape = (len(term.share), n_coordinates)
+    coupling = arrays.take_matrix(f"{name} coupling", shape)
+    return FittedTerm(**{**vars(term), "coupling": coupling, "own_variance": own})
+
+
+def _require_columns(
+    entries: Entries | None, features: tuple[int, ...], n_levels: tuple[int, ...], name: str
+) -> None:
+    """Codes belong to columns of categories, and there is one for each of their levels."""
+    axes = entries.axes if isinstance(entries, Grid) else (entries,)
+    for feature, axis in zip(features, axes, strict=entries is not None):
+        n_codes = len(axis.entry_of) if isinstance(axis, Categories) else -1
+        require(axis is None or n_codes == n_levels[feature], f"the entries of {name}")
+
+
+def _read_architecture(value: Any, name: str) -> Architecture | None:
+    if value is None:
+        return None
+    keys = ("n_inputs", "hidden_sizes", "activation", "scales")
+    fields = Fields(value, f"the network of {name}", keys)
+    sizes = fields.wholes("hidden_sizes", 1, 1 << 20)
+    scales = fields.numbers("scales", 0.0)
+    fields.require(len(sizes) > 0, "hidden_sizes")
+    fields.require(len(scales) > 0 and min(scales) > 0.0, "scales")
+    return Architecture(
+        fields.whole("n_inputs", 1, 2), sizes, fields.text("activation", ACTIVATIONS), scales
+    )
+
+
+def _read_entries(value: Any, name: str, arrays: Arrays) -> Entries | None:
+    if value is None:
+        return None
+    what = f"the entries of {name}"
+    require(isinstance(value, dict), what)
+    kind = value.get("type")
+    if kind == "grid":
+        axes = Fields(value, what, ("type", "axes")).items("axes")
+        require(len(axes) == 2, what)
+        return Grid(*(_read_axis(axis, f"{name} axis {k}", arrays) for k, axis in enumerate(axes)))
+    if kind == "levels":
+        return _read_levels(value, name, arrays)
+    return _read_axis(value, name, arrays)
+
+
+def _read_axis(value: Any, name: str, arrays: Arrays) -> Axis:
+    what = f"the entries of {name}"
+    require(isinstance(value, dict) and value.get("type") in ("knots", "categories"), what)
+    if value["type"] == "categories":
+        fields = Fields(value, what, ("type", "n_own"))
+        entry_of = arrays.take(f"{name} entry_of", "i4", (None,)).astype(np.intp)
+        n_own = fields.whole("n_own", 0, len(entry_of))
+        known = (entry_of >= 0) & (entry_of < n_own)
+        require(bool((known | (entry_of == n_own + 1)).all()), what)
+        return Categories(entry_of, n_own)
+    fields = Fields(value, what, ("type", "scale", "missing", "inside"))
+    points = _read_points(f"{name} points", arrays, None, 2)
+    inside = fields.wholes("inside", 0, len(points))
+    fields.require(len(inside) == 2 and inside[0] < inside[1], "inside")
+    inputs = arrays.take(f"{name} inputs", "f8", (len(points),))
+    return Knots(points, inputs, _read_scale(fields), slice(*inside), fields.flag("missing"))
+
+
+def _read_levels(value: Any, name: str, arrays: Arrays) -> Levels:
+    fields = Fields(value, f"the entries of {name}", ("type", "scale", "missing", "exact"))
+    exact = fields.flag("exact")
+    points = _read_points(f"{name} points", arrays, None, 1)
+    edges = _read_points(f"{name} edges", arrays, 0 if exact else len(points) - 1, 0)
+    return Levels(points, edges, _read_scale(fields), exact, fields.flag("missing"))
+
+
+def _read_points(name: str, arrays: Arrays, length: int | None, least: int) -> Array:
+    points = arrays.take(name, "f8", (length,))
+    require(
+        len(points) >= least and bool((points[1:] > points[:-1]).all()), f"the order of {name!r}"
+    )
+    return points
+
+
+def _read_scale(fields: Fields) -> float:
+    """The unit of a column: it may be as huge as the column's values are."""
+    value = fields.values["scale"]
+    fields.require(type(value) is float and 0.0 < value < float("inf"), "scale")
+    return float(value)

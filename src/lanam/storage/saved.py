@@ -1,0 +1,279 @@
+"""A fitted estimator as a value, and that value as a file's bytes; which versions can be read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.conformal import Calibration
+from lanam.core.likelihoods import Softmax
+from lanam.core.model import FittedModel
+from lanam.data import Schema
+from lanam.storage import container
+from lanam.storage.container import Contents
+from lanam.storage.errors import DamageError, ModelFileError, require
+from lanam.storage.fields import Arrays, Fields
+from lanam.storage.models import read_model, write_model
+from lanam.storage.schemas import read_classes, read_schema, write_classes, write_schema
+from lanam.storage.values import decode, encode
+from lanam.version import __version__
+
+_KEYS = (
+    "lanam",
+    "estimator",
+    "parameters",
+    "notes",
+    "n_rows",
+    "interaction_score",
+    "feature_names",
+    "classes",
+    "output",
+    "edits",
+    "metadata",
+    "schema",
+    "model",
+)
+_REGRESSOR, _CLASSIFIER = "LANAMRegressor", "LANAMClassifier"
+
+#: What can be made of transformed rows, see scikit-learn's ``set_output``.
+_OUTPUTS = ("default", "pandas", "polars")
+
+
+@dataclass(frozen=True, eq=False)
+class SavedModel:
+    """All there is to know of a fitted estimator.
+
+    Attributes
+    ----------
+    estimator
+        The name of its class.
+    parameters
+        What it was constructed with.
+    model, schema, n_rows, interaction_score
+        What the fit left behind.
+    feature_names
+        The columns' names if the data had them.
+    classes
+        A classifier's.
+    calibration
+        What held-out rows said, if any were shown.
+    edits
+        Records of what was changed by hand.
+    output
+        What ``set_output`` asked for, if it was called.
+    notes
+        What a reader of the file may want to know.
+    metadata
+        What the user wrote down beside the model: names, and text, numbers, truth values or None.
+    """
+
+    estimator: str
+    parameters: dict[str, Any]
+    model: FittedModel
+    schema: Schema
+    n_rows: int
+    interaction_score: str
+    feature_names: tuple[str, ...] | None = None
+    classes: NDArray[Any] | None = None
+    calibration: Calibration | None = None
+    edits: tuple[dict[str, Any], ...] = ()
+    output: str | None = None
+    notes: tuple[str, ...] = ()
+    metadata: dict[str, Any] | None = None
+
+
+def of_estimator(estimator: Any) -> SavedModel:
+    """All there is to know of a fitted estimator.
+
+    Raises
+    ------
+    ValueError
+        For a class of the user's own, which a file cannot hold.
+    """
+    name = type(estimator).__name__
+    if name not in (_REGRESSOR, _CLASSIFIER) or type(estimator).__module__.split(".")[0] != "lanam":
+        raise ValueError(
+            f"{name} is not a class of lanam, and a file holds no code: save a LANAMRegressor or a "
+            "LANAMClassifier, or pickle this one"
+        )
+    parameters, notes = _plain_parameters(estimator.get_params(deep=False))
+    names = getattr(estimator, "feature_names_in_", None)
+    return SavedModel(
+        name,
+        parameters,
+        estimator._model,
+        estimator._schema,
+        estimator._n_rows,
+        estimator.interaction_scores_.score,
+        None if names is None else tuple(names),
+        getattr(estimator, "classes_", None),
+        getattr(estimator, "calibration_", None),
+        tuple(getattr(estimator, "edits_", ())),
+        getattr(estimator, "_sklearn_output_config", {}).get("transform"),
+        notes,
+        getattr(estimator, "metadata_", None),
+    )
+
+
+def _plain_parameters(given: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Constructor arguments without a generator's state, and a note if there was one."""
+    state = given.get("random_state")
+    if isinstance(state, np.random.RandomState | np.random.Generator):
+        note = (
+            f"random_state was a {type(state).__name__}, which files do not hold: it is None here"
+        )
+        return {**given, "random_state": None}, (note,)
+    return given, ()
+
+
+def to_bytes(saved: SavedModel) -> bytes:
+    """The bytes of a file.
+
+    Raises
+    ------
+    ValueError
+        For what a file cannot hold; it says what, and what to do.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    if saved.calibration is not None:
+        arrays["calibration scores"] = saved.calibration.scores
+        arrays["calibration weight"] = saved.calibration.weight
+    content = {
+        "lanam": __version__,
+        "estimator": saved.estimator,
+        "parameters": {name: _encode(name, value) for name, value in saved.parameters.items()},
+        "notes": list(saved.notes),
+        "n_rows": int(saved.n_rows),
+        "interaction_score": saved.interaction_score,
+        "feature_names": None if saved.feature_names is None else list(saved.feature_names),
+        "classes": write_classes(saved.classes),
+        "output": saved.output,
+        "edits": [encode(record) for record in saved.edits],
+        "metadata": _require_flat(saved.metadata),
+        "schema": write_schema(saved.schema),
+        "model": write_model(saved.model, arrays),
+    }
+    return container.pack(Contents(content, arrays))
+
+
+def _require_flat(metadata: Any) -> Any:
+    """What the user wrote down, if it is as plain as that must be."""
+    if metadata is None or _is_flat(metadata):
+        return metadata
+    raise ValueError(
+        "metadata_ cannot be saved: it must be a dictionary of names, and of text, finite numbers, truth "
+        "values or None"
+    )
+
+
+def _is_flat(metadata: Any) -> bool:
+    return isinstance(metadata, dict) and all(
+        isinstance(name, str)
+        and (value is None or type(value) in (str, bool, int, float))
+        and (type(value) is not float or math.isfinite(value))
+        for name, value in metadata.items()
+    )
+
+
+def _encode(name: str, value: Any) -> Any:
+    try:
+        return encode(value)
+    except TypeError as error:
+        raise ValueError(
+            f"{name}={value!r} cannot be saved, because {error}: set it to a plain one with "
+            f"set_params({name}=...) first"
+        ) from None
+
+
+def from_bytes(data: bytes) -> SavedModel:
+    """What a file holds.
+
+    Raises
+    ------
+    ModelFileError
+        For anything but a whole and sound model of a version that is known.
+    """
+    try:
+        version = container.version_of(data)
+        if version > container.VERSION:
+            raise ModelFileError(
+                f"was written by a newer lanam (format version {version}, and this one reads up to "
+                f"{container.VERSION}): upgrade with `pip install --upgrade lanam`"
+            )
+        require(version in READERS, f"there is no format version {version}")
+        return READERS[version](data)
+    except DamageError as error:
+        raise ModelFileError(
+            f"is damaged ({error}): save the model again, or get another copy of the file"
+        ) from None
+
+
+def _read_first_version(data: bytes) -> SavedModel:
+    contents = container.unpack(data)
+    fields = Fields(contents.content, "the content", _KEYS)
+    values, arrays = contents.content, Arrays(contents.arrays)
+    schema = read_schema(values["schema"])
+    model = read_model(values["model"], arrays, schema.n_levels)
+    classes = read_classes(values["classes"])
+    estimator = fields.text("estimator", (_REGRESSOR, _CLASSIFIER))
+    _require_task(estimator, model, classes)
+    fields.text("lanam")
+    require(isinstance(values["parameters"], dict), "the parameters")
+    saved = SavedModel(
+        estimator=estimator,
+        parameters={name: decode(value) for name, value in values["parameters"].items()},
+        model=model,
+        schema=schema,
+        n_rows=fields.whole("n_rows"),
+        interaction_score=fields.text("interaction_score"),
+        feature_names=_read_names(fields, schema),
+        classes=classes,
+        calibration=_read_calibration(arrays),
+        edits=tuple(map(_read_edit, fields.items("edits"))),
+        output=None if values["output"] is None else fields.text("output", _OUTPUTS),
+        notes=tuple(map(str, fields.items("notes"))),
+        metadata=values["metadata"],
+    )
+    require(saved.metadata is None or _is_flat(saved.metadata), "the metadata")
+    arrays.require_none_left()
+    return saved
+
+
+def _read_names(fields: Fields, schema: Schema) -> tuple[str, ...] | None:
+    if fields.values["feature_names"] is None:
+        return None
+    names = tuple(fields.items("feature_names"))
+    fields.require(names == schema.names, "feature_names")
+    return names
+
+
+def _read_edit(value: Any) -> dict[str, Any]:
+    record = decode(value)
+    require(isinstance(record, dict), "an edit")
+    return dict(record)
+
+
+def _read_calibration(arrays: Arrays) -> Calibration | None:
+    if "calibration scores" not in arrays:
+        return None
+    scores = arrays.take("calibration scores", "f8", (None,))
+    weight = arrays.take("calibration weight", "f8", (len(scores),))
+    require(bool((np.diff(scores) >= 0.0).all()), "the order of the calibration's scores")
+    require(bool((weight >= 0.0).all() and weight.any()), "the calibration's weights")
+    return Calibration(scores, weight)
+
+
+def _require_task(estimator: str, model: FittedModel, classes: NDArray[Any] | None) -> None:
+    """A classifier has classes, as many as its model, and a regressor has none."""
+    n_classes = {"bernoulli": 2, Softmax.name: np.size(model.intercept)}.get(model.likelihood, 0)
+    require((estimator == _CLASSIFIER) == (n_classes > 0), "the likelihood")
+    require(n_classes == (0 if classes is None else len(classes)), "how many classes there are")
+
+
+#: What reads a file of each version of the format; a new one is added, none is taken away.
+READERS: dict[int, Callable[[bytes], SavedModel]] = {1: _read_first_version}

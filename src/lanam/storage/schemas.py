@@ -1,0 +1,120 @@
+"""What is known of the training data and of classes, to plain values and back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.data import CATEGORICAL, NUMERIC, Column, Schema
+from lanam.storage.errors import DamageError, require
+from lanam.storage.fields import Fields, each
+from lanam.storage.values import decode, encode
+
+_COLUMN = ("name", "kind", "lowest", "highest", "levels", "missing")
+
+#: Types of labels besides text; objects are text, numbers or truth values.
+_LABELS = frozenset(
+    ["bool", "object", "float16", "float32", "float64"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+)
+_PLAIN = (str, bool, int, float)
+_MOST_CHARACTERS = 1 << 24
+
+
+def write_schema(schema: Schema) -> dict[str, Any]:
+    """A schema's plain values."""
+    columns = [
+        {
+            "name": column.name,
+            "kind": column.kind,
+            "lowest": encode(float(column.lowest)),
+            "highest": encode(float(column.highest)),
+            "levels": [_encode_label(level, f"column {column.name!r}") for level in column.levels],
+            "missing": bool(column.missing),
+        }
+        for column in schema.columns
+    ]
+    return {"columns": columns, "backend": schema.backend}
+
+
+def read_schema(value: Any) -> Schema:
+    """The schema that was written."""
+    fields = Fields(value, "the columns", ("columns", "backend"))
+    backend = None if value["backend"] is None else fields.text("backend")
+    columns = tuple(_read_column(item, k) for k, item in each(value["columns"], "the columns"))
+    require(len(columns) > 0, "there are no columns")
+    return Schema(columns, backend)
+
+
+def _read_column(value: Any, k: int) -> Column:
+    fields = Fields(value, f"column {k}", _COLUMN)
+    kind = fields.text("kind", (NUMERIC, CATEGORICAL))
+    levels = tuple(_decode_label(item) for item in fields.items("levels"))
+    fields.require(kind == CATEGORICAL or not levels, "levels")
+    fields.require(len(set(levels)) == len(levels), "levels")
+    ends = [decode(value[key]) for key in ("lowest", "highest")]
+    fields.require(all(type(end) is float for end in ends), "lowest")
+    lowest, highest = ends
+    fields.require(lowest <= highest or (math.isnan(lowest) and math.isnan(highest)), "lowest")
+    return Column(fields.text("name"), kind, lowest, highest, levels, fields.flag("missing"))
+
+
+def write_classes(classes: NDArray[Any] | None) -> dict[str, Any] | None:
+    """A classifier's labels with their type.
+
+    Raises
+    ------
+    ValueError
+        For labels that a file cannot hold.
+    """
+    if classes is None:
+        return None
+    text = classes.dtype.kind == "U"
+    if not text and classes.dtype.name not in _LABELS:
+        raise ValueError(
+            f"classes of type {classes.dtype} cannot be saved: fit with labels that are text, "
+            "numbers or truth values, for example y.astype(str)"
+        )
+    return {
+        "dtype": "text" if text else classes.dtype.name,
+        # Of text, how many characters every label has room for.
+        "room": classes.dtype.itemsize // 4 if text else 0,
+        "values": [_encode_label(label, "y") for label in classes.tolist()],
+    }
+
+
+def read_classes(value: Any) -> NDArray[Any] | None:
+    """The labels that were written."""
+    if value is None:
+        return None
+    fields = Fields(value, "the classes", ("dtype", "room", "values"))
+    dtype = fields.text("dtype", {*_LABELS, "text"})
+    labels = [_decode_label(item) for item in fields.items("values")]
+    fields.require(len(labels) >= 2 and len(set(labels)) == len(labels), "values")
+    room = fields.whole("room", 0, _MOST_CHARACTERS // len(labels))
+    try:
+        result = np.array(labels, dtype=f"U{room}" if dtype == "text" else dtype)
+    except (ValueError, TypeError, OverflowError):
+        raise DamageError("'values' of the classes") from None
+    same = result.tolist() == labels and list(map(type, result.tolist())) == list(map(type, labels))
+    fields.require(same, "values")
+    return result
+
+
+def _encode_label(label: Any, place: str) -> Any:
+    label = label.item() if isinstance(label, np.generic) else label
+    if not isinstance(label, _PLAIN):
+        raise ValueError(
+            f"{place} has the label {label!r}, a {type(label).__name__}, which cannot be saved: fit "
+            "with labels that are text, numbers or truth values"
+        )
+    return encode(label)
+
+
+def _decode_label(value: Any) -> Any:
+    label = decode(value)
+    require(isinstance(label, _PLAIN) and label == label, "a label")
+    return label
