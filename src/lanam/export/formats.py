@@ -1,0 +1,91 @@
+"""Which formats there are, and a model written in one of them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lanam.conformal import Calibration
+from lanam.data import Schema
+from lanam.explain.portable import PortableModel
+from lanam.export.lookup import lookup_json
+from lanam.export.onnx_graph import onnx_bytes, onnx_model
+from lanam.export.rating import rating_table
+from lanam.export.sql import sql_query
+from lanam.files import require_place, write_atomically
+
+#: What writes each format, and where its options are declared.
+FORMATS: dict[str, tuple[Callable[..., str | bytes], Callable[..., Any]]] = {
+    "json": (lookup_json, lookup_json),
+    "csv": (rating_table, rating_table),
+    "sql": (sql_query, sql_query),
+    "onnx": (onnx_bytes, onnx_model),
+}
+
+
+def render(
+    to: str,
+    portable: PortableModel,
+    schema: Schema,
+    calibration: Calibration | None = None,
+    edits: Sequence[Mapping[str, Any]] = (),
+    **options: Any,
+) -> str | bytes:
+    """A model in the format ``to``: text, or bytes of "onnx".
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a format or an option that there is not, naming those that there are.
+    ImportError
+        If "onnx" is wanted and not installed.
+    """
+    write, declared = FORMATS[require_format(to)]
+    known = [
+        name
+        for name, option in inspect.signature(declared).parameters.items()
+        if option.kind is option.KEYWORD_ONLY and name not in ("calibration", "edits")
+    ]
+    for name in options:
+        if name not in known:
+            there = f"its options are {', '.join(known)}" if known else "it has none"
+            raise TypeError(f"export to={to!r} has no option {name!r}: {there}")
+    if to == "json":
+        options |= {"calibration": calibration, "edits": edits}
+    return write(portable, schema, **options)
+
+
+def require_format(to: Any) -> str:
+    """Refuse a format that is not known."""
+    if isinstance(to, str) and to in FORMATS:
+        return to
+    raise ValueError(f"to={to!r} is not known: choose from {', '.join(map(repr, FORMATS))}")
+
+
+def format_of(path: str | os.PathLike[str], to: str | None) -> str:
+    """The format that is asked for, or else the one that the file's name ends in.
+
+    Examples
+    --------
+    >>> format_of("tables.JSON", None), format_of("scores.txt", "sql")
+    ('json', 'sql')
+    """
+    if to is not None:
+        return require_format(to)
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    if suffix not in FORMATS:
+        endings = ", ".join(f".{name}" for name in FORMATS)
+        raise ValueError(
+            f"the name {Path(path).name!r} does not say which format is wanted: end it with one of "
+            f"{endings}, or pass to="
+        )
+    return suffix
+
+
+def write_export(path: str | os.PathLike[str], content: Callable[[], str | bytes]) -> Path:
+    """Write an export, once it is sure that there is a place for it."""
+    require_place(path, example="model.json")
+    return write_atomically(path, content(), "the export")

@@ -1,0 +1,148 @@
+"""Lookup tables as JSON: the whole model, self-describing, for a scorer in any language.
+
+The page "Score without Python" has a scorer of thirty lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lanam.conformal import Calibration
+from lanam.data import Column, Schema
+from lanam.explain.portable import Axis, PortableModel
+from lanam.explain.values import json_text, plain
+from lanam.export.complete import CompleteModel, Term, complete, names_of
+from lanam.version import __version__
+
+#: What the file calls itself, and the version of its layout.
+FORMAT = "lanam lookup tables"
+VERSION = 1
+
+_DIGITS = ".11g"
+
+#: Coverages whose calibrated thresholds are written out, as far as the held-out rows allow them.
+_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+def lookup_tables(
+    portable: PortableModel,
+    schema: Schema,
+    *,
+    calibration: Calibration | None = None,
+    edits: Sequence[Mapping[str, Any]] = (),
+    variance: bool = True,
+) -> dict[str, Any]:
+    """A model's lookup tables as plain data.
+
+    Parameters
+    ----------
+    portable, schema
+        The model, and what its columns are.
+    calibration
+        What held-out rows said about its intervals.
+    edits
+        What was changed by hand, in order.
+    variance
+        Whether what the variance takes is included: the coordinates' tables and the factor, which are
+        most of the file.
+    """
+    model = complete(portable)
+    facts: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "made_by": f"lanam {__version__}",
+        "link": portable.link,
+        "classes": plain(portable.classes),
+        "columns": [_column(column) for column in schema.columns],
+        "intercept": _of_classes(model, model.intercept[None])[0],
+        "edits": plain(tuple(edits)),
+        "terms": [_term(model, term, schema, variance) for term in model.terms],
+    }
+    if not variance:
+        return facts
+    gaps = zip(schema.names, portable.gap_variance.tolist(), strict=True)
+    return facts | {
+        "factor": [_short(row[: k + 1]) for k, row in enumerate(portable.factor.tolist())],
+        "contrasts": plain(portable.contrasts),
+        "noise_variance": portable.noise_variance,
+        "gap_variance": {name: value for name, value in gaps if value},
+        "calibration": None if calibration is None else _calibration(calibration),
+    }
+
+
+def lookup_json(
+    portable: PortableModel,
+    schema: Schema,
+    *,
+    calibration: Calibration | None = None,
+    edits: Sequence[Mapping[str, Any]] = (),
+    variance: bool = True,
+    indent: int | None = None,
+) -> str:
+    """The same as text; ``indent`` spreads it over lines."""
+    facts = lookup_tables(portable, schema, calibration=calibration, edits=edits, variance=variance)
+    return json_text(facts, indent=indent) + "\n"
+
+
+def _column(column: Column) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": column.name, "kind": column.kind, "missing": column.missing}
+    if column.levels:
+        return facts | {"levels": plain(column.levels)}
+    return facts | {"lowest": plain(column.lowest), "highest": plain(column.highest)}
+
+
+def _term(model: CompleteModel, term: Term, schema: Schema, variance: bool) -> dict[str, Any]:
+    names = names_of(term, schema.names)
+    facts: dict[str, Any] = {
+        "name": term.name,
+        "columns": names,
+        "axes": [_axis(axis, name) for axis, name in zip(term.axes, names, strict=True)],
+        "mean": _of_classes(model, term.mean),
+        "share": term.share.tolist(),
+        "edited": plain(term.edited),
+    }
+    if not variance:
+        return facts
+    own = term.own
+    if own is not None and model.n_classes == 1:
+        own = own[:, 0, 0]
+    return facts | {
+        "start": term.start,
+        "rows": [_short(row) for row in term.rows.tolist()],
+        "own_variance": plain(own),
+    }
+
+
+def _short(numbers: list[float]) -> list[float]:
+    """Numbers that only variances are made of, in the digits that matter: two thirds of the file."""
+    return [float(format(number, _DIGITS)) for number in numbers]
+
+
+def _of_classes(model: CompleteModel, values: Any) -> Any:
+    """A number, or one a class of several, for each entry."""
+    return values[:, 0].tolist() if model.n_classes == 1 else values.tolist()
+
+
+def _axis(axis: Axis, column: str) -> dict[str, Any]:
+    return {
+        "column": column,
+        "kind": axis.kind,
+        "points": np.asarray(axis.points).tolist(),
+        "n_entries": axis.n_entries,
+        "missing": axis.missing,
+        "other": axis.other,
+    }
+
+
+def _calibration(calibration: Calibration) -> dict[str, Any]:
+    allowed = [coverage for coverage in _COVERAGES if coverage <= calibration.most_coverage]
+    return {
+        "thresholds": [
+            {"coverage": coverage, "threshold": calibration.threshold(coverage)}
+            for coverage in allowed
+        ],
+        **calibration.to_dict(),
+    }

@@ -1,0 +1,47 @@
+"""Names at the two ends of an export: columns in, results out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lanam.data import Schema, find_column
+from lanam.explain.portable import PortableModel
+
+
+def model_names(
+    schema: Schema, features: Sequence[int], columns: Mapping[str, str] | None
+) -> dict[int, str]:
+    """What the columns that are read are called elsewhere: ``columns`` says where that differs."""
+    names = list(schema.names)
+    for name, other in (columns or {}).items():
+        names[find_column(name, schema.names, "columns")] = other
+    return {feature: names[feature] for feature in features}
+
+
+def require_apart(names: Sequence[str], why: str) -> None:
+    """Refuse names that differ in nothing but capital letters."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            raise ValueError(f"{seen[name.lower()]!r} and {name!r} both name a column, and {why}")
+        seen[name.lower()] = name
+
+
+def results_of(portable: PortableModel, variance: bool) -> list[str]:
+    """The names of an export's results, in their order.
+
+    With several classes one each; classes whose names cannot be told apart have numbers.
+    """
+    labels = [str(label) for label in portable.classes or ()]
+    if len({label.lower() for label in labels}) < len(labels):
+        labels = [str(number) for number in range(len(labels))]
+    if portable.link != "softmax":
+        names = ["link_mean"] + (["link_variance"] if variance else [])
+    else:
+        kinds = ["link_mean"] + (["link_variance"] if variance else [])
+        names = [f"{kind}_{label}" for kind in kinds for label in labels]
+    if not variance:
+        return names
+    if portable.link in ("identity", "log"):
+        return [*names, "prediction", "observation_variance"]
+    return [*names, *(f"probability_{label}" for label in labels)]

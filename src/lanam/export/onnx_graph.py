@@ -1,0 +1,437 @@
+"""A model as an ONNX graph, for runtimes in any language.
+
+Every axis gives a row the weights of its entries: hats between knots, which are differences of ramps from 0
+to 1, or a single one. A term's means and coordinates are these weights times its tables. All numbers
+are doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.data import CATEGORICAL, Column, Schema
+from lanam.explain.portable import Axis, PortableModel
+from lanam.export.complete import CompleteModel, Term, complete
+from lanam.export.naming import model_names
+from lanam.version import __version__
+
+#: Old enough for every runtime of the last years, and all that is needed.
+_OPSET, _ML_OPSET, _IR_VERSION = 15, 2, 8
+
+#: Beyond this an exponential would be infinite.
+_LARGEST_LOG = 700.0
+
+
+def require_onnx() -> Any:
+    """The package, if it is there."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError(
+            "export to='onnx' needs the package onnx: install it with `pip install onnx`, or "
+            "lanam with the extra `onnx`"
+        ) from error
+    return onnx
+
+
+def onnx_model(
+    portable: PortableModel,
+    schema: Schema,
+    *,
+    columns: Mapping[str, str] | None = None,
+    missing: str = "",
+    variance: bool = True,
+) -> Any:
+    """The model as an ``onnx.ModelProto``.
+
+    Parameters
+    ----------
+    portable, schema
+        The model, and what its columns are.
+    columns
+        What inputs are called, where that is not the column's name.
+    missing
+        The text that stands for a missing one: strings have no NaN.
+    variance
+        Whether to compute the variance, and with it predictions on the response scale.
+    """
+    onnx = require_onnx()
+    model = complete(portable)
+    names = model_names(schema, model.features, columns)
+    results = _results(model, variance)
+    _require_names(names, [name for name, _ in results])
+    _require_token(missing, [schema.columns[feature] for feature in names])
+    graph = _Graph(onnx, names, schema, missing)
+    _compute(graph, model, variance)
+    made = onnx.helper.make_graph(
+        graph.nodes,
+        "lanam",
+        [graph.declared(feature) for feature in names],
+        [
+            onnx.helper.make_tensor_value_info(name, onnx.TensorProto.DOUBLE, shape)
+            for name, shape in results
+        ],
+        initializer=graph.constants,
+        doc_string=f"An additive model; link {portable.link}.",
+    )
+    opsets = [
+        onnx.helper.make_opsetid("", _OPSET),
+        onnx.helper.make_opsetid("ai.onnx.ml", _ML_OPSET),
+    ]
+    result = onnx.helper.make_model(
+        made,
+        opset_imports=opsets,
+        ir_version=_IR_VERSION,
+        producer_name="lanam",
+        producer_version=__version__,
+    )
+    labels = [] if portable.classes is None else [str(label) for label in portable.classes]
+    facts = {"link": portable.link, "missing_text": missing}
+    facts |= {f"class_{number}": label for number, label in enumerate(labels)}
+    onnx.helper.set_model_props(result, facts)
+    onnx.checker.check_model(result)
+    return result
+
+
+def onnx_bytes(portable: PortableModel, schema: Schema, **options: Any) -> bytes:
+    """The same as the content of a file."""
+    content: bytes = onnx_model(portable, schema, **options).SerializeToString()
+    return content
+
+
+def _results(model: CompleteModel, variance: bool) -> list[tuple[str, list[Any]]]:
+    several = [model.n_classes] if model.n_classes > 1 else []
+    found = [("link_mean", ["rows", *several])]
+    if not variance:
+        return found
+    found.append(("link_variance", ["rows", *several]))
+    if model.portable.link in ("identity", "log"):
+        return [*found, ("prediction", ["rows"]), ("observation_variance", ["rows"])]
+    return [*found, ("probability", ["rows", max(model.n_classes, 2)])]
+
+
+def _require_names(names: Mapping[int, str], results: Sequence[str]) -> None:
+    seen = set(results)
+    for name in names.values():
+        if not name or name in seen:
+            what = "is the name of a result" if name in results else "cannot name an input"
+            what = "stands for two inputs" if name and name not in results else what
+            raise ValueError(
+                f"{name!r} {what}: give another one by columns=, such as "
+                f"columns={{{name!r}: 'some_name'}}"
+            )
+        seen.add(name)
+
+
+def _require_token(missing: str, columns: Sequence[Column]) -> None:
+    for column in columns:
+        if missing in column.levels:
+            raise ValueError(
+                f"missing={missing!r} is a level of column {column.name!r}: pass another text for missing "
+                "values, such as missing='(missing)'"
+            )
+
+
+class _Graph:
+    """Nodes and constants in the order in which they are made."""
+
+    def __init__(self, onnx: Any, names: Mapping[int, str], schema: Schema, missing: str) -> None:
+        self.onnx, self.names, self.schema, self.missing = onnx, names, schema, missing
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.read: dict[int, str] = {}
+        self._prefix = "lanam/"
+        while any(name.startswith(self._prefix) for name in names.values()):
+            self._prefix += "/"
+
+    def declared(self, feature: int) -> Any:
+        """The input of a column."""
+        kind = (
+            self.onnx.TensorProto.STRING if self.is_text(feature) else self.onnx.TensorProto.DOUBLE
+        )
+        return self.onnx.helper.make_tensor_value_info(self.names[feature], kind, ["rows"])
+
+    def is_text(self, feature: int) -> bool:
+        column = self.schema.columns[feature]
+        return column.kind == CATEGORICAL and column.holds == "text"
+
+    def __call__(
+        self, operator: str, *inputs: str, result: str | None = None, **options: Any
+    ) -> str:
+        """Add a node; the name of its result."""
+        result = result or f"{self._prefix}{len(self.nodes)}"
+        node = self.onnx.helper.make_node(operator, list(inputs), [result], **options)
+        self.nodes.append(node)
+        return result
+
+    def constant(self, values: Any) -> str:
+        """Add a constant: doubles, or whole numbers."""
+        array = np.asarray(values)
+        array = array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
+        name = f"{self._prefix}constant {len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def sum_of(self, parts: Sequence[str]) -> str:
+        return parts[0] if len(parts) == 1 else self("Sum", *parts)
+
+    def as_double(self, values: str) -> str:
+        return self("Cast", values, to=self.onnx.TensorProto.DOUBLE)
+
+    def as_whole(self, values: str) -> str:
+        return self("Cast", values, to=self.onnx.TensorProto.INT64)
+
+    def column(self, feature: int) -> str:
+        """A column's numbers (n, 1)."""
+        return self("Unsqueeze", self.names[feature], self.constant([1]))
+
+    def gone(self, feature: int) -> str:
+        """Which of a column's values are missing (n, 1)."""
+        if self.is_text(feature):
+            # Strings are compared by nothing but the encoder.
+            encoded = self.encoded(self.names[feature], [self.missing], [1], 0)
+            return self(
+                "Unsqueeze",
+                self("Cast", encoded, to=self.onnx.TensorProto.BOOL),
+                self.constant([1]),
+            )
+        return self("IsNaN", self.column(feature))
+
+    def encoded(self, texts: str, keys: Sequence[str], values: Sequence[int], other: int) -> str:
+        return self(
+            "LabelEncoder",
+            texts,
+            domain="ai.onnx.ml",
+            keys_strings=list(keys),
+            values_int64s=[int(value) for value in values],
+            default_int64=int(other),
+        )
+
+    def count(self, conditions: str) -> str:
+        """How many of each row's conditions hold (n, 1)."""
+        return self("ReduceSum", self.as_whole(conditions), self.constant([1]), keepdims=1)
+
+
+def _compute(graph: _Graph, model: CompleteModel, variance: bool) -> None:
+    reads = [_read(graph, term, model, variance) for term in model.terms]
+    n_classes = model.n_classes
+    # A first row, by whose length results know how many rows there are where no term is left.
+    means = [_part(graph, read, 0, n_classes) for read in reads]
+    mean = graph(
+        "Add", graph.sum_of([*means, _zeros(graph, n_classes)]), graph.constant(model.intercept)
+    )
+    if not variance:
+        _give(graph, mean, "link_mean", n_classes)
+        return
+    covariance = _covariance(graph, model, reads)
+    eye = np.flatnonzero(np.eye(n_classes).ravel())
+    variances = graph("Gather", covariance, graph.constant(eye), axis=1)
+    _give(graph, mean, "link_mean", n_classes)
+    _give(graph, variances, "link_variance", n_classes)
+    _respond(graph, model, mean, variances, covariance)
+
+
+def _zeros(graph: _Graph, width: int) -> str:
+    """Zeros for every row."""
+    first = next(iter(graph.names))
+    length = graph("Shape", graph.names[first])
+    shape = graph("Concat", length, graph.constant([width]), axis=0)
+    return graph("Expand", graph.constant(np.zeros((1, 1))), shape)
+
+
+def _give(graph: _Graph, values: str, name: str, width: int) -> None:
+    """Name a result; one that has a single column is a vector."""
+    if width == 1:
+        graph("Squeeze", values, graph.constant([1]), result=name)
+    else:
+        graph("Identity", values, result=name)
+
+
+def _part(graph: _Graph, values: str, start: int, end: int) -> str:
+    ends = (graph.constant([start]), graph.constant([end]), graph.constant([1]))
+    return graph("Slice", values, *ends)
+
+
+def _read(graph: _Graph, term: Term, model: CompleteModel, variance: bool) -> str:
+    """What a row reads of a term's tables: means, own covariances, coordinates (n, ...)."""
+    tables = [term.mean]
+    if variance:
+        size = model.n_classes**2
+        own = np.zeros((len(term.mean), size)) if term.own is None else term.own.reshape(-1, size)
+        tables += [own, term.rows]
+    table = graph.constant(np.concatenate(tables, axis=1))
+    columns = [graph.schema.columns[feature] for feature in term.features]
+    axes = list(zip(term.axes, columns, term.features, strict=True))
+    if len(axes) == 1 and term.axes[0].kind != "knots":
+        entries = _entries(graph, *axes[0])
+        return graph("Gather", table, graph("Squeeze", entries, graph.constant([1])))
+    weights = [_weights(graph, *each) for each in axes]
+    if len(weights) == 1:
+        return graph("MatMul", weights[0], table)
+    down = graph("Unsqueeze", weights[0], graph.constant([2]))
+    along = graph("Unsqueeze", weights[1], graph.constant([1]))
+    both = graph("Mul", down, along)
+    flat = graph("Reshape", both, graph.constant([-1, len(term.mean)]))
+    return graph("MatMul", flat, table)
+
+
+def _weights(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
+    """The weight of every entry of an axis (n, n_entries)."""
+    if axis.kind != "knots":
+        entries = _entries(graph, axis, column, feature)
+        numbers = graph.constant(np.arange(axis.n_entries)[None])
+        return graph.as_double(graph("Equal", entries, numbers))
+    gone = graph.gone(feature)
+    points = np.asarray(axis.points, dtype=np.float64)
+    value = graph("Where", gone, graph.constant(points[:1]), graph.column(feature))
+    way = graph("Sub", value, graph.constant(points[None, :-1]))
+    steps = graph("Div", way, graph.constant(np.diff(points)[None]))
+    ramps = graph("Clip", steps, graph.constant(0.0), graph.constant(1.0))
+    present = graph.as_double(graph("Not", gone))
+    absent = graph.as_double(gone)
+    one = graph("Add", graph("Mul", absent, graph.constant(0.0)), graph.constant(1.0))
+    none = graph("Mul", absent, graph.constant(0.0))
+    hats = graph("Sub", graph("Concat", one, ramps, axis=1), graph("Concat", ramps, none, axis=1))
+    return graph("Concat", graph("Mul", hats, present), absent, axis=1)
+
+
+def _entries(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
+    """The entry at which every row stands (n, 1)."""
+    if axis.kind == "codes" and graph.is_text(feature):
+        keys = [graph.missing, *column.levels]
+        entries = [axis.missing, *np.asarray(axis.points).tolist()]
+        assert axis.other is not None
+        found = graph.encoded(graph.names[feature], keys, entries, axis.other)
+        return graph("Unsqueeze", found, graph.constant([1]))
+    value, points = graph.column(feature), np.asarray(axis.points)
+    if axis.kind == "bins":
+        below = graph("Less", value, graph.constant(points[None].astype(float)))
+        found = graph.count(graph("Not", below))
+    elif axis.kind == "levels":
+        middles = 0.5 * (points[1:] + points[:-1])
+        nearest = graph.count(graph("Less", graph.constant(middles[None]), value))
+        distance = graph(
+            "Abs", graph("Sub", value, graph("Gather", graph.constant(points), nearest))
+        )
+        slack = graph("Gather", graph.constant(1e-6 * np.abs(points)), nearest)
+        found = graph(
+            "Where", graph("Greater", distance, slack), graph.constant(axis.other), nearest
+        )
+    else:
+        # The number of a level counts once, and nothing where there is no such level.
+        levels = np.array([float(level) for level in column.levels])
+        if len(np.unique(levels)) < len(levels):
+            raise ValueError(
+                f"column {column.name!r} has levels that are the same number in double precision: make "
+                "them texts before fitting"
+            )
+        same = graph.as_whole(graph("Equal", value, graph.constant(levels[None])))
+        beyond = graph("Mul", same, graph.constant(points[None] - axis.other))
+        summed = graph("ReduceSum", beyond, graph.constant([1]), keepdims=1)
+        found = graph("Add", summed, graph.constant(axis.other))
+    return graph("Where", graph.gone(feature), graph.constant(axis.missing), found)
+
+
+def _covariance(graph: _Graph, model: CompleteModel, reads: Sequence[str]) -> str:
+    """Covariances of the classes (n, C * C)."""
+    n_classes, n_own = model.n_classes, model.n_classes**2
+    widths = [term.rows.shape[1] for term in model.terms]
+    start = n_classes + n_own
+    parts = [
+        _part(graph, read, start, start + width)
+        for read, width in zip(reads, widths, strict=True)
+        if width
+    ]
+    one = graph("Add", _zeros(graph, 1), graph.constant(1.0))
+    row = graph("Concat", *parts, one, axis=1)
+    vectors = []
+    for output in range(model.n_outputs):
+        factor = [model.factor_rows(term, output) for term in model.terms]
+        factor.append(model.factor_last(output)[None])
+        vectors.append(graph("MatMul", row, graph.constant(np.concatenate(factor))))
+    products = [
+        graph("ReduceSum", graph("Mul", first, second), graph.constant([1]), keepdims=1)
+        for first in vectors
+        for second in vectors
+    ]
+    outputs = products[0] if len(products) == 1 else graph("Concat", *products, axis=1)
+    contrasts: NDArray[np.float64] = np.kron(model.contrasts, model.contrasts)
+    shared = graph("MatMul", outputs, graph.constant(contrasts.T))
+    own = [_part(graph, read, n_classes, n_classes + n_own) for read in reads]
+    return graph.sum_of([shared, *own])
+
+
+def _respond(
+    graph: _Graph, model: CompleteModel, mean: str, variances: str, covariance: str
+) -> None:
+    """Predictions on the response scale."""
+    portable = model.portable
+    if portable.link == "identity":
+        _give(graph, mean, "prediction", 1)
+        _give(graph, graph("Add", variances, _noise(graph, portable)), "observation_variance", 1)
+        return
+    if portable.link == "log":
+        half = graph("Mul", variances, graph.constant(0.5))
+        rate = _exponential(graph, graph("Add", mean, half))
+        _give(graph, rate, "prediction", 1)
+        # The variance of a rate, and of a count given its rate (predictive.dispersed).
+        one = graph.constant(1.0)
+        excess = graph("Div", graph.constant(portable.noise_variance - 1.0), rate)
+        second = graph("Mul", graph("Exp", variances), graph("Add", excess, one))
+        square = graph("Mul", graph("Mul", rate, rate), graph("Sub", second, one))
+        _give(graph, graph("Add", rate, square), "observation_variance", 1)
+        return
+    if portable.link == "logit":
+        odds = _moderated(graph, mean, variances)
+        both = graph("Concat", graph("Neg", odds), odds, axis=1)
+        one = graph.constant(1.0)
+        inverse = graph("Add", one, _exponential(graph, graph("Neg", both)))
+        graph("Div", one, inverse, result="probability")
+        return
+    size = model.n_classes
+    first, second = np.divmod(np.arange(size * size), size)
+    # Means and variances of every difference of two classes.
+    difference = np.zeros((size, size * size))
+    difference[second, np.arange(size * size)] += 1.0
+    difference[first, np.arange(size * size)] -= 1.0
+    spread = np.zeros((size * size, size * size))
+    for pair, (c, d) in enumerate(zip(first, second, strict=True)):
+        for at, weight in ((c * size + c, 1.0), (d * size + d, 1.0), (c * size + d, -2.0)):
+            spread[at, pair] += weight
+    means = graph("MatMul", mean, graph.constant(difference))
+    odds = _moderated(graph, means, graph("MatMul", covariance, graph.constant(spread)))
+    summed = np.zeros((size * size, size))
+    summed[np.arange(size * size), first] = 1.0
+    total = graph("MatMul", _exponential(graph, odds), graph.constant(summed))
+    share = graph("Reciprocal", total)
+    graph(
+        "Div",
+        share,
+        graph("ReduceSum", share, graph.constant([1]), keepdims=1),
+        result="probability",
+    )
+
+
+def _moderated(graph: _Graph, mean: str, variance: str) -> str:
+    """Log-odds averaged over the posterior, by MacKay's approximation."""
+    scaled = graph("Mul", variance, graph.constant(math.pi / 8.0))
+    return graph("Div", mean, graph("Sqrt", graph("Add", scaled, graph.constant(1.0))))
+
+
+def _exponential(graph: _Graph, values: str) -> str:
+    ends = graph.constant(-_LARGEST_LOG), graph.constant(_LARGEST_LOG)
+    return graph("Exp", graph("Clip", values, *ends))
+
+
+def _noise(graph: _Graph, portable: PortableModel) -> str:
+    """The noise of every row: more where a value is missing that would have said something."""
+    parts = [graph.constant(portable.noise_variance)]
+    for feature in np.flatnonzero(portable.gap_variance).tolist():
+        gap = graph.constant(portable.gap_variance[feature])
+        parts.append(graph("Mul", graph.as_double(graph.gone(feature)), gap))
+    return graph.sum_of(parts)

@@ -1,0 +1,141 @@
+"""A rating table as CSV: one row for every entry of every term, for people and spreadsheets.
+
+The contributions of a row's entries and the intercept sum to its prediction on the link scale. Between
+two values of kind ``value at`` the contribution is linear; of a pair in both directions.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from lanam.data import Column, Schema
+from lanam.explain.portable import Axis, PortableModel
+from lanam.explain.values import cell_words, plain
+from lanam.export.complete import CompleteModel, Term, complete
+
+#: What a contribution multiplies, by link.
+_FACTORS = {"log": "relativity", "logit": "odds_ratio"}
+
+#: Digits of what is read only, and of what rows are scored with.
+_DIGITS = ".6g"
+_EXACT = ".12g"
+
+#: Beyond this an exponential is no number.
+_LARGEST_LOG = 700.0
+
+
+def rating_table(portable: PortableModel, schema: Schema) -> str:
+    """A model's rating table as the text of a CSV file."""
+    model = complete(portable)
+    pairs = any(len(term.axes) == 2 for term in model.terms)
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(_header(model, pairs))
+    table.writerow(
+        _line(model, "(intercept)", [], pairs, "everywhere", *_intercept(model), "", False)
+    )
+    for term in model.terms:
+        table.writerows(_lines(model, term, schema, pairs))
+    return text.getvalue()
+
+
+def _header(model: CompleteModel, pairs: bool) -> list[str]:
+    places = ["column", "kind", "value", "below"]
+    if pairs:
+        places += [f"second_{name}" for name in places]
+    portable = model.portable
+    if model.n_classes > 1:
+        labels = list(map(str, portable.classes or ()))
+        numbers = [f"contribution: {label}" for label in labels]
+        numbers += [f"std: {label}" for label in labels]
+    else:
+        factor = _FACTORS.get(portable.link)
+        numbers = ["contribution", "std", *([factor] if factor else [])]
+    return ["term", *places, "meaning", *numbers, "share", *(["edited"] if _edited(model) else [])]
+
+
+def _edited(model: CompleteModel) -> bool:
+    return any(term.edited is not None for term in model.terms)
+
+
+def _intercept(model: CompleteModel) -> tuple[Any, Any]:
+    last = np.stack([model.factor_last(k) for k in range(model.n_outputs)])
+    return model.intercept, np.square(model.contrasts @ last).sum(axis=1)
+
+
+def _line(
+    model: CompleteModel,
+    name: str,
+    cells: list[list[Any]],
+    pairs: bool,
+    meaning: str,
+    mean: Any,
+    variance: Any,
+    share: str,
+    edited: bool,
+) -> list[Any]:
+    blank = ["", "", "", ""]
+    first, second = [*cells, blank, blank][:2]
+    numbers = [format(value, _EXACT) for value in mean]
+    numbers += [format(value, _DIGITS) for value in np.sqrt(variance)]
+    if model.portable.link in _FACTORS:
+        numbers.append(format(np.exp(np.clip(mean[0], -_LARGEST_LOG, _LARGEST_LOG)), _DIGITS))
+    numbers.append(share)
+    if _edited(model):
+        numbers.append("by hand" if edited else "")
+    return [name, *first, *(second if pairs else []), meaning, *numbers]
+
+
+def _lines(model: CompleteModel, term: Term, schema: Schema, pairs: bool) -> Iterator[list[Any]]:
+    columns = [schema.columns[feature] for feature in term.features]
+    entries = [_entries(axis, column) for axis, column in zip(term.axes, columns, strict=True)]
+    variance = model.variances(term)
+    for found in itertools.product(*entries):
+        number = np.ravel_multi_index([entry for entry, _, _ in found], term.shape)
+        cells = [[column.name, *cell] for column, (_, cell, _) in zip(columns, found, strict=True)]
+        meaning = " and ".join(words for _, _, words in found)
+        edited = term.edited is not None and bool(term.edited[number])
+        at = term.mean[number], variance[number], format(term.share[number], _DIGITS), edited
+        yield _line(model, term.name, cells, pairs, meaning, *at)
+
+
+def _entries(axis: Axis, column: Column) -> list[tuple[int, list[str], str]]:
+    """The entries of an axis: each with kind, value and upper end, and what that is in words.
+
+    Where gaps have no entry of their own, they share that of everything else: both are listed.
+    """
+    found = [(entry, *place) for entry, place in enumerate(_points(axis, column))]
+    assert axis.missing is not None
+    found.append((axis.missing, ["missing", "", ""], f"{column.name} is missing"))
+    if axis.other is not None and axis.kind != "bins":
+        what = "level" if axis.kind == "codes" else "value"
+        found.append((axis.other, ["other", "", ""], f"{column.name} is any other {what}"))
+    return found
+
+
+def _points(axis: Axis, column: Column) -> Iterator[tuple[list[str], str]]:
+    points = axis.points.tolist()
+    if axis.kind == "codes":
+        own = dict(zip(points, column.levels, strict=True))
+        for entry in range(axis.missing or 0):
+            label = str(plain(own[entry]))
+            yield ["level", label, ""], f"{column.name} is {label}"
+    elif axis.kind == "bins":
+        for low, high in itertools.pairwise([None, *points, None]):
+            words = [] if low is None else [f"from {cell_words(low)}"]
+            words += [] if high is None else [f"below {cell_words(high)}"]
+            ends = ["" if end is None else repr(end) for end in (low, high)]
+            yield ["from", *ends], f"{column.name} {' to '.join(words)}"
+    else:
+        knots = axis.kind == "knots"
+        kind = "value at" if knots else "value"
+        beyond = {0: " or less", len(points) - 1: " or more"} if knots else {}
+        for number, point in enumerate(points):
+            words = f"{column.name} is {cell_words(point)}{beyond.get(number, '')}"
+            yield [kind, repr(point), ""], words

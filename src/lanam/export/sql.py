@@ -1,0 +1,570 @@
+"""A model as one SQL query: mean and variance of every row's prediction, computed in the database.
+
+The mean of a term is a choice (CASE) by its column's value, nested like a binary search: no join, nothing
+to create, and as fast as the database reads rows; joined means are fifty times slower in sqlite.
+
+The variance takes the tables of all coordinates: they are listed in the query and joined by entry. Then
+comes the product with the factor. Written out as numbers in expressions it is what a database that
+interprets row by row is fastest with (sqlite, ten times); one that works on columns would rather
+have the factor as a table than read so many expressions (duckdb, ten times).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lanam.data import CATEGORICAL, Column, Schema
+from lanam.explain.portable import Axis, PortableModel
+from lanam.export.complete import CompleteModel, Term, complete, reshaped
+from lanam.export.naming import model_names, require_apart, results_of
+from lanam.export.sql_text import (
+    exponential,
+    level_text,
+    levels,
+    next_above,
+    number,
+    quoted,
+    scaled,
+    stretches,
+    total,
+)
+
+#: Digits of what only the variance is made of.
+_DIGITS = 11
+#: sqlite joins up to 64 tables at once, ...
+_MOST_JOINS = 56
+#: ... and has up to 2000 columns in a result.
+_MOST_COLUMNS = 1900
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What databases say differently.
+
+    Attributes
+    ----------
+    number, text, truth
+        How a column's value is read as one; ``{}`` stands for the column.
+    category
+        The same for numbers that are levels.
+    entry
+        The whole part of a number that is not negative.
+    kept
+        What keeps a part of the query from being computed again wherever it is used.
+    unrolled
+        Up to how many numbers of the factor stand in expressions; more are in a table.
+    """
+
+    number: str
+    text: str
+    truth: str
+    category: str
+    entry: str
+    kept: str
+    unrolled: int
+
+
+DIALECTS = {
+    # Tables that were imported from CSV have empty texts for gaps. With nothing behind it, text is
+    # compared as it is, whatever the column's collation.
+    "sqlite": Dialect(
+        number="CAST(NULLIF({}, '') AS REAL)",
+        text="(CAST({} AS TEXT) || '')",
+        truth="{}",
+        category="{}",
+        entry="CAST({} AS INTEGER)",
+        kept="MATERIALIZED ",
+        # Reading them takes a time that grows with their square: 15 seconds for so many.
+        unrolled=50_000,
+    ),
+    "duckdb": Dialect(
+        number="NULLIF(CAST({} AS DOUBLE), 'NaN'::DOUBLE)",
+        text="CAST({} AS VARCHAR)",
+        truth="NULLIF(CAST({} AS DOUBLE), 'NaN'::DOUBLE)",
+        category="CASE WHEN isnan(CAST({0} AS DOUBLE)) THEN NULL ELSE {0} END",
+        entry="CAST(floor({}) AS INTEGER)",
+        kept="MATERIALIZED ",
+        unrolled=0,
+    ),
+    "standard": Dialect(
+        number="CAST({} AS DOUBLE PRECISION)",
+        text="CAST({} AS VARCHAR)",
+        truth="CAST({} AS INTEGER)",
+        category="{}",
+        entry="CAST(FLOOR({}) AS INTEGER)",
+        kept="",
+        unrolled=0,
+    ),
+}
+
+
+def sql_query(
+    portable: PortableModel,
+    schema: Schema,
+    *,
+    table: str | Sequence[str] = "data",
+    columns: Mapping[str, str] | None = None,
+    keep: Sequence[str] | None = None,
+    dialect: str = "sqlite",
+    variance: bool = True,
+) -> str:
+    """The query that scores a table's rows.
+
+    Parameters
+    ----------
+    portable, schema
+        The model, and what its columns are.
+    table
+        The table's name; with a schema, both in a tuple.
+    columns
+        What columns are called in the table, where that is not their name in the model.
+    keep
+        The table's columns that stand beside the results; by default those that the model reads.
+    dialect
+        ``"sqlite"`` (3.35 or later), ``"duckdb"`` or ``"standard"``.
+    variance
+        Whether to compute the variance, and with it predictions on the response scale.
+    """
+    if dialect not in DIALECTS:
+        raise ValueError(f"dialect={dialect!r} is not known: choose from {', '.join(DIALECTS)}")
+    model = complete(portable)
+    names = model_names(schema, model.features, columns)
+    require_apart(list(names.values()), "SQL does not tell capital letters from small ones")
+    kept = list(names.values()) if keep is None else [keep] if isinstance(keep, str) else list(keep)
+    results = results_of(portable, variance)
+    require_apart([*kept, *results], "both are in the result: pass others by keep=")
+    place = (table,) if isinstance(table, str) else tuple(table)
+    source = ".".join(quoted(part, "the table") for part in place)
+    query = _Query(model, schema, DIALECTS[dialect], _prefix([*place, *kept, *names.values()]))
+    return query.text(source, names, kept, results, variance)
+
+
+def _prefix(taken: Sequence[str]) -> str:
+    """What the query's own names begin with, and no other does."""
+    prefix = "lanam_"
+    while any(name.lower().startswith(prefix) for name in taken):
+        prefix += "_"
+    return prefix
+
+
+#: What a choice along an axis ends in: an entry, or one and the next with the way between them.
+Leaf = Callable[[int, int | None, str], str]
+
+
+def choose(axis: Axis, column: Column, value: str, leaf: Leaf) -> str:
+    """A choice along an axis by a column's value."""
+    assert axis.missing is not None
+    at = lambda entry: leaf(entry, None, "")  # noqa: E731
+    points = axis.points.tolist()
+    if axis.kind == "codes":
+        assert axis.other is not None
+        own = [
+            (level_text(level, column.name), at(entry))
+            for level, entry in zip(column.levels, points, strict=True)
+            if entry != axis.other
+        ]
+        present = levels(value, own, at(axis.other))
+    elif axis.kind == "bins":
+        present = stretches(value, points, at)
+    elif axis.kind == "levels":
+        present = _nearest(points, axis.other, value, at)
+    else:
+        present = stretches(value, points, lambda k: _between(points, k, value, leaf))
+    return f"CASE WHEN {value} IS NULL THEN {at(axis.missing)} ELSE {present} END"
+
+
+def _nearest(points: list[float], other: int | None, value: str, at: Callable[[int], str]) -> str:
+    assert other is not None
+
+    def same(k: int) -> str:
+        distance = f"ABS({value} - {number(points[k])})"
+        return (
+            f"CASE WHEN {distance} <= {number(1e-6 * abs(points[k]))} "
+            f"THEN {at(k)} ELSE {at(other)} END"
+        )
+
+    middles = [next_above(0.5 * (low + high)) for low, high in itertools.pairwise(points)]
+    return stretches(value, middles, same)
+
+
+def _between(points: list[float], k: int, value: str, leaf: Leaf) -> str:
+    if k in (0, len(points)):
+        return leaf(max(k - 1, 0), None, "")
+    low, high = points[k - 1], points[k]
+    return leaf(k - 1, k, f"({value} - {number(low)}) / {number(high - low)}")
+
+
+def mean_expression(term: Term, columns: Sequence[Column], values: Sequence[str], one: int) -> str:
+    """What a term adds to the mean of class ``one``, as an expression."""
+    mean = reshaped(term, term.mean)[..., one]
+    if mean.ndim == 1:
+        return choose(term.axes[0], columns[0], values[0], lambda *at: _linear(mean, *at))
+    second_axis, second_column, second_value = term.axes[1], columns[1], values[1]
+
+    def along(entry: int, following: int | None, way: str) -> str:
+        def across(second: int, second_following: int | None, second_way: str) -> str:
+            here = _linear(mean[:, second], entry, following, way)
+            if second_following is None:
+                return here
+            step = _linear(mean[:, second_following] - mean[:, second], entry, following, way)
+            return f"{here} + ({second_way}) * ({step})"
+
+        return choose(second_axis, second_column, second_value, across)
+
+    return choose(term.axes[0], columns[0], values[0], along)
+
+
+def _linear(mean: Any, entry: int, following: int | None, way: str) -> str:
+    if following is None:
+        return number(mean[entry])
+    return f"{number(mean[entry])} + {number(mean[following] - mean[entry])} * ({way})"
+
+
+@dataclass(frozen=True)
+class _Query:
+    """A query in the making: its parts follow each other, every one reads the one before."""
+
+    model: CompleteModel
+    schema: Schema
+    dialect: Dialect
+    prefix: str
+
+    def text(
+        self,
+        source: str,
+        names: Mapping[int, str],
+        kept: Sequence[str],
+        results: Sequence[str],
+        variance: bool,
+    ) -> str:
+        own = [f"k{k}" for k in range(len(kept))]
+        read = [f"{self._value(f, name)} AS x{f}" for f, name in names.items()]
+        carried = [
+            f"r.{quoted(name, 'a column')} AS {short}"
+            for name, short in zip(kept, own, strict=True)
+        ]
+        parts = [("rows", "", f"SELECT {_list(carried + read)} FROM {source} AS r")]
+        means = [f"m{c}" for c in range(self.model.n_classes)]
+        if variance:
+            parts += self._variance_parts(own, means)
+            outcomes = self._responses(means)
+            last = parts[-1][0]
+        else:
+            outcomes, last = self._means(), "rows"
+        found = [*own, *outcomes]
+        called = [quoted(name, "a column") for name in (*kept, *results)]
+        final = [f"{each} AS {name}" for each, name in zip(found, called, strict=True)]
+        listed = ",\n".join(
+            f"{self.prefix}{name}{entries} AS {self.dialect.kept if variance else ''}(\n{part}\n)"
+            for name, entries, part in parts
+        )
+        return f"WITH {listed}\nSELECT {_list(final)}\nFROM {self.prefix}{last}\n"
+
+    def _value(self, feature: int, name: str) -> str:
+        column = self.schema.columns[feature]
+        place = f"r.{quoted(name, f'column {column.name!r}')}"
+        if column.kind != CATEGORICAL:
+            return self.dialect.number.format(place)
+        kind = {"text": self.dialect.text, "truth values": self.dialect.truth}
+        return kind.get(column.holds, self.dialect.category).format(place)
+
+    def _columns(self, term: Term) -> tuple[list[Column], list[str]]:
+        columns = [self.schema.columns[feature] for feature in term.features]
+        return columns, [f"x{feature}" for feature in term.features]
+
+    def _means(self) -> list[str]:
+        """The mean of every class."""
+        return [
+            total(
+                [number(self.model.intercept[c])]
+                + [
+                    f"({mean_expression(term, *self._columns(term), c)})"
+                    for term in self.model.terms
+                ]
+            )
+            for c in range(self.model.n_classes)
+        ]
+
+    def _variance_parts(self, own: list[str], means: list[str]) -> list[tuple[str, str, str]]:
+        """Positions, entries, coordinates, their products with the factor, covariances."""
+        carried = [*own, *means, "noise"]
+        parts = [("positions", "", self._positions(own, means))]
+        parts.append(("places", "", self._places(carried)))
+        parts += [self._table(t, term) for t, term in enumerate(self.model.terms)]
+        parts += self._reads(carried)
+        read = parts[-1][0]
+        if self._unrolled:
+            parts.append(("products", "", self._products(carried, read)))
+            squares = {at: f"({total(self._squares(*at))})" for at in self._output_pairs}
+            parts.append(("moments", "", self._moments(carried, squares, "products")))
+        else:
+            parts.append(self._factor())
+            parts.append(("products", "", self._joined_products(read)))
+            parts.append(("sums", "", self._sums()))
+            squares = {(k, m): f"s{k}_{m}" for k, m in self._output_pairs}
+            together = f"{read} AS a JOIN {self.prefix}sums AS b ON a.id = b.id"
+            parts.append(("moments", "", self._moments(carried, squares, together)))
+        return parts
+
+    @property
+    def _output_pairs(self) -> list[tuple[int, int]]:
+        return _pairs(self.model.n_outputs)
+
+    @property
+    def _unrolled(self) -> bool:
+        factors = [self._factor_of(output)[0] for output in range(self.model.n_outputs)]
+        return sum(map(np.count_nonzero, factors)) <= self.dialect.unrolled
+
+    @property
+    def _id(self) -> list[str]:
+        """What tells rows apart, where that is needed."""
+        return [] if self._unrolled else ["id"]
+
+    @property
+    def _size(self) -> int:
+        return len(self.model.portable.factor)
+
+    def _positions(self, own: list[str], means: list[str]) -> str:
+        portable = self.model.portable
+        made = [f"{each} AS {name}" for each, name in zip(self._means(), means, strict=True)]
+        gaps = [
+            f"CASE WHEN x{f} IS NULL THEN {number(portable.gap_variance[f])} ELSE 0e0 END"
+            for f in np.flatnonzero(portable.gap_variance).tolist()
+        ]
+        made.append(f"{total([number(portable.noise_variance), *gaps])} AS noise")
+        for t, term in enumerate(self.model.terms):
+            for a, (axis, column, value) in enumerate(
+                zip(term.axes, *self._columns(term), strict=True)
+            ):
+                knots = axis.kind == "knots"
+
+                def position(entry: int, following: int | None, way: str, knots=knots) -> str:  # type: ignore[no-untyped-def]
+                    if following is None:
+                        return number(entry) if knots else str(entry)
+                    return f"{number(entry)} + {way}"
+
+                made.append(f"{choose(axis, column, value, position)} AS p{t}_{a}")
+        number_of_row = [] if self._unrolled else ["ROW_NUMBER() OVER () AS id"]
+        return f"SELECT {_list(own + number_of_row + made)} FROM {self.prefix}rows"
+
+    def _places(self, carried: list[str]) -> str:
+        """Entries and weights: of a position between two, the one below and the one above."""
+        made = self._id
+        for t, term in enumerate(self.model.terms):
+            for a, axis in enumerate(term.axes):
+                position = f"p{t}_{a}"
+                if axis.kind != "knots":
+                    made.append(f"{position} AS i{t}_{a}")
+                    continue
+                below = self.dialect.entry.format(position)
+                made.append(f"{below} AS i{t}_{a}")
+                made.append(
+                    f"{below} + CASE WHEN {position} > {below} THEN 1 ELSE 0 END AS j{t}_{a}"
+                )
+                made.append(f"{position} - {below} AS w{t}_{a}")
+        return f"SELECT {_list(carried + made)} FROM {self.prefix}positions"
+
+    def _table(self, t: int, term: Term) -> tuple[str, str, str]:
+        """A term's table: its entries, their coordinates and what variance is their own."""
+        own = self._own(term)
+        header = (
+            ["entry"] + [f"c{k}" for k in range(term.rows.shape[1])] + [name for name, _ in own]
+        )
+        lines = []
+        for entry, row in enumerate(term.rows.tolist()):
+            values = [number(value, _DIGITS) for value in row]
+            values += [number(of[entry]) for _, of in own]
+            lines.append(f"({', '.join([str(entry), *values])})")
+        return f"table{t}", f"({', '.join(header)})", "VALUES\n" + ",\n".join(lines)
+
+    def _own(self, term: Term) -> list[tuple[str, Any]]:
+        if term.own is None:
+            return []
+        return [(f"o{c}_{d}", term.own[:, c, d]) for c, d in _pairs(self.model.n_classes)]
+
+    def _reads(self, carried: list[str]) -> list[tuple[str, str, str]]:
+        """Rows with their coordinates, a few terms at a time."""
+        groups: list[list[int]] = [[]]
+        joined = 0
+        for t, term in enumerate(self.model.terms):
+            needed = len(list(_corners(t, term)))
+            if joined + needed > _MOST_JOINS:
+                groups.append([])
+                joined = 0
+            groups[-1].append(t)
+            joined += needed
+        parts, before, read = [], "places", self._id
+        for number_, group in enumerate(groups):
+            later = [t for rest in groups[number_ + 1 :] for t in rest]
+            waiting = [name for t in later for name in self._place_names(t)]
+            made, joins = [], []
+            for t in group:
+                made += self._coordinates(t)
+                joins += [
+                    f"LEFT JOIN {self.prefix}table{t} AS t{t}_{k} ON t{t}_{k}.entry = {entry}"
+                    for k, (entry, _) in enumerate(_corners(t, self.model.terms[t]))
+                ]
+            listed = _list(carried + read + waiting + [f"{each} AS {name}" for name, each in made])
+            parts.append(
+                (
+                    f"read{number_}",
+                    "",
+                    "\n".join([f"SELECT {listed} FROM {self.prefix}{before}", *joins]),
+                )
+            )
+            before, read = f"read{number_}", read + [name for name, _ in made]
+        self._require_width(len(carried) + len(read))
+        return parts
+
+    def _require_width(self, width: int) -> None:
+        width = max(width, self._size * self.model.n_outputs)
+        if width > _MOST_COLUMNS:
+            raise ValueError(
+                f"the variance takes {width} columns side by side, and databases have no more than "
+                "2000: pass variance=False for the mean alone, or export to='onnx'"
+            )
+
+    def _place_names(self, t: int) -> Iterator[str]:
+        for a, axis in enumerate(self.model.terms[t].axes):
+            yield from (f"{letter}{t}_{a}" for letter in ("ijw" if axis.kind == "knots" else "i"))
+
+    def _coordinates(self, t: int) -> list[tuple[str, str]]:
+        term = self.model.terms[t]
+        corners = [(f"t{t}_{k}", weight) for k, (_, weight) in enumerate(_corners(t, term))]
+
+        def read(column: str) -> str:
+            return " + ".join(
+                f"{weight} * {table}.{column}" if weight else f"{table}.{column}"
+                for table, weight in corners
+            )
+
+        coordinates = [(f"c{t}_{k}", read(f"c{k}")) for k in range(term.rows.shape[1])]
+        # Only entries of gaps and of levels have some, and nothing lies between those.
+        own = [(f"{name}_{t}", f"{corners[0][0]}.{name}") for name, _ in self._own(term)]
+        return coordinates + own
+
+    @property
+    def _coordinate_names(self) -> list[str]:
+        widths = [term.rows.shape[1] for term in self.model.terms]
+        return [f"c{t}_{k}" for t, width in enumerate(widths) for k in range(width)]
+
+    def _factor_of(self, output: int) -> tuple[Any, Any]:
+        """The factor's rows of all coordinates, and of the intercept."""
+        rows = [self.model.factor_rows(term, output) for term in self.model.terms]
+        return np.concatenate([*rows, np.empty((0, self._size))]), self.model.factor_last(output)
+
+    def _own_total(self, c: int, d: int) -> str:
+        terms = enumerate(self.model.terms)
+        return total([f"o{c}_{d}_{t}" for t, term in terms if term.own is not None])
+
+    def _products(self, carried: list[str], before: str) -> str:
+        """The vectors' products with the factor, which stands in the expressions."""
+        made = []
+        for output in range(self.model.n_outputs):
+            factor, last = self._factor_of(output)
+            for k in range(self._size):
+                parts = scaled(factor[:, k], self._coordinate_names, _DIGITS)
+                parts += [number(last[k], _DIGITS)] if last[k] else []
+                made.append(f"{total(parts)} AS f{output}_{k}")
+        made += [f"{self._own_total(c, d)} AS o{c}_{d}" for c, d in _pairs(self.model.n_classes)]
+        return f"SELECT {_list(carried + made)} FROM {self.prefix}{before}"
+
+    def _squares(self, k: int, m: int) -> list[str]:
+        return [f"f{k}_{j} * f{m}_{j}" for j in range(self._size)]
+
+    def _factor(self) -> tuple[str, str, str]:
+        """The factor as a table: a row for each of its columns, all outputs side by side."""
+        header, columns = [], []
+        for output in range(self.model.n_outputs):
+            factor, last = self._factor_of(output)
+            header += [f"g{output}_{i}" for i in range(len(factor) + 1)]
+            columns.append(np.concatenate([factor, last[None]]))
+        lines = [
+            "(" + ", ".join(number(value, _DIGITS) for value in row) + ")"
+            for row in np.concatenate(columns).T.tolist()
+        ]
+        return "factor", f"({', '.join(header)})", "VALUES\n" + ",\n".join(lines)
+
+    def _joined_products(self, before: str) -> str:
+        """The same, one row for each of the factor's columns."""
+        names = self._coordinate_names
+        made = []
+        for output in range(self.model.n_outputs):
+            parts = [f"g{output}_{i} * {name}" for i, name in enumerate(names)]
+            made.append(f"{total([*parts, f'g{output}_{len(names)}'])} AS f{output}")
+        source = f"{self.prefix}{before} CROSS JOIN {self.prefix}factor"
+        return f"SELECT {_list(['id', *made])} FROM {source}"
+
+    def _sums(self) -> str:
+        made = [f"SUM(f{k} * f{m}) AS s{k}_{m}" for k, m in self._output_pairs]
+        return f"SELECT {_list(['id', *made])} FROM {self.prefix}products GROUP BY id"
+
+    def _moments(
+        self, carried: list[str], squares: Mapping[tuple[int, int], str], source: str
+    ) -> str:
+        """Covariances of the classes, from those of the outputs."""
+        contrasts, made = self.model.contrasts, []
+        for c, d in _pairs(self.model.n_classes):
+            weights = np.outer(contrasts[c], contrasts[d])
+            weights = weights + weights.T - np.diag(np.diag(weights))
+            shared = [
+                square if weights[at] == 1.0 else f"{number(weights[at])} * {square}"
+                for at, square in squares.items()
+            ]
+            own = f"o{c}_{d}" if self._unrolled else f"({self._own_total(c, d)})"
+            made.append(f"{total([*shared, own])} AS v{c}_{d}")
+        return f"SELECT {_list(carried + made)} FROM {self.prefix}{source}"
+
+    def _responses(self, means: list[str]) -> list[str]:
+        """Mean, variance and prediction, in the order of their names."""
+        link, variances = self.model.portable.link, [f"v{c}_{c}" for c in range(len(means))]
+        found = [*means, *variances]
+        if link == "identity":
+            return [*found, "m0", "v0_0 + noise"]
+        if link == "log":
+            rate = exponential("(m0 + 0.5e0 * v0_0)")
+            # The variance of a rate, and of a count given its rate (predictive.dispersed).
+            beyond = f"(exp(v0_0) * (1e0 + (noise - 1e0) / {rate}) - 1e0)"
+            return [*found, rate, f"{rate} + {rate} * {rate} * {beyond}"]
+        shrunk = number(math.pi / 8.0)
+        if link == "logit":
+            odds = f"(m0 / sqrt(1e0 + {shrunk} * v0_0))"
+            return [*found, *(f"1e0 / (1e0 + {exponential(f'({s}{odds})')})" for s in ("", "-"))]
+        shares = []
+        for c in range(len(means)):
+            others = []
+            for d in range(len(means)):
+                if c != d:
+                    low, high = sorted((c, d))
+                    spread = f"(v{c}_{c} + v{d}_{d} - 2e0 * v{low}_{high})"
+                    others.append(exponential(f"((m{d} - m{c}) / sqrt(1e0 + {shrunk} * {spread}))"))
+            shares.append(f"(1e0 / ({total(['1e0', *others])}))")
+        return [*found, *(f"{share} / ({total(shares)})" for share in shares)]
+
+
+def _corners(t: int, term: Term) -> Iterator[tuple[str, str]]:
+    """The entries that a row reads of a term's table, and their weights, where they have one."""
+    choices = []
+    for a, axis in enumerate(term.axes):
+        w = f"w{t}_{a}"
+        between = [(f"i{t}_{a}", f"(1e0 - {w})"), (f"j{t}_{a}", w)]
+        choices.append(between if axis.kind == "knots" else [(f"i{t}_{a}", "")])
+    for corner in itertools.product(*choices):
+        entry = corner[0][0]
+        for (following, _), axis in zip(corner[1:], term.axes[1:], strict=True):
+            entry = f"{entry} * {axis.n_entries} + {following}"
+        yield entry, " * ".join(weight for _, weight in corner if weight)
+
+
+def _pairs(size: int) -> list[tuple[int, int]]:
+    return list(itertools.combinations_with_replacement(range(size), 2))
+
+
+def _list(parts: Sequence[str]) -> str:
+    return ",\n  ".join(parts)

@@ -1,0 +1,128 @@
+"""The words of SQL: names, numbers and texts that mean what they say, choices and sums of any length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+#: So many summands stand side by side; more are grouped, since expressions may not be too deep.
+_LONGEST_SUM = 50
+
+
+def quoted(name: str, what: str) -> str:
+    """A name as SQL writes it.
+
+    Examples
+    --------
+    >>> print(quoted('say "hi"; --', "the table"))
+    "say ""hi""; --"
+    """
+    if not name or "\0" in name:
+        raise ValueError(
+            f"SQL has no way to write the name {name!r} of {what}: give another one by columns=, such as "
+            f"columns={{{name!r}: 'some_name'}}"
+        )
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str, column: str) -> str:
+    """A text as SQL writes it.
+
+    Examples
+    --------
+    >>> print(text("it's", "city"))
+    'it''s'
+    """
+    if "\0" in value:
+        raise ValueError(
+            f"column {column!r} has the level {value!r}, and SQL's texts have no NUL: rename the level "
+            "before fitting"
+        )
+    return "'" + value.replace("'", "''") + "'"
+
+
+def number(value: float, digits: int = 17) -> str:
+    """A number that every database reads as a double, negative ones in parentheses.
+
+    With an exponent, since without one some read a decimal of fixed precision; in parentheses, since two
+    minus signs begin a comment.
+
+    Examples
+    --------
+    >>> number(0.5), number(-3.0), number(1e-300)
+    ('0.5e0', '(-3.0e0)', '1e-300')
+    """
+    value = float(value)
+    short = repr(value)
+    if digits < 17 and len(short) > digits:
+        short = format(value, f".{digits}g")
+    short = short if "e" in short else f"{short}e0"
+    return f"({short})" if value < 0.0 or short[0] == "-" else short
+
+
+def total(parts: Sequence[str]) -> str:
+    """The sum of some expressions, none of them deep."""
+    if not parts:
+        return "0e0"
+    while len(parts) > _LONGEST_SUM:
+        groups = [parts[at : at + _LONGEST_SUM] for at in range(0, len(parts), _LONGEST_SUM)]
+        parts = [f"({' + '.join(group)})" for group in groups]
+    return " + ".join(parts)
+
+
+def scaled(factors: Sequence[float], names: Sequence[str], digits: int) -> list[str]:
+    """Products of numbers and names; those that are zero are left out."""
+    return [
+        f"{number(factor, digits)} * {name}"
+        for factor, name in zip(factors, names, strict=True)
+        if factor != 0.0
+    ]
+
+
+def stretches(value: str, ends: Sequence[float], inside: Callable[[int], str]) -> str:
+    """A choice by where a value lies: ``inside(k)`` from ``ends[k - 1]`` on and below ``ends[k]``.
+
+    Nested, so that as many comparisons are made as the number of ends has binary digits.
+
+    Examples
+    --------
+    >>> stretches("x", [1.0, 2.0], lambda k: f"{k}")
+    'CASE WHEN x < 2.0e0 THEN CASE WHEN x < 1.0e0 THEN 0 ELSE 1 END ELSE 2 END'
+    """
+
+    def between(low: int, high: int) -> str:
+        if low == high:
+            return inside(low)
+        middle = (low + high) // 2
+        below, above = between(low, middle), between(middle + 1, high)
+        return f"CASE WHEN {value} < {number(ends[middle])} THEN {below} ELSE {above} END"
+
+    return between(0, len(ends))
+
+
+def levels(value: str, options: Sequence[tuple[str, str]], otherwise: str) -> str:
+    """A choice by what a value is."""
+    if not options:
+        return otherwise
+    cases = " ".join(f"WHEN {value} = {option} THEN {result}" for option, result in options)
+    return f"CASE {cases} ELSE {otherwise} END"
+
+
+def exponential(value: str) -> str:
+    """The exponential, which some databases refuse where it would be infinite."""
+    return f"exp(CASE WHEN {value} > 7e2 THEN 7e2 WHEN {value} < -7e2 THEN -7e2 ELSE {value} END)"
+
+
+def next_above(value: float) -> float:
+    """The number just above, as the end of a stretch that includes the value."""
+    return float(np.nextafter(value, math.inf))
+
+
+def level_text(level: Any, column: str) -> str:
+    """A level as SQL writes it: text, or a number, as which truth values count too."""
+    if isinstance(level, str):
+        return text(level, column)
+    return str(int(level)) if isinstance(level, int) else number(float(level))
