@@ -124,7 +124,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
         options = read_options(self.get_params(deep=False))
-        for learned in ("_model", "calibration_"):  # a fit that fails leaves no mixture of two
+        for learned in ("_model", "calibration_", "metadata_"):  # a fit that fails leaves no mixture of two
             self.__dict__.pop(learned, None)
         columns, schema = read_columns(self, X, fitting=True)
         options = replace(options, interactions=read_interactions(self.interactions, schema.names))
@@ -747,6 +747,59 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         check_is_fitted(self)
         target = require_place(path, overwrite=overwrite)
         return write_atomically(target, storage.to_bytes(storage.of_estimator(self)), "the model")
+
+    def export(self, path: Any, to: str | None = None, **options: Any) -> Any:
+        """Write the model for where there is no Python: lookup tables, a rating table, SQL or ONNX.
+
+        Each is complete: rows are scored with it as :meth:`predict` does, also where values are missing,
+        new, or beyond the range of the training data.
+
+        Parameters
+        ----------
+        path : str, path or None
+            The file to write; one that is there is replaced. None returns the content instead.
+        to : {"json", "csv", "sql", "onnx"}, default=None
+            The format; by default what the file's name ends in. "json": all lookup tables. "csv": a
+            rating table that people can read. "sql": a query with mean and variance. "onnx": a
+            graph, which takes the package onnx.
+        **options
+            ``variance=False`` leaves the variance out, of all but "csv". Of "sql": ``table``,
+            ``dialect`` ("sqlite", "duckdb" or "standard"), ``columns`` (a dictionary of what columns are
+            called there) and ``keep`` (columns that stand beside the results). Of "onnx": ``columns``,
+            and ``missing``, the text that stands for a missing one. Of "json": ``indent``.
+
+        Returns
+        -------
+        path : Path
+            The file; or with ``path=None`` its content, text or bytes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X[["bmi", "bp"]], y)
+        >>> print(model.export(None, to="csv").splitlines()[0])
+        term,column,kind,value,below,meaning,contribution,std,share
+        >>> query = model.export(None, to="sql", table="patients", variance=False)
+        """
+        check_is_fitted(self)
+        from lanam import export  # only here: few need it
+
+        if path is None and to is None:
+            raise ValueError("path=None returns the content, and to= must say in which format")
+        kind = export.require_format(to) if path is None else export.format_of(path, to)
+        portable = explain.explain_portable(self._model, self._schema, self._labels)
+        content = partial(
+            export.render,
+            kind,
+            portable,
+            self._schema,
+            getattr(self, "calibration_", None),
+            self.edits_,
+            **options,
+        )
+        return content() if path is None else export.write_export(path, content)
 
 
 def require_unedited(edits: tuple[dict[str, Any], ...]) -> None:
