@@ -103,6 +103,27 @@ def _windows(browser, report_of):
         window.context.close()
 
 
+#: Every choice back to what it is when a page is opened.
+_AS_IT_WAS = """() => {
+  const element = (id) => document.getElementById(id);
+  const told = (id, kind) => element(id).dispatchEvent(new Event(kind));
+  if (element("theme").value !== "auto") {
+    element("theme").value = "auto";
+    told("theme", "change");
+  }
+  element("everything").checked = false;
+  element("exposure").value = 1;
+  told("exposure", "input");
+  for (const id of ["coverage", "class"]) {
+    const first = [...element(id).options].findIndex((option) => option.defaultSelected);
+    element(id).selectedIndex = Math.max(first, 0);
+    told(id, "change");
+  }
+  element("reset").click();
+  scrollTo({ top: 0, behavior: "instant" });
+}"""
+
+
 @pytest.fixture
 def page_in_browser(_windows):
     """An example's open report, as it was when it was opened; afterwards nothing must have gone wrong."""
@@ -112,20 +133,7 @@ def page_in_browser(_windows):
         window = _windows(kind)
         used.append(window)
         page = window.page
-        page.select_option("#theme", "auto")
-        page.uncheck("#everything")
-        page.evaluate("""() => {
-          for (const id of ["coverage", "class"]) {
-            const choice = document.getElementById(id);
-            const first = [...choice.options].findIndex((option) => option.defaultSelected);
-            choice.selectedIndex = Math.max(first, 0);
-            choice.dispatchEvent(new Event("change"));
-          }
-        }""")
-        if page.is_visible("#exposure"):
-            page.fill("#exposure", "1")
-        page.click("#reset")
-        page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+        page.evaluate(_AS_IT_WAS)
         return page
 
     yield fresh

@@ -87,13 +87,6 @@ class TestFields:
         assert check_shown(page, kind)[0] == pytest.approx(column["low"], rel=1e-9)
         assert float(page.input_value("#field-0")) == pytest.approx(column["low"], rel=1e-9)
 
-    def test_whole_numbers_step_by_one(self, page_in_browser, kind):
-        page = page_in_browser(kind)
-        page.locator("#field-4-slider").focus()
-        page.keyboard.press("Home")
-        page.keyboard.press("ArrowRight")
-        assert check_shown(page, kind)[4] == 1.0
-
     def test_a_number_typed(self, page_in_browser, kind):
         page = page_in_browser(kind)
         page.fill("#field-0", "61.25")
@@ -101,22 +94,6 @@ class TestFields:
         slider = page.locator("#field-0-slider")
         assert float(slider.input_value()) == pytest.approx(61.25, abs=0.5)
         assert page.input_value("#field-0") == "61.25"
-
-    def test_a_number_outside_the_data(self, page_in_browser, kind):
-        page = page_in_browser(kind)
-        note = page.locator(".outside:visible")
-        assert note.count() == 0
-        page.fill("#field-0", "1000")
-        assert check_shown(page, kind)[0] == 1000.0
-        assert "outside the data" in note.inner_text()
-        page.click("#reset")
-        assert note.count() == 0
-
-    def test_half_a_number_changes_nothing(self, page_in_browser, kind):
-        page = page_in_browser(kind)
-        before = check_shown(page, kind)
-        page.fill("#field-0", "")
-        assert check_shown(page, kind) == before
 
     def test_missing_where_it_was_and_where_it_was_not(self, page_in_browser, kind):
         page = page_in_browser(kind)
@@ -179,13 +156,6 @@ class TestFields:
         page.click("#reset")
         assert not any("observed" in t for t in page.locator(".bands").all_inner_texts())
 
-    def test_a_change_leaves_the_row(self, page_in_browser, kind):
-        page = page_in_browser(kind)
-        page.select_option("#row", value="3")
-        page.fill("#field-0", "44")
-        assert page.input_value("#row") == ""
-        assert not any("observed" in t for t in page.locator(".bands").all_inner_texts())
-
     def test_coverage(self, page_in_browser, kind):
         page = page_in_browser(kind)
         widths = []
@@ -196,14 +166,49 @@ class TestFields:
         assert widths == sorted(widths)
         assert widths[-1] > 3.0 * widths[0]
 
-    def test_enter_does_not_load_the_page_anew(self, page_in_browser, kind):
-        page = page_in_browser(kind)
-        page.evaluate("window.still = 'here'")
-        page.fill("#field-0", "44")
-        page.press("#field-0", "Enter")
-        page.wait_for_timeout(50)
-        assert page.evaluate("window.still") == "here"
-        assert page.input_value("#field-0") == "44"
+
+def test_whole_numbers_step_by_one(page_in_browser):
+    page = page_in_browser("gaussian")
+    page.locator("#field-4-slider").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    assert check_shown(page, "gaussian")[4] == 1.0
+
+
+def test_a_number_outside_the_data(page_in_browser):
+    page = page_in_browser("gaussian")
+    note = page.locator(".outside:visible")
+    assert note.count() == 0
+    page.fill("#field-0", "1000")
+    assert check_shown(page, "gaussian")[0] == 1000.0
+    assert "outside the data" in note.inner_text()
+    page.click("#reset")
+    assert note.count() == 0
+
+
+def test_half_a_number_changes_nothing(page_in_browser):
+    page = page_in_browser("gaussian")
+    before = check_shown(page, "gaussian")
+    page.fill("#field-0", "")
+    assert check_shown(page, "gaussian") == before
+
+
+def test_a_change_leaves_the_row(page_in_browser):
+    page = page_in_browser("gaussian")
+    page.select_option("#row", value="3")
+    page.fill("#field-0", "44")
+    assert page.input_value("#row") == ""
+    assert not any("observed" in t for t in page.locator(".bands").all_inner_texts())
+
+
+def test_enter_does_not_load_the_page_anew(page_in_browser):
+    page = page_in_browser("gaussian")
+    page.evaluate("window.still = 'here'")
+    page.fill("#field-0", "44")
+    page.press("#field-0", "Enter")
+    page.wait_for_timeout(50)
+    assert page.evaluate("window.still") == "here"
+    assert page.input_value("#field-0") == "44"
 
 
 def test_typical_values_are_in_the_middle(page_in_browser):
@@ -303,21 +308,20 @@ class TestContributions:
         n_active = sum(term.active for term in example(kind).model.terms_)
         assert page.locator("#contributions .contribution").count() == n_active
 
-    def test_values_stand_beside_the_names(self, page_in_browser, kind):
-        page = page_in_browser(kind)
-        page.check("#everything")
-        page.fill("#field-0", "61.25")
-        page.check("#field-1-missing")
-        bars = page.locator("#contributions .contribution")
-        told = dict(
-            bars.evaluate_all("""(all) => all.map((bar) =>
-              [bar.dataset.term, bar.querySelector("small").textContent])""")
-        )
-        assert told["load"] == "61.25"
-        assert told["gap"] == "missing"
-        pair = f"load x {CITY}"
-        if pair in told:
-            assert told[pair].startswith("61.25 × ")
+
+def test_values_stand_beside_the_names(page_in_browser):
+    page = page_in_browser("gaussian")
+    page.check("#everything")
+    page.fill("#field-0", "61.25")
+    page.check("#field-1-missing")
+    bars = page.locator("#contributions .contribution")
+    told = dict(
+        bars.evaluate_all("""(all) => all.map((bar) =>
+          [bar.dataset.term, bar.querySelector("small").textContent])""")
+    )
+    assert told["load"] == "61.25"
+    assert told["gap"] == "missing"
+    assert told[f"load x {CITY}"].startswith("61.25 × ")
 
 
 def test_contributions_to_every_class(page_in_browser):
