@@ -37,6 +37,7 @@ _FLAGS = (
     (r"name it in categorical_features", "name it in --categorical"),
     (r"\bcategorical_features\b", "--categorical"),
     (r"\bpass overwrite=True\b", "say --force"),
+    (r"written by model\.save\(path\)", "written by lanam fit"),
     (r"\bmax_iter=(\d+)", r"--max-iter \1"),
     (
         r"\bRaise max_iter to train on, or raise tol=[^ ]+ to call this converged",

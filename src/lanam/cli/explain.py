@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lanam.cli.deciding import listed
 from lanam.cli.errors import Complaint, Misuse
-from lanam.cli.models import column_types, load_model, open_for, require_columns
+from lanam.cli.models import column_types, load_model, open_for, require_columns, without
 from lanam.cli.reading import Dialect
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
@@ -157,29 +157,23 @@ def _term_text(term: Any, columns: dict[str, list[Any]], explanation: Any, cover
     """A term's function as a table."""
     unit = _UNITS[explanation.link].format(*(explanation.classes or ("", "")))
     classes = "class" in columns
-    places = range(0, len(columns["mean"]))
-    smooth = [k for k in places if columns["level"][k] is None]
-    wanted = set(places) - set(_left_out(smooth, len(explanation.classes) if classes else 1))
-    second = term.kind == "pair"
-    head = [
-        *term.feature_names,
-        *(["class"] if classes else []),
-        "adds",
-        "lower",
-        "upper",
-        "share of rows",
-    ]
-    form = number_format(max(abs(value) for value in columns["mean"]), 3)
-    table = [head]
-    for k in sorted(wanted):
+    # What is tabulated beyond the data is for rows that are there, and not for a table to read.
+    known = [k for k, inside in enumerate(columns["inside"]) if inside or columns["level"][k]]
+    smooth = [k for k in known if columns["level"][k] is None]
+    places = without(known, _left_out(smooth, len(explanation.classes) if classes else 1))
+    whole = len(places) == len(known)
+    head = [*term.feature_names, *(["class"] if classes else []), "adds", "lower", "upper"]
+    form = number_format(max(abs(columns["mean"][k]) for k in places), 3)
+    table = [[*head, "share of rows"] if whole else head]
+    for k in places:
         cells = [_place(columns["value"][k], columns["level"][k])]
-        if second:
+        if term.kind == "pair":
             cells.append(_place(columns["second_value"][k], columns["second_level"][k]))
         if classes:
             cells.append(str(columns["class"][k]))
         cells += [format(columns[key][k], form) for key in ("mean", "lower", "upper")]
-        table.append([*cells, f"{columns['density'][k]:.2%}"])
-    parts = "" if len(wanted) == len(places) else f" ({len(wanted)} of {len(places)} places shown)"
+        table.append([*cells, f"{columns['density'][k]:.2%}"] if whole else cells)
+    parts = "" if whole else f" ({len(places)} of {len(known)} places shown)"
     lines = [
         f"{term.name}: {term.kind}, importance {term.importance:.4g}",
         f"What each value adds {unit}, with {coverage:.0%} bands{parts}:",
@@ -205,9 +199,13 @@ def _row_text(request: Request, model: Any, local: Any, columns: dict[str, list[
     n_outer = len(local.classes) if classes else 1
     inner = range(n_outer, last + 1 - n_outer)
     active = {term.name for term in local.terms if term.active}
+    largest: dict[str, float] = {}
+    for k in inner:
+        name, size = columns["term"][k], abs(columns["contribution"][k])
+        largest[name] = max(largest.get(name, 0.0), size)
     order = sorted(
         (k for k in inner if columns["term"][k] in active),
-        key=lambda k: -abs(columns["contribution"][k]),
+        key=lambda k: (-largest[columns["term"][k]], columns["term"][k]),
     )
     order = [*range(n_outer), *order, *range(last + 1 - n_outer, last + 1)]
     form = number_format(max(abs(value) for value in columns["contribution"]), 3)
@@ -232,7 +230,7 @@ def _row_text(request: Request, model: Any, local: Any, columns: dict[str, list[
     ]
     n_off = len(local.terms) - len(active)
     if n_off:
-        lines += ["", f"{n_off} terms are switched off and add nothing."]
+        lines += ["", f"Terms that are switched off and add nothing: {n_off}."]
     return "\n".join(lines)
 
 
@@ -246,11 +244,15 @@ def _response(local: Any) -> str:
         return f"probabilities {shown}"
     if local.link == "logit":
         return f"probability of {local.classes[1]} {response:.1%}"
-    return f"{'rate' if local.link == 'log' else 'prediction'} {response:.5g}"
+    if local.link == "log":
+        return f"rate {response:.5g} (of an exposure of 1)"
+    return f"prediction {response:.5g}"
 
 
 def _place(value: float | None, level: str | None) -> str:
-    return f"{value:.5g}" if level is None and value is not None else str(level)
+    if level is None and value is not None:
+        return f"{value:.5g}"
+    return shorten(" ".join(str(level).split()), _MAX_NAME)
 
 
 def _is_nan(value: float | None) -> bool:

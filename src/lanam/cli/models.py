@@ -119,6 +119,6 @@ def numbers(table: pa.Table, name: str, what: str) -> Any:
         raise Complaint(f"{what}: the column {name!r} does not hold numbers") from None
 
 
-def without(names: Sequence[str], left_out: Sequence[str | None]) -> list[str]:
-    """The names that are not left out."""
+def without(names: Sequence[Any], left_out: Sequence[Any]) -> list[Any]:
+    """The names, or places, that are not left out."""
     return [name for name in names if name not in left_out]

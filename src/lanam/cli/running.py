@@ -42,7 +42,7 @@ def run(argv: Sequence[str]) -> int:
     except typer.Abort:  # the end of the input where something was asked
         complain("no answer", command)
         return 1
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # the parser turns the one into the other
         _silence_stdout()
         return _BROKEN_PIPE
     except Exception as error:
