@@ -26,6 +26,9 @@ Matrix = Any
 
 Mask = NDArray[np.bool_]
 
+#: The least distance of two knots, in a column's units, in which its largest numbers are about one.
+_SMALLEST_STEP = 2.0**-92
+
 #: Single values are the same if they are to six digits, as where rows are located.
 _SAME = 1e-6
 
@@ -193,12 +196,13 @@ def _refined(axis: Knots | Levels | Categories, part: Part, jump: bool = False) 
 
 def _finite(numbers: Sequence[float]) -> Array:
     array = np.array(numbers)
-    return np.asarray(array[np.isfinite(array)])
+    # Beyond the largest number there is nothing, and next to infinity is that.
+    return np.asarray(array[np.abs(array) < np.finfo(float).max])
 
 
 def _above(point: float) -> float:
-    """The next number, in the precision of the column's largest ones, whose size is about one."""
-    return point + float(np.spacing(max(abs(point), 1.0))) if np.isfinite(point) else point
+    """The next number; around zero, not so near that a slope between the two would overflow."""
+    return max(float(np.nextafter(point, np.inf)), point + _SMALLEST_STEP)
 
 
 def _below(point: float) -> float:

@@ -1,0 +1,673 @@
+"""Terms edited by hand: the promised function, everything else as it was, and a record that goes along."""
+
+import copy
+import json
+import pickle
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from lanam import LANAMClassifier, LANAMRegressor
+from lanam.core import prepare
+from lanam.editing import edit_words
+from lanam.explain.portable import explain_portable
+from lanam.plot import plot_importance, plot_interaction, plot_local, plot_shapes
+from tests.oracles import assert_close
+from tests.report.examples import CITY, QUICK, example, hard_rows
+from tests.report.pages import Page
+from tests.test_portable import check, shops
+
+#: One of every likelihood.
+LIKELIHOODS = ("gaussian", "counts", "two", "many")
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A quick model with numbers, numbers with gaps, levels and a pair, and its data."""
+    rng = np.random.default_rng(0)
+    n = 400
+    X = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n).astype(float),
+            "bmi": np.where(rng.random(n) < 0.1, np.nan, rng.normal(27.0, 4.0, n)),
+            "city": rng.choice(["Rome", "Bonn", "Oslo", "Lima"], n),
+            "same": 1.0,
+        }
+    )
+    bmi = X["bmi"].fillna(30.0).to_numpy()
+    y = np.sin(X["age"] / 12.0) + 0.2 * (bmi - 27.0) + 0.8 * (X["city"] == "Rome")
+    y += 0.03 * (X["age"] - 50.0) * (bmi - 27.0) + 0.1 * rng.normal(size=n)
+    model = LANAMRegressor(interactions=[("age", "bmi")], **QUICK).fit(X, y.to_numpy())
+    assert [term.name for term in model.terms_ if term.active] == [
+        "age",
+        "bmi",
+        "city",
+        "age x bmi",
+    ]
+    return model, X, y.to_numpy()
+
+
+def column_of(model, name):
+    return [term.name for term in model.terms_].index(name)
+
+
+def rows_at(X, name, values):
+    """A typical row for each of some values of a column."""
+    row = X.iloc[[0]].drop(columns=name)
+    rows = pd.concat([row] * len(values), ignore_index=True)
+    return rows.assign(**{name: values})[list(X.columns)]
+
+
+class TestFunction:
+    @pytest.mark.parametrize("kind", LIKELIHOODS)
+    def test_zero(self, kind):
+        """Of every likelihood: zero inside, with no width, and nothing else anywhere else."""
+        own = example(kind)
+        edited = own.model.edit_term("load", "zero", low=45, high=55.5)
+        place = column_of(edited, "load")
+        inside = own.X["load"].between(45, 55.5).to_numpy()
+        means, stds = edited.predict_terms(own.X, return_std=True)
+        before, stds_before = own.model.predict_terms(own.X, return_std=True)
+        assert 20 < inside.sum() < 180
+        assert np.all(means[inside, place] == 0.0)
+        assert np.all(stds[inside, place] == 0.0)
+        expected, expected_std = before.copy(), stds_before.copy()
+        expected[inside, place] = expected_std[inside, place] = 0.0
+        assert_close(means, expected, "single precision")
+        assert_close(stds, expected_std, "single precision")
+        np.testing.assert_array_equal(edited.intercept_, own.model.intercept_)
+
+    @pytest.mark.parametrize("kind", LIKELIHOODS)
+    def test_clamp_is_the_model_at_clipped_values(self, kind):
+        """Also draws, intervals and probabilities: the joint posterior is the one of the fit."""
+        own = example(kind)
+        edited = own.model.edit_term("gap", "clamp", low=0.2, high=0.7)
+        for term in edited.terms_:
+            if term.kind == "pair" and "gap" in term.feature_names:
+                edited = edited.edit_term(term.name, "clamp", low={"gap": 0.2}, high={"gap": 0.7})
+        clipped = own.X.assign(gap=own.X["gap"].clip(0.2, 0.7))
+        assert (own.X["gap"] != clipped["gap"]).sum() > 50
+        more = own.more
+        draws = [
+            model.sample(X, n_samples=5, random_state=0, **more)
+            for model, X in ((edited, own.X), (own.model, clipped))
+        ]
+        assert_close(*draws, "single precision")
+        if kind in ("gaussian", "counts"):
+            for name, options in (("predict", {"return_std": True}), ("predict_interval", {})):
+                after = getattr(edited, name)(own.X, **options, **more)
+                before = getattr(own.model, name)(clipped, **options, **more)
+                assert_close(np.array(after), np.array(before), "single precision")
+        else:
+            assert_close(
+                edited.predict_proba(own.X), own.model.predict_proba(clipped), "single precision"
+            )
+
+    def test_a_column_is_edited_in_all_that_it_does_alone(self):
+        """Its smooth term and its single values, or those alone."""
+        own = example("gaussian")
+        names = [term.name for term in own.model.terms_ if term.active]
+        assert {"zone (levels)", "hour (levels)", "hour"} <= set(names)
+        edited = own.model.edit_term("hour", "zero", low=6, high=12)
+        assert edited.edits_[0]["terms"] == ["hour", "hour (levels)"]
+        inside = own.X["hour"].between(6, 12).to_numpy()
+        contributions = edited.predict_terms(own.X)
+        for name in ("hour", "hour (levels)"):
+            place = column_of(edited, name)
+            np.testing.assert_array_equal(contributions[:, place] == 0.0, inside)
+        alone = own.model.edit_term("hour (levels)", "zero", low=6, high=12)
+        assert alone.edits_[0]["terms"] == ["hour (levels)"]
+        assert not alone.terms_[column_of(alone, "hour")].was_edited
+        zone = own.model.edit_term("zone (levels)", "zero", low=3, high=5).predict_terms(own.X)
+        inside = own.X["zone"].between(3, 5).to_numpy()
+        np.testing.assert_array_equal(zone[:, column_of(edited, "zone (levels)")] == 0.0, inside)
+
+    def test_smooth(self, small):
+        model, X, _ = small
+        edited = model.edit_term("age", "smooth", low=30, high=61)
+        place = column_of(edited, "age")
+        ages = np.array([25.0, 30.0, 34.0, 45.5, 60.0, 61.0, 70.0])
+        rows = rows_at(X, "age", ages)
+        after, before = (one.predict_terms(rows)[:, place] for one in (edited, model))
+        inside = (ages > 30) & (ages < 61)
+        assert_close(after[~inside], before[~inside], "single precision")
+        line = np.interp(ages, [30, 61], before[[1, 5]])
+        assert_close(after[inside], line[inside], "single precision")
+        wavy = model.edit_term("age", "smooth", low=30, high=61, width=4)
+        smoother = wavy.predict_terms(rows)[:, place]
+        assert not np.allclose(smoother[inside], before[inside])
+        assert not np.allclose(smoother[inside], after[inside])
+
+    def test_levels(self, small):
+        model, X, _ = small
+        place = column_of(model, "city")
+        rows = rows_at(X, "city", ["Bonn", "Lima", "Oslo", "Rome"])
+        before = model.predict_terms(rows)[:, place]
+        zero = model.edit_term("city", "zero", levels="Oslo").predict_terms(rows)[:, place]
+        np.testing.assert_array_equal(zero, np.where([0, 0, 1, 0], 0.0, before))
+        edited = model.edit_term("city", "smooth", levels=["Rome", "Lima"])
+        after = edited.predict_terms(rows)[:, place]
+        weight = X["city"].value_counts()[["Lima", "Rome"]].to_numpy()
+        assert_close(
+            after[[1, 3]], np.full(2, np.average(before[[1, 3]], weights=weight)), "rounding"
+        )
+        np.testing.assert_array_equal(after[[0, 2]], before[[0, 2]])
+        difference = edited.explain_global().difference("city", "Rome", "Lima")
+        assert (difference.mean, difference.std) == (0.0, 0.0)
+
+    def test_missing_values(self, small):
+        model, X, _ = small
+        place = column_of(model, "bmi")
+        rows = rows_at(X, "bmi", [22.0, np.nan, 30.0])
+        before = model.predict_terms(rows)[:, place]
+        assert before.all()
+        for options, zeros in (
+            ({"missing": True}, [0, 1, 0]),
+            ({"missing": True, "low": 25}, [0, 1, 1]),
+            ({"low": 25}, [0, 0, 1]),
+            ({"missing": False}, [1, 0, 1]),
+            ({}, [1, 1, 1]),
+        ):
+            after = model.edit_term("bmi", "zero", **options).predict_terms(rows)[:, place]
+            np.testing.assert_array_equal(after == 0.0, np.array(zeros, dtype=bool), str(options))
+
+    @pytest.mark.parametrize("name", ["age x bmi", ("age", "bmi"), ["bmi", "age"]])
+    def test_pairs(self, small, name):
+        model, X, _ = small
+        place = column_of(model, "age x bmi")
+        edited = model.edit_term(name, "zero", low={"age": 30}, high={"age": 60, "bmi": 27})
+        inside = (X["age"].between(30, 60) & (X["bmi"] <= 27)).to_numpy()
+        after, before = (one.predict_terms(X)[:, place] for one in (edited, model))
+        assert np.all(after[inside] == 0.0)
+        assert_close(after[~inside], before[~inside], "single precision")
+        np.testing.assert_array_equal(edited.explain_local(X).edited[:, place], inside)
+        gone = model.edit_term(name, "zero", missing={"bmi": True}).predict_terms(X)[:, place]
+        np.testing.assert_array_equal(gone == 0.0, X["bmi"].isna().to_numpy())
+
+    def test_very_many_levels(self, monkeypatch):
+        """Whose effects have no coordinates of their own."""
+        monkeypatch.setattr(prepare, "_WIDE", 10)
+        X, y = shops()
+        model = LANAMRegressor(interactions=0, **QUICK).fit(X, y)
+        assert model._model.terms[0].coupling is not None
+        rows = X[1:5].assign(x=0.5)
+        edited = model.edit_term("shop", "zero", levels=["shop 1", "shop 3"])
+        means, stds = (one[:, 0] for one in edited.predict_terms(rows, return_std=True))
+        before, stds_before = (one[:, 0] for one in model.predict_terms(rows, return_std=True))
+        kept = np.array([0.0, 1.0, 0.0, 1.0])
+        assert_close(means, kept * before, "rounding")
+        assert_close(stds, kept * stds_before, "single precision")
+        draws = edited.sample(rows, 3, random_state=0)
+        np.testing.assert_array_equal(draws[:, 0], draws[:, 2])
+        check(edited, rows)
+        with pytest.raises(ValueError, match="very many levels, whose effects cannot be made one"):
+            model.edit_term("shop", "smooth", levels=["shop 1", "shop 3"])
+
+
+@pytest.mark.filterwarnings("ignore:column '")  # what is new in the rows, counted
+@pytest.mark.parametrize("kind", LIKELIHOODS)
+def test_portable_tables_follow(kind):
+    """A reader that knows tables only scores rows as the edited model does, at the ends of edits too."""
+    own = example(kind)
+    edited = own.model.edit_term("load", "zero", low=45, high=55.5)
+    edited = edited.edit_term("hour", "clamp", low=3.3, high=20)
+    edited = edited.edit_term(("load", CITY), "zero", high={"load": 52}, levels={CITY: ["Oslo"]})
+    tables = explain_portable(edited._model, edited._schema, edited._labels).tables
+    marked = {table.name for table in tables if table.edited is not None}
+    assert marked == {term.name for term in edited.terms_ if term.was_edited}
+    assert {"load", f"load x {CITY}"} < marked
+    X, more = hard_rows(own)
+    check(edited, X, *more.values())
+    ends = pd.concat([rows_at(X, "load", [45.0, 55.5]), rows_at(X, "hour", [3.3, 20.0])])
+    check(edited, ends, *(value[:4] for value in more.values()))
+
+
+class TestNewModel:
+    def test_the_old_one_stays(self, small):
+        model, X, _ = small
+        before = copy.deepcopy(model)
+        edited = model.edit_term("age", "zero", low=30).edit_term("city", "zero")
+        edited.history_.clear()
+        assert model.edits_ == ()
+        assert len(model.history_) > 0
+        both = (one.predict(X, return_std=True) for one in (model, before))
+        for one, two in zip(*both, strict=True):
+            np.testing.assert_array_equal(one, two)
+        assert str(model.summary()) == str(before.summary())
+        assert model.explain_global().to_json() == before.explain_global().to_json()
+        assert model.get_params() == before.get_params()
+
+    def test_it_is_a_fitted_estimator_of_its_class(self, small):
+        model, X, y = small
+        edited = model.edit_term("age", "zero")
+        assert type(edited) is LANAMRegressor
+        assert edited.get_params() == model.get_params()
+        assert edited.score(X, y) < model.score(X, y)
+        assert edited.log_evidence_ == model.log_evidence_
+        assert edited.noise_std_ == model.noise_std_
+        again = pickle.loads(pickle.dumps(edited))
+        assert again.edits_ == edited.edits_
+        np.testing.assert_array_equal(again.predict(X), edited.predict(X))
+
+    def test_a_clone_is_neither_fitted_nor_edited(self, small):
+        model, X, y = small
+        fresh = clone(model.edit_term("age", "zero"))
+        assert not hasattr(fresh, "edits_")
+        with pytest.raises(NotFittedError):
+            fresh.edit_term("age", "zero")
+        assert fresh.fit(X, y).edits_ == ()
+
+    def test_a_fit_forgets(self, small):
+        model, X, y = small
+        edited = model.edit_term("age", "zero").fit(X, y)
+        assert edited.edits_ == ()
+        assert not any(term.was_edited for term in edited.terms_)
+        assert edited.predict_terms(X)[:, 0].any()
+
+    def test_no_further_training(self, small):
+        model, X, y = small
+        edited = model.edit_term("age", "zero").edit_term("bmi", "zero")
+        with pytest.raises(ValueError, match="this model has 2 edits, and adding pairs trains all"):
+            edited.add_interactions(X, y)
+
+    def test_a_calibration_is_forgotten(self):
+        model = example("calibrated").model
+        assert hasattr(model, "calibration_")
+        assert not hasattr(model.edit_term("load", "zero"), "calibration_")
+        assert hasattr(model, "calibration_")
+
+
+class TestRecord:
+    def test_what_is_in_it(self, small):
+        model, X, _ = small
+        edited = model.edit_term("age", "clamp", low=25, high=80.5, reason="few rows")
+        edited = edited.edit_term("city", "zero", levels=["Rome", "Bonn"])
+        edited = edited.edit_term("age x bmi", "zero", low={"bmi": 30}, missing={"bmi": True})
+        first, second, third = edited.edits_
+        share = float(((X["age"] < 25) | (X["age"] > 80.5)).mean())
+        assert first.pop("changed_share") == pytest.approx(share)
+        assert first.pop("lanam_version")
+        assert first == {
+            "term": "age",
+            "terms": ["age"],
+            "action": "clamp",
+            "where": [
+                {
+                    "column": "age",
+                    "values": True,
+                    "low": 25.0,
+                    "high": 80.5,
+                    "levels": None,
+                    "missing": False,
+                }
+            ],
+            "width": None,
+            "reason": "few rows",
+        }
+        assert second["where"][0]["levels"] == ["Bonn", "Rome"]
+        assert second["changed_share"] == pytest.approx(X["city"].isin(["Rome", "Bonn"]).mean())
+        age, bmi = third["where"]
+        assert (age["low"], age["high"], age["missing"]) == (None, None, True)
+        assert (bmi["low"], bmi["high"], bmi["missing"]) == (30.0, None, True)
+        assert json.loads(json.dumps(edited.edits_)) == list(edited.edits_)
+
+    @pytest.mark.parametrize(
+        ("name", "action", "options", "words"),
+        [
+            ("age", "zero", {}, "age: adds nothing anywhere (100.0% of"),
+            ("age", "zero", {"low": 60, "high": 80}, "age: adds nothing from 60 to 80 ("),
+            ("age", "zero", {"low": 60.25}, "age: adds nothing from 60.25 on ("),
+            ("age", "zero", {"high": 60}, "age: adds nothing up to 60 ("),
+            ("bmi", "zero", {"missing": True}, "bmi: adds nothing for missing values ("),
+            (
+                "bmi",
+                "zero",
+                {"missing": False},
+                "bmi: adds nothing for all values, not for missing",
+            ),
+            (
+                "bmi",
+                "zero",
+                {"high": 20, "missing": True},
+                "bmi: adds nothing up to 20 and for missing values (",
+            ),
+            ("city", "zero", {"levels": ["Rome"]}, "city: adds nothing for level 'Rome' ("),
+            (
+                "city",
+                "smooth",
+                {"levels": ["Rome", "Oslo"]},
+                "city: the same effect for levels 'Oslo', 'Rome' (",
+            ),
+            ("age", "clamp", {"high": 80}, "age: above 80 as at 80 ("),
+            (
+                "age",
+                "clamp",
+                {"low": 20, "high": 80},
+                "age: below 20 as at 20, above 80 as at 80 (",
+            ),
+            ("age", "smooth", {"low": 30, "high": 60}, "age: a straight line from 30 to 60 ("),
+            ("age", "smooth", {"width": 5}, "age: its mean over 5 on either side, everywhere ("),
+            (
+                "age x bmi",
+                "zero",
+                {"low": {"age": 30}, "high": {"bmi": 25}},
+                "age x bmi: adds nothing for age from 30 on and bmi up to 25 (",
+            ),
+            ("age x bmi", "zero", {}, "age x bmi: adds nothing anywhere (100.0% of"),
+            (
+                "age x bmi",
+                "clamp",
+                {"high": {"age": 60, "bmi": 25}},
+                "age x bmi: age above 60 as at 60, bmi above 25 as at 25 (",
+            ),
+        ],
+    )
+    def test_in_words(self, small, name, action, options, words):
+        edited = small[0].edit_term(name, action, **options, reason="so it is")
+        sentence = edit_words(edited.edits_[0])
+        assert sentence.startswith(words)
+        assert sentence.endswith("of the training data); so it is")
+
+    def test_in_the_summary(self, small):
+        model = small[0]
+        assert "edit" not in str(model.summary())
+        assert model.summary().to_dict()["edits"] == []
+        edited = model.edit_term("age", "zero", low=60, reason="<so> it is").edit_term(
+            "city", "zero"
+        )
+        summary = edited.summary()
+        lines = str(summary).splitlines()
+        start = lines.index("2 edits by hand (evidence and eff. params are of the fit):")
+        assert lines[start + 1].startswith("  age: adds nothing from 60 on (")
+        assert lines[start + 1].endswith("; <so> it is")
+        assert sum(line.endswith("active, edited") for line in lines) == 2
+        assert summary.to_dict()["edits"] == list(edited.edits_)
+        assert {row["term"]: row["edited"] for row in summary.rows} == {
+            "age": True, "city": True, "bmi": False, "age x bmi": False, "same": False
+        }  # fmt: skip
+        assert "&lt;so&gt; it is" in summary._repr_html_()
+        facts, before = summary.to_dict(), model.summary().to_dict()
+        assert facts["n_active"] == before["n_active"]
+        rows = {row["term"]: row for row in facts["terms"]}
+        old = {row["term"]: row for row in before["terms"]}
+        assert rows["city"]["importance"] == rows["city"]["importance_band"] == 0.0
+        assert 0.0 < rows["age"]["importance"] < old["age"]["importance"]
+        for name in ("age", "city"):
+            for key in ("evidence", "effective_parameters", "status"):
+                assert rows[name][key] == old[name][key]
+
+
+class TestExplanations:
+    def test_terms_say_where(self, small):
+        model = small[0]
+        assert not any(term.edited.any() for term in model.explain_global())
+        edited = model.edit_term("age", "zero", low=30, high=60).edit_term(
+            "bmi", "zero", missing=True
+        )
+        explanation = edited.explain_global()
+        age, bmi, city = (explanation[name] for name in ("age", "bmi", "city"))
+        np.testing.assert_array_equal(age.edited, (age.values >= 30) & (age.values <= 60))
+        assert np.all(age.std[age.edited] == 0.0)
+        assert np.all(age.std[~age.edited] > 0.0)
+        lower, upper = age.band(simultaneous=True)
+        assert np.all(lower[age.edited] == upper[age.edited])
+        assert (age.missing_edited, age.unseen_edited) == (None, False)
+        assert not bmi.edited.any()
+        assert bmi.missing_edited
+        assert not city.unseen_edited
+        assert (age.was_edited, bmi.was_edited, city.was_edited) == (True, True, False)
+        assert explanation["age"].to_dict()["edited"] == age.edited.tolist()
+        everything = model.edit_term("city", "zero").explain_global()["city"]
+        assert everything.unseen_edited
+
+    def test_frames(self, small):
+        model, X, _ = small
+        edited = model.edit_term("age", "clamp", high=60).edit_term("bmi", "zero", missing=True)
+        frame = edited.explain_global().to_frame()
+        marked = frame[frame["edited"]]
+        assert set(marked["term"]) == {"age", "bmi"}
+        assert (marked.loc[marked["term"] == "age", "value"] > 60).all()
+        assert marked.loc[marked["term"] == "bmi", "level"].tolist() == ["(missing)"]
+        rows = edited.explain_local(X[:50]).to_frame()
+        own = rows[rows["term"] == "age"]
+        np.testing.assert_array_equal(own["edited"], own["value"] > 60)
+        changed = (X["age"] > 60) | X["bmi"].isna()
+        whole = rows[rows["term"] == "(prediction)"]
+        np.testing.assert_array_equal(whole["edited"], changed[:50])
+        assert not rows.loc[rows["term"].isin(["(intercept)", "city"]), "edited"].any()
+
+    def test_several_classes(self):
+        own = example("many")
+        edited = own.model.edit_term("load", "zero", low=45, high=55)
+        frame = edited.explain_global().to_frame()
+        marked = frame[frame["edited"]]
+        assert marked["value"].between(45, 55).all()
+        assert (marked["mean"] == 0.0).all()
+        assert len(marked) % 3 == 0
+
+    def test_neighbours_still_read_it(self, small):
+        explanation = small[0].edit_term("age", "zero", low=30, high=60).explain_global()
+        for key in range(len(explanation)):
+            explanation.data(key)
+
+
+def note_of(ax):
+    """What is written below a figure, in one line."""
+    return " ".join(ax.figure.get_supxlabel().split())
+
+
+class TestDrawings:
+    def hatched(self, ax):
+        return [patch for patch in ax.patches if patch.get_hatch() == "...."]
+
+    def test_shapes(self, small):
+        model = small[0]
+        edited = (
+            model.edit_term("age", "zero", low=30, high=60)
+            .edit_term("bmi", "zero", missing=True)
+            .edit_term("city", "zero", levels=["Rome"])
+        )
+        panels = plot_shapes(edited.explain_global(), ["age", "bmi", "city"])
+        (age,), (bmi,), (city,) = map(self.hatched, panels)
+        assert age.get_extents().width > 0.0
+        ends = age.get_xy()[0], age.get_xy()[0] + age.get_width()
+        assert ends == pytest.approx((30.0, 60.0))
+        assert bmi.get_xy()[0] > edited.explain_global()["bmi"].values[-5]
+        assert city.get_xy()[0] + 0.5 == pytest.approx(3.0)  # Rome is the last
+        assert "Dotted: edited by hand" in note_of(panels[0])
+        clean = plot_shapes(model.explain_global())
+        assert not any(map(self.hatched, clean))
+        assert "edited" not in clean[0].figure.get_supxlabel()
+        plt.close("all")
+
+    def test_a_clamped_range_begins_at_its_end(self, small):
+        panels = plot_shapes(small[0].edit_term("age", "clamp", high=60).explain_global(), ["age"])
+        (span,) = self.hatched(panels[0])
+        assert span.get_xy()[0] == 60.0
+        plt.close("all")
+
+    def test_pairs(self, small):
+        edited = small[0].edit_term("age x bmi", "zero", low={"age": 40}, high={"age": 60})
+        for ax in plot_interaction(edited.explain_global()):
+            areas = self.hatched(ax)
+            lefts, rights = zip(
+                *((area.get_x(), area.get_x() + area.get_width()) for area in areas), strict=True
+            )
+            assert min(lefts) == pytest.approx(40.0, abs=1.0)
+            assert max(rights) == pytest.approx(60.0, abs=1.0)
+        assert "Dotted: edited by hand" in note_of(ax)
+        for ax in plot_interaction(small[0].explain_global()):
+            assert not self.hatched(ax)
+        assert "edited" not in ax.figure.get_supxlabel()
+        plt.close("all")
+
+    def test_rows_and_importances(self, small):
+        model, X, _ = small
+        edited = model.edit_term("age", "clamp", high=60)
+        old = int(np.flatnonzero(X["age"] > 60)[0])
+        young = int(np.flatnonzero(X["age"] < 60)[0])
+        local = edited.explain_local(X)
+        note = note_of(plot_local(local, old))
+        assert "1 term is edited by hand where this row is: age." in note
+        assert "edited" not in plot_local(local, young).figure.get_supxlabel()
+        note = note_of(plot_importance(edited.explain_global()))
+        assert "1 term is edited by hand: age." in note
+        plt.close("all")
+
+
+class TestReport:
+    def test_it_lists_and_marks_the_edits(self, small, tmp_path):
+        model, X, _ = small
+        plain = Page.read(model.report(tmp_path / "plain.html", X))
+        assert not list(plain.all(id="edits"))
+        edited = model.edit_term("age", "zero", low=30, high=60, reason="<b>so</b>")
+        edited = edited.edit_term("bmi", "zero", missing=True)
+        page = Page.read(edited.report(tmp_path / "edited.html", X))
+        (box,) = page.all(id="edits")
+        text = re.sub(r"\s+", " ", box.text)
+        assert "edited by hand, 2 times" in text
+        for record in edited.edits_:
+            assert edit_words(record) in text
+        shapes = {shape["name"]: shape for shape in page.data["shapes"]}
+        assert shapes["age"]["edited"] == [[30.0, 60.0]]
+        assert shapes["bmi"]["edited"] == []
+        assert shapes["bmi"]["missing"]["edited"]
+        assert shapes["city"]["edited"] == []
+        assert shapes["age"]["note"].endswith("edited by hand")
+        assert not shapes["city"]["note"].endswith("edited by hand")
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("name", "action", "options", "message"),
+        [
+            ("agee", "zero", {}, "there is no term 'agee': did you mean 'age'"),
+            (
+                "q",
+                "zero",
+                {},
+                "there is no term 'q': there are 'age', 'bmi', 'city', 'same', 'age x",
+            ),
+            (("age", "city"), "zero", {}, "there is no term"),
+            (
+                "same",
+                "zero",
+                {},
+                "the term 'same' is switched off: constant column: it adds nothing",
+            ),
+            ("age", "drop", {}, "action='drop' must be one of 'zero', 'clamp', 'smooth'"),
+            ("age", "zero", {"low": 60, "high": 50}, "low=60 is above high=50"),
+            ("age", "zero", {"low": "old"}, "'old' cannot be a value of column 'age'"),
+            ("age", "zero", {"low": np.nan}, "low=nan must be one number, of column 'age'"),
+            ("age", "zero", {"low": [1, 2]}, "must be one number"),
+            (
+                "age",
+                "zero",
+                {"levels": [30]},
+                "column 'age' is numeric, its parts are given by low",
+            ),
+            (
+                "city",
+                "zero",
+                {"low": 3},
+                "column 'city' is categorical, its parts are given by levels",
+            ),
+            (
+                "city",
+                "zero",
+                {"levels": ["Paris"]},
+                "'Paris' is no level of column 'city', whose lev",
+            ),
+            ("city", "zero", {"levels": [7]}, "is no level of column 'city'|cannot be a value"),
+            ("city", "zero", {"levels": []}, "names no level of column 'city'"),
+            (
+                "age",
+                "zero",
+                {"missing": True},
+                "column 'age' had no missing values in the training",
+            ),
+            ("bmi", "zero", {"missing": "yes"}, "missing='yes' must be True, False or None"),
+            ("age", "zero", {"reason": 3}, "reason=3 must be a text"),
+            ("age", "zero", {"width": 3}, "width is for 'smooth' of numbers"),
+            (
+                "city",
+                "smooth",
+                {"levels": ["Rome", "Oslo"], "width": 3},
+                "width is for 'smooth' of n",
+            ),
+            ("age", "smooth", {"width": 0}, "width=0 must be a positive number"),
+            ("age", "smooth", {"width": "w"}, "width='w' must be a positive number"),
+            (
+                "age",
+                "smooth",
+                {"low": 40.2, "high": 40.4},
+                "'smooth' changes nothing in the term 'age'",
+            ),
+            ("age", "smooth", {"low": 200}, "'smooth' changes nothing in the term 'age'"),
+            ("bmi", "smooth", {"missing": True}, "'smooth' is for numbers: use 'zero' for missing"),
+            (
+                "bmi",
+                "clamp",
+                {"low": 20, "missing": True},
+                "'clamp' is for numbers: use 'zero' for mi",
+            ),
+            ("age", "clamp", {}, "'clamp' needs low or high"),
+            ("age", "clamp", {"low": -1e6}, "'clamp' changes nothing in the term 'age'"),
+            (
+                "city",
+                "clamp",
+                {"levels": ["Rome"]},
+                "'clamp' needs numbers, and column 'city' is cat",
+            ),
+            ("city", "smooth", {}, "name two of them or more, levels=['Bonn', 'Lima']"),
+            ("city", "smooth", {"levels": ["Rome"]}, "name two of them or more"),
+            (
+                "age x bmi",
+                "smooth",
+                {},
+                "'smooth' is for terms of one column, and 'age x bmi' is a p",
+            ),
+            ("age x bmi", "zero", {"low": 30}, "is a pair: say of which column, low={'age': 30}"),
+            (
+                "age x bmi",
+                "zero",
+                {"low": {"city": 3}},
+                "'city' is no column of the term 'age x bmi'",
+            ),
+            ("age", "zero", {"low": {"bmi": 3}}, "'bmi' is no column of the term 'age'"),
+        ],
+    )
+    def test_messages(self, small, name, action, options, message):
+        pattern = "|".join(map(re.escape, message.split("|")))
+        with pytest.raises(ValueError, match=pattern):
+            small[0].edit_term(name, action, **options)
+
+    def test_mappings_of_one_column(self, small):
+        one = small[0].edit_term("age", "zero", low={"age": 30})
+        assert one.edits_ == small[0].edit_term("age", "zero", low=30).edits_
+
+    def test_a_range_without_data(self, small):
+        with pytest.warns(
+            UserWarning, match="has no 'age' from 95 on: it goes from 18 to 89"
+        ) as found:
+            edited = small[0].edit_term("age", "zero", low=95)
+        assert found[0].filename == __file__
+        assert edited.edits_[0]["changed_share"] == 0.0
+
+    @pytest.mark.filterwarnings("ignore:of the 60 levels")
+    def test_rare_levels(self, monkeypatch):
+        """Those that share the effect of all others."""
+        monkeypatch.setattr(prepare, "_WIDE", 10)
+        X, y = shops()
+        model = LANAMClassifier(interactions=0, **QUICK).fit(X, np.digitize(y, [-0.7, 0.7]))
+        entry_of = model._model.terms[0].entries.entry_of
+        levels = np.array(model._schema.columns[0].levels)
+        rare, own = levels[entry_of >= 5], levels[entry_of < 5]
+        model.edit_term("shop", "zero", levels=own)
+        with pytest.raises(ValueError, match=f"the level '{rare[0]}' of column 'shop' is too rare"):
+            model.edit_term("shop", "zero", levels=[own[0], rare[0]])
