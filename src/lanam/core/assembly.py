@@ -46,7 +46,7 @@ def assemble(
             status=ACTIVE,
             importance=_importance(problem.rows, k, own(solution.means[k])),
             effective_parameters=solution.effective[k],
-            evidence=solution.worth[k],
+            evidence=float(solution.worth[k]),
             precision=solution.precisions[k],
             expansion=state.terms[k].expansion,
             architecture=_architecture(term),

@@ -53,17 +53,20 @@ class Fields:
             for value in self.items(key)
         )
 
-    def number(self, key: str, least: float = -math.inf) -> float:
-        """A finite number, and not less."""
+    def number(self, key: str, least: float = -math.inf, largest: float = _LARGEST_OF_ALL) -> float:
+        """A finite number, not less and not of a larger magnitude."""
         value = self.values[key]
         self.require(type(value) in (int, float), key)
-        self.require(least <= value and abs(value) < LARGEST, key)
+        self.require(least <= value and abs(value) <= largest, key)
         return float(value)
 
-    def numbers(self, key: str, least: float = -math.inf) -> tuple[float, ...]:
-        """Finite numbers."""
+    def numbers(
+        self, key: str, least: float = -math.inf, largest: float = _LARGEST_OF_ALL
+    ) -> tuple[float, ...]:
+        """Such numbers."""
         return tuple(
-            Fields({key: value}, self.what, [key]).number(key, least) for value in self.items(key)
+            Fields({key: value}, self.what, [key]).number(key, least, largest)
+            for value in self.items(key)
         )
 
     def items(self, key: str) -> list[Any]:

@@ -152,7 +152,7 @@ def read_model(content: Any, arrays: Arrays, n_levels: tuple[int, ...]) -> Fitte
     """
     fields = Fields(content, "the model", _MODEL)
     likelihood = fields.text("likelihood", _LIKELIHOODS)
-    intercept = np.array(fields.numbers("intercept"))
+    intercept = np.array(fields.numbers("intercept", largest=LARGEST))
     n_classes = len(intercept)
     several = likelihood == Softmax.name
     require(3 <= n_classes <= 1 << 15 if several else n_classes == 1, "how many classes there are")

@@ -158,7 +158,12 @@ def to_bytes(saved: SavedModel) -> bytes:
         "schema": write_schema(saved.schema),
         "model": write_model(saved.model, arrays),
     }
-    return container.pack(Contents(content, arrays))
+    data = container.pack(Contents(content, arrays))
+    try:  # what could not be read again is not written
+        from_bytes(data)
+    except ModelFileError as error:
+        raise ValueError(f"this model cannot be saved: its file {error}") from None
+    return data
 
 
 def _require_flat(metadata: Any) -> Any:
