@@ -38,6 +38,14 @@ class Form(StrEnum):
     onnx = "onnx"
 
 
+class SqlDialect(StrEnum):
+    """For which database a query is written."""
+
+    sqlite = "sqlite"
+    duckdb = "duckdb"
+    standard = "standard"
+
+
 # What several commands have.
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A model's file, written by lanam fit.")
@@ -426,6 +434,7 @@ def report(
     epilog=_examples(
         "lanam export houses.lanam --to sql -o houses.sql",
         "lanam export houses.lanam -o houses.onnx",
+        "lanam export houses.lanam --to sql --table new --keep id --dialect duckdb -o -",
     )
 )
 def export(
@@ -436,6 +445,17 @@ def export(
     to: Annotated[
         Form | None, typer.Option(help="In which form; by the file's name if not said.")
     ] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of SQL: the table whose rows are scored.")
+    ] = None,
+    dialect: Annotated[SqlDialect | None, typer.Option(help="Of SQL: for which database.")] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMNS", help="Of SQL: columns beside the results: id,name."),
+    ] = None,
+    no_variance: Annotated[
+        bool, typer.Option("--no-variance", help="Leave the variance out: shorter, and faster.")
+    ] = False,
     force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -443,7 +463,16 @@ def export(
     """Write a model in a form that scores rows without Python."""
     from lanam.cli import export as command
 
-    request = command.Request(model, output, None if to is None else to.value, force)
+    request = command.Request(
+        model=model,
+        output=output,
+        to=None if to is None else to.value,
+        table=table,
+        dialect=None if dialect is None else dialect.value,
+        keep=keep or (),
+        variance=not no_variance,
+        force=force,
+    )
     command.export(request, Voice(quiet, json))
 
 

@@ -23,9 +23,9 @@ from lanam.cli.models import (
     open_for,
     require_columns,
 )
-from lanam.cli.reading import BLOCK_SIZE, Dialect, Source, file_kind
+from lanam.cli.reading import BLOCK_SIZE, Dialect, Source
 from lanam.cli.speaking import Voice
-from lanam.cli.writing import open_table, require_new
+from lanam.cli.writing import open_table, require_new, require_table_name
 from lanam.data import NewValuesWarning, Surprise, add_up
 
 
@@ -61,7 +61,7 @@ def predict(request: Request, voice: Voice) -> None:
     started = time.perf_counter()
     if request.output == "-" and voice.json:
         raise Misuse("--json and -o - both want standard output: choose one")
-    file_kind(request.output)
+    require_table_name(request.output)
     if request.output != "-":
         files = (request.model, request.data)
         require_new(request.output, force=request.force, inputs=files, example="out.csv")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
 import io
 import os
 import re
@@ -17,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
-from lanam.cli.errors import Complaint
+from lanam.cli.errors import Complaint, Misuse
 from lanam.cli.reading import file_kind, is_text
 from lanam.files import open_atomically, require_place
 
@@ -40,10 +42,18 @@ def require_new(path: str, *, force: bool, inputs: tuple[str, ...] = (), example
         raise Complaint(str(error).replace("pass overwrite=True", "say --force")) from None
 
 
+def require_table_name(path: str) -> str:
+    """Whether a table is written as CSV or Parquet, by the file's name."""
+    kind, _ = file_kind(path)
+    if path.lower().endswith(".zst"):
+        raise Misuse(f"{path}: .zst is read and not written; .gz and .bz2 are")
+    return kind
+
+
 @contextmanager
 def open_table(path: str, schema: pa.Schema) -> Iterator[Any]:
     """What ``write`` puts parts of a table into the file with; ``"-"`` is standard output."""
-    kind, compressed = file_kind(path)
+    kind = require_table_name(path)
     if path == "-":
         yield _CsvWriter(sys.stdout.buffer, schema, ",")
         sys.stdout.buffer.flush()
@@ -55,7 +65,7 @@ def open_table(path: str, schema: pa.Schema) -> Iterator[Any]:
                     yield writer
             else:
                 delimiter = "\t" if ".tsv" in path.lower() else ","
-                with _compressed(file, path if compressed else "") as sink:
+                with _compressed(file, path) as sink:
                     yield _CsvWriter(sink, schema, delimiter)
     except OSError as error:
         if error.filename is not None:
@@ -66,12 +76,15 @@ def open_table(path: str, schema: pa.Schema) -> Iterator[Any]:
 
 @contextmanager
 def _compressed(file: Any, path: str) -> Iterator[Any]:
-    names = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-    if not path:
+    """What compresses on the way into the file; the file itself is not closed."""
+    if path.lower().endswith(".gz"):
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as sink:
+            yield sink
+    elif path.lower().endswith(".bz2"):
+        with bz2.BZ2File(file, "wb") as sink:
+            yield sink
+    else:
         yield file
-        return
-    with pa.CompressedOutputStream(pa.PythonFile(file, "w"), names[Path(path).suffix]) as sink:
-        yield sink
 
 
 class _CsvWriter:

@@ -1,0 +1,305 @@
+"""lanam fit: what is decided, said and written."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as parquet
+import pytest
+
+from lanam import LANAMRegressor, coverage_report, load
+from lanam.cli.deciding import decide_task, find_target, hold_out, read_pairs, split_names
+from lanam.cli.errors import Complaint, Misuse
+
+FIT = ("--interactions", "0")
+
+
+def small(path, n_rows=60, **columns):
+    """A small file: x tells y."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=n_rows).round(3)
+    table = {"x": x, "y": (x + 0.1 * rng.normal(size=n_rows)).round(4), **columns}
+    arrow_csv.write_csv(pa.table(table), path)
+    return table
+
+
+class TestTheModel:
+    def test_it_is_that_of_python(self, lanam, place):
+        drop = "id,events,ill,colour,hours"
+        done = lanam(
+            *("fit", "rides.csv", "-t", "price", "--drop", drop, "--categorical", "zone"),
+            *(
+                "--test-share",
+                0.25,
+                "--random-state",
+                7,
+                "--max-iter",
+                60,
+                "-o",
+                "m.lanam",
+                "--json",
+            ),
+        )
+        table = arrow_csv.read_csv(
+            "rides.csv", convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True)
+        )
+        X = table.select(["city", "age", "celsius", "zone", "holiday"])
+        y = table["price"].to_numpy()
+        train, test = hold_out(None, len(y), [0.25], 7)
+        twin = LANAMRegressor(categorical_features=["zone"], max_iter=60, random_state=7)
+        twin.fit(X.take(train), y[train])
+        model = load("m.lanam")
+        np.testing.assert_array_equal(model.predict(X), twin.predict(X))
+        assert (len(train), len(test)) == (done.document["n_train"], done.document["n_test"])
+        own = coverage_report(twin, X.take(test), y[test])
+        assert done.document["held_out"]["scores"] == pytest.approx(own.scores)
+        assert done.document["summary"]["log_evidence"] == pytest.approx(twin.log_evidence_)
+        assert model.metadata_["target"] == "price"
+        assert model.metadata_["task"] == "regression"
+        assert model.get_params()["verbose"] == 0
+
+    def test_parquet_is_read_too(self, lanam, place):
+        table = arrow_csv.read_csv("rides.csv").select(["age", "zone", "price"])
+        parquet.write_table(table, "rides.parquet")
+        arrow_csv.write_csv(table, "few.csv")
+        for data in ("rides.parquet", "few.csv"):
+            lanam("fit", data, "-t", "price", *FIT, "-q", "-o", f"{data}.lanam")
+        X = table.select(["age", "zone"])
+        one, other = load("rides.parquet.lanam"), load("few.csv.lanam")
+        np.testing.assert_array_equal(one.predict(X), other.predict(X))
+
+    def test_weights_and_exposures_reach_the_fit(self, lanam, place, tmp_path):
+        small("w.csv", w=np.tile([1.0, 0.0], 30))
+        lanam("fit", "w.csv", "--weight", "w", "--test-share", 0, "-q", *FIT, "-o", "w.lanam")
+        model = load("w.lanam")
+        assert model.summary().facts["n_rows"] == 30
+        assert list(model.feature_names_in_) == ["x"]
+        assert model.metadata_["weight"] == "w"
+        counts = load("events.lanam")
+        assert counts.metadata_["exposure"] == "hours"
+        assert "hours" not in counts.feature_names_in_
+        assert np.isfinite(counts.dispersion_)
+
+    def test_calibration(self, lanam, place):
+        drop = "id,events,ill,colour,hours"
+        done = lanam(
+            *("fit", "rides.csv", "-t", "price", "--drop", drop, *FIT, "--calibrate-share", 0.3),
+            *("--json", "-o", "m.lanam"),
+        )
+        assert done.document["n_calibrate"] == 90
+        assert load("m.lanam").calibration_.scores.size == 90
+        assert done.document["held_out"]["rows"][0]["calibrated_observed"] is not None
+
+    def test_interactions(self, lanam, place):
+        rest = ("-t", "price", "--drop", "id,events,ill,colour,hours,city,holiday", "-q")
+        lanam("fit", "rides.csv", *rest, "--interactions", "age:zone", "-o", "m.lanam")
+        assert load("m.lanam").get_params()["interactions"] == [("age", "zone")]
+        lanam("fit", "rides.csv", *rest, "--interactions", "2", "-o", "two.lanam")
+        assert load("two.lanam").get_params()["interactions"] == 2
+
+    def test_the_same_twice(self, lanam, place):
+        small("a.csv")
+        for name in "ab":
+            lanam("fit", "a.csv", *FIT, "-q", "-o", f"{name}.lanam")
+        one, other = (load(f"{name}.lanam").summary().to_dict() for name in "ab")
+        assert one == other
+
+
+class TestWhatIsSaid:
+    def test_results_and_remarks_apart(self, lanam, place):
+        small("a.csv")
+        done = lanam("fit", "a.csv", *FIT, "-o", "m.lanam")
+        assert done.out.startswith("LANAMRegressor on 48 rows of 1 columns")
+        assert "On 12 rows that the model has not seen" in done.out
+        assert "target: 'y', by its name" in done.err
+        assert "task: regression, 'y' is numbers" in done.err
+        assert "lanam  iteration 1 (smooth)" in done.err  # plain lines in a pipe
+        assert "\r" not in done.err
+        assert "\x1b" not in done.out + done.err
+        assert "written: m.lanam" in done.err
+
+    def test_quiet(self, lanam, place):
+        small("a.csv")
+        done = lanam("fit", "a.csv", *FIT, "--quiet", "-o", "m.lanam")
+        assert done.out == done.err == ""
+
+    def test_json_is_one_document(self, lanam, place):
+        small("a.csv")
+        done = lanam("fit", "a.csv", *FIT, "--json", "-o", "m.lanam")
+        assert done.err == ""
+        assert done.document["model"] == "m.lanam"
+        assert done.document["task"] == "regression"
+        assert "NaN" not in done.out
+        json.loads(done.out, parse_constant=pytest.fail)
+
+    def test_no_test_rows(self, lanam, place):
+        small("a.csv")
+        done = lanam("fit", "a.csv", *FIT, "--test-share", 0, "-o", "m.lanam")
+        assert "has not seen" not in done.out
+        assert "LANAMRegressor on 60 rows" in done.out
+
+    def test_a_fit_that_did_not_converge_says_which_option(self, lanam, place):
+        done = lanam(
+            *("fit", "rides.csv", "-t", "price", "--drop", "id,events,ill,colour,hours", *FIT),
+            *("--max-iter", 1, "-o", "m.lanam"),
+        )
+        assert "warning: The log evidence was still rising after --max-iter 1" in done.err
+        assert "Raise --max-iter." in done.err
+
+    def test_rows_without_a_target(self, lanam, place):
+        small("a.csv")
+        lines = Path("a.csv").read_text().splitlines()
+        lines[5] = lines[5].split(",")[0] + ","
+        lines[9] = lines[9].split(",")[0] + ",NA"
+        Path("a.csv").write_text("\n".join(lines))
+        done = lanam("fit", "a.csv", *FIT, "--test-share", 0, "-o", "m.lanam")
+        assert "2 of 60 rows have no target and are left out" in done.err
+        assert "on 58 rows" in done.out
+
+    def test_what_stands_for_missing_is_remembered(self, lanam, place):
+        lines = ["x,y"] + [f"{'?' if k % 5 == 0 else k},{k}" for k in range(60)]
+        Path("a.csv").write_text("\n".join(lines))
+        lanam("fit", "a.csv", "--missing", "?", *FIT, "-q", "-o", "m.lanam")
+        assert load("m.lanam").summary().facts["n_with_missing"] == 1
+        done = lanam("predict", "m.lanam", "a.csv", "-o", "-")
+        assert done.out.count("\n") == 61
+
+
+class TestTheTarget:
+    def test_by_its_name(self):
+        assert find_target(["a", "Target"], None) == ("Target", "by its name")
+        with pytest.raises(Misuse, match=r"--target with one of y, target"):
+            find_target(["y", "target"], None)  # which?
+
+    def test_it_is_asked_for(self):
+        assert find_target(["a", "b"], None, ask=lambda names: "b") == ("b", "as you said")
+        with pytest.raises(Misuse, match="the answer names the column 'c'"):
+            find_target(["a", "b"], None, ask=lambda names: "c")
+
+    def test_by_number_at_a_terminal(self, monkeypatch, capsys):
+        from lanam.cli import fit
+
+        monkeypatch.setattr("typer.prompt", lambda *_, **__: " 2 ")
+        assert fit._ask(["age", "bmi"]) == "bmi"
+        assert capsys.readouterr().err.splitlines() == ["   1  age", "   2  bmi"]
+
+    def test_in_a_pipe_the_error_names_the_columns(self, lanam, place):
+        done = lanam("fit", "rides.csv", "-o", "m.lanam", code=2)
+        assert done.err == (
+            "lanam fit: error: which column is to be predicted? Say --target with one of id, city, age, "
+            "celsius, zone, holiday, hours, price, events, ill, colour\n"
+        )
+
+    def test_a_misspelt_one(self, lanam, place):
+        done = lanam("fit", "rides.csv", "-t", "prize", "-o", "m.lanam", code=2)
+        assert (
+            "--target names the column 'prize', which is not there; did you mean 'price'?"
+            in done.err
+        )
+
+
+class TestTheTask:
+    @pytest.mark.parametrize(
+        ("values", "task", "why"),
+        [
+            (["a", "b", "a"], "classification", "text with 2 different values"),
+            ([True, False, True], "classification", "true or false"),
+            ([0, 1, 1], "classification", "--task regression reads them as numbers"),
+            ([1.5, 2.5, 1.5], "classification", "two different values"),
+            (
+                [1, 2, 3],
+                "regression",
+                "3 different whole numbers.*--task classification.*--task counts",
+            ),
+            ([1.0, 2.0, 3.0], "regression", "3 different whole numbers"),
+            (list(range(11)), "regression", "'y' is numbers$"),
+            ([0.5, 1.0, 2.0], "regression", "'y' is numbers$"),
+        ],
+    )
+    def test_it_is_found(self, values, task, why):
+        decision = decide_task(pa.chunked_array([values]), "y", None)
+        assert decision.task == task
+        assert re.search(why, decision.why)
+
+    def test_what_is_said_counts(self):
+        column = pa.chunked_array([[0, 1, 1]])
+        for task in ("regression", "classification", "counts"):
+            assert decide_task(column, "y", task).task == task
+
+    def test_refusals(self):
+        with pytest.raises(Complaint, match="one value only"):
+            decide_task(pa.chunked_array([[1, 1]]), "y", None)
+        with pytest.raises(
+            Complaint, match="--task counts needs numbers, and the target 'y' holds text"
+        ):
+            decide_task(pa.chunked_array([["a", "b"]]), "y", "counts")
+        names = pa.chunked_array([[f"n{k}" for k in range(51)]])
+        with pytest.raises(Complaint, match=r"51 different values: is it the right column\?"):
+            decide_task(names, "y", None)
+        assert decide_task(names, "y", "classification").task == "classification"
+
+    def test_labels_of_a_fit(self, home):
+        assert load(home / "ill.lanam").classes_.tolist() == ["no", "yes"]
+        assert load(home / "colour.lanam").classes_.tolist() == ["blue", "green", "red"]
+
+    def test_numbers_as_classes(self, lanam, place):
+        small("a.csv", z=np.tile([0, 1, 2], 20))
+        lanam("fit", "a.csv", "-t", "z", "--task", "classification", *FIT, "-q", "-o", "m.lanam")
+        labels = load("m.lanam").classes_
+        assert labels.tolist() == [0, 1, 2]
+        assert labels.dtype.kind == "i"
+
+
+class TestHeldOutRows:
+    def test_shares(self):
+        train, test, calibrate = hold_out(None, 100, [0.2, 0.3], 1)
+        assert [len(part) for part in (train, test, calibrate)] == [50, 20, 30]
+        assert sorted([*train, *test, *calibrate]) == list(range(100))
+        assert not np.array_equal(train, hold_out(None, 100, [0.2, 0.3], 2)[0])
+
+    def test_every_class_keeps_its_share_and_a_row_to_train_with(self):
+        labels = np.array(["a"] * 80 + ["b"] * 19 + ["c"])
+        train, test = hold_out(labels, 100, [0.2], 0)
+        assert [(labels[test] == name).sum() for name in "abc"] == [16, 3, 0]
+        assert (labels[train] == "c").sum() == 1
+
+    def test_too_much(self, lanam, place):
+        done = lanam(
+            *("fit", "rides.csv", "-t", "price", "--test-share", 0.5, "--calibrate-share", 0.5),
+            *("-o", "m.lanam"),
+            code=2,
+        )
+        assert "leave too few rows" in done.err
+
+
+class TestOptionsThatNameColumns:
+    def test_pairs(self):
+        assert read_pairs("auto", []) == "auto"
+        assert read_pairs("0", []) == 0
+        assert read_pairs("a:b:c", ["a", "b:c"]) == [("a", "b:c")]
+        with pytest.raises(Misuse, match="say auto, a number, or pairs"):
+            read_pairs("some", ["a"])
+        with pytest.raises(Misuse, match="--interactions names the column 'x'"):
+            read_pairs("a:x", ["a", "b"])
+
+    def test_names(self):
+        assert split_names(["a", "b, c", "a"], ["a", "b", "c"], "--drop") == ["a", "b", "c"]
+        assert split_names(None, ["a"], "--drop") == []
+        with pytest.raises(Misuse, match="--drop names the column 'd'"):
+            split_names(["a,d"], ["a"], "--drop")
+
+    def test_exposure_needs_counts(self, lanam, place):
+        done = lanam(
+            "fit", "rides.csv", "-t", "price", "--exposure", "hours", "-o", "m.lanam", code=2
+        )
+        assert "say --task counts as well" in done.err
+
+    def test_nothing_left(self, lanam, place):
+        small("a.csv")
+        done = lanam("fit", "a.csv", "--drop", "x", "-o", "m.lanam", code=1)
+        assert "a.csv has no column to predict 'y' from" in done.err
+        assert not os.path.exists("m.lanam")

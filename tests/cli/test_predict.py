@@ -1,0 +1,315 @@
+"""lanam predict: the numbers of Python, part by part, in every format."""
+
+import gzip
+import io
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as parquet
+import pytest
+
+from lanam import load
+from lanam.cli.models import column_types
+from tests.cli.conftest import make_table
+
+COLUMNS = ["city", "age", "celsius", "zone", "holiday"]
+
+
+def features():
+    return make_table().select(COLUMNS)
+
+
+def read(path):
+    return arrow_csv.read_csv(
+        path, convert_options=arrow_csv.ConvertOptions(column_types={"id": pa.string()})
+    )
+
+
+class TestNumbers:
+    def test_regression(self, lanam, place):
+        lanam(
+            *("predict", "price.lanam", "rides.csv", "-o", "out.csv"),
+            *("--interval", 0.9, "--std", "--terms", "--keep", "id"),
+        )
+        model, X, out = load("price.lanam"), features(), read("out.csv")
+        mean, std = model.predict(X, return_std=True)
+        assert out.column_names[:6] == ["id", "prediction", "std", "lower", "upper", "intercept"]
+        assert out.column_names[6:] == [f"term_{name}" for name in COLUMNS]
+        assert out["id"].to_pylist() == make_table()["id"].to_pylist()
+        # What is written is read again as the same float.
+        np.testing.assert_array_equal(out["prediction"], mean)
+        np.testing.assert_array_equal(out["std"], std)
+        ends = model.predict_interval(X, coverage=0.9)
+        np.testing.assert_array_equal(np.column_stack([out["lower"], out["upper"]]), ends)
+        parts = sum(out[name].to_numpy() for name in out.column_names[5:])
+        np.testing.assert_allclose(parts, mean, rtol=1e-12)
+
+    def test_two_classes(self, lanam, place):
+        lanam("predict", "ill.lanam", "rides.csv", "-o", "out.csv", "--proba", "--interval", 0.8)
+        model, X, out = load("ill.lanam"), features(), read("out.csv")
+        names = ["prediction", "probability_no", "probability_yes", "lower", "upper"]
+        assert out.column_names == names
+        assert out["prediction"].to_pylist() == model.predict(X).tolist()
+        np.testing.assert_array_equal(out["probability_yes"], model.predict_proba(X)[:, 1])
+        np.testing.assert_array_equal(out["upper"], model.predict_interval(X, coverage=0.8)[:, 1])
+
+    def test_several_classes(self, lanam, place):
+        lanam("predict", "colour.lanam", "rides.csv", "-o", "out.csv", "--interval", 0.8, "--terms")
+        model, X, out = load("colour.lanam"), features(), read("out.csv")
+        assert out["prediction"].to_pylist() == model.predict(X).tolist()
+        ends = model.predict_interval(X, coverage=0.8)
+        np.testing.assert_array_equal(out["lower_green"], ends[:, 1, 0])
+        np.testing.assert_array_equal(out["upper_red"], ends[:, 2, 1])
+        np.testing.assert_array_equal(out["term_age [red]"], model.predict_terms(X)[:, 1, 2])
+        np.testing.assert_array_equal(out["intercept [blue]"], np.full(300, model.intercept_[0]))
+
+    def test_counts_are_those_of_their_exposure(self, lanam, place):
+        lanam("predict", "events.lanam", "rides.csv", "-o", "out.csv", "--std")
+        model, X = load("events.lanam"), features()
+        hours = make_table()["hours"].to_numpy()
+        mean, std = model.predict(X, return_std=True, exposure=hours)
+        np.testing.assert_allclose(read("out.csv")["prediction"], mean, rtol=1e-12)
+        np.testing.assert_allclose(read("out.csv")["std"], std, rtol=1e-12)
+        lanam("predict", "events.lanam", "rides.csv", "-o", "rate.csv", "--exposure", 1)
+        np.testing.assert_allclose(read("rate.csv")["prediction"], model.predict(X), rtol=1e-12)
+
+    def test_an_exposure_that_is_not_there_is_asked_for(self, lanam, place):
+        arrow_csv.write_csv(features(), "new.csv")
+        done = lanam("predict", "events.lanam", "new.csv", "-o", "out.csv", code=1)
+        assert "no column 'hours'" in done.err
+        assert "--exposure 1 for rates" in done.err
+
+    @pytest.mark.parametrize(
+        ("model", "option", "words"),
+        [
+            ("ill", "--std", "--std is for numbers"),
+            ("price", "--proba", "--proba is for classes"),
+            ("ill", "--exposure=2", "--exposure is for counts"),
+        ],
+    )
+    def test_what_does_not_apply(self, lanam, place, model, option, words):
+        done = lanam("predict", f"{model}.lanam", "rides.csv", "-o", "o.csv", option, code=2)
+        assert words in done.err
+        assert not Path("o.csv").exists()
+
+
+class TestParts:
+    @pytest.mark.parametrize("size", [300, 2000, 1 << 22])
+    def test_the_size_of_parts_changes_nothing(self, lanam, place, size):
+        lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv", "--std", "--block-size", size)
+        mean, std = load("price.lanam").predict(features(), return_std=True)
+        np.testing.assert_allclose(read("o.csv")["prediction"], mean, rtol=1e-13)
+        np.testing.assert_allclose(read("o.csv")["std"], std, rtol=1e-13)
+
+    def test_parts_of_parquet(self, lanam, place):
+        parquet.write_table(make_table(), "rides.parquet")
+        arguments = ("predict", "price.lanam", "rides.parquet", "-o", "o.parquet", "--keep", "id")
+        lanam(*arguments, "--block-size", 1000)
+        out = parquet.read_table("o.parquet")
+        np.testing.assert_allclose(
+            out["prediction"], load("price.lanam").predict(features()), rtol=1e-13
+        )
+        assert out["id"].to_pylist() == make_table()["id"].to_pylist()
+
+    def test_types_are_those_of_the_model_and_not_of_a_part(self, lanam, place):
+        """A first part of gaps only, then numbers; categories that look like numbers."""
+        header, *lines = Path("rides.csv").read_text().splitlines()
+        blank = [line.split(",") for line in lines[1:40] if "Rome" not in line]
+        for cells in blank:
+            cells[1:4] = ["", "", ""]
+        head = [",".join(cells) for cells in blank]
+        Path("late.csv").write_text("\n".join([header, *head, *lines]) + "\n")
+        lanam("predict", "price.lanam", "late.csv", "-o", "o.csv", "--block-size", 400)
+        out = read("o.csv")["prediction"].to_numpy()[len(head) :]
+        np.testing.assert_allclose(out, load("price.lanam").predict(features()), rtol=1e-13)
+
+    def test_memory_does_not_grow_with_the_file(self, lanam, place):
+        body = Path("rides.csv").read_bytes().split(b"\n", 1)
+        with open("long.csv", "wb") as file:
+            file.write(body[0] + b"\n")
+            for _ in range(100):
+                file.write(body[1])
+
+        def peak(path):
+            before = pa.default_memory_pool().max_memory()
+            tracemalloc.start()
+            lanam(
+                "predict", "price.lanam", path, "-o", "o.csv", "--force", "-q", "--block-size", 8192
+            )
+            most = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert pa.default_memory_pool().max_memory() - before < 4e6
+            return most
+
+        lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv", "-q")
+        short, long = peak("rides.csv"), peak("long.csv")
+        assert len(read("o.csv")) == 30_000  # a column of predictions alone is 240,000 bytes
+        assert long < short + 150_000
+
+    def test_surprises_are_said_once_for_the_whole_file(self, lanam, place):
+        header, *lines = Path("rides.csv").read_text().splitlines()
+        lines = [line.replace('"Oslo"', '"Lima"') for line in lines]
+        Path("new.csv").write_text("\n".join([header, *lines]))
+        done = lanam("predict", "price.lanam", "new.csv", "-o", "o.csv", "--block-size", 400)
+        n_lima = sum("Lima" in line for line in lines)
+        assert done.err.count("warning:") == 1
+        assert (
+            f"column 'city': {n_lima} of 300 values are levels that the training data did not"
+            in done.err
+        )
+
+
+class TestColumns:
+    def test_order_and_others_do_not_matter(self, lanam, place):
+        table = make_table()
+        arrow_csv.write_csv(
+            table.select(["note", *reversed(COLUMNS)] if False else list(reversed(COLUMNS))),
+            "r.csv",
+        )
+        lanam("predict", "price.lanam", "r.csv", "-o", "o.csv")
+        np.testing.assert_array_equal(
+            read("o.csv")["prediction"], load("price.lanam").predict(features())
+        )
+
+    def test_one_is_missing(self, lanam, place):
+        arrow_csv.write_csv(make_table().drop_columns(["age"]), "new.csv")
+        done = lanam("predict", "price.lanam", "new.csv", "-o", "o.csv", code=1)
+        assert "new.csv has no column 'age', which the model was fitted with" in done.err
+        assert done.err.count("\n") == 1
+
+    def test_several_are_missing(self, lanam, place):
+        arrow_csv.write_csv(make_table().select(["id", "city"]), "new.csv")
+        done = lanam("predict", "price.lanam", "new.csv", "-o", "o.csv", code=1)
+        assert (
+            "lacks 4 columns that the model was fitted with: age, celsius, zone, holiday"
+            in done.err
+        )
+
+    def test_all_columns(self, lanam, place):
+        lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv", "--all-columns")
+        out = read("o.csv")
+        assert out.column_names == [*make_table().column_names, "prediction"]
+        assert out["city"].to_pylist()[1:4] == make_table()["city"].to_pylist()[1:4]
+
+    def test_kept_text_is_as_it_was(self, lanam, place):
+        table = make_table(4).append_column(
+            "note", pa.array(["NA", "007", 'say "hi", all', "two\nlines"])
+        )
+        arrow_csv.write_csv(table, "new.csv")
+        lanam("predict", "price.lanam", "new.csv", "-o", "o.csv", "--keep", "note")
+        import csv
+
+        with open("o.csv", newline="") as file:
+            notes = [row["note"] for row in csv.DictReader(file)]
+        assert notes == table["note"].to_pylist()
+
+    def test_quotes_only_where_they_are_needed(self, lanam, place):
+        lanam("predict", "ill.lanam", "rides.csv", "-o", "o.csv", "--keep", "id")
+        assert '"' not in Path("o.csv").read_text()
+
+    def test_names_that_clash(self, lanam, place):
+        arrow_csv.write_csv(make_table().rename_columns({"price": "prediction"}), "new.csv")
+        arguments = ("predict", "price.lanam", "new.csv", "-o", "o.csv", "--keep", "prediction")
+        assert "'prediction' has the name of an output" in lanam(*arguments, code=2).err
+        lanam(*arguments, "--prefix", "new_")
+        assert read("o.csv").column_names == ["prediction", "new_prediction"]
+
+    def test_types(self, place):
+        assert column_types(load("price.lanam")) == {
+            "city": pa.string(),
+            "age": pa.float64(),
+            "celsius": pa.float64(),
+            "zone": pa.float64(),
+            "holiday": pa.bool_(),
+        }
+
+
+class TestFormats:
+    @pytest.mark.parametrize("name", ["o.csv", "o.tsv", "o.csv.gz", "o.parquet"])
+    def test_out_and_in_again(self, lanam, place, name):
+        lanam("predict", "price.lanam", "rides.csv", "-o", name, "--all-columns")
+        lanam("predict", "price.lanam", name, "-o", "again.csv", "--prefix", "second_")
+        first = load("price.lanam").predict(features())
+        np.testing.assert_array_equal(read("again.csv")["second_prediction"], first)
+
+    def test_compressed(self, lanam, place):
+        lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv")
+        lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv.gz")
+        assert gzip.decompress(Path("o.csv.gz").read_bytes()) == Path("o.csv").read_bytes()
+
+    def test_standard_input_and_output(self, lanam, place, monkeypatch):
+        class Pipe(io.TextIOWrapper):
+            pass
+
+        data = Path("rides.csv").read_bytes()
+        monkeypatch.setattr(sys, "stdin", Pipe(io.BufferedReader(io.BytesIO(data))))
+        done = lanam("predict", "price.lanam", "-", "-o", "-")
+        lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv")
+        assert done.out == Path("o.csv").read_text()
+        assert "300 rows predicted" in done.err
+
+    def test_json(self, lanam, place):
+        done = lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv", "--json")
+        assert done.document["n_rows"] == 300
+        assert done.document["columns"] == ["prediction"]
+        assert done.err == ""
+        done = lanam("predict", "price.lanam", "rides.csv", "-o", "-", "--json", code=2)
+        assert "--json and -o - both want standard output" in done.err
+
+    @pytest.mark.parametrize("name", ["o.csv", "o.parquet"])
+    @pytest.mark.parametrize("model", ["price", "ill"])
+    def test_a_header_alone_has_no_predictions(self, lanam, place, model, name):
+        Path("none.csv").write_text(Path("rides.csv").read_text().splitlines()[0] + "\n")
+        done = lanam("predict", f"{model}.lanam", "none.csv", "-o", name, "--keep", "id,age")
+        assert "0 rows predicted" in done.err
+        if name == "o.csv":
+            assert Path(name).read_text() == "id,age,prediction\n"
+        else:
+            assert parquet.read_table(name).shape == (0, 3)
+
+    def test_semicolons_and_decimal_commas(self, lanam, place):
+        lines = Path("rides.csv").read_text().replace("Rome, IT", "Rome").splitlines()
+        lines = [line.replace(",", ";").replace(".", ",") for line in lines]
+        Path("de.csv").write_text("\n".join(lines) + "\n")
+        arguments = ("predict", "price.lanam", "de.csv", "-o", "o.csv")
+        done = lanam(*arguments, code=1)
+        assert "de.csv has semicolons between its columns" in done.err
+        assert "say --decimal ," in done.err
+        done = lanam(*arguments, "--decimal", ",")
+        known = np.array(make_table()["city"].to_pylist()) != "Rome, IT"
+        np.testing.assert_array_equal(
+            read("o.csv")["prediction"].to_numpy()[known],
+            load("price.lanam").predict(features())[known],
+        )
+
+    def test_another_encoding(self, lanam, place):
+        text = Path("rides.csv").read_text().replace("Oslo", "Malmö")
+        Path("latin.csv").write_text(text, encoding="latin-1")
+        arguments = ("predict", "price.lanam", "latin.csv", "-o", "o.csv")
+        done = lanam(*arguments, code=1)
+        assert (
+            "column 'city' is not text in utf-8: say which it is, for example --encoding"
+            in done.err
+        )
+        done = lanam(*arguments, "--encoding", "latin-1")
+        assert "'Malmö'" in done.err  # a level that is new
+        Path("utf16.csv").write_text(text, encoding="utf-16")
+        done = lanam("predict", "price.lanam", "utf16.csv", "-o", "p.csv", code=1)
+        assert "say --encoding utf-16" in done.err
+        lanam("predict", "price.lanam", "utf16.csv", "-o", "p.csv", "--encoding", "utf-16")
+        assert Path("p.csv").read_text() == Path("o.csv").read_text()
+
+    def test_a_byte_order_mark(self, lanam, place):
+        Path("bom.csv").write_bytes(b"\xef\xbb\xbf" + Path("rides.csv").read_bytes())
+        lanam("predict", "price.lanam", "bom.csv", "-o", "o.csv", "--keep", "id")
+        assert read("o.csv").column_names == ["id", "prediction"]
+
+    def test_quoted_newlines(self, lanam, place):
+        text = Path("rides.csv").read_text().replace("Rome, IT", "Rome\nIT")
+        Path("lines.csv").write_text(text)
+        lanam("predict", "price.lanam", "lines.csv", "-o", "o.csv", "--block-size", 300)
+        assert len(read("o.csv")) == 300
