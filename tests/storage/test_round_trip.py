@@ -26,6 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 def assert_same(one, two, place="model"):
     """The same values of the same types, however deep."""
+    one = one.item() if isinstance(one, np.generic) else one
     assert type(one) is type(two), place
     if isinstance(one, np.ndarray):
         assert one.dtype == two.dtype, place

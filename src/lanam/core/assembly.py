@@ -83,7 +83,7 @@ def assemble(
         terms=tuple(terms),
         root=fixed_point(triangular_root(covariance)),
         noise_variance=0.0 if units.likelihood.noise_bounds is None else solution.noise * scale**2,
-        log_evidence=units.log_evidence(solution.evidence),
+        log_evidence=float(units.log_evidence(solution.evidence)),
         contrasts=contrasts,
         gap_variance=None if gap_noise is None else solution.noise * scale**2 * gap_noise,
     )

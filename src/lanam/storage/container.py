@@ -43,7 +43,7 @@ _DTYPES = {"f8": "<f8", "i4": "<i4", "i2": "<i2", "u1": "|u1"}
 #: No file is larger, no header longer, and no header has more values or arrays.
 LARGEST = 1 << 31
 _LONGEST_HEADER = 1 << 26
-_MOST_VALUES = 1 << 22
+_MOST_VALUES = 1 << 21
 _MOST_ARRAYS = 1 << 17
 
 #: Arrays together become at most so many bytes, and so many for each of the file's.
