@@ -422,8 +422,10 @@ class TestExplanations:
         assert not city.unseen_edited
         assert (age.was_edited, bmi.was_edited, city.was_edited) == (True, True, False)
         assert explanation["age"].to_dict()["edited"] == age.edited.tolist()
-        everything = model.edit_term("city", "zero").explain_global()["city"]
-        assert everything.unseen_edited
+        for options in ({}, {"missing": False}):
+            everything = model.edit_term("city", "zero", **options).explain_global()["city"]
+            assert everything.edited.all()
+            assert everything.unseen_edited
 
     def test_frames(self, small):
         model, X, _ = small

@@ -169,11 +169,19 @@ class TestZero:
 
     def test_single_values(self):
         model = made(SINGLE)
-        edited, _ = editing.zero(model, 0, [Part(2.0, 4.0)])
+        # Ends are the same to six digits.
+        edited, _ = editing.zero(model, 0, [Part(2.0 * (1.0 + 4e-7), 4.0 * (1.0 - 4e-7))])
         rows = rows_of([1.0, 2.0, 3.0, 4.0, 4.0 * (1.0 + 4e-7), 6.0, np.nan])
         # Three is no value of the data: it keeps what such values have.
         assert_same_elsewhere(model, edited, rows, np.isin(rows[:, 0].round(3), [2.0, 4.0]))
         assert np.all(term_moments(edited, rows_of([2.0, 4.0]))[1] == 0.0)
+
+    def test_slopes_beside_zero_are_finite(self):
+        """A knot on the smallest number there is would be a slope beyond all numbers."""
+        edited, _ = editing.zero(made(KNOTS), 0, [Part(0.0, 0.0)])
+        term = edited.terms[0]
+        assert np.isfinite(np.diff(term.mean) / np.diff(term.entries.points)).all()
+        assert np.diff(term.entries.points).min() < 1e-27
 
     @pytest.mark.parametrize("wide", [False, True])
     def test_levels(self, wide):
@@ -374,6 +382,18 @@ class TestSmooth:
         draws = scoring.sample_links(edited, rows_of([0.0, 3.0]), 4, np.random.default_rng(0))
         np.testing.assert_array_equal(draws[:, 0], draws[:, 1])
 
+    def test_errors_of_levels_of_their_own(self):
+        """Of a mean of independent errors the variance is less."""
+        model = made(CITIES, wide=True)
+        edited, _ = editing.smooth(model, 0, Part(codes=np.array([0, 3])))
+        term = model.terms[0]
+        weight = np.zeros(5)
+        weight[[1, 2]] = term.share[[1, 2]] / term.share[[1, 2]].sum()
+        shared = np.square(weight @ term.coupling @ model.root).sum()
+        variance = term_moments(edited, rows_of([0.0, 3.0]))[1]
+        expected = shared + np.square(weight) @ term.own_variance
+        assert_close(variance, np.full(2, expected), "single precision")
+
     def test_levels_without_data_have_equal_weights(self):
         model = made(CITIES)
         share = np.array([0.5, 0.0, 0.0, 0.25, 0.25])
@@ -407,6 +427,8 @@ class TestWhatGoesAlong:
         model = made(entries)
         parts = [Part(1.5, 4.5)] * len(model.terms[0].features)
         edited, _ = editing.zero(model, 0, parts)
+        if isinstance(entries, Knots):  # and before the data begins
+            edited, _ = editing.zero(edited, 0, [Part(-11.0, -9.0)])
         before, after = model.terms[0], edited.terms[0]
         assert_close(after.share.sum(), 1.0, "rounding")
         np.testing.assert_array_equal(
