@@ -55,7 +55,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         As for :class:`LANAMRegressor`, in log-odds.
     calibration_ : Calibration
         What :meth:`calibrate` found on held-out rows; only after that, and until the next fit.
-    n_iter_, converged_, history_, n_features_in_, feature_names_in_
+    edits_, n_iter_, converged_, history_, n_features_in_, feature_names_in_
         As for :class:`LANAMRegressor`.
 
     Examples

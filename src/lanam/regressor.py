@@ -127,6 +127,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Every pair of columns with its score, best first, and why it is in the model or not.
     calibration_ : Calibration
         What :meth:`calibrate` found on held-out rows; only after that, and until the next fit.
+    edits_ : tuple of dict
+        Records of what :meth:`edit_term` changed, in this order; empty after a fit.
     n_iter_, converged_, history_
         Number of iterations, whether the evidence had stopped rising, and a record an iteration.
     n_features_in_, feature_names_in_
