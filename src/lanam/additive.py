@@ -124,7 +124,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
         options = read_options(self.get_params(deep=False))
-        for learned in ("_model", "calibration_", "metadata_"):  # a fit that fails leaves no mixture of two
+        # A fit that fails leaves no mixture of two.
+        for learned in ("_model", "calibration_", "metadata_"):
             self.__dict__.pop(learned, None)
         columns, schema = read_columns(self, X, fitting=True)
         options = replace(options, interactions=read_interactions(self.interactions, schema.names))
@@ -795,9 +796,9 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             kind,
             portable,
             self._schema,
-            getattr(self, "calibration_", None),
-            self.edits_,
-            **options,
+            options,
+            calibration=getattr(self, "calibration_", None),
+            edits=self.edits_,
         )
         return content() if path is None else export.write_export(path, content)
 

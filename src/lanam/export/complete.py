@@ -110,9 +110,13 @@ class CompleteModel:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Columns that predictions depend on, ascending; gaps may widen intervals in others, too."""
+        """Columns that predictions depend on, ascending; gaps may widen intervals in others, too.
+
+        The first column, if there are none: somebody must say how many rows there are.
+        """
         read = {feature for term in self.terms for feature in term.features}
-        return tuple(sorted(read | set(np.flatnonzero(self.portable.gap_variance).tolist())))
+        read |= set(np.flatnonzero(self.portable.gap_variance).tolist())
+        return tuple(sorted(read or {0}))
 
 
 def complete(portable: PortableModel) -> CompleteModel:

@@ -30,9 +30,10 @@ def render(
     to: str,
     portable: PortableModel,
     schema: Schema,
+    options: Mapping[str, Any],
+    *,
     calibration: Calibration | None = None,
     edits: Sequence[Mapping[str, Any]] = (),
-    **options: Any,
 ) -> str | bytes:
     """A model in the format ``to``: text, or bytes of "onnx".
 
@@ -53,9 +54,8 @@ def render(
         if name not in known:
             there = f"its options are {', '.join(known)}" if known else "it has none"
             raise TypeError(f"export to={to!r} has no option {name!r}: {there}")
-    if to == "json":
-        options |= {"calibration": calibration, "edits": edits}
-    return write(portable, schema, **options)
+    more = {"calibration": calibration, "edits": edits} if to == "json" else {}
+    return write(portable, schema, **options, **more)
 
 
 def require_format(to: Any) -> str:

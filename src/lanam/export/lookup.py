@@ -14,7 +14,7 @@ from lanam.conformal import Calibration
 from lanam.data import Column, Schema
 from lanam.explain.portable import Axis, PortableModel
 from lanam.explain.values import json_text, plain
-from lanam.export.complete import CompleteModel, Term, complete, names_of
+from lanam.export.complete import Term, complete, names_of
 from lanam.version import __version__
 
 #: What the file calls itself, and the version of its layout.
@@ -57,16 +57,16 @@ def lookup_tables(
         "link": portable.link,
         "classes": plain(portable.classes),
         "columns": [_column(column) for column in schema.columns],
-        "intercept": _of_classes(model, model.intercept[None])[0],
+        "intercept": model.intercept.tolist(),
         "edits": plain(tuple(edits)),
-        "terms": [_term(model, term, schema, variance) for term in model.terms],
+        "terms": [_term(term, schema, variance) for term in model.terms],
     }
     if not variance:
         return facts
     gaps = zip(schema.names, portable.gap_variance.tolist(), strict=True)
     return facts | {
         "factor": [_short(row[: k + 1]) for k, row in enumerate(portable.factor.tolist())],
-        "contrasts": plain(portable.contrasts),
+        "contrasts": model.contrasts.tolist(),
         "noise_variance": portable.noise_variance,
         "gap_variance": {name: value for name, value in gaps if value},
         "calibration": None if calibration is None else _calibration(calibration),
@@ -94,36 +94,28 @@ def _column(column: Column) -> dict[str, Any]:
     return facts | {"lowest": plain(column.lowest), "highest": plain(column.highest)}
 
 
-def _term(model: CompleteModel, term: Term, schema: Schema, variance: bool) -> dict[str, Any]:
+def _term(term: Term, schema: Schema, variance: bool) -> dict[str, Any]:
     names = names_of(term, schema.names)
     facts: dict[str, Any] = {
         "name": term.name,
         "columns": names,
         "axes": [_axis(axis, name) for axis, name in zip(term.axes, names, strict=True)],
-        "mean": _of_classes(model, term.mean),
+        "mean": term.mean.tolist(),
         "share": term.share.tolist(),
         "edited": plain(term.edited),
     }
     if not variance:
         return facts
-    own = term.own
-    if own is not None and model.n_classes == 1:
-        own = own[:, 0, 0]
     return facts | {
         "start": term.start,
         "rows": [_short(row) for row in term.rows.tolist()],
-        "own_variance": plain(own),
+        "own_covariance": plain(term.own),
     }
 
 
 def _short(numbers: list[float]) -> list[float]:
     """Numbers that only variances are made of, in the digits that matter: two thirds of the file."""
     return [float(format(number, _DIGITS)) for number in numbers]
-
-
-def _of_classes(model: CompleteModel, values: Any) -> Any:
-    """A number, or one a class of several, for each entry."""
-    return values[:, 0].tolist() if model.n_classes == 1 else values.tolist()
 
 
 def _axis(axis: Axis, column: str) -> dict[str, Any]:

@@ -1,0 +1,143 @@
+"""Models of every kind with rows that are hard to score, and what the model itself says of them."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lanam import LANAMClassifier, LANAMRegressor
+from lanam.core import prepare
+from tests.report.examples import example, hard_rows
+
+#: What differences are allowed to be: relative, as the exports promise.
+TOLERANCE = 1e-6
+
+NAME = 'the "name"; DROP TABLE data; -- é\u2028'
+
+
+@dataclass(frozen=True)
+class Case:
+    model: Any
+    X: pd.DataFrame
+
+    @property
+    def link(self):
+        """Means and covariances of the sums: (n, C) and (n, C, C)."""
+        mean, covariance = self.model._link_moments(self.X)
+        mean = mean.reshape(len(self.X), -1)
+        return mean, covariance.reshape(len(self.X), mean.shape[1], mean.shape[1])
+
+    @property
+    def scale(self):
+        """The size of what is added up (n, C): a sum that happens to be near zero has lost digits."""
+        parts = np.abs(self.model.predict_terms(self.X))
+        if parts.ndim == 2:
+            parts = parts[..., None]
+        return parts.sum(axis=1) + np.abs(self.model.intercept_)
+
+
+def odd_table(n=500, seed=0):
+    """Columns with hostile names, levels that are text, numbers and truth values."""
+    rng = np.random.default_rng(seed)
+    texts = ["it's", '"', "", "-- x", "1", "Ünï", "%s {}"]
+    X = pd.DataFrame(
+        {
+            NAME: rng.normal(-5.0, 3.0, n),
+            "it's": rng.choice(texts, n),
+            "flag": rng.random(n) < 0.4,
+            "zone": rng.choice([-3, 0, 7, 2**40], n),
+            "half": rng.choice([0.5, -1.5, 2.25], n),
+            "SELECT": np.where(rng.random(n) < 0.1, np.nan, rng.integers(0, 9, n)),
+        }
+    )
+    f = np.sin(X[NAME] / 2.0) + 0.7 * X["it's"].map({t: k % 3 for k, t in enumerate(texts)})
+    f += X["flag"] * 1.0 + (X["zone"] > 5) + X["half"] + 0.2 * X["SELECT"].fillna(12.0)
+    f += 0.3 * X["flag"] * X[NAME]
+    return X, f, rng
+
+
+def odd_rows(X, n=60):
+    X = X[:n].copy().astype({"flag": object, "it's": object, "zone": float})
+    X.iloc[::7, 0] = np.nan
+    X.iloc[1::7, 0] = [-1e6, 1e6, -1e300, 1e300, 0.0, -5.0, 1e-300, 2.0, 3.0][: len(X.iloc[1::7])]
+    X.iloc[2::7, 1], X.iloc[3::7, 1] = None, "IT'S"
+    X.iloc[4::7, 2] = None
+    X.iloc[5::7, 3], X.iloc[6::14, 3] = np.nan, 0.5
+    X.iloc[3::9, 4], X.iloc[4::9, 4] = np.nan, 0.25
+    X.iloc[5::9, 5], X.iloc[6::9, 5] = 2.5, 1e9
+    return X
+
+
+def shops(n=500, n_levels=60, seed=0):
+    rng = np.random.default_rng(seed)
+    shop, x = np.arange(n) % n_levels, rng.uniform(-2.0, 2.0, n)
+    f = rng.standard_normal(n_levels)[shop] + np.sin(2.0 * x)
+    table = pd.DataFrame({"shop": [f"shop {k}" for k in shop], "x": x})
+    table.loc[::14, "shop"] = None
+    strange = pd.DataFrame({"shop": ["new", None, "shop 3", "new"], "x": [0.0, 1.0, 99.0, np.nan]})
+    return table, f + 0.3 * rng.standard_normal(n), pd.concat([table[:40], strange])
+
+
+SMALL = {"hidden_sizes": (16,), "pair_hidden_sizes": (16,), "random_state": 0}
+
+
+@cache
+def case(kind):
+    if kind in ("gaussian", "calibrated", "counts", "two", "many"):
+        found = example(kind)
+        return Case(found.model, hard_rows(found, 120)[0])
+    if kind == "odd":
+        X, f, rng = odd_table()
+        model = LANAMRegressor(
+            interactions=[(NAME, "flag")], categorical_features=["zone", "half"], **SMALL
+        )
+        return Case(model.fit(X, f + 0.1 * rng.normal(size=len(X))), odd_rows(X))
+    if kind == "nothing":
+        rng = np.random.default_rng(3)
+        X = pd.DataFrame(rng.normal(size=(100, 2)), columns=["a", "b"])
+        model = LANAMRegressor(interactions=0, level_effects=False, **SMALL)
+        model.fit(X, rng.normal(size=100) + 5.0)
+        assert not any(term.active for term in model.terms_)
+        return Case(model, X[:5])
+    X, y, rows = shops()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prepare, "_WIDE", 10)  # few levels are very many
+        if kind == "wide":
+            model = LANAMRegressor(interactions=0, **SMALL).fit(X, y)
+        elif kind == "wide two":
+            model = LANAMClassifier(interactions=0, **SMALL).fit(X, y > 0.0)
+        else:
+            assert kind == "shared"
+            model = LANAMClassifier(interactions=0, **SMALL).fit(X, np.digitize(y, [-0.7, 0.7]))
+    return Case(model, rows.reset_index(drop=True))
+
+
+KINDS = ("gaussian", "counts", "two", "many", "odd", "wide", "wide two", "shared")
+
+
+def check_link(found, mean, variance=None):
+    """Means (n, C) and variances (n, C) are the model's own."""
+    own_mean, own_covariance = found.link
+    error = np.abs(np.reshape(mean, own_mean.shape) - own_mean) / found.scale
+    assert error.max() < TOLERANCE
+    if variance is not None:
+        own = np.diagonal(own_covariance, axis1=1, axis2=2)
+        assert np.abs(np.reshape(variance, own.shape) / own - 1.0).max() < TOLERANCE
+
+
+def check_response(found, prediction, variance=None):
+    """Predictions are what ``predict`` and ``predict_proba`` say: (n,) and (n, C)."""
+    model, X = found.model, found.X
+    if hasattr(model, "classes_"):
+        own = model.predict_proba(X)
+        assert np.abs(np.reshape(prediction, own.shape) / own - 1.0).max() < TOLERANCE
+        return
+    mean, std = model.predict(X, return_std=True)
+    counts = np.isnan(model.noise_std_)
+    scale = mean if counts else found.scale[:, 0]
+    assert (np.abs(prediction - mean) / scale).max() < TOLERANCE
+    if variance is not None:
+        assert np.abs(np.sqrt(variance) / std - 1.0).max() < TOLERANCE

@@ -1,0 +1,164 @@
+"""Lookup tables, scored by the scorer that the documentation prints."""
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lanam.export import lookup_tables
+from tests.export.cases import KINDS, case, check_link, check_response
+
+ROOT = Path(__file__).parent.parent.parent
+sys.path.insert(0, str(ROOT / "docs" / "hooks"))
+
+from blocks import python_blocks  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 levels")
+
+
+def printed_scorer(tables):
+    """``score`` as the page has it, with these tables in place of its file's."""
+    page = ROOT / "docs" / "howto" / "export.md"
+    (block,) = (text for _, text in python_blocks(page) if "def score(row)" in text)
+    start, end = block.index("levels = {"), block.index("for row, expected in")
+    names = {"tables": tables}
+    exec("import bisect\n" + block[start:end], names)
+    return names["score"]
+
+
+def strict(text):
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "nothing"])
+def test_the_printed_scorer_says_what_the_model_says(kind):
+    found = case(kind)
+    tables = strict(found.model.export(None, to="json"))
+    score = printed_scorer(tables)
+    scored = [score(row) for row in found.X.to_dict("records")]
+    mean = np.array([mean for mean, _ in scored])
+    covariance = np.array([covariance for _, covariance in scored])
+    check_link(found, mean, np.diagonal(covariance, axis1=1, axis2=2))
+    scale = np.sqrt(np.einsum("ncc->nc", found.link[1]))
+    error = np.abs(covariance - found.link[1]) / (scale[:, :, None] * scale[:, None, :])
+    assert error.max() < 1e-6
+    respond = {"identity": numbers, "log": counts, "logit": two, "softmax": several}
+    check_response(found, *respond[tables["link"]](tables, found.X, mean, covariance))
+
+
+# the page's table of what comes after the link scale
+
+
+def numbers(tables, X, mean, covariance):
+    gaps = tables["gap_variance"]
+    noise = tables["noise_variance"] + sum(X[name].isna() * gap for name, gap in gaps.items())
+    return mean[:, 0], covariance[:, 0, 0] + noise
+
+
+def counts(tables, X, mean, covariance):
+    return (np.exp(mean[:, 0] + covariance[:, 0, 0] / 2.0),)
+
+
+def two(tables, X, mean, covariance):
+    odds = mean[:, 0] / np.sqrt(1.0 + math.pi / 8.0 * covariance[:, 0, 0])
+    return (np.stack([1.0 / (1.0 + np.exp(odds)), 1.0 / (1.0 + np.exp(-odds))], axis=1),)
+
+
+def several(tables, X, mean, covariance):
+    size, shares = mean.shape[1], np.zeros(mean.shape)
+    for c in range(size):
+        for d in range(size):
+            spread = covariance[:, c, c] + covariance[:, d, d] - 2.0 * covariance[:, c, d]
+            odds = (mean[:, d] - mean[:, c]) / np.sqrt(1.0 + math.pi / 8.0 * spread)
+            shares[:, c] += np.exp(odds)
+    return ((1.0 / shares) / (1.0 / shares).sum(axis=1, keepdims=True),)
+
+
+def test_it_describes_itself():
+    model = case("odd").model
+    tables = strict(model.export(None, to="json"))
+    assert (tables["format"], tables["version"]) == ("lanam lookup tables", 1)
+    columns = {column["name"]: column for column in tables["columns"]}
+    assert columns["flag"]["levels"] == [False, True]
+    assert columns["zone"]["levels"] == [-3, 0, 7, 2**40]
+    assert columns["SELECT"] == {
+        "name": "SELECT", "kind": "numeric", "missing": True, "lowest": 0.0, "highest": 8.0,
+    }  # fmt: skip
+    assert [term["name"] for term in tables["terms"]] == [t.name for t in model.terms_ if t.active]
+    shares = [sum(term["share"]) for term in tables["terms"]]
+    assert shares == pytest.approx(np.ones(len(shares)))
+
+
+def test_every_kind_of_axis_is_in_the_examples():
+    kinds = {
+        axis["kind"]
+        for kind in KINDS
+        for term in strict(case(kind).model.export(None, to="json"))["terms"]
+        for axis in term["axes"]
+    }
+    assert kinds == {"knots", "levels", "bins", "codes"}
+
+
+def test_without_the_variance_means_are_the_same_and_the_rest_is_left_out():
+    model = case("many").model
+    with_it, without = (
+        strict(model.export(None, to="json", variance=variance)) for variance in (True, False)
+    )
+    assert [term["mean"] for term in with_it["terms"]] == [t["mean"] for t in without["terms"]]
+    assert set(with_it) - set(without) == {
+        "factor", "contrasts", "noise_variance", "gap_variance", "calibration",
+    }  # fmt: skip
+    assert not any("rows" in term for term in without["terms"])
+
+
+def test_calibrated_intervals_can_be_made_from_the_file():
+    found = case("calibrated")
+    tables = strict(found.model.export(None, to="json"))
+    thresholds = {t["coverage"]: t["threshold"] for t in tables["calibration"]["thresholds"]}
+    assert list(thresholds) == [0.5, 0.8, 0.9, 0.95, 0.99]
+    _, std = found.model.predict(found.X, return_std=True)
+    half = found.model.predict_interval(found.X, coverage=0.8) @ [-0.5, 0.5]
+    np.testing.assert_allclose(thresholds[0.8] * std, half, rtol=1e-6)
+    assert tables["calibration"]["scores"] == found.model.calibration_.scores.tolist()
+    assert strict(case("gaussian").model.export(None, to="json"))["calibration"] is None
+
+
+def test_few_held_out_rows_allow_few_coverages():
+    found = case("odd")
+    model = found.model
+    calibrated = type(model)()
+    calibrated.__dict__ |= vars(model)
+    calibrated.calibrate(found.X[:10], model.predict(found.X[:10]) + np.arange(10.0))
+    tables = strict(calibrated.export(None, to="json"))
+    assert [t["coverage"] for t in tables["calibration"]["thresholds"]] == [0.5, 0.8, 0.9]
+
+
+def test_edits_are_in_it():
+    model = case("gaussian").model.edit_term("load", action="zero")
+    tables = strict(model.export(None, to="json"))
+    assert tables["edits"][0]["action"] == "zero"
+    edited = {term["name"]: term["edited"] for term in tables["terms"]}
+    assert any(edited["load"])
+    assert edited["gap"] is None
+
+
+def test_indent_spreads_it_over_lines():
+    model = case("nothing").model
+    wide, long = model.export(None, to="json"), model.export(None, to="json", indent=2)
+    assert wide.count("\n") == 1 < long.count("\n")
+    assert strict(wide) == strict(long)
+
+
+def test_the_same_as_plain_data():
+    model = case("two").model
+    from lanam.explain.portable import explain_portable
+
+    portable = explain_portable(model._model, model._schema, model._labels)
+    facts = lookup_tables(portable, model._schema)
+    assert json.loads(model.export(None, to="json")) == facts
