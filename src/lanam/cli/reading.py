@@ -35,6 +35,7 @@ _PARQUET = (".parquet", ".pq")
 #: Arrow counts the bytes of a block in 31 bits.
 _LARGEST_BLOCK = (1 << 31) - (1 << 20)
 _HEAD = 1 << 16
+_LINE_ENDS = b"\r\n"
 _LONGEST_HEADER = 1 << 24
 _MAX_ROWS = 1 << 17
 
@@ -68,16 +69,21 @@ class Source:
         The columns' names.
     dialect
         With the delimiter that was given or found.
+    stream
+        What opens a CSV file, or goes on with standard input.
     found
         Whether the delimiter is not the usual one, and was found rather than given.
+    bare
+        Whether there is a header and nothing else, not even the end of its line.
     """
 
     path: str
     kind: str
     names: tuple[str, ...]
     dialect: Dialect
-    found: bool
     stream: Callable[[], Any]
+    found: bool = False
+    bare: bool = False
 
     @property
     def title(self) -> str:
@@ -89,6 +95,8 @@ class Source:
         with _named_errors(self):
             if self.kind == "parquet":
                 return parquet.read_table(self.path, columns=list(columns), partitioning=None)
+            if self.bare:
+                return pa.table({name: pa.nulls(0) for name in columns})
             data = self.stream()
             if not isinstance(data, pa.MemoryMappedFile):
                 data = pa.BufferReader(data.read())
@@ -108,6 +116,8 @@ class Source:
                 with parquet.ParquetFile(self.path) as file:
                     for batch in file.iter_batches(rows, columns=list(columns)):
                         yield pa.Table.from_batches([batch])
+                return
+            if self.bare:
                 return
             known = {name: types.get(name, pa.string()) for name in columns}
             texts = [name for name in columns if types.get(name) == pa.string()]
@@ -190,7 +200,7 @@ def open_source(path: str, dialect: Dialect | None = None) -> Source:
     kind, compressed = file_kind(path)
     _require_file(path)
     if kind == "parquet":
-        source = Source(path, kind, (), dialect, False, lambda: None)
+        source = Source(path, kind, (), dialect, lambda: None)
         with _named_errors(source), parquet.ParquetFile(path) as file:
             names = tuple(file.schema_arrow.names)
         return replace(source, names=_distinct(names, path))
@@ -205,10 +215,10 @@ def open_source(path: str, dialect: Dialect | None = None) -> Source:
         def stream() -> Any:
             return pa.input_stream(path, "detect") if compressed else pa.memory_map(path)
 
-        source = Source(path, kind, (), dialect, False, stream)
+        source = Source(path, kind, (), dialect, stream)
         with _named_errors(source), stream() as opened:
             head, _ = _read_head(opened)
-    source = Source(path, kind, (), dialect, False, stream)
+    source = Source(path, kind, (), dialect, stream)
     header = _header(head, source)
     delimiter = dialect.delimiter or _find_delimiter(header, path)
     names = tuple(next(csv.reader(io.StringIO(header), delimiter=delimiter)))
@@ -218,6 +228,7 @@ def open_source(path: str, dialect: Dialect | None = None) -> Source:
         names=_distinct(names, source.title),
         dialect=replace(dialect, delimiter=delimiter),
         found=dialect.delimiter is None and delimiter != usual,
+        bare=not _has_line(head.lstrip(_LINE_ENDS)),
     )
 
 
@@ -243,7 +254,7 @@ def _standard_input() -> Any:
 def _read_head(stream: Any) -> tuple[bytes, Any]:
     """The beginning of a file with all of its header, and the rest of it."""
     head, take = b"", getattr(stream, "read1", stream.read)
-    while not _has_line(head) and len(head) < _LONGEST_HEADER:
+    while not _has_line(head.lstrip(_LINE_ENDS)) and len(head) < _LONGEST_HEADER:
         more = take(_HEAD)
         if not more:
             break
@@ -282,6 +293,7 @@ class _Rejoined(io.RawIOBase):
 def _header(head: bytes, source: Source) -> str:
     """The header as text."""
     encoding = source.dialect.encoding
+    head = head.lstrip(_LINE_ENDS)  # as Arrow does
     if head.startswith(b"PAR1"):
         raise Complaint(f"{source.title} is a Parquet file: give it a name that ends in .parquet")
     if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and _is_utf8(encoding):

@@ -1,0 +1,361 @@
+"""Bad files, tables, models and names: one line that helps, an exit code, and nothing left behind."""
+
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as parquet
+import pytest
+
+from tests.cli.conftest import make_table
+
+
+@pytest.fixture
+def refused(lanam):
+    """Run a command that must fail with one line, and with nothing written."""
+
+    def run(*arguments, code=1, words):
+        before = {path: path.stat().st_mtime_ns for path in Path().iterdir()}
+        done = lanam(*arguments, code=code)
+        assert done.out == ""
+        errors = [line for line in done.err.splitlines() if "error:" in line]
+        assert len(errors) == 1
+        assert done.err.splitlines()[-1] == errors[0]
+        assert words in errors[0]
+        assert {path: path.stat().st_mtime_ns for path in Path().iterdir()} == before
+        return done
+
+    return run
+
+
+def predict(data, *more):
+    return ("predict", "price.lanam", data, "-o", "out.csv", *more)
+
+
+def fit(data, *more):
+    return ("fit", data, "-t", "y", "-o", "m.lanam", *more)
+
+
+class TestFiles:
+    def test_none(self, refused, place):
+        refused(*predict("none.csv"), words="there is no file none.csv")
+        refused(*fit("none.csv"), words="there is no file none.csv")
+        refused("explain", "none.lanam", words="there is no file none.lanam")
+
+    def test_folders(self, refused, place):
+        os.mkdir("folder.csv")
+        os.mkdir("model")
+        refused(*predict("folder.csv"), words="folder.csv is a folder")
+        refused("explain", "model", words="model is a folder")
+        refused("predict", "price.lanam", "rides.csv", "-o", "folder.csv", words="is a folder")
+
+    def test_no_folder_to_write_into(self, refused, place):
+        refused(
+            "predict", "price.lanam", "rides.csv", "-o", "no/o.csv", words="there is no folder no"
+        )
+        refused(
+            "fit", "rides.csv", "-t", "price", "-o", "no/m.lanam", words="there is no folder no"
+        )
+
+    @pytest.mark.parametrize("content", [b"", b"\n", b"\n\n"])
+    def test_empty(self, refused, place, content):
+        Path("a.csv").write_bytes(content)
+        refused(*fit("a.csv"), words="a.csv is empty")
+        refused(*predict("a.csv"), words="a.csv is empty")
+
+    def test_a_header_alone(self, refused, place):
+        for header in ("x,y", "x,y\n", "\n\nx,y\n"):
+            Path("a.csv").write_text(header)
+            refused(*fit("a.csv"), words="a.csv has a header and no rows")
+        Path("b.csv").write_text(Path("rides.csv").read_text().splitlines()[0])
+        refused("report", "price.lanam", "b.csv", "-o", "r.html", words="has a header and no rows")
+        refused(
+            "explain",
+            "price.lanam",
+            "--row",
+            1,
+            "--data",
+            "b.csv",
+            code=2,
+            words="b.csv has 0 rows",
+        )
+
+    def test_unknown_names(self, refused, place):
+        Path("a.xlsx").write_text("x,y\n1,2\n")
+        words = "the name does not say what the file is: .csv, .tsv, .txt"
+        refused(*fit("a.xlsx"), code=2, words=words)
+        refused("predict", "price.lanam", "rides.csv", "-o", "o.json", code=2, words=words)
+        refused(
+            "predict", "price.lanam", "rides.csv", "-o", "o.csv.zst", code=2, words="not written"
+        )
+        refused(
+            "report", "price.lanam", "-o", "r.pdf", code=2, words="a report's name ends in .html"
+        )
+        refused("explain", "price.lanam", "-o", "r.gif", code=2, words="a picture's name ends in")
+
+    def test_permissions(self, refused, place, monkeypatch):
+        def deny(*_):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "rides.csv")
+
+        monkeypatch.setattr(pa, "memory_map", deny)
+        refused(*predict("rides.csv"), words="rides.csv: Permission denied")
+
+    def test_parquet_with_the_wrong_name(self, refused, place):
+        parquet.write_table(make_table(), "a.csv")
+        refused(*fit("a.csv"), words="a.csv is a Parquet file")
+
+    @pytest.mark.parametrize("keep", [0.0, 0.5, 0.99])
+    def test_a_damaged_parquet_file(self, refused, place, keep):
+        parquet.write_table(make_table(), "a.parquet")
+        data = Path("a.parquet").read_bytes()
+        Path("a.parquet").write_bytes(data[: int(keep * len(data))] + b"x")
+        refused(
+            *predict("a.parquet"), words="a.parquet cannot be read as a Parquet file; is it whole?"
+        )
+
+    def test_damage_within_a_parquet_file(self, lanam, place):
+        parquet.write_table(make_table(), "a.parquet", compression="snappy")
+        data = bytearray(Path("a.parquet").read_bytes())
+        data[200:2000] = os.urandom(1800)
+        Path("a.parquet").write_bytes(data)
+        lanam(*predict("a.parquet"), code=1)
+        assert not Path("out.csv").exists()
+
+    def test_not_text(self, refused, place):
+        Path("a.csv").write_bytes(bytes(range(256)) * 4)
+        refused(*fit("a.csv"), words="a.csv")
+        Path("b.csv").write_bytes(b"x\x00,y\n1,2\n")
+        refused(*fit("b.csv"), words="b.csv is not text")
+
+    @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04" + b"\0" * 100])
+    def test_not_a_model(self, refused, place, content):
+        Path("a.lanam").write_bytes(content)
+        refused("explain", "a.lanam", words="a.lanam")
+        refused("predict", "a.lanam", "rides.csv", "-o", "o.csv", words="a.lanam")
+
+    def test_a_damaged_model(self, refused, place):
+        data = bytearray(Path("price.lanam").read_bytes())
+        data[len(data) // 2] ^= 1
+        Path("a.lanam").write_bytes(data)
+        refused("explain", "a.lanam", words="a.lanam is damaged")
+
+    def test_data_as_a_model(self, refused, place):
+        refused(
+            "explain",
+            "rides.csv",
+            words="is not a lanam model: such files are written by lanam fit",
+        )
+
+
+class TestTables:
+    def test_ragged_rows(self, refused, place):
+        lines = Path("rides.csv").read_text().splitlines()
+        lines[7] += ",1"
+        Path("a.csv").write_text("\n".join(lines))
+        refused(
+            *predict("a.csv"),
+            words="a.csv, row 8 (the header is row 1): 12 cells, and the header has 11",
+        )
+        Path("b.csv").write_text("x,y\n1,2\n3\n")
+        refused(
+            *fit("b.csv"),
+            words="b.csv, row 3 (the header is row 1): 1 cells, and the header has 2 (3)",
+        )
+
+    def test_the_same_name_twice(self, refused, place):
+        Path("a.csv").write_text("x,y,x\n1,2,3\n")
+        refused(*fit("a.csv"), words="a.csv has more than one column named 'x'")
+        table = pa.table([[1, 2], [3, 4]], names=["x", "x"])
+        parquet.write_table(table, "a.parquet")
+        refused(*predict("a.parquet"), words="more than one column named 'x'")
+
+    def test_columns_without_names_are_left_out(self, lanam, place):
+        rows = "\n".join(f"{k},{k / 7},{k % 9}" for k in range(50))
+        Path("a.csv").write_text(",x,y\n" + rows)
+        done = lanam(*fit("a.csv", "--interactions", 0))
+        assert "1 column(s) without a name are left out" in done.err
+        assert "rows of 1 columns" in done.out
+
+    def test_no_target(self, refused, place):
+        refused(
+            *fit("rides.csv"), code=2, words="--target names the column 'y', which is not there"
+        )
+        Path("a.csv").write_text("x,y\n" + "1,\n" * 20)
+        refused(*fit("a.csv"), words="the target 'y' has no value in any row")
+        Path("b.csv").write_text("x,y\n" + "".join(f"{k},5\n" for k in range(20)))
+        refused(*fit("b.csv"), words="the target 'y' has one value only")
+
+    def test_text_among_numbers(self, refused, place):
+        lines = ["x,y"] + [f"{k},{k * 1.5}" for k in range(40)]
+        lines[17] = "none,3"
+        Path("a.csv").write_text("\n".join(lines))
+        refused(
+            *fit("a.csv"),
+            words="column 'x' holds text among numbers: 'none', first in row 17 of those with a target. "
+            "Mend it, say --missing 'none' if that stands for a missing value, or --categorical 'x'",
+        )
+        lines[17] = "4,none"
+        Path("a.csv").write_text("\n".join(lines))
+        refused(*fit("a.csv"), words="column 'y' holds text among numbers")
+
+    def test_codes_that_are_partly_numbers_may_be_named_categories(self, lanam, place):
+        lines = ["x,y"] + [f"{'V1' if k % 4 == 0 else k % 4},{k * 1.5}" for k in range(40)]
+        Path("a.csv").write_text("\n".join(lines))
+        lanam(*fit("a.csv", "--categorical", "x", "--interactions", 0, "-q"))
+        from lanam import load
+
+        assert load("m.lanam").explain_global()["x"].values.tolist() == ["1", "2", "3", "V1"]
+
+    def test_text_in_a_numeric_column_of_new_rows(self, refused, place):
+        lines = Path("rides.csv").read_text().splitlines()
+        cells = lines[40].rsplit(",", 9)
+        cells[-9] = "old"
+        lines[40] = ",".join(cells)
+        Path("a.csv").write_text("\n".join(lines))
+        refused(
+            *predict("a.csv", "--block-size", 500),
+            words="a.csv, row 41 (the header is row 1): column 'age' holds numbers in the model, and here "
+            "'old': mend the cell, or say --missing 'old'",
+        )
+
+    def test_text_for_numbers_in_parquet(self, refused, place):
+        table = make_table()
+        table = table.set_column(2, "age", pa.array(["old"] * 300))
+        parquet.write_table(table, "a.parquet")
+        done = refused(
+            *predict("a.parquet"), words="column 'age' held numbers in the training data"
+        )
+        assert "convert it in the file" in done.err
+        assert "X = " not in done.err
+
+    def test_dates(self, refused, place):
+        rows = "\n".join(f"2024-01-{k:02d},{k}" for k in range(1, 29))
+        Path("a.csv").write_text("when,y\n" + rows)
+        refused(*fit("a.csv"), words="column 'when' holds dates or times")
+        done = refused(*fit("a.csv"), words="--drop 'when'")
+        assert "X." not in done.err
+
+    def test_free_text(self, refused, place):
+        rows = "\n".join(
+            f"a long remark about parcel number {k} which was damp,{k}" for k in range(80)
+        )
+        Path("a.csv").write_text("note,y\n" + rows)
+        refused(*fit("a.csv", "-q"), words="--drop 'note'")
+        refused(*fit("a.csv", "-q"), words="name it in --categorical")
+
+    def test_huge_numbers(self, refused, place):
+        rows = "\n".join(f"{k},{k}" for k in range(40))
+        Path("a.csv").write_text(f"x,y\n{rows}\n1e400,3\n")
+        refused(*fit("a.csv", "-q"), words="column 'x' has 1 infinite value")
+        Path("b.csv").write_text(f"x,y\n{rows}\n3,1e300\n")
+        refused(*fit("b.csv", "-q"), words="change the unit of y")
+        lines = Path("rides.csv").read_text().splitlines()
+        cells = lines[40].rsplit(",", 9)
+        cells[-9] = "1e999"
+        Path("c.csv").write_text("\n".join([lines[0], ",".join(cells)]))
+        refused(*predict("c.csv"), words="column 'age' has 1 infinite value")
+
+    def test_decimal_commas(self, refused, lanam, place):
+        rows = "\n".join(f"{k},5;{k},25" for k in range(40))
+        Path("a.csv").write_text("x;y\n" + rows)
+        refused(
+            *fit("a.csv"),
+            words="holds numbers with a decimal comma (for example '0,5'): say --decimal ,",
+        )
+        done = lanam(*fit("a.csv", "--decimal", ",", "--interactions", 0))
+        assert "a.csv has semicolons between its columns" in done.err
+
+    def test_weights_that_are_not(self, refused, place):
+        rows = "\n".join(f"{k},{k},{'' if k == 3 else 1},a{k}" for k in range(40))
+        Path("a.csv").write_text("x,y,w,t\n" + rows)
+        refused(*fit("a.csv", "--weight", "w"), words="--weight: the column 'w' has 1 empty cells")
+        refused(
+            *fit("a.csv", "--weight", "t"), words="--weight: the column 't' does not hold numbers"
+        )
+
+    def test_an_unclosed_quote(self, refused, place):
+        text = Path("rides.csv").read_text()
+        Path("a.csv").write_text(text.replace('"Oslo"', '"Oslo', 1))
+        refused(*predict("a.csv", "--block-size", 2000), words="a.csv")
+
+    def test_a_wrong_delimiter(self, refused, place):
+        refused(*predict("rides.csv", "--delimiter", ";"), words="lacks 5 columns")
+        refused(*predict("rides.csv", "--delimiter", ";;"), code=2, words="one character")
+        refused(*predict("rides.csv", "--encoding", "klingon"), code=2, words="is not known")
+
+
+class TestWhatIsThere:
+    @pytest.mark.parametrize(
+        "command",
+        [
+            ("fit", "rides.csv", "-t", "price", "-o", "there.lanam"),
+            ("predict", "price.lanam", "rides.csv", "-o", "there.csv"),
+            ("predict", "price.lanam", "rides.csv", "-o", "there.parquet"),
+            ("explain", "price.lanam", "-o", "there.png"),
+            ("report", "price.lanam", "-o", "there.html"),
+            ("export", "price.lanam", "-o", "there.json"),
+        ],
+    )
+    def test_it_stays(self, refused, place, command):
+        Path(command[-1]).write_text("precious")
+        refused(*command, words=f"{command[-1]} is there already: say --force to replace it")
+        assert Path(command[-1]).read_text() == "precious"
+
+    def test_it_is_replaced_by_force(self, lanam, place):
+        Path("o.csv").write_text("precious")
+        lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv", "--force")
+        assert Path("o.csv").read_text().startswith("prediction\n")
+
+    def test_what_is_read_is_not_written(self, refused, place):
+        words = "would be written over while it is read"
+        refused("predict", "price.lanam", "rides.csv", "-o", "rides.csv", "--force", words=words)
+        os.symlink("rides.csv", "link.csv")
+        refused("predict", "price.lanam", "rides.csv", "-o", "link.csv", "--force", words=words)
+        refused("fit", "rides.csv", "-t", "price", "-o", "rides.csv", "--force", words=words)
+        refused(
+            "export", "price.lanam", "--to", "json", "-o", "price.lanam", "--force", words=words
+        )
+
+    def test_an_error_halfway_leaves_the_old_file(self, refused, place):
+        lines = Path("rides.csv").read_text().splitlines()
+        Path("a.csv").write_text("\n".join([*lines, "1,2"]))
+        Path("out.csv").write_text("precious")
+        refused(*predict("a.csv", "--block-size", 500, "--force"), words="row 302")
+        assert Path("out.csv").read_text() == "precious"
+
+    @pytest.mark.parametrize("name", ["o.csv", "o.parquet", "o.csv.gz"])
+    def test_a_full_disk(self, refused, place, monkeypatch, name):
+        def full(*_):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        Path(name).write_text("precious")
+        monkeypatch.setattr(os, "fsync", full)
+        words = f"{name}: not written: No space left on device"
+        refused("predict", "price.lanam", "rides.csv", "-o", name, "--force", words=words)
+        assert Path(name).read_text() == "precious"
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a full device")
+    def test_a_full_device(self, refused, place):
+        words = "/dev/full: not written: No space left on device"
+        refused("predict", "price.lanam", "rides.csv", "-o", "/dev/full", code=2, words="the name")
+        os.symlink("/dev/full", "o.csv")
+        refused(
+            "predict",
+            "price.lanam",
+            "rides.csv",
+            "-o",
+            "o.csv",
+            words=words.replace("/dev/full", "o.csv"),
+        )
+
+    def test_a_model_that_cannot_be_written(self, refused, place, monkeypatch):
+        def full(*_):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        rng = np.random.default_rng(0)
+        arrow_csv.write_csv(pa.table({"x": rng.normal(size=40), "y": rng.normal(size=40)}), "a.csv")
+        monkeypatch.setattr(os, "fsync", full)
+        refused(*fit("a.csv", "-q"), words="the model was not written: No space left")
