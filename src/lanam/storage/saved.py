@@ -16,6 +16,7 @@ from lanam.core.model import FittedModel
 from lanam.data import Schema
 from lanam.storage import container
 from lanam.storage.container import Contents
+from lanam.storage.edits import read_edits
 from lanam.storage.errors import DamageError, ModelFileError, require
 from lanam.storage.fields import Arrays, Fields
 from lanam.storage.models import read_model, write_model
@@ -153,7 +154,7 @@ def to_bytes(saved: SavedModel) -> bytes:
         "feature_names": None if saved.feature_names is None else list(saved.feature_names),
         "classes": write_classes(saved.classes),
         "output": saved.output,
-        "edits": [encode(record) for record in saved.edits],
+        "edits": list(saved.edits),
         "metadata": _require_flat(saved.metadata),
         "schema": write_schema(saved.schema),
         "model": write_model(saved.model, arrays),
@@ -239,7 +240,7 @@ def _read_first_version(data: bytes) -> SavedModel:
         feature_names=_read_names(fields, schema),
         classes=classes,
         calibration=_read_calibration(arrays),
-        edits=tuple(map(_read_edit, fields.items("edits"))),
+        edits=read_edits(values["edits"]),
         output=None if values["output"] is None else fields.text("output", _OUTPUTS),
         notes=tuple(map(str, fields.items("notes"))),
         metadata=values["metadata"],
@@ -255,12 +256,6 @@ def _read_names(fields: Fields, schema: Schema) -> tuple[str, ...] | None:
     names = tuple(fields.items("feature_names"))
     fields.require(names == schema.names, "feature_names")
     return names
-
-
-def _read_edit(value: Any) -> dict[str, Any]:
-    record = decode(value)
-    require(isinstance(record, dict), "an edit")
-    return dict(record)
 
 
 def _read_calibration(arrays: Arrays) -> Calibration | None:

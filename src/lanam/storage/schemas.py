@@ -54,12 +54,18 @@ def _read_column(value: Any, k: int) -> Column:
     kind = fields.text("kind", (NUMERIC, CATEGORICAL))
     levels = tuple(_decode_label(item) for item in fields.items("levels"))
     fields.require(kind == CATEGORICAL or not levels, "levels")
-    fields.require(len(set(levels)) == len(levels), "levels")
+    fields.require(len(set(levels)) == len(levels) and _alike(levels), "levels")
     ends = [decode(value[key]) for key in ("lowest", "highest")]
     fields.require(all(type(end) is float for end in ends), "lowest")
     lowest, highest = ends
     fields.require(lowest <= highest or (math.isnan(lowest) and math.isnan(highest)), "lowest")
     return Column(fields.text("name"), kind, lowest, highest, levels, fields.flag("missing"))
+
+
+def _alike(levels: tuple[Any, ...]) -> bool:
+    """Whether all are text, all truth values or all numbers."""
+    kinds = {type(level) for level in levels}
+    return len(kinds) <= 1 or kinds == {int, float}
 
 
 def write_classes(classes: NDArray[Any] | None) -> dict[str, Any] | None:

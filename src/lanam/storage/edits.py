@@ -1,0 +1,58 @@
+"""Records of what was changed by hand: plain already, and checked when they are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lanam.storage.errors import require
+from lanam.storage.fields import Fields, each
+
+_EDIT = (
+    "term",
+    "terms",
+    "action",
+    "where",
+    "width",
+    "changed_share",
+    "reason",
+    "lanam_version",
+)
+_PLACE = ("column", "values", "low", "high", "levels", "missing")
+_ACTIONS = ("zero", "clamp", "smooth")
+
+
+def read_edits(values: Any) -> tuple[dict[str, Any], ...]:
+    """The records that were written."""
+    return tuple(_read_edit(value, k) for k, value in each(values, "the list of edits"))
+
+
+def _read_edit(value: Any, k: int) -> dict[str, Any]:
+    fields = Fields(value, f"edit {k}", _EDIT)
+    fields.text("term")
+    require(all(isinstance(name, str) for name in fields.items("terms")), f"the terms of edit {k}")
+    action = fields.text("action", _ACTIONS)
+    places = fields.items("where")
+    most = 1 if action == "smooth" else 2
+    require(1 <= len(places) <= most, f"where edit {k} is")
+    for place in places:
+        _require_place(place, f"where edit {k} is")
+    if value["width"] is not None:
+        fields.number("width", 0.0)
+    if value["reason"] is not None:
+        fields.text("reason")
+    fields.number("changed_share", 0.0)
+    fields.text("lanam_version")
+    return dict(value)
+
+
+def _require_place(value: Any, what: str) -> None:
+    fields = Fields(value, what, _PLACE)
+    fields.text("column")
+    fields.flag("values")
+    fields.flag("missing")
+    for end in ("low", "high"):
+        if value[end] is not None:
+            fields.number(end)
+    if value["levels"] is not None:
+        plain = all(type(level) in (str, bool, int, float) for level in fields.items("levels"))
+        fields.require(plain, "levels")
