@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from lanam import LANAMClassifier, LANAMRegressor
+from lanam import LANAMClassifier, LANAMRegressor, load
 from lanam.core import prepare
 from lanam.editing import edit_words
 from lanam.explain.portable import explain_portable
@@ -225,6 +225,25 @@ def test_portable_tables_follow(kind):
     check(edited, X, *more.values())
     ends = pd.concat([rows_at(X, "load", [45.0, 55.5]), rows_at(X, "hour", [3.3, 20.0])])
     check(edited, ends, *(value[:4] for value in more.values()))
+
+
+@pytest.mark.filterwarnings("ignore:column '")
+@pytest.mark.parametrize("kind", LIKELIHOODS)
+def test_files_keep_edits(kind, tmp_path):
+    """Records, marks and predictions to the bit."""
+    own = example(kind)
+    edited = own.model.edit_term("load", "zero", low=45, high=55.5, reason="so it is")
+    edited = edited.edit_term("hour", "clamp", low=3.3).edit_term("gap", "smooth", width=0.1)
+    edited = edited.edit_term(("load", CITY), "zero", high={"load": 52}, levels={CITY: ["Oslo"]})
+    again = load(edited.save(tmp_path / "edited.lanam"))
+    assert again.edits_ == edited.edits_
+    assert str(again.summary()) == str(edited.summary())
+    X, _ = hard_rows(own)
+    rows, same = edited.explain_local(X), again.explain_local(X)
+    assert rows.edited.any()
+    for name in ("edited", "contributions", "contributions_std", "prediction", "prediction_std"):
+        np.testing.assert_array_equal(getattr(rows, name), getattr(same, name), name)
+    assert again.explain_global().to_json() == edited.explain_global().to_json()
 
 
 class TestNewModel:

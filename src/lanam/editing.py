@@ -311,7 +311,7 @@ def edit_words(record: Mapping[str, Any]) -> str:
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X[["bmi"]], y)
     >>> edit_words(model.edit_term("bmi", "clamp", high=38, reason="few patients").edits_[0])
-    'bmi: above 38 as at 38 (2.5% of the training data); few patients'
+    'bmi: above 38 as at 38 (1.1% of the training data); few patients'
     """
     places = record["where"]
     said = {"zero": _zero_words, "clamp": _clamp_words, "smooth": _smooth_words}[record["action"]]
