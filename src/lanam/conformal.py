@@ -30,7 +30,7 @@ _ROUNDING = 1e-9
 _TAIL_ROUNDING = 1e-6
 
 #: Beyond so many standard deviations probabilities of counts are no longer told from zero and one.
-_FARTHEST = 6.0
+FARTHEST = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,23 +163,28 @@ def count_scores(y: Array, mean: Array, variance: Array, exposure: Array) -> Arr
     at_least = 1.0 - poisson_cdf(y - 1.0, mean, variance, exposure)
     tail = np.clip(np.minimum(at_most, at_least), 0.0, 0.5)
     score = -ndtri(np.maximum(tail, np.finfo(np.float64).tiny))
-    far = np.flatnonzero(tail < ndtr(-_FARTHEST))
+    far = np.flatnonzero(tail < ndtr(-FARTHEST))
     if len(far):
         own = mean[far], variance[far], exposure[far]
         (lower, upper), (below, above) = _farthest(*own)
         beyond = np.maximum((lower - y[far]) / below, (y[far] - upper) / above)
-        score[far] = _FARTHEST * (1.0 + np.maximum(beyond, 0.0))
+        score[far] = FARTHEST * (1.0 + np.maximum(beyond, 0.0))
     return np.asarray(score) + 0.0  # no -0
+
+
+def tail_beyond(score: float) -> float:
+    """The probability on either side of the interval of all counts with at most this score."""
+    return float(ndtr(-score)) * (1.0 - _TAIL_ROUNDING)
 
 
 def count_interval(mean: Array, variance: Array, exposure: Array, score: float) -> Array:
     """Ends (n, 2) of the intervals of all counts with at most this score."""
-    if score > _FARTHEST:
+    if score > FARTHEST:
         (lower, upper), (below, above) = _farthest(mean, variance, exposure)
-        beyond = score * (1.0 + _ROUNDING) / _FARTHEST - 1.0
+        beyond = score * (1.0 + _ROUNDING) / FARTHEST - 1.0
         lower = np.maximum(np.ceil(lower - beyond * below), 0.0)
         return np.column_stack([lower, np.floor(upper + beyond * above)])
-    tail = float(ndtr(-score)) * (1.0 - _TAIL_ROUNDING)
+    tail = tail_beyond(score)
     ends = [poisson_quantile(at, mean, variance, exposure) for at in (tail, 1.0 - tail)]
     return np.column_stack(ends)
 
@@ -188,7 +193,7 @@ def _farthest(
     mean: Array, variance: Array, exposure: Array
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """Ends of the widest intervals by probability, and how far these are from the median."""
-    tail = float(ndtr(-_FARTHEST)) * (1.0 - _TAIL_ROUNDING)
+    tail = tail_beyond(FARTHEST)
     lower, middle, upper = (
         poisson_quantile(at, mean, variance, exposure) for at in (tail, 0.5, 1.0 - tail)
     )

@@ -11,11 +11,13 @@ from lanam.data import CATEGORICAL
 from lanam.explain import MISSING, GlobalExplanation, Shape, Surface
 from lanam.explain.ranges import edited_ranges, trimmed, vertical_range
 from lanam.report.packing import rounded
-from lanam.text import cut
+from lanam.text import cut, one_line
 
-#: A curve through so few values has a mark on each; of more levels than this the most frequent are drawn.
+#: A curve through so few values has a mark on each, and the data of more is shown in so many bins. Of
+#: more levels than this the most frequent are drawn.
 _FEW_VALUES = 12
-_MAX_LEVELS = 30
+_N_BINS = 40
+_MAX_LEVELS = 24
 
 #: Labels of levels are cut to this many characters.
 _MAX_LABEL = 18
@@ -48,14 +50,13 @@ def with_strip(limits: tuple[float, float]) -> Any:
 def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, Any]:
     shown = _shown(shape)
     data = {
-        "name": shape.name,
+        "name": one_line(shape.name),
         "kind": shape.kind,
         "feature": shape.features[0],
         "note": _note(shape, shown),
         "description": _description(shape),
         "mean": rounded(shape.mean[shown]),
         "std": rounded(shape.std[shown]),
-        "density": rounded(shape.density[shown]),
         "vertical": with_strip(limits),
     }
     if shape.kind == "categorical":
@@ -69,16 +70,25 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, Any]:
             }
             for name, mean, std, density in shape.others
         ]
-        labels = [str(label) for label in shape.values[shown]]
+        labels = [one_line(label) for label in shape.values[shown]]
         ticks = cut([*labels, *(other["name"] for other in others)], _MAX_LABEL)
         edited = np.flatnonzero([*shape.edited[shown], *shape.others_edited]).tolist()
-        return data | {"labels": labels, "ticks": ticks, "others": others, "edited": edited}
+        density = rounded(shape.density[shown])
+        return data | {
+            "labels": labels,
+            "ticks": ticks,
+            "others": others,
+            "edited": edited,
+            "density": density,
+        }
     inner = shape.values[shape.inside]
+    low, high = trimmed(shape.values, shape.density, inner)
     return data | {
         "values": rounded(shape.values, 9),
-        "range": rounded(trimmed(shape.values, shape.density, inner), 9),
+        "range": rounded([low, high], 9),
+        "bars": _bars(shape, low, high),
         "inner": rounded([inner[0], inner[-1]], 9),
-        "few": bool((shape.inside & (shape.density > 0.0)).sum() <= _FEW_VALUES),
+        "few": bool((shape.density > 0.0).sum() <= _FEW_VALUES),
         "edited": rounded(edited_ranges(shape), 9),
         "missing": None
         if shape.missing_density is None
@@ -88,6 +98,18 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, Any]:
             "edited": shape.missing_edited,
         },
     }
+
+
+def _bars(shape: Shape, low: float, high: float) -> dict[str, Any]:
+    """Where the data lies, in bins or, of few values, at each."""
+    held = shape.density > 0.0
+    if held.sum() <= _FEW_VALUES:
+        values, shares = shape.values[held], shape.density[held]
+        width = 0.5 * float(np.diff(values).min(initial=high - low)) or 1.0
+        return {"middles": rounded(values, 9), "width": rounded(width), "shares": rounded(shares)}
+    shares, edges = np.histogram(shape.values, _N_BINS, (low, high), weights=shape.density)
+    middles, width = 0.5 * (edges[1:] + edges[:-1]), float(edges[1] - edges[0])
+    return {"middles": rounded(middles, 9), "width": rounded(width), "shares": rounded(shares)}
 
 
 def _shown(shape: Shape) -> Any:
@@ -139,7 +161,7 @@ def _pair(pair: Surface) -> dict[str, Any]:
     )
     rows, columns = first.pop("entries"), second.pop("entries")
     return {
-        "name": pair.name,
+        "name": one_line(pair.name),
         "note": ", ".join(
             [f"importance {pair.importance:.3g} ± {2 * pair.importance_std:.2g}", *_edited(pair)]
         ),
@@ -147,6 +169,7 @@ def _pair(pair: Surface) -> dict[str, Any]:
         "second": second,
         "mean": rounded(pair.mean[rows][:, columns], 4),
         "std": rounded(pair.std[rows][:, columns], 4),
+        "seen": (pair.density[rows][:, columns] > 0.0).tolist(),
     }
 
 
@@ -154,10 +177,10 @@ def _side(
     pair: Surface, place: int, values: Any, others: tuple[str, ...], inside: Any, share: Array
 ) -> dict[str, Any]:
     """One axis of a pair: numbers, or labels with what is not a value behind them."""
-    name = pair.feature_names[place]
+    name = one_line(pair.feature_names[place])
     if pair.feature_kinds[place] == CATEGORICAL:
         seen = [k for k in range(len(share)) if k < len(values) or share[k] > 0.0]
-        labels = [*map(str, values), *others]
+        labels = [*map(one_line, values), *others]
         ticks = cut([labels[k] for k in seen], _MAX_LABEL)
         return {"name": name, "labels": [labels[k] for k in seen], "ticks": ticks, "entries": seen}
     numbers = np.flatnonzero(inside[: len(values)])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from lanam.conformal import FARTHEST, tail_beyond
 from lanam.core.arrays import Array
 from lanam.data import Schema
 from lanam.explain.portable import PortableModel
@@ -17,9 +19,6 @@ from lanam.report.material import Level, Material, Rows
 
 #: Coverages that a reader can choose from.
 _COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
-
-#: Beyond so many standard deviations the tails of counts are not computed in the page.
-_FARTHEST = 6.0
 
 
 def gather(
@@ -65,13 +64,17 @@ def _levels(coverages: Sequence[float], calibration: Any, *, counts: bool) -> li
     result = []
     for coverage in coverages:
         z = float(ndtri(0.5 + 0.5 * coverage))
-        new: float | None = z
-        if calibration is not None:
-            allowed = coverage <= calibration.most_coverage
-            new = calibration.threshold(coverage) if allowed else None
-        if counts and new is not None and new > _FARTHEST:
-            new = None
-        result.append(Level(coverage, z, new, None if new is None else float(ndtr(-new))))
+        if calibration is None:
+            result.append(Level(coverage, z, z, float(ndtr(-z))))
+        elif coverage > calibration.most_coverage:
+            reason = f"{calibration.n_rows} held-out rows are too few to calibrate so much"
+            result.append(Level(coverage, z, None, None, reason))
+        elif counts and calibration.threshold(coverage) > FARTHEST:
+            reason = "too far out in the tails to be computed here: see predict_interval"
+            result.append(Level(coverage, z, None, None, reason))
+        else:
+            score = calibration.threshold(coverage)
+            result.append(Level(coverage, z, score, tail_beyond(score)))
     return result
 
 
@@ -79,7 +82,9 @@ def pick_rows(
     cells: Array, n_rows: int, observed: Any = None, exposure: Array | None = None
 ) -> Rows | None:
     """Some rows of the data, evenly spread over it; None if there are to be none."""
-    if n_rows <= 0:
+    if not isinstance(n_rows, Integral) or n_rows < 0:
+        raise ValueError(f"n_rows={n_rows!r} must be a number of rows, or 0 for none")
+    if n_rows == 0:
         return None
     places = np.unique(np.linspace(0, len(cells) - 1, min(n_rows, len(cells))).round().astype(int))
     return Rows(

@@ -44,13 +44,15 @@ class Level:
     """A coverage that a reader can choose, and how many standard deviations that is.
 
     ``z_new`` is the same for new observations, by calibration if there was one; None if it allows no
-    such coverage. ``tail_new`` is the probability beyond it on either side.
+    such coverage, for which there is a ``reason``. ``tail_new`` is the probability beyond it on either
+    side.
     """
 
     coverage: float
     z: float
     z_new: float | None
     tail_new: float | None
+    reason: str = ""
 
 
 @dataclass(frozen=True, eq=False)

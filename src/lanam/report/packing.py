@@ -1,10 +1,10 @@
-"""Numbers and names into a page: small, exact enough, and never mistaken for markup."""
+"""Numbers and texts into a page: small, exact enough, and never mistaken for markup."""
 
 from __future__ import annotations
 
 import base64
 import gzip
-import json
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,19 @@ _KINDS = {"f4": "<f4", "f8": "<f8", "i4": "<i4"}
 def pack(array: Any, kind: str = "f8") -> dict[str, str] | None:
     """An array as base64 of its bytes: single or double precision, or whole numbers; None stays None.
 
+    First all first bytes, then all second ones, and so on: those of signs and exponents are much alike,
+    and what is alike side by side is compressed to half.
+
     Examples
     --------
     >>> pack([1.0, 0.5], "f4")
-    {'kind': 'f4', 'data': 'AACAPwAAAD8='}
+    {'kind': 'f4', 'data': 'AAAAAIAAPz8='}
     """
     if array is None:
         return None
-    data = np.ascontiguousarray(array, dtype=_KINDS[kind]).tobytes()
-    return {"kind": kind, "data": base64.b64encode(data).decode("ascii")}
+    numbers = np.ascontiguousarray(array, dtype=_KINDS[kind]).ravel()
+    sorted_bytes = numbers.view(np.uint8).reshape(len(numbers), -1).T.tobytes()
+    return {"kind": kind, "data": base64.b64encode(sorted_bytes).decode("ascii")}
 
 
 def rounded(array: Any, digits: int = 6) -> Any:
@@ -49,20 +53,11 @@ def lower_triangle(factor: Array) -> Array:
     return np.asarray(factor[np.tril_indices(len(factor))])
 
 
-def script_json(data: Any) -> str:
-    r"""Data as JSON that may stand in a ``<script>`` element, whatever its texts contain.
-
-    Examples
-    --------
-    >>> script_json({"name": "</script>"})
-    '{"name":"\\u003c/script\\u003e"}'
-    """
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
-
-
 def compressed(text: str) -> str:
     """A text as base64 of its compressed bytes, the same for the same text."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii")
+
+
+def script_source(text: str) -> str:
+    """What a content security policy calls a script of just this text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

@@ -11,6 +11,7 @@ from lanam.core.arrays import IntArray
 from lanam.explain.portable import Axis, PortableModel, Table
 from lanam.explain.values import plain
 from lanam.report.packing import lower_triangle, pack
+from lanam.text import one_line
 
 
 def pack_model(portable: PortableModel, normals: Any) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def pack_model(portable: PortableModel, normals: Any) -> dict[str, Any]:
 
 def _pack_table(table: Table) -> dict[str, Any]:
     return {
-        "name": table.name,
+        "name": one_line(table.name),
         "index": table.index,
         "features": list(table.features),
         "axes": [_pack_axis(axis) for axis in table.axes],

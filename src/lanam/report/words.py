@@ -11,7 +11,7 @@ from lanam.explain import GlobalExplanation, Shape
 from lanam.explain.words import unit_of
 from lanam.metrics import CoverageReport
 from lanam.report.material import Material
-from lanam.text import number_format, shorten
+from lanam.text import number_format, one_line, shorten
 
 #: Of more pairs the best are listed.
 _MAX_PAIRS = 100
@@ -24,6 +24,13 @@ _REASONS = {
     "switched off: constant column": "the column has the same value everywhere",
     "switched off: no values": "the column has no values",
     "switched off: same values as another column": "another column has the same values",
+}
+
+
+#: The tables of a report on coverage.
+_TABLES = {
+    "intervals": ("Intervals of new observations",),
+    "classes": ("Probabilities", "Sets of classes"),
 }
 
 
@@ -85,7 +92,12 @@ def _column(column: Column, missing: float) -> dict[str, str]:
     else:
         values = f"{column.lowest:.4g} to {column.highest:.4g}"
     gone = f"{missing:.1%}" if missing else "yes" if column.missing else ""
-    return {"name": column.name, "kind": column.kind, "range": values, "missing": gone}
+    return {
+        "name": one_line(column.name),
+        "kind": column.kind,
+        "range": values,
+        "missing": gone,
+    }
 
 
 def _share_missing(explanation: GlobalExplanation, index: int) -> float:
@@ -97,7 +109,7 @@ def _share_missing(explanation: GlobalExplanation, index: int) -> float:
 
 def _some(names: Sequence[str]) -> str:
     """Names in a row, not too many and not too long."""
-    shown = [shorten(name, 40) for name in names[:_MAX_NAMED]]
+    shown = [shorten(one_line(name), 40) for name in names[:_MAX_NAMED]]
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     return ", ".join(shown) + more
 
@@ -112,7 +124,7 @@ def terms_table(material: Material) -> dict[str, Any]:
         evidence = row["evidence"]
         terms.append(
             {
-                "name": row["term"],
+                "name": one_line(row["term"]),
                 "kind": row["kind"],
                 "active": active,
                 "importance": format(row["importance"], form) if active else "–",
@@ -123,7 +135,7 @@ def terms_table(material: Material) -> dict[str, Any]:
             }
         )
         if not active:
-            off.append({"name": row["term"], "reason": _reason(row["status"], evidence)})
+            off.append({"name": one_line(row["term"]), "reason": _reason(row["status"], evidence)})
     return {
         "terms": terms,
         "off": off,
@@ -134,7 +146,7 @@ def terms_table(material: Material) -> dict[str, Any]:
 def _reason(status: str, evidence: float) -> str:
     reason = _REASONS.get(status, status)
     if status == "switched off: evidence" and evidence == evidence:
-        return f"{reason} (it was worth {evidence:.1f} in log evidence)"
+        return f"{reason} (it was worth {round(evidence, 1) + 0.0:.1f} in log evidence)"
     return reason
 
 
@@ -156,7 +168,7 @@ def pairs_table(material: Material) -> dict[str, Any]:
         "pair_scores": [
             {
                 "rank": row["rank"],
-                "name": row["pair"],
+                "name": one_line(row["pair"]),
                 "score": f"{row['score']:.3g}",
                 "status": row["status"],
                 "active": row["status"] == "active",
@@ -173,7 +185,10 @@ def calibration_text(report: CoverageReport | None) -> dict[str, Any] | None:
     return {
         "n_rows": f"{report.n_rows:,}",
         "verdict": report.verdict,
-        "tables": [{"head": head, "rows": rows} for head, *rows in report.tables()],
+        "tables": [
+            {"name": name, "head": head, "rows": rows}
+            for name, (head, *rows) in zip(_TABLES[report.kind], report.tables(), strict=False)
+        ],
         "scores": [{"name": name, "value": value} for name, value in report.named_scores()],
         "curve": report.curve.kind,
         "retention": report.retention.name,

@@ -24,7 +24,8 @@
 
   // Plotly reads some HTML in its texts; names are words.
   function words(text) {
-    return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+    // And what looks like a place for a number is none, either.
+    return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("%{", "%\u200b{");
   }
 
   function shorten(text, most) {
@@ -139,8 +140,7 @@
       : curveTraces(term, one, report.n_classes)));
     const [low, high] = term.range;
     const margin = BEYOND * (high - low) || 0.5;
-    const bins = histogram(term.values, term.density, low, high);
-    traces.push(densityTrace(bins.middles, bins.shares, bins.width));
+    traces.push(densityTrace(term.bars.middles, term.bars.shares, term.bars.width));
     const shade = { type: "rect", xref: "x", yref: "paper", y0: 0, y1: 1, fillcolor: colour("line"), opacity: 0.3,
       line: { width: 0 }, layer: "below" };
     const shapes = [[low - margin, term.inner[0]], [term.inner[1], high + margin]]
@@ -160,17 +160,7 @@
     return [traces, look];
   }
 
-  function histogram(values, density, low, high, nBins = 40) {
-    const width = (high - low) / nBins || 1;
-    const shares = new Array(nBins).fill(0);
-    values.forEach((value, k) => {
-      const bin = Math.floor((value - low) / width);
-      if (value >= low && value <= high) shares[Math.min(bin, nBins - 1)] += density[k];
-    });
-    return { width, shares, middles: shares.map((_, k) => low + (k + 0.5) * width) };
-  }
-
-  function levelPanel(report, term) {
+  function levelPanel(report, term, width) {
     const labels = [...term.labels, ...term.others.map((other) => other.name)];
     const places = labels.map((_, k) => k);
     const all = series(report);
@@ -193,7 +183,7 @@
     });
     traces.push(densityTrace(places, [...term.density, ...term.others.map((other) => other.density)], 0.8));
     const ticks = { tickvals: places, ticktext: term.ticks.map(words) };
-    const turned = labels.join("").length > 34;
+    const turned = labels.some((label) => label.length * 7 * labels.length > width);
     const room = turned ? Math.min(Math.max(...labels.map((label) => label.length)), 18) * 7 + 14 : 36;
     return [traces, {
       shapes: editedGround(term.edited.map((place) => [place - 0.5, place + 0.5])),
@@ -202,9 +192,12 @@
     }];
   }
 
+  // More levels have a panel of double width.
+  const MANY_LEVELS = 12;
+
   function shapeCard(report, term, sameScale) {
     const card = document.createElement("figure");
-    card.className = "card";
+    card.className = term.kind === "categorical" && term.labels.length > MANY_LEVELS ? "card broad" : "card";
     const title = document.createElement("h3");
     title.textContent = term.name;
     const note = document.createElement("p");
@@ -216,7 +209,7 @@
     panel.setAttribute("aria-label", term.description);
     card.append(title, note, panel);
     chart(panel, () => {
-      const [traces, look] = term.kind === "categorical" ? levelPanel(report, term) : numericPanel(report, term);
+      const [traces, look] = term.kind === "categorical" ? levelPanel(report, term, panel.clientWidth - 60) : numericPanel(report, term);
       const range = sameScale.checked ? report.vertical : term.vertical;
       return [traces, layout({
         ...look, barmode: "overlay",
@@ -255,6 +248,34 @@
     sameScale.addEventListener("change", redraw);
   }
 
+  // Whether there is data at an entry of a pair or, between numbers, around it.
+  function isSeen(pair, i, j) {
+    const [down, along] = [pair.first.labels ? 0 : 1, pair.second.labels ? 0 : 1];
+    for (let a = Math.max(i - down, 0); a <= Math.min(i + down, pair.seen.length - 1); a++) {
+      for (let b = Math.max(j - along, 0); b <= Math.min(j + along, pair.seen[a].length - 1); b++) {
+        if (pair.seen[a][b]) return true;
+      }
+    }
+    return false;
+  }
+
+  // Signs where the mean is surely not zero: not only colours tell them. Of many entries some.
+  function signTrace(pair, x, y) {
+    const steps = [x, y].map((places) => Math.ceil(places.length / 10));
+    const marks = [];
+    for (let i = steps[0] >> 1; i < x.length; i += steps[0]) {
+      for (let j = steps[1] >> 1; j < y.length; j += steps[1]) {
+        if (Math.abs(pair.mean[i][j]) >= 2 * pair.std[i][j] && pair.mean[i][j] !== 0) {
+          marks.push([x[i], y[j], pair.mean[i][j] > 0 ? "+" : "−"]);
+        }
+      }
+    }
+    return {
+      type: "scatter", mode: "text", x: marks.map((mark) => mark[0]), y: marks.map((mark) => mark[1]),
+      text: marks.map((mark) => mark[2]), textfont: { color: colour("ink"), size: 13 }, hoverinfo: "skip",
+    };
+  }
+
   function heat(pair, key, scale, label) {
     const table = pair[key];
     const first = pair.first.labels ?? pair.first.values;
@@ -271,7 +292,12 @@
       zsmooth: pair.first.labels || pair.second.labels ? false : "best",
       hovertemplate: "%{x}, %{y}: %{z:.3g}<extra></extra>",
     };
-    return [[trace], layout({
+    const veil = {
+      type: "heatmap", x: trace.x, y: trace.y, z: second.map((_, j) => first.map((__, i) => (isSeen(pair, i, j) ? null : 1))),
+      colorscale: [[0, colour("card")], [1, colour("card")]], showscale: false, opacity: 0.65, hoverinfo: "skip",
+    };
+    const signs = key === "mean" ? [signTrace(pair, trace.x, trace.y)] : [];
+    return [[trace, veil, ...signs], layout({
       margin: { l: 52, r: 6, t: 22, b: 44 }, title: { text: key === "mean" ? "mean" : "standard deviation", font: { size: 12 }, x: 0.5, y: 0.99 },
       xaxis: { ...axis(pair.first), title: axisTitle(pair.first), showgrid: false },
       yaxis: { ...axis(pair.second), title: axisTitle(pair.second), showgrid: false },
@@ -282,7 +308,7 @@
     const grid = document.getElementById("pair-grid");
     if (!grid) return;
     const choice = document.getElementById("pair-class");
-    if (report.link === "softmax") {
+    if (report.link === "softmax" && report.pairs.length) {
       document.getElementById("pair-class-control").hidden = false;
       report.classes.forEach((name, k) => choice.add(new Option(name, k)));
       choice.addEventListener("change", redraw);
@@ -322,6 +348,7 @@
 
   function drawImportances(report) {
     const element = document.getElementById("importance-chart");
+    if (!element) return;
     const terms = [...report.importances].reverse();
     element.style.height = `${Math.max(8, 3.5 + 1.5 * terms.length)}rem`;
     chart(element, () => [[{
@@ -338,6 +365,7 @@
   }
 
   function drawHistory(report) {
+    if (!report.history.length) return;
     chart(document.getElementById("history"), () => [[{
       x: report.history.map((_, k) => k + 1), y: report.history, mode: "lines+markers", line: { color: colour("curve") },
       hovertemplate: "iteration %{x}: %{y:.1f}<extra></extra>",

@@ -5,13 +5,20 @@
 const lanam = {};
 
 (() => {
-  // Arrays come as base64 of their bytes, little-endian.
+  // Arrays come as base64 of their bytes, little-endian: first bytes first, then all second ones, and so on.
   const KINDS = { f4: Float32Array, f8: Float64Array, i4: Int32Array };
 
   function unpack(packed) {
     if (packed === null) return null;
-    const bytes = Uint8Array.from(atob(packed.data), (character) => character.charCodeAt(0));
-    return new KINDS[packed.kind](bytes.buffer);
+    const Kind = KINDS[packed.kind];
+    const sorted = atob(packed.data);
+    const width = Kind.BYTES_PER_ELEMENT;
+    const count = sorted.length / width;
+    const bytes = new Uint8Array(sorted.length);
+    for (let j = 0, at = 0; j < width; j++) {
+      for (let i = 0; i < count; i++, at++) bytes[i * width + j] = sorted.charCodeAt(at);
+    }
+    return new Kind(bytes.buffer);
   }
 
   // The number of elements of an ascending array that are <= value, or < value.

@@ -17,13 +17,17 @@
     place.hidden = false;
   }
 
-  // The drawing library is in the file, compressed.
-  async function loadLibrary() {
-    const text = document.getElementById("library").textContent;
+  // Large texts are in the file compressed.
+  async function inflate(id) {
+    const text = document.getElementById(id).textContent;
     const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text();
+  }
+
+  async function loadLibrary() {
     const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
+    script.textContent = await inflate("library");
     document.head.append(script);
   }
 
@@ -33,7 +37,7 @@
   addEventListener("beforeprint", () => lanam.drawAll());
 
   try {
-    lanam.report = JSON.parse(document.getElementById("data").textContent);
+    lanam.report = JSON.parse(await inflate("data"));
     lanam.whatIf = new lanam.WhatIf(lanam.report);
     await loadLibrary();
     lanam.draw(lanam.report);

@@ -11,11 +11,26 @@
     return result;
   }
 
-  // Four digits, without an exponent where a person would not write one.
+  // Numbers from here on are written with an exponent.
+  const HUGE = 1e15;
+  const TINY = 1e-4;
+
+  // Four digits, and all of those before the point.
   function number(value, digits = 4) {
     const size = Math.abs(value);
-    if (value !== 0 && (size >= 1e7 || size < 1e-4)) return minus(value.toExponential(digits - 2));
-    return minus(value.toLocaleString("en", { maximumSignificantDigits: size >= 10 ** digits ? Math.ceil(Math.log10(size)) : digits }));
+    if (value !== 0 && (size >= HUGE || size < TINY)) return minus(value.toExponential(digits - 2));
+    return minus(value.toLocaleString("en", { maximumSignificantDigits: Math.max(digits, Math.ceil(Math.log10(size + 1))) }));
+  }
+
+  // As many decimals as it takes to see three digits of how unsure it is.
+  function decimalsOf(half) {
+    return half > 0 ? Math.min(Math.max(2 - Math.floor(Math.log10(half)), 0), 12) : null;
+  }
+
+  function measured(value, decimals) {
+    const size = Math.abs(value);
+    if (decimals === null || size >= HUGE || (value !== 0 && size < TINY)) return number(value);
+    return minus(value.toLocaleString("en", { maximumFractionDigits: decimals }));
   }
 
   function minus(text) {
@@ -34,6 +49,15 @@
     return `${form(interval[0])} to ${form(interval[1])}`;
   }
 
+  // A table over ascending places, read at any of them; the outermost hold beyond.
+  function between(places, table, value) {
+    const above = places.findIndex((place) => place >= value);
+    if (above === 0) return table[0];
+    if (above < 0) return table[table.length - 1];
+    const share = (value - places[above - 1]) / (places[above] - places[above - 1]);
+    return table[above - 1] + share * (table[above] - table[above - 1]);
+  }
+
   function nameOf(column) {
     return make("span", { className: "name" }, column.name);
   }
@@ -44,12 +68,18 @@
       this.scorer = new lanam.Scorer(report.model);
       this.fields = new Map();
       this.exposure = 1;
+      this.place = "";
+      this.observed = null;
       this.row = Float64Array.from(report.typical, (value) => (value === null ? NaN : value));
       this.rows = report.rows && { ...report.rows, cells: lanam.unpack(report.rows.cells) };
       this.makeChoices();
       report.columns.filter((column) => column.used).forEach((column) => this.makeField(column));
       this.showRow();
       this.update();
+      if (report.link === "softmax") {
+        element("class").value = this.result.response.indexOf(Math.max(...this.result.response));
+        this.update();
+      }
     }
 
     makeChoices() {
@@ -57,7 +87,7 @@
       report.levels.forEach((level, k) => element("coverage").add(new Option(level.name, k, level.first, level.first)));
       element("coverage").addEventListener("change", () => this.update());
       element("everything").addEventListener("change", () => this.update());
-      element("reset").addEventListener("click", () => this.set(report.typical.map((v) => (v === null ? NaN : v)), ""));
+      element("reset").addEventListener("click", () => this.reset());
       if (report.link === "softmax") {
         element("class-control").hidden = false;
         report.classes.forEach((name, k) => element("class").add(new Option(name, k)));
@@ -77,26 +107,41 @@
       element("row-control").hidden = element("row-buttons").hidden = false;
       choice.add(new Option("typical values", ""));
       this.rows.names.forEach((name, k) => choice.add(new Option(name, k)));
-      const pick = () => (choice.value === "" ? element("reset").click() : this.pick(Number(choice.value)));
-      choice.addEventListener("change", pick);
+      this.changed = new Option("", "changed");
+      this.changed.hidden = this.changed.disabled = true;
+      choice.add(this.changed);
+      choice.addEventListener("change", () => this.pick(choice.value));
+      // From a row that was changed, the next is the one after it.
       const step = (by) => {
-        const count = choice.options.length;
-        choice.selectedIndex = (choice.selectedIndex + by + count) % count;
-        pick();
+        const count = this.rows.names.length + 1;
+        const place = this.place === "" ? 0 : Number(this.place) + 1;
+        const next = (place + by + count) % count;
+        this.pick(next === 0 ? "" : String(next - 1));
       };
       element("previous").addEventListener("click", () => step(-1));
       element("next").addEventListener("click", () => step(1));
     }
 
-    // One of the report's rows.
+    // One of the report's rows, or typical values.
     pick(place) {
-      const width = this.report.columns.length;
-      const cells = this.rows.cells.subarray(place * width, (place + 1) * width);
-      if (this.rows.exposure) {
-        this.exposure = this.rows.exposure[place];
-        element("exposure").value = this.exposure;
+      if (place === "") {
+        this.reset();
+        return;
       }
-      this.set(cells, String(place));
+      const width = this.report.columns.length;
+      const start = Number(place) * width;
+      if (this.rows.exposure) this.showExposure(this.rows.exposure[place]);
+      this.set(this.rows.cells.subarray(start, start + width), place);
+    }
+
+    reset() {
+      this.showExposure(1);
+      this.set(this.report.typical.map((value) => (value === null ? NaN : value)), "");
+    }
+
+    showExposure(value) {
+      this.exposure = value;
+      element("exposure").value = value;
     }
 
     // What is not above zero, or not typed to its end, changes nothing.
@@ -108,6 +153,8 @@
 
     set(cells, place) {
       this.row = Float64Array.from(cells);
+      this.place = place;
+      this.observed = place === "" ? null : this.rows.observed?.[Number(place)] ?? null;
       element("row").value = place;
       this.showRow();
       this.update();
@@ -131,8 +178,10 @@
       choice.add(new Option("(a new level)", -1));
       choice.add(new Option("(missing)", "NaN"));
       choice.addEventListener("change", () => this.change(column.index, Number(choice.value)));
+      const some = column.levels.length < column.n_levels
+        ? [make("div", { className: "note" }, `${column.levels.length} of ${column.n_levels} levels, the most frequent`)] : [];
       return {
-        elements: [make("div", { className: "line" }, nameOf(column), choice)],
+        elements: [make("div", { className: "line" }, nameOf(column), choice), ...some],
         show: (value) => { choice.value = String(value); },
       };
     }
@@ -159,7 +208,7 @@
           gone.checked = !known;
           slider.disabled = !known;
           if (known) slider.value = value;
-          if (box !== typing) box.value = known ? String(Number(value.toPrecision(12))) : "";
+          if (box !== typing) box.value = known ? String(Number(value.toPrecision(7))) : "";
           const beyond = known && (value < column.lowest || value > column.highest);
           outside.hidden = !beyond;
           outside.textContent = beyond ? `outside the data (${number(column.lowest)} to ${number(column.highest)})` : "";
@@ -173,24 +222,24 @@
       const term = this.report.shapes.find((one) => one.kind === "smooth" && one.feature === column.index);
       if (!term || this.report.n_classes > 1) return null;
       const [width, height] = [400, 60];
-      const kept = term.values.map((_, k) => k).filter((k) => term.values[k] >= column.low && term.values[k] <= column.high);
-      if (kept.length < 2) return null;
+      const points = [column.low, ...term.values.filter((value) => value > column.low && value < column.high), column.high];
+      if (!(column.high > column.low)) return null;
       const [low, high] = this.report.bounds;
       const x = (value) => (8 + (width - 16) * (value - column.low) / (column.high - column.low || 1)).toFixed(1);
       const y = (value) => (height * (high - value) / (high - low || 1)).toFixed(1);
-      const point = (k, shift) => `${x(term.values[k])},${y(term.mean[k] + shift * term.std[k])}`;
+      const point = (value, shift) => `${x(value)},${y(between(term.values, term.mean, value) + shift * between(term.values, term.std, value))}`;
       const svg = (tag, attributes) => {
         const result = document.createElementNS("http://www.w3.org/2000/svg", tag);
         Object.entries(attributes).forEach(([key, value]) => result.setAttribute(key, value));
         return result;
       };
       const graph = svg("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" });
-      const back = [...kept].reverse();
+      const back = [...points].reverse();
       const here = svg("line", { class: "here", y1: 0, y2: height });
       graph.append(
-        svg("path", { class: "band", d: `M${kept.map((k) => point(k, 2)).join("L")}L${back.map((k) => point(k, -2)).join("L")}Z` }),
+        svg("path", { class: "band", d: `M${points.map((v) => point(v, 2)).join("L")}L${back.map((v) => point(v, -2)).join("L")}Z` }),
         svg("line", { class: "zero", x1: 0, x2: width, y1: y(0), y2: y(0) }),
-        svg("path", { class: "mean", d: `M${kept.map((k) => point(k, 0)).join("L")}` }),
+        svg("path", { class: "mean", d: `M${points.map((v) => point(v, 0)).join("L")}` }),
         here,
       );
       return {
@@ -209,7 +258,11 @@
 
     change(column, value, typing = null) {
       this.row[column] = value;
-      element("row").value = "";
+      this.observed = null;
+      if (this.changed) {
+        this.changed.text = this.place === "" ? "own values" : `${this.rows.names[this.place]}, changed`;
+        element("row").value = "changed";
+      }
       this.fields.get(column).show(value, typing);
       this.update();
     }
@@ -227,7 +280,7 @@
 
     showPrediction(level) {
       const { report, result } = this;
-      const observed = this.rows && element("row").value !== "" ? this.rows.observed?.[Number(element("row").value)] : null;
+      const { observed } = this;
       const lines = [];
       const line = (className, text) => lines.push(make("div", { className }, text));
       const band = level.name;
@@ -241,22 +294,29 @@
           const [from, to] = result.intervals[k];
           whisker.style.cssText = `left: ${100 * from}%; width: ${100 * (to - from)}%`;
           track.append(fill, whisker);
-          const row = make("div", { className: "class-row" }, make("span", {}, String(name)), track, make("b", {}, percent(result.response[k])));
+          const figures = make("span", { className: "number" }, make("b", {}, percent(result.response[k])),
+            make("small", {}, ends(result.intervals[k], percent)));
+          const row = make("div", { className: "class-row" }, make("span", {}, String(name)), track, figures);
           row.dataset.label = name;
-          row.title = `${band} band: ${ends(result.intervals[k], percent)}`;
           lines.push(row);
         });
+        line("bands", `Below each probability: its ${band} band.`);
       } else if (report.link === "logit") {
         line("label", `probability of ${report.classes[1]}`);
         line("value", percent(result.response[0]));
         line("bands", `${band} band of the probability: ${ends(result.intervals[0], percent)}`);
       } else {
         line("label", report.link === "log" ? "expected count" : "prediction");
-        line("value", number(result.response[0]));
-        if (result.newInterval) line("bands", `${band} of new observations: ${ends(result.newInterval)}${report.calibrated ? " (calibrated)" : ""}`);
-        line("bands", `${band} band of the mean: ${ends(result.intervals[0])}`);
+        const [from, to] = result.intervals[0];
+        const decimals = decimalsOf(0.5 * (to - from));
+        const form = (value) => measured(value, decimals);
+        line("value", form(result.response[0]));
+        const calibrated = report.calibrated ? " (calibrated)" : "";
+        line("bands", `${band} of new observations: ${result.newInterval ? ends(result.newInterval, form) + calibrated : level.reason}`);
+        line("bands", `${band} band of the mean: ${ends(result.intervals[0], form)}`);
+        if (observed !== null) line("bands", `observed: ${form(observed)}`);
       }
-      if (observed !== null && observed !== undefined) line("bands", `observed: ${typeof observed === "number" ? number(observed) : observed}`);
+      if (observed !== null && report.classes) line("bands", `observed: ${observed}`);
       element("responses").replaceChildren(...lines);
     }
 
@@ -283,11 +343,10 @@
         track.append(fill, whisker);
         const edited = term.edited ? ", edited by hand" : "";
         const words = make("span", {}, term.name, make("small", {}, this.valueOf(term.index) + edited));
-        const figure = make("span", { className: "number" }, signed(term.mean));
+        const figure = make("span", { className: "number" }, signed(term.mean), make("small", {}, `± ${number(term.half, 2)}`));
         const row = make("div", { className: term.sure ? "contribution" : "contribution unsure" }, words, track, figure);
         row.setAttribute("role", "listitem");
         row.dataset.term = term.name;
-        row.title = `${signed(term.mean)} ± ${number(term.half, 2)}`;
         return row;
       });
       element("contributions").replaceChildren(...rows);

@@ -1,0 +1,121 @@
+"""What the what-if page asks for: a field for every column."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lanam.data import CATEGORICAL, UNSEEN
+from lanam.explain import Shape
+from lanam.explain.ranges import trimmed
+from lanam.report.material import Material
+from lanam.text import one_line
+
+#: Of a categorical column with more levels, the most frequent can be chosen.
+_MAX_LEVELS = 300
+
+#: So few values have a knot each; of more, so many rows tell what they are like.
+_FEW_KNOTS = 250
+_ENOUGH_ROWS = 20
+
+
+def fields(material: Material) -> tuple[list[dict[str, Any]], dict[int, Any]]:
+    """Every column with what its field needs, and the codes that can be chosen of those with many."""
+    used = {feature for term in material.explanation.active for feature in term.features}
+    result, offered = [], {}
+    for index, column in enumerate(material.schema.columns):
+        shape = _shape_of(material, index)
+        facts: dict[str, Any] = {
+            "name": one_line(column.name),
+            "index": index,
+            "kind": column.kind,
+            "used": index in used,
+        }
+        if column.kind == CATEGORICAL:
+            codes = _codes(material, index, shape)
+            offered[index] = codes
+            facts["levels"] = [[int(code), one_line(column.levels[code])] for code in codes]
+            facts["n_levels"] = len(column.levels)
+            facts["typical"] = _most_frequent(shape, column.levels, codes)
+        else:
+            facts |= _numbers(material, index, shape)
+        result.append(facts)
+    return result, offered
+
+
+def _shape_of(material: Material, index: int) -> Shape:
+    """The term of a column alone that is not about single values."""
+    for term in material.explanation:
+        if isinstance(term, Shape) and term.features == (index,) and term.kind != "level":
+            return term
+    raise AssertionError("every column has a term")  # pragma: no cover
+
+
+def _codes(material: Material, index: int, shape: Shape) -> Any:
+    """The levels that can be chosen: of very many the most frequent, and those of the rows."""
+    levels = material.schema.columns[index].levels
+    if len(levels) <= _MAX_LEVELS:
+        return np.arange(len(levels))
+    code_of = {level: code for code, level in enumerate(levels)}
+    common = np.argsort(-shape.density, kind="stable")[:_MAX_LEVELS]
+    codes = [code_of[level] for level in shape.values[common].tolist()]
+    if material.rows is not None:
+        cells = material.rows.cells[:, index]
+        codes += cells[np.isfinite(cells) & (cells != UNSEEN)].astype(int).tolist()
+    return np.unique(codes)
+
+
+def _most_frequent(shape: Shape, levels: tuple[Any, ...], codes: Any) -> float | None:
+    if not len(codes):
+        return None
+    if not len(shape.density):
+        return float(codes[0])
+    return float(levels.index(shape.values.tolist()[int(np.argmax(shape.density))]))
+
+
+def _numbers(material: Material, index: int, shape: Shape) -> dict[str, Any]:
+    """Range, step and middle of a numeric column's slider."""
+    column = material.schema.columns[index]
+    inner = shape.values[shape.inside] if len(shape.values) else shape.values
+    if not len(inner):
+        known = column.lowest == column.lowest
+        value = column.lowest if known else 0.0
+        ends = {"low": value, "high": value, "lowest": value, "highest": value}
+        return ends | {"step": "any", "typical": value if known else None}
+    low, high = trimmed(shape.values, shape.density, inner)
+    below = np.cumsum(shape.density)
+    median = float(shape.values[np.searchsorted(below, 0.5 * below[-1])])
+    whole = _is_whole(material, index, shape) and high - low >= 1.0
+    typical = round(median) if whole else _short(median, high - low)
+    return {
+        "low": float(low),
+        "high": float(high),
+        "lowest": column.lowest,
+        "highest": column.highest,
+        "step": 1 if whole else "any",
+        "typical": float(np.clip(typical, column.lowest, column.highest)) + 0.0,  # no -0
+    }
+
+
+def _is_whole(material: Material, index: int, shape: Shape) -> bool:
+    """Whether a column has whole numbers only, as far as is known.
+
+    Many values have knots between them, which need not be whole: then only rows can tell.
+    """
+    values = shape.values[shape.inside & (shape.density > 0.0)]
+    exact = len(values) <= _FEW_KNOTS
+    if material.rows is not None:
+        cells = material.rows.cells[:, index]
+        known = cells[np.isfinite(cells)]
+        values = np.concatenate([values, known]) if exact else known
+        exact = exact or len(known) >= _ENOUGH_ROWS
+    return bool(exact and len(values) and np.all(np.mod(values, 1.0) == 0.0))
+
+
+def _short(value: float, width: float) -> float:
+    """The value to four digits, or to a thousandth of a narrow range: no digits that do not matter."""
+    if value == 0.0 or not width > 0.0:
+        return value
+    return round(value, 3 - math.floor(math.log10(min(abs(value), width))))
