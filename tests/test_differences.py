@@ -176,6 +176,85 @@ class TestAgainstDraws:
         assert known == found.to_dict()
 
 
+class TestAverage:
+    """Pairs on average over the other columns: brute force is every row with both values."""
+
+    @pytest.mark.parametrize(
+        ("column", "first", "second"),
+        [("age", 71.3, 30.0), ("age", None, 30.0), ("bmi", 33.0, 20.0)],
+    )
+    def test_it_is_the_mean_over_rows_of_differences_of_predictions(
+        self, model, data, column, first, second
+    ):
+        found = model.explain_global().difference(column, first, second, given="average")
+        sides = [data[0].assign(**{column: np.float64(at)}) for at in (first or np.nan, second)]
+        here, there = (model.explain_local(side).prediction for side in sides)
+        np.testing.assert_allclose(found.mean, (here - there).mean(axis=0), rtol=1e-5, atol=1e-7)
+        draws = links(model, pd.concat(sides), 400)
+        of_rows = draws.reshape(400, 2, len(data[0]), *draws.shape[2:]).mean(axis=2)
+        apart = of_rows[:, 0] - of_rows[:, 1]
+        np.testing.assert_allclose(apart.std(axis=0), found.std, rtol=0.15)  # four errors
+        assert found.left_out == ()
+        expected = ("bmi", "city") if column == "age" else ("age",)
+        assert found.averaged == expected
+        text = f"; on average over {' and '.join(expected)} in the training data"
+        assert text in str(found)
+
+    @pytest.mark.parametrize(
+        ("column", "first", "second"), [("age", 71.3, 30.0), ("city", "Oslo", "Rome")]
+    )
+    def test_the_deviation_by_the_dense_covariance(self, gaussian, data, column, first, second):
+        from lanam.core import scoring
+
+        inner = gaussian._model
+        design = []
+        for at in (first, second):
+            columns = gaussian._columns(data[0].assign(**{column: at}))
+            readers = scoring._readers(inner, columns)
+            design.append(scoring._mean_and_design(inner, readers, len(columns))[1].mean(axis=0))
+        apart = design[0] - design[1]
+        found = gaussian.explain_global().difference(column, first, second, given="average")
+        # Rows read tables with single-precision fractions.
+        assert found.std == pytest.approx(np.sqrt(apart @ inner.covariance @ apart), rel=1e-5)
+
+    def test_weights_count(self, data):
+        X, y = data[0][["age", "bmi"]][:200], data[1][:200]
+        weight = np.random.default_rng(0).integers(0, 4, 200)
+        pairs = LANAMRegressor(interactions=[("age", "bmi")], random_state=0)
+        model = pairs.fit(X, y, sample_weight=weight)
+        found = model.explain_global().difference("bmi", 32, 24, given="average")
+        apart = model.predict(X.assign(bmi=32.0)) - model.predict(X.assign(bmi=24.0))
+        assert "age x bmi" in found.terms
+        assert found.mean == pytest.approx(np.average(apart, weights=weight), rel=1e-5)
+        assert found.mean != pytest.approx(apart.mean(), rel=1e-3)
+
+    def test_columns_that_go_along_are_not_compared_with_it(self):
+        # y = a b, and b is large where a is: rows with a large a have more, the same b on average does not.
+        rng = np.random.default_rng(0)
+        a, noise = rng.normal(size=(2, 1000))
+        X = pd.DataFrame({"a": a, "b": 0.8 * a + 0.6 * noise})
+        y = X["a"] * X["b"] + 0.3 * rng.normal(size=1000)
+        model = LANAMRegressor(interactions=[("a", "b")], random_state=0).fit(X, y)
+        explanation = model.explain_global()
+        assert explanation.difference("a", 1.5, 0.0).mean > 0.8
+        apart = model.predict(X.assign(a=1.5)) - model.predict(X.assign(a=0.0))
+        average = explanation.difference("a", 1.5, 0.0, given="average")
+        assert average.mean == pytest.approx(apart.mean(), abs=1e-5)
+        assert abs(average.mean) < 0.3
+
+    def test_without_pairs_nothing_changes(self, explanation):
+        plain = explanation.difference("week", 20, 3).to_dict()
+        assert explanation.difference("week", 20, 3, given="average").to_dict() == plain
+
+    def test_every_value(self, explanation):
+        contrast = explanation.differences("age", 30.0, given="average")
+        for k in range(0, len(contrast.values), 9):
+            found = explanation.difference("age", contrast.values[k], 30.0, given="average")
+            assert contrast.mean[k] == pytest.approx(found.mean, abs=1e-12)
+            assert contrast.std[k] == pytest.approx(found.std, abs=1e-12)
+        assert contrast.averaged == ("bmi", "city")
+
+
 class TestOverlap:
     def test_bands_that_overlap_may_hide_a_difference(self, explanation):
         # Errors that both points share do not count: the difference is known better than its ends.
@@ -191,7 +270,8 @@ class TestWords:
         pattern = (
             r"^bmi: 30 against 25\.5 adds \+0\.\d\d\d? \(90%: \+0\.\d+ to \+0\.\d+\) to the prediction; "
             r"above zero with probability more than 0\.999; "
-            r"without age x bmi, which depends on age$"
+            r"without age x bmi, which depends on age: for the age found with each bmi, not for the same "
+            r"\(see given\)$"
         )
         assert re.match(pattern, str(found)), str(found)
 
@@ -199,7 +279,10 @@ class TestWords:
         found = explanation.difference("age", 60, 30)
         assert found.left_out == ("age x bmi", "age x city")
         assert found.left_out_columns == ("bmi", "city")
-        assert str(found).endswith("without age x bmi and age x city, which depend on bmi and city")
+        assert str(found).endswith(
+            "; without age x bmi and age x city, which depend on bmi and city: for the bmi and city found "
+            "with each age, not for the same (see given)"
+        )
         held = explanation.difference("age", 60, None, given={"city": None, "bmi": 25.0})
         assert str(held).endswith("; with bmi at 25 and city at (missing)")
         assert "age: 60 against (missing) adds" in str(held)
@@ -219,6 +302,24 @@ class TestWords:
         assert text.count("\n") == (3 if link == "softmax" else 0)
         if link == "softmax":
             assert [line[:5] for line in text.splitlines()[1:]] == ["  0: ", "  1: ", "  2: "]
+
+    def test_values_beyond_the_data(self, explanation, data):
+        bmi, age = data[0]["bmi"], data[0]["age"]
+        found = explanation.difference("bmi", 1000, 30)
+        assert found.beyond == (("bmi", 1000.0, bmi.min(), bmi.max()),)
+        assert str(found).endswith(
+            f"; 1000 lies beyond the data ({bmi.min():.4g} to {bmi.max():.4g})"
+        )
+        assert found.to_dict()["beyond"] == [["bmi", 1000.0, bmi.min(), bmi.max()]]
+        ends = explanation.difference("bmi", bmi.min(), bmi.max(), given={"age": -5})
+        assert ends.beyond == (("age", -5.0, age.min(), age.max()),)
+        assert str(ends).endswith(
+            f"; with age at -5; age at -5 lies beyond the data ({age.min():.4g} to {age.max():.4g})"
+        )
+        assert explanation.difference("age", None, 30).beyond == ()
+        assert explanation.difference("city", "Rome", None).beyond == ()
+        contrast = explanation.differences("bmi", 1000)
+        assert contrast.beyond == found.beyond
 
     def test_columns_without_an_effect(self, explanation):
         found = explanation.difference("noise", 1, 0)
@@ -278,6 +379,7 @@ class TestErrors:
                 r"'age' interacts with 'city', and given does not say where: add a value",
             ),
             ({}, r"'age' interacts with 'bmi' and 'city', and given does not say where"),
+            ("mean", r"given='mean' is not known: pass 'average', or values of the other columns"),
             ({"bmi": 30, "town": 1}, r"given names the column 'town', which X does not have"),
             ({"age": 30}, r"given holds the column 'age' itself, whose values are compared"),
             ({"bmi": None, "city": "Rome"}, r"column 'bmi' had no missing values"),
@@ -394,14 +496,15 @@ class TestContrast:
     def test_all_differences_lie_in_it_at_once(self, model, data):
         contrast = model.explain_global().differences("age", 30.0, {"bmi": 29.0, "city": "Oslo"})
         inner = contrast.values[contrast.inside]
-        rows = pd.concat([data[0][:1].assign(bmi=29.0, city="Oslo")] * (len(inner) + 1))
-        draws = links(model, rows.assign(age=[*inner, 30.0]), 4000)
+        rows = pd.concat([data[0][:1].assign(bmi=29.0, city="Oslo")] * (len(inner) + 2))
+        draws = links(model, rows.assign(age=[*inner, np.nan, 30.0]), 4000)
         apart = draws[:, :-1] - draws[:, -1:]
         for coverage, close in ((0.5, 0.07), (0.95, 0.03)):
             lower, upper = contrast.band(coverage, simultaneous=True)
-            inside = (apart >= lower[contrast.inside] - 1e-6) & (
-                apart <= upper[contrast.inside] + 1e-6
-            )
+            gap_lower, gap_upper = contrast.missing_band(coverage, simultaneous=True)
+            low = np.concatenate([lower[contrast.inside], np.asarray(gap_lower)[None]])
+            high = np.concatenate([upper[contrast.inside], np.asarray(gap_upper)[None]])
+            inside = (apart >= low - 1e-6) & (apart <= high + 1e-6)
             np.testing.assert_allclose(inside.all(axis=1).mean(axis=0), coverage, atol=close)
             single = contrast.band(coverage)
             assert (lower <= single[0]).all()
@@ -426,21 +529,44 @@ class TestContrast:
         assert json.loads(explanation.differences("age", 30).to_json()) == one
 
     def test_frames(self, model, data):
-        for column, reference in (("age", 30), ("city", "Oslo")):
+        for column, reference in (("bmi", 30), ("age", 30), ("city", "Oslo")):
             contrast = model.explain_global().differences(column, reference)
-            frame = contrast.to_frame(coverage=0.8)
-            assert isinstance(frame, pd.DataFrame)
-            assert len(frame) == contrast.mean.size
+            everything = contrast.to_frame(coverage=0.8)
+            assert isinstance(everything, pd.DataFrame)
+            assert set(everything["term"]) == {column}
+            frame, gap = everything[: contrast.mean.size], everything[contrast.mean.size :]
+            if column == "bmi":  # it has no gaps
+                assert contrast.missing_mean is contrast.missing_std is None
+                assert gap.empty
+                with pytest.raises(ValueError, match="'bmi' had no missing values in the training"):
+                    contrast.missing_band()
+            else:
+                self.compare_missing(model, contrast, gap)
             np.testing.assert_array_equal(frame["mean"], contrast.mean.ravel())
             np.testing.assert_array_equal(frame["lower"], contrast.band(0.8)[0].ravel())
             np.testing.assert_array_equal(
                 frame["simultaneous_upper"], contrast.band(0.8, simultaneous=True)[1].ravel()
             )
-            assert set(frame["term"]) == {column}
             n_classes = contrast.mean.size // len(contrast.values)
             name = "level" if column == "city" else "value"
             np.testing.assert_array_equal(frame[name], np.repeat(contrast.values, n_classes))
             np.testing.assert_array_equal(frame["inside"], np.repeat(contrast.inside, n_classes))
+
+    @staticmethod
+    def compare_missing(model, contrast, gap):
+        """The last row of a frame is the difference of a missing value."""
+        found = model.explain_global().difference(contrast.column, None, contrast.reference, 0.8)
+        np.testing.assert_allclose(contrast.missing_mean, found.mean, atol=1e-12)
+        np.testing.assert_allclose(contrast.missing_std, found.std, atol=1e-12)
+        assert set(gap["level"]) == {"(missing)"}
+        assert gap["value"].isna().all()
+        assert gap["inside"].all()
+        np.testing.assert_array_equal(gap["mean"], np.ravel(contrast.missing_mean))
+        np.testing.assert_array_equal(gap["std"], np.ravel(contrast.missing_std))
+        np.testing.assert_allclose(gap["lower"], np.ravel(found.lower), atol=1e-12)
+        np.testing.assert_array_equal(
+            gap["simultaneous_upper"], np.ravel(contrast.missing_band(0.8, simultaneous=True)[1])
+        )
 
     def test_frames_in_the_users_library(self, data):
         X = pl.from_pandas(data[0][["bmi", "week"]][:100])
@@ -471,10 +597,11 @@ class TestEvaluate:
 
     def test_between_knots_it_is_the_functions_deviation(self, explanation):
         bmi = explanation["bmi"]
-        middle = 0.5 * (bmi.values[:-1] + bmi.values[1:])
+        values, means, stds = (table[bmi.inside] for table in (bmi.values, bmi.mean, bmi.std))
+        middle = 0.5 * (values[:-1] + values[1:])
         mean, std = explanation.evaluate("bmi", middle)
-        np.testing.assert_allclose(mean, 0.5 * (bmi.mean[:-1] + bmi.mean[1:]), rtol=1e-6, atol=1e-6)
-        between = 0.5 * (bmi.std[:-1] + bmi.std[1:])
+        np.testing.assert_allclose(mean, 0.5 * (means[:-1] + means[1:]), rtol=1e-6, atol=1e-6)
+        between = 0.5 * (stds[:-1] + stds[1:])
         assert (std <= between * (1.0 + 1e-6)).all()
         assert (std < between * (1.0 - 1e-4)).any()
 
@@ -497,6 +624,18 @@ class TestEvaluate:
             explanation.evaluate("age x bmi", [40], [30, 31])
         with pytest.raises(ValueError, match="'x' cannot be a value of column 'bmi'"):
             explanation.evaluate("bmi", [20, "x"])
+
+    def test_values_beyond_the_data_are_told(self, explanation, data):
+        with pytest.warns(
+            UserWarning, match=r"'bmi': 2 of 3 values lie beyond .*, 99 the far"
+        ) as told:
+            explanation.evaluate("bmi", [-1, 30, 99])
+        assert told[0].filename == __file__
+        with pytest.warns(UserWarning, match=r"'bmi': 1 of 1 values lies beyond the training data"):
+            explanation.evaluate("age x bmi", [40], [99])
+        bmi = data[0]["bmi"]
+        explanation.evaluate("bmi", [bmi.min(), bmi.max()])  # warns of nothing
+        explanation.evaluate("age", [None, 40])
 
     def test_new_values_are_told(self, explanation):
         with pytest.warns(UserWarning, match="'Quito'") as told:

@@ -16,7 +16,7 @@ from lanam.data.schema import (
     learn_schema,
     read_categorical,
 )
-from lanam.data.surprises import NewValuesWarning, Surprise, add_up, warn_of
+from lanam.data.surprises import NewValuesWarning, Surprise, add_up, warn_of, warn_user
 
 __all__ = [
     "CATEGORICAL",
@@ -38,4 +38,5 @@ __all__ = [
     "make_frame",
     "read_categorical",
     "warn_of",
+    "warn_user",
 ]

@@ -80,7 +80,12 @@ def add_up(surprises: Sequence[Surprise], n_rows: int) -> tuple[Surprise, ...]:
 def warn_of(surprises: Sequence[Surprise]) -> None:
     """One warning for whatever the training data did not have, at the user's line."""
     if surprises:
-        warnings.warn(NewValuesWarning(surprises), stacklevel=_users_level())
+        warn_user(NewValuesWarning(surprises))
+
+
+def warn_user(warning: Warning) -> None:
+    """Warn at the user's line, however many of ours are between."""
+    warnings.warn(warning, stacklevel=_users_level())
 
 
 def _users_level() -> int:

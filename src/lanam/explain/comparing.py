@@ -1,8 +1,14 @@
-"""A model's values compared: which terms of a column count, and what their sum is here beyond there."""
+"""A model's values compared: which terms of a column count, and what their sum is here beyond there.
+
+A pair adds what depends on another column. Where that column is to be anywhere, as often as the training
+data is there, the pair's table is averaged along it: a mean of rows of a table that is linear in the
+coordinates is linear in them, so that mean and band are exact.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +24,26 @@ from lanam.explain.bands import around, ascending, half_width, uncertain
 from lanam.explain.differences import Contrast, Difference
 from lanam.explain.draws import draw_count
 from lanam.explain.points import Source, deviations, read_values
-from lanam.explain.tables import axis_values, describe_terms, is_inside
+from lanam.explain.ranges import is_beyond, is_inside
+from lanam.explain.tables import axis_values, describe_terms
 from lanam.explain.values import scalar
+
+#: What to give for the mean over the training data's values of the other columns.
+AVERAGE = "average"
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """A column whose values are compared: its terms that count, a row of the others, and both in words.
+
+    In ``model`` pairs may have become terms of the column alone.
+    """
+
+    feature: int
+    model: FittedModel
+    terms: list[int]
+    row: Array
+    facts: dict[str, Any]
 
 
 def difference(
@@ -28,22 +52,23 @@ def difference(
     column: Any,
     values: tuple[Any, Any],
     coverage: float,
-    given: Mapping[Any, Any] | None,
+    given: Mapping[Any, Any] | str | None,
 ) -> Difference:
     """How much more the first of two values adds than the second; ``scale`` is the link and the classes."""
-    feature, terms, row, facts = _compared(source, column, given)
-    codes = _read(source, feature, values)
-    _require_told_apart(source.model, feature, codes, values)
-    rows = np.stack([row, row])
-    rows[:, feature] = codes
-    means, variances = scoring.sum_moments(source.model, terms, rows[:1], rows[1:])
+    compared = _compare(source, column, given)
+    codes = _read(source, compared.feature, values)
+    _require_told_apart(source.model, compared.feature, codes, values)
+    rows = np.stack([compared.row, compared.row])
+    rows[:, compared.feature] = codes
+    means, variances = scoring.sum_moments(compared.model, compared.terms, rows[:1], rows[1:])
     mean, std = means[0], deviations(variances)[0]
     lower, upper = around(mean, std, half_width(coverage))
     sure = np.divide(mean, std, out=np.where(mean > 0.0, np.inf, -np.inf), where=std > 0.0)
     first, second = (None if is_missing(value) else value for value in values)
     return Difference(
-        **facts,
+        **compared.facts,
         **scale,
+        beyond=_beyond(source, compared, values),
         first=first,
         second=second,
         mean=scalar(mean),
@@ -60,34 +85,40 @@ def contrast(
     scale: Mapping[str, Any],
     column: Any,
     reference: Any,
-    given: Mapping[Any, Any] | None,
+    given: Mapping[Any, Any] | str | None,
     rng: np.random.Generator,
 ) -> Contrast:
     """How much more all values of a column add than ``reference``; ``rng`` draws how far all may be off."""
-    feature, terms, row, facts = _compared(source, column, given)
-    known = source.schema.columns[feature]
-    code = _read(source, feature, [reference])
-    values = _values(source, feature, terms)
-    rows = np.tile(row, (len(values) + 1, 1))
-    rows[:, feature] = np.concatenate([read_values(known, values), code])
-    mean, variance = scoring.sum_moments(source.model, terms, rows[:-1], rows[-1:])
-    std, inside = deviations(variance), is_inside(values, known)
+    compared = _compare(source, column, given)
+    known = source.schema.columns[compared.feature]
+    code = _read(source, compared.feature, [reference])
+    values = _values(source, compared)
+    n_values = len(values)
+    missing = [None] if known.missing and n_values else []
+    codes = [read_values(known, values), read_values(known, missing), code]
+    rows = np.tile(compared.row, (n_values + len(missing) + 1, 1))
+    rows[:, compared.feature] = np.concatenate(codes)
+    mean, variance = scoring.sum_moments(compared.model, compared.terms, rows[:-1], rows[-1:])
+    std = deviations(variance)
+    inside = np.concatenate([is_inside(values, known), np.ones(len(missing), dtype=bool)])
     return Contrast(
-        **facts,
+        **compared.facts,
         **scale,
+        beyond=_beyond(source, compared, [reference]),
         reference=None if is_missing(reference) else reference,
         values=values,
-        mean=mean,
-        std=std,
-        inside=inside,
-        largest_deviations=_largest_deviations(source.model, terms, rows, mean, std, inside, rng),
+        mean=mean[:n_values],
+        std=std[:n_values],
+        inside=inside[:n_values],
+        missing_mean=scalar(mean[-1]) if missing else None,
+        missing_std=scalar(std[-1]) if missing else None,
+        largest_deviations=_largest_deviations(compared, rows, mean, std, inside, rng),
         backend=source.schema.backend,
     )
 
 
 def _largest_deviations(
-    model: FittedModel,
-    terms: Sequence[int],
+    compared: _Comparison,
     rows: Array,
     mean: Array,
     std: Array,
@@ -95,20 +126,23 @@ def _largest_deviations(
     rng: np.random.Generator,
 ) -> Array:
     """Draws of how far the differences of the rows to the last one are from their means, at the most."""
-    if not (terms and inside.any()):
+    if not (compared.terms and inside.any()):
         return np.empty((0, *mean.shape[1:]))
-    draws = scoring.sample_sums(model, terms, rows, draw_count(mean.size), rng)
+    n_draws = draw_count(mean.size)
+    draws = scoring.sample_sums(compared.model, compared.terms, rows, n_draws, rng)
     apart = np.abs(draws[:, :-1] - draws[:, -1:] - mean)
     counts = uncertain(std) & inside.reshape(-1, *[1] * (std.ndim - 1))
     standard = np.divide(apart, std, out=np.zeros_like(apart), where=counts)
     return ascending(standard.max(axis=1))
 
 
-def _compared(
-    source: Source, column: Any, given: Mapping[Any, Any] | None
-) -> tuple[int, list[int], Array, dict[str, Any]]:
-    """The column's index, the terms that count, a row with what is given, and the same in words."""
+def _compare(source: Source, column: Any, given: Mapping[Any, Any] | str | None) -> _Comparison:
+    """What is compared if this is given of the other columns."""
     model, schema = source.model, source.schema
+    if isinstance(given, str) and given != AVERAGE:
+        raise ValueError(
+            f"given={given!r} is not known: pass {AVERAGE!r}, or values of the other columns by name"
+        )
     feature = find_column(column, schema.names, "the difference")
     alone: list[int] = []
     pairs: list[int] = []
@@ -118,13 +152,17 @@ def _compared(
     partners = {_partner(model.terms[k], feature) for k in pairs}
     row = np.zeros(schema.n_columns)
     places: dict[str, Any] = {}
-    if given is not None:
+    if isinstance(given, str):
+        averaged = {k: _averaged(model.terms[k], feature) for k in pairs}
+        terms = tuple(averaged.get(k, term) for k, term in enumerate(model.terms))
+        model = replace(model, terms=terms)
+    elif given is not None:
         held = {find_column(name, schema.names, "given"): value for name, value in given.items()}
         _require_partners(source, feature, partners, held)
         for partner in sorted(partners):
             row[partner] = _read(source, partner, [held[partner]])[0]
             places[schema.names[partner]] = held[partner]
-    names = [term.name for term in describe_terms(model, schema)]
+    names = [term.name for term in describe_terms(source.model, schema)]
     counted, left = (alone, pairs) if given is None else (alone + pairs, [])
     own = [term for term in model.terms if term.features == (feature,)]
     facts = {
@@ -133,9 +171,56 @@ def _compared(
         "left_out": tuple(names[k] for k in left),
         "left_out_columns": tuple(schema.names[_partner(model.terms[k], feature)] for k in left),
         "given": places,
+        "averaged": tuple(schema.names[k] for k in sorted(partners) if isinstance(given, str)),
         "status": own[0].status,
     }
-    return feature, counted, row, facts
+    return _Comparison(feature, model, counted, row, facts)
+
+
+def _averaged(term: FittedTerm, feature: int) -> FittedTerm:
+    """A pair as a term of one of its columns: its mean over where the training data has the other.
+
+    Rows read a table by weights of its entries, so that the mean over rows is that of the entries, by
+    the share of the data that each of them has.
+    """
+    grid = term.entries
+    assert isinstance(grid, Grid)
+    place = term.features.index(feature)
+    share = term.share.reshape(grid.shape).sum(axis=place)
+
+    def mean_of(table: Array) -> Array:
+        tables = table.reshape(*grid.shape, *table.shape[1:])
+        return np.asarray(np.tensordot(tables, share, axes=(1 - place, 0)))
+
+    return replace(
+        term,
+        features=(feature,),
+        entries=grid.axes[place],
+        share=term.share.reshape(grid.shape).sum(axis=1 - place),
+        mean=mean_of(term.mean),
+        table=mean_of(term.table),
+        edited=None,
+    )
+
+
+def _beyond(
+    source: Source, compared: _Comparison, values: Sequence[Any]
+) -> tuple[tuple[str, float, float, float], ...]:
+    """Which of the values, and of those of the other columns, lie beyond the training data."""
+    schema = source.schema
+    own = schema.columns[compared.feature]
+    given = [
+        (schema.columns[schema.names.index(name)], value)
+        for name, value in compared.facts["given"].items()
+    ]
+    places = [*((own, value) for value in values), *given]
+    return tuple(
+        (column.name, float(value), column.lowest, column.highest)
+        for column, value in places
+        if column.kind != CATEGORICAL
+        and not is_missing(value)
+        and is_beyond(np.array([float(value)]), column)[0]
+    )
 
 
 def _partner(term: FittedTerm, feature: int) -> int:
@@ -155,7 +240,8 @@ def _require_partners(
     if lost:
         raise ValueError(
             f"{names[feature]!r} interacts with {' and '.join(map(repr, lost))}, and given does not say "
-            "where: add a value for each, or leave given out to compare without pairs"
+            f"where: add a value for each, pass given={AVERAGE!r} for their mean over the training data, "
+            "or leave given out to compare without pairs"
         )
 
 
@@ -185,10 +271,11 @@ def _require_told_apart(
                 )
 
 
-def _values(source: Source, feature: int, terms: Sequence[int]) -> NDArray[Any]:
+def _values(source: Source, compared: _Comparison) -> NDArray[Any]:
     """Where a column's effect is tabulated: its levels, or the knots of all of its terms."""
-    model, column = source.model, source.schema.columns[feature]
-    chosen = [model.terms[k] for k in terms]
+    model, feature = source.model, compared.feature
+    column = source.schema.columns[feature]
+    chosen = [model.terms[k] for k in compared.terms]
     own = [term.entries for term in model.terms if term.features == (feature,)]
     axes = [axis for axis in own if isinstance(axis, Knots | Levels | Categories)]
     if not axes:

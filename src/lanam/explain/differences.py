@@ -18,6 +18,7 @@ from lanam.core.arrays import Array
 from lanam.data import is_missing, make_frame
 from lanam.explain.bands import around, half_width, simultaneous_half_width
 from lanam.explain.frames import by_class, value_cells
+from lanam.explain.terms import MISSING
 from lanam.explain.values import json_text, plain
 from lanam.text import number_format
 
@@ -45,13 +46,20 @@ class Compared:
         Names of the terms that count: all active ones of this column alone, and pairs if ``given`` says
         where the other columns are.
     left_out, left_out_columns
-        Active pairs of this column that do not count, and the columns whose values they depend on.
+        Active pairs of this column that do not count, and the columns whose values they depend on. What
+        counts then is what holds on average for the other columns' values that rows with the one or
+        the other value have, not for the same ones.
     given
         Where the other columns of pairs are.
+    averaged
+        The other columns of pairs, if these count on average over their values in the training data.
     status
         Why there is no effect of the column alone: of its own term, if that was switched off.
     link, classes
         The scale, and a classifier's labels, as in the explanation.
+    beyond
+        What lies beyond the training data: column, value, and the least and largest one there. What
+        the function is there no data says.
     """
 
     column: str
@@ -59,9 +67,11 @@ class Compared:
     left_out: tuple[str, ...]
     left_out_columns: tuple[str, ...]
     given: dict[str, Any]
+    averaged: tuple[str, ...]
     status: str
     link: str
     classes: tuple[Any, ...] | None
+    beyond: tuple[tuple[str, float, float, float], ...]
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data, ready for JSON."""
@@ -72,15 +82,24 @@ class Compared:
         return json_text(self.to_dict(), indent)
 
     def _remarks(self) -> list[str]:
-        """What a reader has to know about the pairs."""
+        """What a reader has to know about the pairs, and about the data."""
         remarks = []
         if self.given:
             places = " and ".join(f"{name} at {_shown(at)}" for name, at in self.given.items())
             remarks.append(f"with {places}")
+        if self.averaged:
+            columns = " and ".join(self.averaged)
+            remarks.append(f"on average over {columns} in the training data")
         if self.left_out:
             depend = "depends" if len(self.left_out) == 1 else "depend"
             columns = " and ".join(self.left_out_columns)
-            remarks.append(f"without {' and '.join(self.left_out)}, which {depend} on {columns}")
+            remarks.append(
+                f"without {' and '.join(self.left_out)}, which {depend} on {columns}: for the {columns} "
+                f"found with each {self.column}, not for the same (see given)"
+            )
+        for column, value, lowest, highest in self.beyond:
+            place = _shown(value) if column == self.column else f"{column} at {_shown(value)}"
+            remarks.append(f"{place} lies beyond the data ({lowest:.4g} to {highest:.4g})")
         return remarks
 
 
@@ -193,6 +212,8 @@ class Contrast(Compared):
         axis of classes where there are more than two.
     inside
         Whether the value lies within the range of the training data.
+    missing_mean, missing_std
+        The same of a missing value; None where the training data had none.
     largest_deviations
         As of a term: posterior draws of the largest deviation from the mean, in standard deviations.
 
@@ -213,6 +234,8 @@ class Contrast(Compared):
     mean: Array
     std: Array
     inside: NDArray[np.bool_]
+    missing_mean: float | Array | None
+    missing_std: float | Array | None
     largest_deviations: Array
     backend: str | None = None
 
@@ -224,39 +247,61 @@ class Contrast(Compared):
         coverage : float, default=0.95
             The probability.
         simultaneous : bool, default=False
-            Whether all differences within the range of the data lie in the band at once.
+            Whether all differences within the range of the data, and that of a missing value, lie in
+            the band at once.
 
         Returns
         -------
         lower, upper : ndarray
             In the shape of ``mean``.
         """
-        half = half_width(coverage)
+        return around(self.mean, self.std, self._half(coverage, simultaneous))
+
+    def missing_band(self, coverage: float = 0.95, simultaneous: bool = False) -> tuple[Any, Any]:
+        """The same of a missing value.
+
+        Raises
+        ------
+        ValueError
+            Where the training data had none.
+        """
+        if self.missing_mean is None or self.missing_std is None:
+            raise ValueError(f"column {self.column!r} had no missing values in the training data")
+        half = self._half(coverage, simultaneous)
+        return around(np.asarray(self.missing_mean), np.asarray(self.missing_std), half)
+
+    def _half(self, coverage: float, simultaneous: bool) -> Any:
         if simultaneous:
-            half = simultaneous_half_width(coverage, self.largest_deviations)
-        return around(self.mean, self.std, half)
+            return simultaneous_half_width(coverage, self.largest_deviations)
+        return half_width(coverage)
 
     def to_frame(self, coverage: float = 0.95) -> Any:
-        """One row a value, and class where there are several, as a frame of the user's library."""
+        """One row a value, and class where there are several, as a frame of the user's library.
+
+        A missing value, if the training data had any, is the last, ``"(missing)"`` in ``level``.
+        """
+        gaps = self.missing_mean is not None
         numbers, levels = value_cells(self.values)
         columns: dict[str, Any] = {
-            "term": [self.column] * len(self.values),
-            "value": numbers,
-            "level": levels,
-            "mean": self.mean.ravel(),
-            "std": self.std.ravel(),
+            "term": [self.column] * (len(self.values) + gaps),
+            "value": np.append(numbers, np.full(int(gaps), np.nan)),
+            "level": levels + [MISSING] * gaps,
         }
+        moments = {"mean": (self.mean, self.missing_mean), "std": (self.std, self.missing_std)}
         for prefix, simultaneous in (("", False), ("simultaneous_", True)):
-            lower, upper = self.band(coverage, simultaneous)
-            columns |= {f"{prefix}lower": lower.ravel(), f"{prefix}upper": upper.ravel()}
-        own = [name for name in columns if name not in ("term", "value", "level")]
-        columns["inside"] = self.inside
+            others = self.missing_band(coverage, simultaneous) if gaps else (None, None)
+            ends = zip(self.band(coverage, simultaneous), others, strict=True)
+            moments |= dict(zip((f"{prefix}lower", f"{prefix}upper"), ends, strict=True))
+        for name, (table, missing) in moments.items():
+            columns[name] = np.append(table, missing if gaps else [])
+        own = list(moments)
+        columns["inside"] = np.append(self.inside, np.ones(int(gaps), dtype=bool))
         return make_frame(by_class(columns, self.link, self.classes, own), self.backend)
 
 
 def _shown(value: Any) -> str:
     if is_missing(value):
-        return "(missing)"
+        return MISSING
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 

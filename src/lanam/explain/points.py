@@ -15,7 +15,8 @@ import numpy as np
 from lanam.core import scoring
 from lanam.core.arrays import Array
 from lanam.core.model import FittedModel
-from lanam.data import CATEGORICAL, Column, Schema, encode_table, warn_of
+from lanam.data import CATEGORICAL, Column, Schema, encode_table, warn_of, warn_user
+from lanam.explain.ranges import is_beyond
 
 #: How many levels an error names before it only counts them.
 _MAX_LEVELS = 10
@@ -38,10 +39,27 @@ def evaluate(source: Source, index: int, values: Sequence[Any]) -> tuple[Array, 
         numbers = " and ".join(str(len(own)) for own in codes)
         raise ValueError(f"values and second_values must be as many, and there are {numbers}")
     rows = np.zeros((len(codes[0]), source.schema.n_columns))
-    for feature, own in zip(features, codes, strict=True):
+    for column, feature, own in zip(columns, features, codes, strict=True):
         rows[:, feature] = own
+        _warn_of_beyond(column, own)
     mean, variance = scoring.sum_moments(source.model, [index], rows)
     return mean, deviations(variance)
+
+
+def _warn_of_beyond(column: Column, codes: Array) -> None:
+    """Say how many of a column's numbers lie beyond the training data."""
+    beyond = is_beyond(codes, column)
+    if beyond.any():
+        far = codes[beyond]
+        farthest = far[np.argmax(np.abs(far - 0.5 * column.lowest - 0.5 * column.highest))]
+        lie = "lies" if beyond.sum() == 1 else "lie"
+        warn_user(
+            UserWarning(
+                f"column {column.name!r}: {beyond.sum()} of {len(codes)} values {lie} beyond the training "
+                f"data ({column.lowest:.4g} to {column.highest:.4g}), {farthest:.4g} the farthest: what "
+                "the function is there no data says"
+            )
+        )
 
 
 def deviations(variance: Array) -> Array:

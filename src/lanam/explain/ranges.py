@@ -1,11 +1,14 @@
-"""How much of a column's range a picture of it shows."""
+"""What lies within a column's range, and how much of it a picture shows."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
+from lanam.data import CATEGORICAL, Column
 from lanam.explain.bands import around
 from lanam.explain.terms import Shape
 
@@ -66,3 +69,20 @@ def edited_ranges(shape: Shape) -> list[tuple[float, float]]:
         ends, edited = values, edited[1:] | edited[:-1]
     turns = np.flatnonzero(np.diff(edited.astype(int), prepend=0, append=0))
     return [(float(ends[a]), float(ends[b])) for a, b in turns.reshape(-1, 2)]
+
+
+def is_inside(values: NDArray[Any], column: Column) -> NDArray[np.bool_]:
+    """Which values lie within the data's range.
+
+    Knots are computed, so the outermost data value and its knot may differ by rounding.
+    """
+    if column.kind == CATEGORICAL:
+        return np.ones(len(values), dtype=bool)
+    slack = 1e-9 * (column.highest / 2.0 - column.lowest / 2.0)
+    return (values >= column.lowest - slack) & (values <= column.highest + slack)
+
+
+def is_beyond(values: Array, column: Column) -> NDArray[np.bool_]:
+    """Which values are numbers below or above all of the training data."""
+    known = np.isfinite(column.lowest) and np.isfinite(column.highest)
+    return ~is_inside(values, column) & ~np.isnan(values) & known

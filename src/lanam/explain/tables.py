@@ -14,6 +14,7 @@ from lanam.core.knots import Axis, Categories, Grid, Knots, Levels
 from lanam.core.model import CONSTANT, EMPTY, FittedModel, FittedTerm
 from lanam.data import CATEGORICAL, Column, Schema
 from lanam.explain.importance import importance_and_largest_deviations
+from lanam.explain.ranges import is_inside
 from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, Term
 from lanam.explain.values import scalar
 
@@ -209,14 +210,3 @@ def _array(labels: Sequence[Any]) -> NDArray[np.object_]:
     result = np.empty(len(labels), dtype=object)
     result[:] = labels
     return result
-
-
-def is_inside(values: NDArray[Any], column: Column) -> NDArray[np.bool_]:
-    """Which values lie within the data's range.
-
-    Knots are computed, so the outermost data value and its knot may differ by rounding.
-    """
-    if column.kind == CATEGORICAL:
-        return np.ones(len(values), dtype=bool)
-    slack = 1e-9 * (column.highest / 2.0 - column.lowest / 2.0)
-    return (values >= column.lowest - slack) & (values <= column.highest + slack)

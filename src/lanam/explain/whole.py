@@ -97,7 +97,8 @@ class GlobalExplanation(ShownTerms):
         """What a term adds at any values of its column, as the model's ``predict_terms`` does.
 
         Between two entries of a table the standard deviation is that of the function there, which is
-        smaller than one in between would be.
+        smaller than one in between would be. Values beyond the training data are told in a warning: what
+        the function is there no data says.
 
         Parameters
         ----------
@@ -141,7 +142,7 @@ class GlobalExplanation(ShownTerms):
         first: Any,
         second: Any,
         coverage: float = 0.95,
-        given: Mapping[Any, Any] | None = None,
+        given: Mapping[Any, Any] | str | None = None,
     ) -> Difference:
         """How much more one value of a column adds than another, with its uncertainty.
 
@@ -157,9 +158,12 @@ class GlobalExplanation(ShownTerms):
             The values; None is a missing one.
         coverage : float, default=0.95
             Posterior probability of the interval.
-        given : mapping, default=None
-            Pairs of the column add something that depends on the other column. None leaves them out;
-            with the values of these other columns, by name, they count.
+        given : mapping or "average", default=None
+            Pairs of the column add something that depends on the other column. With the values of these
+            other columns, by name, they count. With "average" they count as they do on average over the
+            other columns' values in the training data, whatever goes along with what there. None leaves
+            them out: then it is what holds for the other columns' values that rows with the first value
+            have, against those that rows with the second have.
 
         Returns
         -------
@@ -179,7 +183,7 @@ class GlobalExplanation(ShownTerms):
         return difference(self._source(), self._scale, column, values, coverage, given)
 
     def differences(
-        self, column: Any, reference: Any, given: Mapping[Any, Any] | None = None
+        self, column: Any, reference: Any, given: Mapping[Any, Any] | str | None = None
     ) -> Contrast:
         """The same of every value of a column, all compared with one.
 
@@ -189,7 +193,7 @@ class GlobalExplanation(ShownTerms):
             Name or index of the column.
         reference : number, level or None
             What all values are compared with; None is a missing value.
-        given : mapping, default=None
+        given : mapping or "average", default=None
             As for :meth:`difference`.
 
         Returns
