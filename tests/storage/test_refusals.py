@@ -1,0 +1,287 @@
+"""What does not fit in a model is refused in one line, which names the file and says what to do."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lanam
+from lanam import LANAMRegressor
+from lanam.persistence import ModelFileError
+from lanam.storage import from_bytes, of_estimator, to_bytes
+from lanam.storage.container import Contents, pack, unpack
+from tests.storage.cases import case
+from tests.storage.hostile import put_together, taken_apart
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+class TestFiles:
+    def load(self, tmp_path, data):
+        path = tmp_path / "model.lanam"
+        path.write_bytes(data)
+        with pytest.raises(ModelFileError) as caught:
+            lanam.load(path)
+        words = str(caught.value)
+        assert words.startswith(f"{path} ")
+        assert "\n" not in words
+        assert caught.value.__cause__ is None
+        return words.removeprefix(f"{path} ")
+
+    def golden(self):
+        return (GOLDEN / "regressor-1.lanam").read_bytes()
+
+    def test_nothing(self, tmp_path):
+        assert self.load(tmp_path, b"").startswith("is empty: save the model again")
+
+    def test_something_else(self, tmp_path):
+        words = "is not a lanam model: such files are written by model.save(path)"
+        assert self.load(tmp_path, b"\x80\x04K\x01.") == words
+
+    def test_half_a_file(self, tmp_path):
+        assert self.load(tmp_path, self.golden()[:5000]) == (
+            "is damaged (it ends too early): save the model again, or get another copy of the file"
+        )
+
+    def test_a_bit(self, tmp_path):
+        data = bytearray(self.golden())
+        data[-100] ^= 1
+        assert self.load(tmp_path, bytes(data)).startswith(
+            "is damaged (its checksum does not match)"
+        )
+
+    def test_a_newer_one(self, tmp_path):
+        header, arrays = taken_apart(self.golden())
+        assert self.load(tmp_path, put_together(header, arrays, version=2)) == (
+            "was written by a newer lanam (format version 2, and this one reads up to 1): upgrade with "
+            "`pip install --upgrade lanam`"
+        )
+
+    def test_a_version_that_never_was(self, tmp_path):
+        header, arrays = taken_apart(self.golden())
+        words = self.load(tmp_path, put_together(header, arrays, version=0))
+        assert words.startswith("is damaged (there is no format version 0)")
+
+    def test_an_argument_of_the_future(self, tmp_path):
+        header, arrays = taken_apart(self.golden())
+        header = json.loads(header)
+        header["content"]["parameters"]["monotone"] = None
+        words = self.load(tmp_path, put_together(header, arrays))
+        assert words.startswith("has the argument 'monotone', which LANAMRegressor does not know")
+
+    def test_an_argument_of_the_past_has_its_default(self, tmp_path):
+        header, arrays = taken_apart(self.golden())
+        header = json.loads(header)
+        del header["content"]["parameters"]["max_knots"]
+        (tmp_path / "m.lanam").write_bytes(put_together(header, arrays))
+        assert lanam.load(tmp_path / "m.lanam").max_knots == LANAMRegressor().max_knots
+
+    def test_none_there(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"there is no file .*none\.lanam: models are"):
+            lanam.load(tmp_path / "none.lanam")
+
+    def test_a_folder(self, tmp_path):
+        with pytest.raises(IsADirectoryError, match="is a folder: pass the name of a file"):
+            lanam.load(str(tmp_path))
+
+    def test_a_device_without_end(self):
+        with pytest.raises(ModelFileError, match="/dev/zero is not a file"):
+            lanam.load("/dev/zero")
+
+    def test_a_file_that_is_too_large_is_not_read(self, tmp_path):
+        with (tmp_path / "m.lanam").open("wb") as file:
+            file.truncate(2**31 + 1)  # no bytes on the disk
+        with pytest.raises(ModelFileError, match="is too large for a model"):
+            lanam.load(tmp_path / "m.lanam")
+
+
+def changed(name, change):
+    """A model's file with its content and arrays changed."""
+    contents = unpack(to_bytes(of_estimator(case(name)[0])))
+    content, arrays = contents.content, dict(contents.arrays)
+    change(content, arrays)
+    return pack(Contents(content, arrays))
+
+
+def setting(*path, to):
+    """Sets a value of the content."""
+
+    def change(content, arrays):
+        *way, key = path
+        for step in way:
+            content = content[step]
+        assert content[key] != to
+        content[key] = to
+
+    return change
+
+
+def array(name, function):
+    """Changes an array; a missing one is put in."""
+
+    def change(content, arrays):
+        arrays[name] = function(arrays[name].copy() if name in arrays else None)
+
+    return change
+
+
+def number(name, value, place=0):
+    def function(values):
+        values.flat[place] = value
+        return values
+
+    return array(name, function)
+
+
+def without(name):
+    return lambda content, arrays: arrays.pop(name)
+
+
+TERM = ("model", "terms", 0)
+
+REFUSED = {
+    # kind of model: what is changed, and what is said
+    "another estimator": ("block", setting("estimator", to="Pipeline"), "'estimator' of the content"),
+    "a module": ("block", setting("estimator", to="os.system"), "'estimator' of the content"),
+    "a classifier without classes": ("block", setting("estimator", to="LANAMClassifier"), "the likelihood"),
+    "classes of a regressor": (
+        "block",
+        setting("classes", to={"dtype": "int64", "room": 0, "values": [0, 1]}),
+        "how many classes",
+    ),
+    "no classes": ("two", setting("classes", to=None), "how many classes"),
+    "too few classes": ("many", setting("classes", "values", to=["a", "b"]), "how many classes"),
+    "a class twice": ("two", setting("classes", "values", to=["sick", "sick"]), "'values' of the classes"),
+    "classes of a wrong type": ("two", setting("classes", "dtype", to="int64"), "'values' of the classes"),
+    "classes of no type": ("two", setting("classes", "dtype", to="datetime64"), "'dtype' of the classes"),
+    "classes with much room": ("two", setting("classes", "room", to=2**40), "'room' of the classes"),
+    "classes with little room": ("two", setting("classes", "room", to=1), "'values' of the classes"),
+    "a likelihood of classes": ("block", setting("model", "likelihood", to="bernoulli"), "the likelihood"),
+    "a likelihood of several": ("block", setting("model", "likelihood", to="softmax"), "how many classes"),
+    "no likelihood": ("block", setting("model", "likelihood", to="cauchy"), "'likelihood' of the model"),
+    "two intercepts": ("block", setting("model", "intercept", to=[1.0, 2.0]), "how many classes"),
+    "no intercept": ("block", setting("model", "intercept", to=[]), "how many classes"),
+    "a huge intercept": ("block", setting("model", "intercept", to=[1e200]), "'intercept' of the model"),
+    "a negative variance": ("block", setting("model", "noise_variance", to=-1.0), "'noise_variance'"),
+    "no terms": ("block", setting("model", "terms", to=[]), "shape of 'root digits'"),
+    "terms that are no list": ("block", setting("model", "terms", to={}), "the list of terms"),
+    "a term that is none": ("block", setting(*TERM, to=[]), "term 0"),
+    "a column that is not there": ("block", setting(*TERM, "features", to=[3]), "'features' of term 0"),
+    "a negative column": ("block", setting(*TERM, "features", to=[-1]), "'features' of term 0"),
+    "a column of no number": ("block", setting(*TERM, "features", to=[True]), "'features' of term 0"),
+    "two columns of one": ("block", setting(*TERM, "features", to=[0, 1]), "'features' of term 0"),
+    "a pair of a column": ("block", setting("model", "terms", -1, "features", to=[1, 1]), "'features'"),
+    "another kind": ("block", setting(*TERM, "kind", to="level"), "'entries' of term 0"),
+    "no kind": ("block", setting(*TERM, "kind", to="neural"), "'kind' of term 0"),
+    "no status": ("block", setting(*TERM, "status", to="asleep"), "'status' of term 0"),
+    "switched off with a table": (
+        "block",
+        setting(*TERM, "status", to="switched off: evidence"),
+        "the table of term 0",
+    ),
+    "active without entries": ("block", setting(*TERM, "entries", to=None), "'entries' of term 0"),
+    "entries of no type": ("block", setting(*TERM, "entries", "type", to="tree"), "the entries of"),
+    "a scale of zero": ("block", setting(*TERM, "entries", "scale", to=0.0), "'scale' of the entries"),
+    "an empty inside": ("block", setting(*TERM, "entries", "inside", to=[3, 3]), "'inside'"),
+    "an inside outside": ("block", setting(*TERM, "entries", "inside", to=[0, 9999]), "'inside'"),
+    "missing of no kind": ("block", setting(*TERM, "entries", "missing", to="no"), "'missing'"),
+    "missing that are": ("block", setting(*TERM, "entries", "missing", to=True), "the shape of 'term 0"),
+    "an importance of text": ("block", setting(*TERM, "importance", to="1"), "'importance' of term 0"),
+    "a network of no kind": (
+        "block",
+        setting(*TERM, "architecture", "activation", to="eval"),
+        "'activation' of the network",
+    ),
+    "a network without layers": ("block", setting(*TERM, "architecture", "hidden_sizes", to=[]), "'hidden"),
+    "a network without end": (
+        "block",
+        setting(*TERM, "architecture", "hidden_sizes", to=[2**40]),
+        "'hidden_sizes' of the network",
+    ),
+    "a history that is none": ("block", setting("model", "history", to=[1]), "the history"),
+    "rows below zero": ("block", setting("n_rows", to=-1), "'n_rows' of the content"),
+    "other names": ("polars", setting("feature_names", to=["a", "b", "c"]), "'feature_names'"),
+    "no columns": ("block", setting("schema", "columns", to=[]), "there are no columns"),
+    "a column without a name": ("block", setting("schema", "columns", 0, "name", to=None), "'name' of"),
+    "a range upside down": ("block", setting("schema", "columns", 0, "lowest", to=99.0), "'lowest' of"),
+    "levels of numbers": ("block", setting("schema", "columns", 0, "levels", to=["a"]), "'levels' of"),
+    "other levels": ("truth", setting("schema", "columns", 0, "levels", to=[True]), "the entries of"),
+    "a level twice": ("truth", setting("schema", "columns", 0, "levels", to=[True, True]), "'levels'"),
+    "mixed levels": ("truth", setting("schema", "columns", 0, "levels", to=[True, "a"]), "'levels'"),
+    "parameters that are none": ("block", setting("parameters", to=[]), "the parameters"),
+    "a parameter of no kind": ("block", setting("parameters", "tol", to={"eval": ["1"]}), "of a kind"),
+    "deep parameters": (
+        "block",
+        setting("parameters", "tol", to=json.loads("[" * 50 + "]" * 50)),
+        "nested too deep",
+    ),
+    "an output of no kind": ("block", setting("output", to="spark"), "'output' of the content"),
+    "an edit of no kind": ("edited", setting("edits", 0, "action", to="exec"), "'action' of edit 0"),
+    "an edit of nothing": ("edited", setting("edits", 0, to={}), "edit 0"),
+    "edited by halves": ("edited", number("term 0 edited", 2), "what was edited of term 0"),
+    "unsorted knots": ("block", array("term 0 points", lambda a: a[::-1]), "the order of 'term 0 points'"),
+    "a single knot": ("block", array("term 0 points", lambda a: a[:1]), "the order of 'term 0 points'"),
+    "fewer inputs": ("block", array("term 0 inputs", lambda a: a[1:]), "the shape of 'term 0 inputs'"),
+    "fewer means": ("block", array("term 0 mean", lambda a: a[1:]), "the shape of 'term 0 mean'"),
+    "means of classes": ("block", array("term 0 mean", lambda a: a[:, None]), "type of 'term 0 mean'"),
+    "a mean that is none": ("block", number("term 0 mean", np.nan), "a number in 'term 0 mean'"),
+    "a huge mean": ("block", number("term 0 mean", -1e151), "a number in 'term 0 mean'"),
+    "an endless knot": ("block", number("term 0 points", np.inf, -1), "a number in 'term 0 points'"),
+    "a negative share": ("block", number("term 0 share", -0.1), "the shares of term 0"),
+    "a negative precision": ("block", number("term 0 precision", -0.1), "the precisions of term 0"),
+    "a narrower table": (
+        "block",
+        array("term 0 table digits", lambda a: a[1:]),
+        "the shape of 'term 0 table columns'",
+    ),
+    "a shorter table": ("block", array("term 0 table digits", lambda a: a[:, 1:]), "the shape of"),
+    "a huge unit": ("block", number("term 0 table rows", 2000), "a number in 'term 0 table'"),
+    "no table": ("block", without("term 0 table digits"), "it has no 'term 0 table digits'"),
+    "no mean": ("block", without("term 0 mean"), "it has no 'term 0 mean'"),
+    "whole means": ("block", array("term 0 mean", lambda a: a.astype("i4")), "type of 'term 0 mean'"),
+    "a shorter root": ("block", array("root digits", lambda a: a[1:]), "the shape of 'root digits'"),
+    "a root of a matrix": ("block", array("root digits", lambda a: a[None]), "the type of 'root digits'"),
+    "an array too many": ("block", array("code", lambda _: np.zeros(1)), "belong to nothing"),
+    "a coupling of a curve": (
+        "block",
+        array("term 0 own_variance", lambda _: np.ones(1)),
+        "the coupling of term 0",
+    ),
+    "no coupling": ("wide", without("term 0 coupling digits"), "it has no 'term 0 coupling digits'"),
+    "a negative own variance": ("wide", number("term 0 own_variance", -1.0), "the variances of term 0"),
+    "contrasts of other classes": ("many", array("contrasts", lambda a: a[1:]), "shape of 'contrasts'"),
+    "contrasts of two": ("two", array("contrasts", lambda _: np.ones((2, 1))), "belong to nothing"),
+    "gaps of other columns": ("gaussian", array("gap_variance", lambda a: a[1:]), "shape of 'gap_var"),
+    "negative gaps": ("gaussian", number("gap_variance", -1.0), "the variance of gaps"),
+    "a code beyond": ("truth", number("term 0 entry_of", 4), "the entries of term 0"),
+    "a code of missing ones": ("truth", number("term 0 entry_of", 2), "the entries of term 0"),
+    "fewer codes": ("truth", array("term 0 entry_of", lambda a: a[1:]), "the entries of term 0"),
+    "edges of levels": ("levels", array("term 1 edges", lambda _: np.ones(1)), "shape of 'term 1 edges'"),
+    "fewer edges": ("bins", array("term 1 edges", lambda a: a[1:]), "the shape of 'term 1 edges'"),
+    "pairs of no column": ("polars", number("pair features", 3), "columns of pairs"),
+    "pairs of no status": ("polars", number("pair status", 99), "what became of pairs"),
+    "fewer scores": ("polars", array("pair score", lambda a: a[1:]), "the shape of 'pair score'"),
+    "unsorted scores": (
+        "calibrated",
+        array("calibration scores", lambda a: a[::-1]),
+        "the order of the calibration's scores",
+    ),
+    "no weight": ("calibrated", array("calibration weight", np.zeros_like), "the calibration's weights"),
+    "less weight": ("calibrated", array("calibration weight", lambda a: a[1:]), "'calibration weight'"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    kind, change, words = REFUSED[name]
+    with pytest.raises(ModelFileError, match="is damaged") as caught:
+        from_bytes(changed(kind, change))
+    assert words in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", ["block", "wide", "many"])
+def test_unchanged_it_is_not(kind):
+    from_bytes(changed(kind, lambda content, arrays: None))
