@@ -1,5 +1,7 @@
 """Counts: rates, exposures, weights, quantiles of new counts, messages."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,8 @@ from scipy.stats import norm, poisson
 from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import r2_score
 
-from lanam import LANAMRegressor
+from lanam import LANAMRegressor, coverage_report
+from lanam.metrics import retention_of
 from lanam.observations import Observations, observe_counts
 
 
@@ -280,7 +283,7 @@ class TestNewCounts:
         X, hours, _, y = fresh
         expected = r2_score(y, model.predict(X, exposure=hours))
         assert model.score(X, y, exposure=hours) == expected
-        assert model.score(X, y) < expected
+        assert model.score(X, y, exposure=1.0) < expected
 
     def test_there_is_no_noise_of_one_size(self, model):
         assert np.isnan(model.noise_std_)
@@ -438,3 +441,56 @@ def test_counts_through_a_pipeline_and_a_frame_of_contributions(data):
     terms = model.fit_transform(X, y, exposure=hours)
     assert terms.columns == list(model.get_feature_names_out())
     np.testing.assert_array_equal(terms.to_numpy(), model.predict_terms(X))
+
+
+def clone_of(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+CALLS = {
+    "score": lambda model, X, y, **more: model.score(X, y, **more),
+    "log_likelihood": lambda model, X, y, **more: model.log_likelihood(X, y, **more),
+    "predict_cdf": lambda model, X, y, **more: model.predict_cdf(X, y, **more),
+    "calibrate": lambda model, X, y, **more: clone_of(model).calibrate(X, y, **more),
+    "add_interactions": lambda model, X, y, **more: clone_of(model).add_interactions(
+        X, y, 0, **more
+    ),
+    "coverage_report": coverage_report,
+    "retention_of": retention_of,
+}
+
+
+class TestForgottenExposure:
+    """Counts over years against rates of a year would say that the model is all wrong."""
+
+    @pytest.mark.parametrize("name", CALLS)
+    def test_it_is_refused_where_counts_are_given(self, model, fresh, name):
+        X, hours, _, y = (part[:50] for part in fresh)
+        call = CALLS[name]
+        with pytest.raises(
+            ValueError, match=r"fitted with an exposure.*exposure=\.\.\., or exposure=1"
+        ):
+            call(model, X, y)
+        call(model, X, y, exposure=hours)
+        call(model, X, y, exposure=1.0)
+
+    def test_it_is_refused_in_a_report(self, model, fresh, tmp_path):
+        X, _, _, y = (part[:50] for part in fresh)
+        with pytest.raises(ValueError, match="fitted with an exposure"):
+            model.report(tmp_path / "report.html", X, y)
+        assert not list(tmp_path.iterdir())
+        model.report(tmp_path / "report.html", X)  # rates
+
+    def test_rates_are_predicted_without(self, model, fresh):
+        X = fresh[0][:5]
+        np.testing.assert_array_equal(model.predict(X), model.predict(X, exposure=1.0))
+
+    def test_models_without_one_need_none(self, fresh):
+        X, _, _, y = (part[:200] for part in fresh)
+        for exposure in (None, 1.0, np.ones(200)):
+            counts_model().fit(X, y, exposure=exposure).score(X, y)
+        again = counts_model().fit(X, y, exposure=2.0)
+        for copied in (again, pickle.loads(pickle.dumps(again)), again.edit_term("a", "zero")):
+            with pytest.raises(ValueError, match="fitted with an exposure"):
+                copied.score(X, y)
+        again.fit(X, y).score(X, y)

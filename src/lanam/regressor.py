@@ -145,6 +145,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     """
 
     calibration_: Calibration
+    _exposed = False  # whether the fit was given exposures other than one
 
     def __init__(
         self,
@@ -238,7 +239,9 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> counts.fit(X, events, exposure=hours).predict(X[:2], exposure=3.0).round(1)
         array([30., 30.])
         """
-        return self._fit(X, y, sample_weight, exposure)
+        self._fit(X, y, sample_weight, exposure)
+        self._exposed = exposure is not None and bool(np.any(np.asarray(exposure) != 1.0))
+        return self
 
     def add_interactions(
         self,
@@ -287,6 +290,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> [term.name for term in model.terms_ if term.active and term.kind == "pair"]
         ['x0 x x2']
         """
+        self._require_exposure(exposure)
         return self._add(X, y, interactions, interaction_score, sample_weight, exposure)
 
     @property
@@ -306,6 +310,18 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
                 "counts: set likelihood='poisson', or leave exposure out"
             )
         return read_exposure(exposure, n_rows)
+
+    def _require_exposure(self, exposure: Any) -> None:
+        """Refuse targets of a model of rates without what they were counted over.
+
+        Predictions without it are rates; counts against these would say that the model is all wrong.
+        """
+        check_is_fitted(self)
+        if exposure is None and self._exposed:
+            raise ValueError(
+                "the model was fitted with an exposure, and y is counts over some: pass what these were "
+                "counted over as exposure=..., or exposure=1.0 if it was one for every row"
+            )
 
     def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
         if self._counts:
@@ -430,7 +446,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         X : frame or array-like of shape (n_samples, n_features)
         y : float or array-like of shape (n_samples,)
         exposure : float or array-like of shape (n_samples,), default=None
-            As for :meth:`predict`.
+            As for :meth:`predict`; a model that was fitted with one needs it here.
 
         Returns
         -------
@@ -445,6 +461,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> model.predict_cdf([[0.5]], model.predict_quantile([[0.5]], 0.9)[:, 0]).round(3)
         array([0.9])
         """
+        self._require_exposure(exposure)
         mean, variance, exposed = self._noisy_moments(X, exposure)
         values = np.full(len(mean), y) if np.ndim(y) == 0 else y
         target = read_response(self, values, len(mean))
@@ -473,7 +490,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts.
         exposure : float or array-like of shape (n_samples,), default=None
-            As for :meth:`fit`.
+            As for :meth:`fit`; a model that was fitted with one needs it here.
 
         Returns
         -------
@@ -496,6 +513,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         ... ]
         [0.96, 0.8]
         """
+        self._require_exposure(exposure)
         mean, variance, exposed = self._noisy_moments(X, exposure)
         weight = read_weights(sample_weight, len(mean))
         target = self._read_target(y, len(mean))
@@ -606,7 +624,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
         exposure : float or array-like of shape (n_samples,), default=None
-            As for :meth:`predict`.
+            As for :meth:`predict`; a model that was fitted with one needs it here.
 
         Returns
         -------
@@ -620,6 +638,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> bool(LANAMRegressor(random_state=0).fit(X, y).score(X, y) > 0.4)
         True
         """
+        self._require_exposure(exposure)
         mean = self.predict(X, exposure=exposure)
         return float(r2_score(y, mean, sample_weight=sample_weight))
 
@@ -634,7 +653,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
         exposure : float or array-like of shape (n_samples,), default=None
-            As for :meth:`predict`.
+            As for :meth:`predict`; a model that was fitted with one needs it here.
 
         Returns
         -------
@@ -649,6 +668,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> bool(-6 < model.log_likelihood(X, y) < -5)
         True
         """
+        self._require_exposure(exposure)
         mean, variance, exposed = self._noisy_moments(X, exposure)
         target = self._read_target(y, len(mean))
         if self._counts:

@@ -219,6 +219,16 @@ class TestArguments:
         with pytest.raises(ValueError, match="metadata_ cannot be saved: it must be a dictionary"):
             to_bytes(of_estimator(model))
 
+    def test_that_counts_had_an_exposure(self):
+        X, y, hours = np.arange(40.0)[:, None], np.arange(40) % 3, np.full(40, 2.0)
+        counts = LANAMRegressor(likelihood="poisson", interactions=0, random_state=0)
+        with pytest.raises(ValueError, match="exposure="):
+            restored(counts.fit(X, y, exposure=hours)).score(X, y)
+        restored(counts.fit(X, y)).score(X, y)  # that had none
+        saved = of_estimator(self.back()[0])
+        with pytest.raises(ValueError, match="the exposure"):
+            to_bytes(dataclasses.replace(saved, exposed=True))
+
     def test_what_set_output_asked_for(self):
         model, _ = self.back()
         model.set_output(transform="pandas")

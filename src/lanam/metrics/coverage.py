@@ -23,7 +23,7 @@ from lanam.metrics.curves import by_chance
 from lanam.metrics.kernel import skce
 from lanam.metrics.quantiles import quantile_calibration_curve
 from lanam.metrics.report import CoverageReport
-from lanam.metrics.retention import refuse_exposure, retention_curve
+from lanam.metrics.retention import exposure_option, refuse_exposure, retention_curve
 from lanam.metrics.scores import crps_gaussian, rmse
 
 #: How probable the ranges are that chance allows.
@@ -59,7 +59,7 @@ def coverage_report(
     levels : sequence of float, default=(0.5, 0.8, 0.9, 0.95, 0.99)
         Of which intervals, or sets of classes, the coverage is counted.
     exposure : float or array-like of shape (n,), default=None
-        For counts, what they were counted over.
+        For counts, what they were counted over; a model that was fitted with one needs it here.
     sample_weight : array-like of shape (n,), default=None
         How often each row counts.
 
@@ -84,7 +84,7 @@ def coverage_report(
     if is_classifier(model):
         refuse_exposure(exposure)
         return _report_of_classes(model, X, y, levels, sample_weight)
-    extra = {} if exposure is None else {"exposure": exposure}
+    extra = exposure_option(model, exposure)
     return _report_of_intervals(model, X, y, levels, sample_weight, extra)
 
 

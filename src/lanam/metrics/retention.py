@@ -149,12 +149,20 @@ def retention_of(
         right = probabilities.argmax(axis=1) == class_numbers(y, model.classes_)
         doubt = 1.0 - probabilities.max(axis=1)
         return retention_curve(right, doubt, n_points=n_points, sample_weight=sample_weight)
-    extra = {} if exposure is None else {"exposure": exposure}
+    extra = exposure_option(model, exposure)
     mean, std = model.predict(X, return_std=True, **extra)
     error = (read_vector("y", y, len(mean)) - mean) ** 2
     return retention_curve(
         error, std, name="rmse", root=True, n_points=n_points, sample_weight=sample_weight
     )
+
+
+def exposure_option(model: Any, exposure: Any) -> dict[str, Any]:
+    """The exposure as an argument of the model's methods, refused where it is needed and was forgotten."""
+    require = getattr(model, "_require_exposure", None)
+    if require is not None:
+        require(exposure)
+    return {} if exposure is None else {"exposure": exposure}
 
 
 def refuse_exposure(exposure: Any) -> None:

@@ -71,6 +71,8 @@ class SavedModel:
         What a reader of the file may want to know.
     metadata
         What the user wrote down beside the model: names, and text, numbers, truth values or None.
+    exposed
+        Whether counts were fitted with exposures other than one.
     """
 
     estimator: str
@@ -86,6 +88,7 @@ class SavedModel:
     output: str | None = None
     notes: tuple[str, ...] = ()
     metadata: dict[str, Any] | None = None
+    exposed: bool = False
 
 
 def of_estimator(estimator: Any) -> SavedModel:
@@ -118,6 +121,7 @@ def of_estimator(estimator: Any) -> SavedModel:
         getattr(estimator, "_sklearn_output_config", {}).get("transform"),
         notes,
         getattr(estimator, "metadata_", None),
+        getattr(estimator, "_exposed", False),
     )
 
 
@@ -159,6 +163,8 @@ def to_bytes(saved: SavedModel) -> bytes:
         "schema": write_schema(saved.schema),
         "model": write_model(saved.model, arrays),
     }
+    if saved.exposed:
+        content["exposed"] = True
     data = container.pack(Contents(content, arrays))
     try:  # what could not be read again is not written
         from_bytes(data)
@@ -221,7 +227,9 @@ def from_bytes(data: bytes) -> SavedModel:
 
 def _read_first_version(data: bytes) -> SavedModel:
     contents = container.unpack(data)
-    fields = Fields(contents.content, "the content", _KEYS)
+    require(isinstance(contents.content, dict), "the content")
+    more = [key for key in ("exposed",) if key in contents.content]
+    fields = Fields(contents.content, "the content", (*_KEYS, *more))
     values, arrays = contents.content, Arrays(contents.arrays)
     schema = read_schema(values["schema"])
     model = read_model(values["model"], arrays, schema.n_levels)
@@ -244,7 +252,9 @@ def _read_first_version(data: bytes) -> SavedModel:
         output=None if values["output"] is None else fields.text("output", _OUTPUTS),
         notes=tuple(map(str, fields.items("notes"))),
         metadata=values["metadata"],
+        exposed="exposed" in values and fields.flag("exposed"),
     )
+    require(not saved.exposed or model.likelihood == "poisson", "the exposure")
     require(saved.metadata is None or _is_flat(saved.metadata), "the metadata")
     arrays.require_none_left()
     return saved
