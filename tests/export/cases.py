@@ -75,9 +75,9 @@ def shops(n=500, n_levels=60, seed=0):
     rng = np.random.default_rng(seed)
     shop, x = np.arange(n) % n_levels, rng.uniform(-2.0, 2.0, n)
     f = rng.standard_normal(n_levels)[shop] + np.sin(2.0 * x)
-    table = pd.DataFrame({"shop": [f"shop {k}" for k in shop], "x": x})
+    table = pd.DataFrame({"x": x, "shop": [f"shop {k}" for k in shop]})
     table.loc[::14, "shop"] = None
-    strange = pd.DataFrame({"shop": ["new", None, "shop 3", "new"], "x": [0.0, 1.0, 99.0, np.nan]})
+    strange = pd.DataFrame({"x": [0.0, 1.0, 99.0, np.nan], "shop": ["new", None, "shop 3", "new"]})
     return table, f + 0.3 * rng.standard_normal(n), pd.concat([table[:40], strange])
 
 

@@ -48,6 +48,18 @@ def lookup_tables(
     variance
         Whether what the variance takes is included: the coordinates' tables and the factor, which are
         most of the file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> from lanam.explain.portable import explain_portable
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X[["bmi", "bp"]], y)
+    >>> portable = explain_portable(model._model, model._schema)
+    >>> tables = lookup_tables(portable, model._schema)
+    >>> tables["link"], [term["name"] for term in tables["terms"]]
+    ('identity', ['bmi', 'bp'])
     """
     model = complete(portable)
     facts: dict[str, Any] = {

@@ -59,6 +59,17 @@ def onnx_model(
         The text that stands for a missing one: strings have no NaN.
     variance
         Whether to compute the variance, and with it predictions on the response scale.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> from lanam.explain.portable import explain_portable
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X[["bmi", "bp"]], y)
+    >>> portable = explain_portable(model._model, model._schema)
+    >>> [result.name for result in onnx_model(portable, model._schema).graph.output]
+    ['link_mean', 'link_variance', 'prediction', 'observation_variance']
     """
     onnx = require_onnx()
     model = complete(portable)

@@ -31,7 +31,19 @@ _LARGEST_LOG = 700.0
 
 
 def rating_table(portable: PortableModel, schema: Schema) -> str:
-    """A model's rating table as the text of a CSV file."""
+    """A model's rating table as the text of a CSV file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> from lanam.explain.portable import explain_portable
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X[["bmi", "bp"]], y)
+    >>> portable = explain_portable(model._model, model._schema)
+    >>> print(rating_table(portable, model._schema).splitlines()[0])
+    term,column,kind,value,below,meaning,contribution,std,share
+    """
     model = complete(portable)
     pairs = any(len(term.axes) == 2 for term in model.terms)
     text = io.StringIO()

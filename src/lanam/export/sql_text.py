@@ -56,6 +56,11 @@ def number(value: float, digits: int = 17) -> str:
     ('0.5e0', '(-3.0e0)', '1e-300')
     """
     value = float(value)
+    if not math.isfinite(value):
+        raise ValueError(
+            "the model has values near the largest numbers that there are, whose differences SQL has no "
+            "way to write: measure columns in larger units before fitting"
+        )
     short = repr(value)
     if digits < 17 and len(short) > digits:
         short = format(value, f".{digits}g")
