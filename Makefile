@@ -17,7 +17,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## fit a model, print its summary, draw it, and write a report to play with
-	MPLBACKEND=Agg $(BIN)/python examples/demo.py
+	MPLBACKEND=Agg $(BIN)/lanam demo --force
 
 # One BLAS thread a process: pytest-xdist already fills the cores.
 test: export OPENBLAS_NUM_THREADS = 1
@@ -46,7 +46,7 @@ docs: $(VENV)/.docs ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean: ## remove the environment and everything that was built
-	rm -rf $(VENV) $(PEERS) build dist site lanam-demo.html lanam-demo.png lanam-demo-pair.png
+	rm -rf $(VENV) $(PEERS) build dist site lanam-demo.* lanam-demo-pair.png
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

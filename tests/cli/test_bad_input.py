@@ -97,10 +97,10 @@ class TestFiles:
         refused("explain", "price.lanam", "-o", "r.gif", code=2, words="a picture's name ends in")
 
     def test_permissions(self, refused, place, monkeypatch):
-        def deny(*_):
+        def deny(*_, **__):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "rides.csv")
 
-        monkeypatch.setattr(pa, "memory_map", deny)
+        monkeypatch.setattr(pa, "input_stream", deny)
         refused(*predict("rides.csv"), words="rides.csv: Permission denied")
 
     def test_parquet_with_the_wrong_name(self, refused, place):

@@ -283,7 +283,7 @@ def predict(
         typer.Option(
             metavar="BYTES", min=64, help="Bytes that are read at once: memory grows with it."
         ),
-    ] = 1 << 22,
+    ] = 1 << 20,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",

@@ -24,8 +24,8 @@ from lanam.cli.errors import Complaint, Misuse
 #: What stands for a missing value in a CSV file, besides what ``--missing`` adds.
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 
-#: Bytes of a CSV file that are read at once.
-BLOCK_SIZE = 1 << 22
+#: Bytes of a CSV file that are read at once; Arrow reads up to 32 such blocks ahead.
+BLOCK_SIZE = 1 << 20
 
 _DELIMITERS = (",", ";", "\t", "|")
 _COMPRESSED = (".gz", ".bz2", ".zst")
@@ -97,9 +97,7 @@ class Source:
                 return parquet.read_table(self.path, columns=list(columns), partitioning=None)
             if self.bare:
                 return pa.table({name: pa.nulls(0) for name in columns})
-            data = self.stream()
-            if not isinstance(data, pa.MemoryMappedFile):
-                data = pa.BufferReader(data.read())
+            data = pa.BufferReader(self.stream().read())
             # In one block, because types are found in the first.
             size = min(data.size() + 1, _LARGEST_BLOCK)
             return arrow_csv.read_csv(
@@ -213,7 +211,7 @@ def open_source(path: str, dialect: Dialect | None = None) -> Source:
     else:
 
         def stream() -> Any:
-            return pa.input_stream(path, "detect") if compressed else pa.memory_map(path)
+            return pa.input_stream(path, compression="detect" if compressed else None)
 
         source = Source(path, kind, (), dialect, stream)
         with _named_errors(source), stream() as opened:

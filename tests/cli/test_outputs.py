@@ -1,0 +1,209 @@
+"""lanam explain, report, export and demo: what they say is what Python says."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lanam import load
+from tests.cli.conftest import make_table
+
+COLUMNS = ["city", "age", "celsius", "zone", "holiday"]
+
+
+def numbers(line):
+    return [float(text) for text in re.findall(r"-?\d+\.\d+", line)]
+
+
+class TestExplain:
+    def test_all_of_it(self, lanam, place):
+        done = lanam("explain", "price.lanam")
+        assert done.out == f"{load('price.lanam').summary()}\n"
+        document = lanam("explain", "price.lanam", "--json").document
+        assert document["explanation"]["terms"][0]["name"] == "city"
+        assert document["summary"]["n_rows"] == 240
+
+    def test_a_category(self, lanam, place):
+        done = lanam("explain", "price.lanam", "--term", "city", "--coverage", 0.8)
+        shape = load("price.lanam").explain_global()["city"]
+        lower, upper = shape.band(0.8)
+        lines = {line.split("  ")[0]: numbers(line) for line in done.out.splitlines()[4:]}
+        oslo = [shape.mean[1], lower[1], upper[1], 100 * shape.density[1]]
+        assert lines["Oslo"] == pytest.approx(oslo, abs=0.006)
+        assert {"Bern", "Oslo", "Rome, IT", "(missing)"} <= set(lines)
+        assert "with 80% bands" in done.out
+
+    def test_numbers_at_twenty_places_of_the_data(self, lanam, place):
+        done = lanam("explain", "price.lanam", "--term", "age")
+        explanation = load("price.lanam").explain_global()
+        lines = [
+            numbers(line.replace(line.split()[0], "", 1)) for line in done.out.splitlines()[4:]
+        ]
+        places = [float(line.split()[0]) for line in done.out.splitlines()[4:]]
+        assert len(places) == 20
+        assert min(places) >= 18
+        assert max(places) <= 79
+        mean, _ = explanation.evaluate("age", places)
+        np.testing.assert_allclose([line[0] for line in lines], mean, atol=0.006)
+
+    def test_classes(self, lanam, place):
+        done = lanam("explain", "colour.lanam", "--term", "city")
+        assert "to each class's score" in done.out
+        assert len(re.findall(r"^Oslo +(?:blue|green|red) ", done.out, re.MULTILINE)) == 3
+        assert "to the log-odds of yes" in lanam("explain", "ill.lanam", "--term", "city").out
+
+    def test_a_term_that_is_off(self, lanam, place):
+        model = load("price.lanam")
+        off = next(term for term in model.terms_ if not term.active)
+        done = lanam("explain", "price.lanam", "--term", off.name)
+        assert done.out == f"{off.name}: {off.status}\n"
+        done = lanam("explain", "price.lanam", "--term", off.name, "-o", "s.png", code=1)
+        assert "nothing to draw" in done.err
+
+    def test_a_term_that_there_is_not(self, lanam, place):
+        done = lanam("explain", "price.lanam", "--term", "cities", code=2)
+        assert "its terms are city, age, celsius, zone, holiday" in done.err
+
+    @pytest.mark.parametrize("row", [1, 250])
+    def test_a_row(self, lanam, place, row):
+        done = lanam("explain", "price.lanam", "--row", row, "--data", "rides.csv")
+        X = make_table().select(COLUMNS).slice(row - 1, 1)
+        local = load("price.lanam").explain_local(X)
+        lines = {line.split()[0]: numbers(line) for line in done.out.splitlines()[4:] if line}
+        assert lines["(prediction)"][0] == pytest.approx(local.prediction[0], abs=0.006)
+        assert lines["zone"][-3] == pytest.approx(local.contributions[0, 3], abs=0.006)
+        sizes = [abs(line[-3]) for line in list(lines.values())[1:-2]]
+        assert sizes == sorted(sizes, reverse=True)
+        document = lanam(
+            "explain", "price.lanam", "--row", row, "--data", "rides.csv", "--json"
+        ).document
+        assert document["prediction"] == pytest.approx(local.prediction.tolist(), rel=1e-12)
+        assert document["row"] == row
+
+    def test_rows_of_other_models(self, lanam, place):
+        rest = ("--row", 2, "--data", "rides.csv")
+        assert re.search(r"probability of yes \d", lanam("explain", "ill.lanam", *rest).out)
+        assert "probabilities blue" in lanam("explain", "colour.lanam", *rest).out
+        assert "(of an exposure of 1)" in lanam("explain", "events.lanam", *rest).out
+
+    @pytest.mark.parametrize(
+        ("name", "more"),
+        [
+            ("s.png", ()),
+            ("s.svg", ("--term", "city")),
+            ("s.pdf", ("--row", 2, "--data", "rides.csv")),
+        ],
+    )
+    def test_pictures(self, lanam, place, name, more):
+        done = lanam("explain", "price.lanam", *more, "-o", name)
+        starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+        assert Path(name).read_bytes().startswith(starts[name[2:]])
+        assert f"drawn: {name}" in done.err
+
+    def test_a_picture_of_a_pair(self, lanam, place):
+        rng = np.random.default_rng(0)
+        a, b = rng.normal(size=(2, 200)).round(3)
+        rows = "\n".join(f"{p},{q},{p * q}" for p, q in zip(a, b, strict=True))
+        Path("pair.csv").write_text("a,b,y\n" + rows)
+        lanam("fit", "pair.csv", "-q", "-o", "pair.lanam")
+        done = lanam("explain", "pair.lanam", "--term", "a x b", "-o", "pair.png")
+        assert Path("pair.png").stat().st_size > 10_000
+        assert done.out.splitlines()[3].split()[:3] == ["a", "b", "adds"]
+
+
+class TestReport:
+    def page(self, name):
+        return Path(name).read_text()
+
+    def test_the_target_is_remembered(self, lanam, place):
+        lanam("report", "price.lanam", "rides.csv", "-o", "r.html", "--title", "Rides & rows")
+        page = self.page("r.html")
+        assert "Rides &amp; rows" in page
+        assert re.search(r"95% intervals hold [\d.]+% of 300 rows", page)
+
+    @pytest.mark.parametrize("model", ["events", "ill", "colour"])
+    def test_every_kind(self, lanam, place, model):
+        done = lanam("report", f"{model}.lanam", "rides.csv", "-o", "r.html")
+        assert "no target" not in done.err
+        assert "300 rows" in self.page("r.html")
+
+    def test_without_a_target_or_data(self, lanam, place):
+        text = Path("rides.csv").read_text().replace('"price"', '"cost"')
+        Path("new.csv").write_text(text)
+        done = lanam("report", "price.lanam", "new.csv", "-o", "r.html")
+        assert "new.csv has no target that is known (--target names one)" in done.err
+        lanam("report", "price.lanam", "new.csv", "--target", "cost", "-o", "s.html")
+        assert "intervals hold" in self.page("s.html")
+        assert "intervals hold" not in self.page("r.html")
+        lanam("report", "price.lanam", "-o", "t.html")
+        done = lanam("report", "price.lanam", "-o", "u.html", "--target", "x", code=2)
+        assert "name its file as well" in done.err
+
+    def test_rows(self, lanam, place):
+        for n_rows in (0, 5):
+            lanam("report", "price.lanam", "rides.csv", "-o", f"{n_rows}.html", "--rows", n_rows)
+        assert len(self.page("5.html")) > len(self.page("0.html"))
+
+    def test_json(self, lanam, place):
+        done = lanam("report", "price.lanam", "-o", "r.html", "--json")
+        assert done.document["report"] == "r.html"
+
+
+class TestExport:
+    @pytest.mark.parametrize("kind", ["json", "csv", "sql"])
+    def test_it_is_that_of_python(self, lanam, place, kind):
+        lanam("export", "price.lanam", "--to", kind, "-o", f"a.{kind}")
+        assert Path(f"a.{kind}").read_text() == load("price.lanam").export(None, to=kind)
+        done = lanam("export", "price.lanam", "-o", f"b.{kind}", "--json")
+        assert done.document == {"to": kind, "file": f"b.{kind}", "notes": [f"written: b.{kind}"]}
+        assert Path(f"b.{kind}").read_text() == Path(f"a.{kind}").read_text()
+
+    def test_to_standard_output(self, lanam, place):
+        done = lanam("export", "price.lanam", "--to", "csv", "-o", "-")
+        assert done.out == load("price.lanam").export(None, to="csv")
+
+    def test_options_of_sql(self, lanam, place):
+        options = ("--table", "new", "--keep", "id", "--dialect", "duckdb", "--no-variance")
+        done = lanam("export", "price.lanam", "--to", "sql", "-o", "-", *options)
+        own = load("price.lanam").export(
+            None, to="sql", table="new", keep=["id"], dialect="duckdb", variance=False
+        )
+        assert done.out == own
+        done = lanam("export", "price.lanam", "-o", "a.json", "--table", "new", code=2)
+        assert "--table is for SQL" in done.err
+
+    def test_which(self, lanam, place):
+        done = lanam("export", "price.lanam", "-o", "a.txt", code=2)
+        assert "Say --to with one of json, csv, sql, onnx" in done.err
+
+
+class TestDemo:
+    def test_what_it_writes_and_says(self, lanam, tmp_path, monkeypatch):
+        monkeypatch.setenv("MPLBACKEND", "Agg")
+        done = lanam("demo", "--folder", tmp_path)
+        names = {"csv", "lanam", "html", "png"}
+        assert {path.suffix[1:] for path in tmp_path.iterdir()} == names
+        assert len(list(tmp_path.iterdir())) == 5
+        model = load(tmp_path / "lanam-demo.lanam")
+        assert str(model.summary()) in done.out
+        assert "On 110 patients the model has not seen" in done.out
+        assert "x0 x x1" in done.out
+        assert "open it in a browser" in done.out
+        # What it says to try works.
+        for line in re.findall(r"^  lanam (explain .*)$", done.out, re.MULTILINE):
+            lanam(*line.split())
+        done = lanam("demo", "--folder", tmp_path, code=1)
+        assert "is there already: say --force" in done.err
+
+    def test_json(self, lanam, tmp_path, monkeypatch):
+        monkeypatch.setattr("lanam.cli.demo.find_spec", lambda _: None)
+        done = lanam("demo", "--folder", tmp_path, "--json")
+        assert json.loads(done.out)["summary"]["n_rows"] == 332
+        assert not list(
+            tmp_path.glob("*.png")
+        )  # where there is no matplotlib there are no pictures
+
+    def test_no_folder(self, lanam, tmp_path):
+        assert "make it first" in lanam("demo", "--folder", tmp_path / "no", code=1).err

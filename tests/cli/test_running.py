@@ -1,0 +1,286 @@
+"""The process: exit codes, help, signals, pipes, terminals; the main ways as a person goes them."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pytest
+
+from lanam import __version__
+from lanam.cli import errors, main
+from lanam.cli.speaking import Voice, coloured
+
+ROOT = Path(__file__).parent.parent.parent
+COMMANDS = ("fit", "predict", "explain", "report", "export", "demo")
+
+
+class TestHelp:
+    def test_of_all(self, lanam):
+        for arguments in ([], ["--help"], ["-h"]):
+            done = lanam(*arguments)
+            assert all(re.search(rf"^  {name} ", done.out, re.MULTILINE) for name in COMMANDS)
+
+    @pytest.mark.parametrize("name", COMMANDS)
+    def test_of_one(self, lanam, name):
+        done = lanam(name, "--help")
+        assert done.out.startswith(f"Usage: lanam {name}")
+        # What a value is called, and not of which type it is.
+        options = re.sub(r"<(regression|json|sqlite)\|[a-z|]*>", "", done.out.split("Options:")[1])
+        assert not re.search(r"<[a-z]", options)
+        if name != "demo":
+            assert f"  lanam {name} " in done.out.split("Examples:")[1]
+
+    def test_examples_in_help_texts_have_options_that_exist(self, lanam, capfd):
+        """Each is parsed: what fails is that there is no such file, and not how it is called."""
+        for name in COMMANDS[:-1]:
+            examples = lanam(name, "--help").out.split("Examples:")[1].strip().splitlines()
+            for line in examples:
+                words = shlex.split(line.split("|")[1] if line.strip().startswith("cat") else line)
+                assert main(words[1:]) == 1, line
+                assert "there is no file" in capfd.readouterr().err
+
+    def test_version(self, lanam):
+        assert lanam("--version").out == f"lanam {__version__}\n"
+
+
+class TestUsage:
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["fly"], "No such command 'fly'"),
+            (["fit"], "Missing"),
+            (["fit", "a.csv", "-o", "m.lanam", "--wings"], "No such option"),
+            (["fit", "a.csv", "-o", "m.lanam", "--task", "flying"], "'flying'"),
+            (["fit", "a.csv", "-o", "m.lanam", "--test-share", "2"], "--test-share"),
+            (["predict", "m.lanam", "a.csv", "-o", "b.csv", "--interval", "1"], "--interval"),
+            (["predict", "m.lanam", "a.csv", "-o", "b.csv", "--decimal", ";;"], "--decimal"),
+            (
+                ["predict", "m", "a.csv", "-o", "b.csv", "--decimal=,", "--delimiter=,"],
+                "fall apart",
+            ),
+            (["explain", "m.lanam", "--row", "1"], "--row and --data go together"),
+            (["explain", "m.lanam", "--row", "0", "--data", "a.csv"], "--row"),
+            (["explain", "m", "--row=1", "--data=a.csv", "--term=x"], "choose one"),
+        ],
+    )
+    def test_one_line_and_code_2(self, lanam, tmp_path, monkeypatch, arguments, words):
+        monkeypatch.chdir(tmp_path)
+        done = lanam(*arguments, code=2)
+        assert done.out == ""
+        assert done.err.count("\n") == 1
+        assert done.err.startswith("lanam")
+        assert words in done.err
+
+
+class TestErrors:
+    def test_where_it_comes_from(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(errors.Complaint, match="there is no file"):
+            main(["explain", "none.lanam", "--debug"])
+        monkeypatch.setenv("LANAM_DEBUG", "1")
+        with pytest.raises(errors.Complaint, match="there is no file"):
+            main(["explain", "none.lanam"])
+        monkeypatch.setenv("LANAM_DEBUG", "0")
+        assert main(["explain", "none.lanam"]) == 1
+
+    def test_what_nobody_foresaw_is_one_line_too(self, lanam, place, monkeypatch):
+        def fall(*_):
+            raise KeyError("x")
+
+        monkeypatch.setattr("lanam.cli.models.metadata", fall)
+        done = lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv", code=1)
+        assert done.err.count("\n") == 1
+        assert "something unforeseen happened, KeyError: 'x'; --debug shows where" in done.err
+
+    def test_extras_that_are_not_installed(self, monkeypatch, lanam, place):
+        monkeypatch.setitem(sys.modules, "jinja2", None)
+        done = lanam("report", "price.lanam", "-o", "r.html", code=1)
+        assert "pip install lanam[report]" in done.err
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+        done = lanam("explain", "price.lanam", "-o", "s.png", code=1)
+        assert "pip install lanam[plot]" in done.err
+
+    def test_without_the_extra(self):
+        code = (
+            "import sys; sys.modules['typer'] = None; from lanam.cli import main; "
+            "sys.exit(main(['--version']))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert done.stderr == (
+            "lanam: error: the command line needs typer: install what it takes with "
+            "`pip install lanam[cli]`\n"
+        )
+
+    def test_the_librarys_words_become_flags(self):
+        said = (
+            "The log evidence was still rising after max_iter=100 iterations; the best model so far is "
+            "kept. Raise max_iter to train on, or raise tol=0.05 to call this converged."
+        )
+        assert errors.in_flags(said) == (
+            "The log evidence was still rising after --max-iter 100 iterations; the best model so far is "
+            "kept. Raise --max-iter."
+        )
+        said = (
+            "column 'a' held text, and holds numbers now: convert it, for example with `X = X.f()`"
+        )
+        assert errors.in_flags(said).endswith("now: convert it in the file")
+
+
+class TestTerminals:
+    def test_colours(self, monkeypatch):
+        class Terminal:
+            def isatty(self):
+                return True
+
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        assert coloured("error:", "\033[31m", Terminal()) == "\033[31merror:\033[0m"
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert coloured("error:", "\033[31m", Terminal()) == "error:"
+
+    def test_no_number_that_json_does_not_have(self, capsys):
+        Voice(json=True).document({"a": [float("nan"), np.float64(1.5)], "b": np.arange(2)})
+        assert "".join(capsys.readouterr().out.split()) == '{"a":[null,1.5],"b":[0,1]}'
+
+    def test_a_bar_and_a_question_on_a_terminal(self, tmp_path):
+        """A real terminal: the target is asked for, and progress is one line that is rewritten."""
+        pty = pytest.importorskip("pty")
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=80)
+        arrow_csv.write_csv(
+            pa.table({"a": x, "b": x**2 + 0.1 * rng.normal(size=80)}), tmp_path / "d.csv"
+        )
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lanam", "fit", "d.csv", "-o", "m.lanam", "--interactions", "0"],
+            cwd=tmp_path,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm"},
+        )
+        os.close(theirs)
+        os.write(ours, b"b\n")
+        seen = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            seen += part
+        assert process.wait() == 0
+        os.close(ours)
+        text = seen.decode()
+        assert re.search(r"1  a\r?\n\s+2  b\r?\n", text)
+        assert "Which column is to be predicted (name or number)" in text
+        assert "\r[####" in text
+        assert (tmp_path / "m.lanam").exists()
+
+
+class TestSignals:
+    def test_ctrl_c(self, home, tmp_path):
+        """In the middle of a prediction: the old file is there, the new one is not, nor parts of it."""
+        out = tmp_path / "out.csv"
+        out.write_text("precious")
+        command = [sys.executable, "-m", "lanam", "predict", home / "price.lanam", "-", "-o", out]
+        with subprocess.Popen(
+            [*command, "--force", "--block-size", "4096"],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            process.stdin.write((home / "rides.csv").read_bytes())
+            process.stdin.flush()
+            deadline = time.monotonic() + 60
+            while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+                time.sleep(0.02)  # until there is a part of a file
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=60)[1].decode()
+        assert process.returncode == 130
+        assert said == "lanam predict: error: stopped; nothing unfinished was written\n"
+        assert out.read_text() == "precious"
+        assert list(tmp_path.iterdir()) == [out]
+
+    @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+    def test_a_fit_is_not_kept_halfway(self, lanam, place, monkeypatch, number, code):
+        from lanam import LANAMRegressor
+
+        real = LANAMRegressor._run
+
+        def run(self, work, options):
+            from dataclasses import replace
+
+            def stop(_):
+                os.kill(os.getpid(), number)
+
+            return real(self, work, replace(options, on_iteration=stop))
+
+        monkeypatch.setattr(LANAMRegressor, "_run", run)
+        before = signal.getsignal(number)
+        done = lanam(
+            *("fit", "rides.csv", "-t", "price", "--drop", "id,events,ill,colour,hours", "-q"),
+            *("-o", "m.lanam"),
+            code=code,
+        )
+        assert "stopped" in done.err
+        assert not Path("m.lanam").exists()
+        assert signal.getsignal(number) == before
+
+    def test_a_reader_that_goes_away(self, home):
+        body = (home / "rides.csv").read_bytes().split(b"\n", 1)
+        long = home / "long.csv"
+        long.write_bytes(body[0] + b"\n" + body[1] * 200)
+        command = (
+            f"{shlex.quote(sys.executable)} -m lanam predict price.lanam long.csv -o - | head -n 2"
+        )
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {command}"],
+            cwd=home,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        long.unlink()
+        assert done.stdout.splitlines()[0] == "prediction"
+        assert done.stderr == ""
+        assert done.returncode == 141
+
+
+def test_the_command_line_of_the_readme_works_in_an_empty_folder(tmp_path):
+    """Pasted as it stands, by way of the script that an installation brings."""
+    section = re.split(r"^## ", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
+    section = next(part for part in section if part.startswith("On the command line"))
+    lines = [
+        line for line in re.search(r"```sh\n(.*?)```", section, re.DOTALL)[1].splitlines() if line
+    ]
+    script = Path(sys.executable).with_name("lanam")
+    assert script.exists()
+    done = subprocess.run(
+        ["bash", "-c", "set -euo pipefail\n" + "\n".join(lines)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": f"{script.parent}:{os.environ['PATH']}", "MPLBACKEND": "Agg"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    written = {path.name for path in tmp_path.iterdir()}
+    wanted = set(re.findall(r"-o (\S+)", "\n".join(lines))) - {"-"}
+    assert wanted
+    assert wanted <= written
+    assert {"lanam-demo.html", "lanam-demo.csv", "lanam-demo.png", "lanam-demo-pair.png"} <= written
+    assert {line.split()[1] for line in lines if line.startswith("lanam")} == set(COMMANDS)
