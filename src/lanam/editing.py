@@ -128,7 +128,9 @@ def _find(model: FittedModel, schema: Schema, name: Any) -> tuple[list[int], lis
     if not found:
         names = [term.name for term in terms]
         near = get_close_matches(str(name), names, n=3)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {_some(names)}"
+        hint = (
+            f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {_some(names)}"
+        )
         raise ValueError(f"there is no term {name!r}: {hint}")
     active = [k for k in found if terms[k].active]
     if not active:
