@@ -95,8 +95,8 @@ def _restored(saved: SavedModel) -> AdditiveModel:
         model.metadata_ = saved.metadata
     if saved.calibration is not None:
         model.calibration_ = saved.calibration
-    if saved.exposed:
-        model._exposed = True
+    if isinstance(model, LANAMRegressor):
+        model._exposed = saved.exposed
     if saved.output is not None:
         model.set_output(transform=saved.output)
     return model

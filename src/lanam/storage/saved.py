@@ -36,6 +36,7 @@ _KEYS = (
     "output",
     "edits",
     "metadata",
+    "exposed",
     "schema",
     "model",
 )
@@ -160,11 +161,10 @@ def to_bytes(saved: SavedModel) -> bytes:
         "output": saved.output,
         "edits": list(saved.edits),
         "metadata": _require_flat(saved.metadata),
+        "exposed": bool(saved.exposed),
         "schema": write_schema(saved.schema),
         "model": write_model(saved.model, arrays),
     }
-    if saved.exposed:
-        content["exposed"] = True
     data = container.pack(Contents(content, arrays))
     try:  # what could not be read again is not written
         from_bytes(data)
@@ -227,9 +227,7 @@ def from_bytes(data: bytes) -> SavedModel:
 
 def _read_first_version(data: bytes) -> SavedModel:
     contents = container.unpack(data)
-    require(isinstance(contents.content, dict), "the content")
-    more = [key for key in ("exposed",) if key in contents.content]
-    fields = Fields(contents.content, "the content", (*_KEYS, *more))
+    fields = Fields(contents.content, "the content", _KEYS)
     values, arrays = contents.content, Arrays(contents.arrays)
     schema = read_schema(values["schema"])
     model = read_model(values["model"], arrays, schema.n_levels)
@@ -252,7 +250,7 @@ def _read_first_version(data: bytes) -> SavedModel:
         output=None if values["output"] is None else fields.text("output", _OUTPUTS),
         notes=tuple(map(str, fields.items("notes"))),
         metadata=values["metadata"],
-        exposed="exposed" in values and fields.flag("exposed"),
+        exposed=fields.flag("exposed"),
     )
     require(not saved.exposed or model.likelihood == "poisson", "the exposure")
     require(saved.metadata is None or _is_flat(saved.metadata), "the metadata")
