@@ -1,6 +1,7 @@
 """A page taken apart with the standard library's parser."""
 
 import base64
+import gzip
 import json
 from functools import cached_property
 from html.parser import HTMLParser
@@ -77,7 +78,7 @@ class Page(Element, HTMLParser):
     @cached_property
     def data(self):
         """What the scripts read."""
-        return json.loads(self.one(id="data").text)
+        return json.loads(gzip.decompress(base64.b64decode(self.one(id="data").text)))
 
     @property
     def script(self):
@@ -87,4 +88,7 @@ class Page(Element, HTMLParser):
 
 
 def unpacked(packed):
-    return np.frombuffer(base64.b64decode(packed["data"]), dtype=f"<{packed['kind']}")
+    """An array as it was before its bytes were sorted."""
+    kind = np.dtype(f"<{packed['kind']}")
+    sorted_bytes = np.frombuffer(base64.b64decode(packed["data"]), dtype=np.uint8)
+    return sorted_bytes.reshape(kind.itemsize, -1).T.copy().view(kind).ravel()

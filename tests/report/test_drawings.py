@@ -29,6 +29,18 @@ def of_class(array, place, n_classes):
     return array if n_classes == 1 else array[:, place]
 
 
+def check_signs(trace, signs, pair, entries):
+    """Signs stand where the mean is surely not zero, and nowhere else."""
+    for marks in signs:
+        mean, std = pair.mean[entries], pair.std[entries]
+        if mean.ndim == 3:
+            mean, std = mean[:, :, 0], std[:, :, 0]
+        for x, y, sign in zip(marks["x"], marks["y"], marks["text"], strict=True):
+            i, j = trace["x"].index(x), trace["y"].index(y)
+            assert abs(mean[i, j]) >= 1.999 * std[i, j]
+            assert sign == ("+" if mean[i, j] > 0 else "−")
+
+
 @pytest.mark.parametrize("kind", ["gaussian", "counts", "two", "many"])
 class TestShapes:
     def test_curves_with_bands(self, drawn, kind):
@@ -90,12 +102,17 @@ class TestShapes:
             for place, surface in enumerate((pair.mean, pair.std)):
                 if surface.ndim == 3:
                     surface = surface[:, :, 0]
-                (trace,) = traces_of(page, pair.name, place)
+                trace, veil, *signs = traces_of(page, pair.name, place)
                 assert trace["type"] == "heatmap"
                 rows = entries_drawn(pair, 0)
                 columns = entries_drawn(pair, 1)
                 expected = surface[np.ix_(rows, columns)].T
                 np.testing.assert_allclose(trace["z"], expected, rtol=1e-3, atol=1e-12)
+                seen = pair.density[np.ix_(rows, columns)].T > 0.0
+                veiled = np.array([[cell is not None for cell in row] for row in veil["z"]])
+                assert not (veiled & seen).any()
+                assert len(signs) == (place == 0)
+                check_signs(trace, signs, pair, np.ix_(rows, columns))
 
     def test_importances(self, drawn, kind):
         page = drawn(kind)
@@ -129,7 +146,7 @@ def test_pairs_of_every_class(drawn):
     rows, columns = entries_drawn(pair, 0), entries_drawn(pair, 1)
     for place in range(3):
         page.select_option("#pair-class", value=str(place))
-        (trace,) = traces_of(page, pair.name)
+        trace, *_ = traces_of(page, pair.name)
         expected = pair.mean[np.ix_(rows, columns)][:, :, place].T
         np.testing.assert_allclose(trace["z"], expected, rtol=1e-3, atol=1e-12)
 
@@ -176,8 +193,11 @@ def test_a_print_has_every_drawing(open_report, report_of):
     page.pdf()
     assert page.locator(".js-plotly-plot").count() == n_charts
     page.emulate_media(media="print")
-    assert not page.is_visible("#inputs")
+    # The values that a prediction is for are printed with it; what only moves them is not.
     assert page.is_visible("#responses")
+    assert page.is_visible("#fields .name >> nth=0")
+    assert not page.is_visible("input[type=range] >> nth=0")
+    assert not page.is_visible("#reset")
 
 
 # names are words

@@ -1,6 +1,9 @@
 """The report as a file: whole, without a network, with words that stay words, and with every number."""
 
+import base64
 import errno
+import gzip
+import hashlib
 import os
 import re
 import sys
@@ -11,6 +14,7 @@ import polars as pl
 import pytest
 from sklearn.exceptions import NotFittedError
 
+import lanam.report.fields
 import lanam.report.page
 from lanam import LANAMClassifier, LANAMRegressor, coverage_report
 from lanam.core import prepare
@@ -87,6 +91,11 @@ class TestNoNetwork:
         )
         rules = dict(rule.split(maxsplit=1) for rule in policy.split(";"))
         assert rules["default-src"] == "'none'"
+        # Only the page's own scripts run, word for word.
+        library = gzip.decompress(base64.b64decode(page_of(kind).one(id="library").text))
+        texts = (page_of(kind).script.encode(), library)
+        hashes = [base64.b64encode(hashlib.sha256(text).digest()).decode() for text in texts]
+        assert rules["script-src"].split() == [f"'sha256-{one}'" for one in hashes]
         assert rules["form-action"] == rules["base-uri"] == "'none'"
         assert not re.search(r"https?:|\*|unsafe-eval", policy)
 
@@ -134,7 +143,7 @@ class TestHostileNames:
         for element in page.all():
             assert not [name for name in element.attributes if name.startswith("on")]
         kinds = [element.attributes.get("type") for element in page.all("script")]
-        assert kinds == ["application/json", "application/octet-stream", None]
+        assert kinds == ["application/octet-stream", "application/octet-stream", None]
         bold = [element.attributes for element in page.all("b")]
         assert all(attributes == {} for attributes in bold)
 
@@ -225,7 +234,7 @@ def test_a_full_disk_leaves_the_old_file(plain, tmp_path, monkeypatch):
 def test_a_page_that_fails_leaves_the_old_file(plain, tmp_path, monkeypatch):
     path = tmp_path / "r.html"
     path.write_text("old")
-    monkeypatch.setattr(lanam.report.page, "script_json", lambda data: 1 / 0)
+    monkeypatch.setattr(lanam.report.page, "json_text", lambda data: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         plain[0].report(path)
     assert path.read_text() == "old"
@@ -596,7 +605,7 @@ class TestVeryManyLevels:
     @pytest.fixture
     def shops(self, monkeypatch):
         monkeypatch.setattr(prepare, "_WIDE", 10)
-        monkeypatch.setattr(lanam.report.page, "_MAX_LEVELS", 12)
+        monkeypatch.setattr(lanam.report.fields, "_MAX_LEVELS", 12)
         rng = np.random.default_rng(0)
         # Shop k has k + 1 rows.
         shop = rng.permutation(np.repeat(np.arange(40), np.arange(1, 41)))
@@ -628,7 +637,7 @@ class TestVeryManyLevels:
         )
 
     def test_levels_of_an_ordinary_column_all_stay_in_the_tables(self, monkeypatch, write):
-        monkeypatch.setattr(lanam.report.page, "_MAX_LEVELS", 3)
+        monkeypatch.setattr(lanam.report.fields, "_MAX_LEVELS", 3)
         model = example("gaussian").model
         data = write(model).data
         assert len(data["columns"][2]["levels"]) == 3

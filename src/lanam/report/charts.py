@@ -70,7 +70,7 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, Any]:
             }
             for name, mean, std, density in shape.others
         ]
-        labels = [one_line(label) for label in shape.values[shown]]
+        labels = [str(label) for label in shape.values[shown]]
         ticks = cut([*labels, *(other["name"] for other in others)], _MAX_LABEL)
         edited = np.flatnonzero([*shape.edited[shown], *shape.others_edited]).tolist()
         density = rounded(shape.density[shown])
@@ -180,7 +180,7 @@ def _side(
     name = one_line(pair.feature_names[place])
     if pair.feature_kinds[place] == CATEGORICAL:
         seen = [k for k in range(len(share)) if k < len(values) or share[k] > 0.0]
-        labels = [*map(one_line, values), *others]
+        labels = [*map(str, values), *others]
         ticks = cut([labels[k] for k in seen], _MAX_LABEL)
         return {"name": name, "labels": [labels[k] for k in seen], "ticks": ticks, "entries": seen}
     numbers = np.flatnonzero(inside[: len(values)])

@@ -36,13 +36,18 @@ def fields(material: Material) -> tuple[list[dict[str, Any]], dict[int, Any]]:
         if column.kind == CATEGORICAL:
             codes = _codes(material, index, shape)
             offered[index] = codes
-            facts["levels"] = [[int(code), one_line(column.levels[code])] for code in codes]
+            facts["levels"] = [[int(code), _visible(column.levels[code])] for code in codes]
             facts["n_levels"] = len(column.levels)
             facts["typical"] = _most_frequent(shape, column.levels, codes)
         else:
             facts |= _numbers(material, index, shape)
         result.append(facts)
     return result, offered
+
+
+def _visible(level: Any) -> str:
+    """A level as it is, in quotes if nothing of it would be seen."""
+    return str(level) if str(level).strip() else repr(str(level))
 
 
 def _shape_of(material: Material, index: int) -> Shape:

@@ -29,7 +29,7 @@ def pack(array: Any, kind: str = "f8") -> dict[str, str] | None:
     if array is None:
         return None
     numbers = np.ascontiguousarray(array, dtype=_KINDS[kind]).ravel()
-    sorted_bytes = numbers.view(np.uint8).reshape(len(numbers), -1).T.tobytes()
+    sorted_bytes = numbers.view(np.uint8).reshape(-1, numbers.itemsize).T.tobytes()
     return {"kind": kind, "data": base64.b64encode(sorted_bytes).decode("ascii")}
 
 
