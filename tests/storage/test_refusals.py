@@ -138,6 +138,13 @@ def without(name):
     return lambda content, arrays: arrays.pop(name)
 
 
+def coupled(content, arrays):
+    """A coupling that would fit, of a model of several classes, which has none."""
+    n_entries, n_coordinates = len(arrays["term 2 share"]), len(arrays["root rows"])
+    arrays["term 2 own_variance"] = np.ones(n_entries)
+    arrays["term 2 coupling"] = np.ones((n_coordinates, n_entries))
+
+
 TERM = ("model", "terms", 0)
 
 REFUSED = {
@@ -209,6 +216,23 @@ REFUSED = {
     "other levels": ("truth", setting("schema", "columns", 0, "levels", to=[True]), "the entries of"),
     "a level twice": ("truth", setting("schema", "columns", 0, "levels", to=[True, True]), "'levels'"),
     "mixed levels": ("truth", setting("schema", "columns", 0, "levels", to=[True, "a"]), "'levels'"),
+    "a number of text": ("block", setting("model", "log_evidence", to="1"), "'log_evidence' of the model"),
+    "statuses of no list": ("block", setting("model", "pair_statuses", to="ab"), "'pair_statuses' of"),
+    "statuses of numbers": ("block", setting("model", "pair_statuses", to=[1, 2]), "what became of pairs"),
+    "two kinds at once": ("block", setting("parameters", "tol", to={"set": [], "a": 1}), "of a kind"),
+    "a tuple of text": ("block", setting("parameters", "tol", to={"tuple": "ab"}), "should be a list"),
+    "a float of text": ("block", setting("parameters", "tol", to={"float": "1.5"}), "a number"),
+    "a pair of three": ("block", setting("parameters", "tol", to={"dict": [[1, 2, 3]]}), "a pair"),
+    "edited terms of no name": ("edited", setting("edits", 0, "terms", to=[1]), "the terms of edit 0"),
+    "an edit of nowhere": ("edited", setting("edits", 0, "where", to=[]), "where edit 0 is"),
+    "an edit of no levels": ("edited", setting("edits", 0, "where", 0, "levels", to=[[]]), "'levels' of"),
+    "a network of no scale": ("block", setting(*TERM, "architecture", "scales", to=[0.0]), "'scales'"),
+    "entries of text": ("block", setting(*TERM, "entries", to="knots"), "the entries of term 0"),
+    "three axes": ("block", setting("model", "terms", -1, "entries", "axes", to=[1, 2, 3]), "(the entries of term 3)"),
+    "a range of text": ("block", setting("schema", "columns", 0, "lowest", to="0"), "'lowest' of"),
+    "a label of no kind": ("truth", setting("schema", "columns", 0, "levels", to=[None, True]), "a label"),
+    "exposures of no counts": ("block", setting("exposed", to=True), "the exposure"),
+    "deep metadata": ("block", setting("metadata", to={"a": []}), "the metadata"),
     "parameters that are none": ("block", setting("parameters", to=[]), "the parameters"),
     "a parameter of no kind": ("block", setting("parameters", "tol", to={"eval": ["1"]}), "of a kind"),
     "deep parameters": (
@@ -248,6 +272,7 @@ REFUSED = {
         array("term 0 own_variance", lambda _: np.ones(1)),
         "the coupling of term 0",
     ),
+    "a coupling of classes": ("many", coupled, "(a coupling)"),
     "no coupling": ("wide", without("term 0 coupling digits"), "it has no 'term 0 coupling digits'"),
     "a negative own variance": ("wide", number("term 0 own_variance", -1.0), "the variances of term 0"),
     "contrasts of other classes": ("many", array("contrasts", lambda a: a[1:]), "shape of 'contrasts'"),
