@@ -228,7 +228,11 @@ REFUSED = {
     "an edit of no levels": ("edited", setting("edits", 0, "where", 0, "levels", to=[[]]), "'levels' of"),
     "a network of no scale": ("block", setting(*TERM, "architecture", "scales", to=[0.0]), "'scales'"),
     "entries of text": ("block", setting(*TERM, "entries", to="knots"), "the entries of term 0"),
-    "three axes": ("block", setting("model", "terms", -1, "entries", "axes", to=[1, 2, 3]), "(the entries of term 3)"),
+    "three axes": (
+        "block",
+        setting("model", "terms", -1, "entries", "axes", to=[1, 2, 3]),
+        "(the entries of term 3)",
+    ),
     "a range of text": ("block", setting("schema", "columns", 0, "lowest", to="0"), "'lowest' of"),
     "a label of no kind": ("truth", setting("schema", "columns", 0, "levels", to=[None, True]), "a label"),
     "exposures of no counts": ("block", setting("exposed", to=True), "the exposure"),
