@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lanam.explain.portable import explain_portable
 from lanam.export import lookup_tables
 from tests.export.cases import KINDS, case, check_link, check_response
 
@@ -157,8 +158,6 @@ def test_indent_spreads_it_over_lines():
 
 def test_the_same_as_plain_data():
     model = case("two").model
-    from lanam.explain.portable import explain_portable
-
     portable = explain_portable(model._model, model._schema, model._labels)
     facts = lookup_tables(portable, model._schema)
     assert json.loads(model.export(None, to="json")) == facts

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMRegressor
+from lanam.data import Column
+from lanam.explain.portable import Axis, explain_portable
 from lanam.export import sql as sql_module
 from lanam.export.naming import results_of
 from lanam.export.sql_text import number, stretches, total
@@ -214,7 +216,8 @@ def test_text_in_sqlite():
 def test_values_at_and_beside_the_ends_of_stretches():
     """Levels to six digits, bins closed below, knots themselves."""
     found = case("gaussian")
-    tables = {table.name: table for table in portable(found.model).tables}
+    own = explain_portable(found.model._model, found.model._schema)
+    tables = {table.name: table for table in own.tables}
     edges = tables["hour (levels)"].axes[0].points
     values = np.concatenate([edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)])
     X = pd.concat([found.X[:1]] * (len(values) + 4), ignore_index=True)
@@ -223,12 +226,6 @@ def test_values_at_and_beside_the_ends_of_stretches():
     found = type(found)(found.model, X)
     check_link(found, scored(found.model, X, "sqlite", variance=False))
     check_link(found, scored(found.model, X, "duckdb", variance=False))
-
-
-def portable(model):
-    from lanam.explain.portable import explain_portable
-
-    return explain_portable(model._model, model._schema, model._labels)
 
 
 # words
@@ -260,6 +257,17 @@ def test_stretches_find_every_place():
         for value in np.arange(-1.0, 14.0, 0.5):
             (found,) = database.execute(f"SELECT {query}", (value,)).fetchone()
             assert found == sum(end <= value for end in ends)
+
+
+def test_a_value_in_the_middle_of_two_levels_is_the_lower_one():
+    """As in Python, where levels are so near to each other that it could be either."""
+    points = np.array([1.0, 1.0 + 2.0**-20])
+    axis, column = Axis("levels", points, 4, 2, 3), Column("x", "numeric", 1.0, 2.0)
+    query = sql_module.choose(axis, column, "?1", lambda entry, *_: str(entry))
+    values = [1.0, 1.0 + 2.0**-21, 1.0 + 2.0**-20, 1.0 - 2.0**-21, 1.5, None]
+    with sqlite3.connect(":memory:") as database:
+        found = [database.execute(f"SELECT {query}", (value,)).fetchone()[0] for value in values]
+    assert found == [0, 0, 1, 0, 3, 2]
 
 
 # errors
