@@ -102,6 +102,18 @@ class TestExplain:
         assert Path(name).read_bytes().startswith(starts[name[2:]])
         assert f"drawn: {name}" in done.err
 
+    def test_a_rows_picture_has_its_number(self, lanam, place):
+        from matplotlib import rc_context
+
+        with rc_context({"svg.fonttype": "none"}):
+            lanam("explain", "price.lanam", "--row", 7, "--data", "rides.csv", "-o", "t.svg")
+        assert "Row 7 of rides.csv: prediction" in Path("t.svg").read_text()
+
+    def test_coverage_is_that_of_pictures_too(self, lanam, place):
+        for share in (0.5, 0.9):
+            lanam("explain", "price.lanam", "--coverage", share, "-o", f"{share}.png")
+        assert Path("0.5.png").read_bytes() != Path("0.9.png").read_bytes()
+
     def test_a_picture_of_a_pair(self, lanam, place):
         rng = np.random.default_rng(0)
         a, b = rng.normal(size=(2, 200)).round(3)

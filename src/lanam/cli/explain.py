@@ -85,7 +85,7 @@ def _explain_all(request: Request, model: Any, voice: Voice) -> None:
         explanation = model.explain_global()
         if not any(term.active for term in explanation.shapes):
             raise Complaint("no term of one column is active: there is nothing to draw")
-        draw(plot_shapes(explanation), request.output)
+        draw(plot_shapes(explanation, coverage=request.coverage), request.output)
 
 
 def _explain_term(request: Request, model: Any, voice: Voice) -> None:
@@ -110,7 +110,8 @@ def _explain_term(request: Request, model: Any, voice: Voice) -> None:
         if term.kind == "pair":
             draw(plot_interaction(explanation, term.name), request.output)
         else:
-            draw(plot_shapes(explanation, terms=[term.name]), request.output)
+            axes = plot_shapes(explanation, terms=[term.name], coverage=request.coverage)
+            draw(axes, request.output)
 
 
 def _explain_row(request: Request, model: Any, voice: Voice) -> None:
@@ -134,7 +135,11 @@ def _explain_row(request: Request, model: Any, voice: Voice) -> None:
     if request.output is not None:
         from lanam.plot import plot_local
 
-        draw(plot_local(local, coverage=request.coverage), request.output)
+        ax = plot_local(local, coverage=request.coverage)
+        # There it is the only row, and here the one that was asked for.
+        title = ax.get_title(loc="left").replace("Row 0:", f"Row {row} of {source.title}:", 1)
+        ax.set_title(title, loc="left", fontsize="small", parse_math=False)
+        draw(ax, request.output)
 
 
 def draw(axes: Any, path: str) -> None:
@@ -208,7 +213,8 @@ def _row_text(request: Request, model: Any, local: Any, columns: dict[str, list[
         key=lambda k: (-largest[columns["term"][k]], columns["term"][k]),
     )
     order = [*range(n_outer), *order, *range(last + 1 - n_outer, last + 1)]
-    form = number_format(max(abs(value) for value in columns["contribution"]), 3)
+    # Digits for contributions, not for an intercept that may be far larger.
+    form = number_format(max(largest.values(), default=0.0), 3)
     table = [["term", "value", *(["class"] if classes else []), "adds", "lower", "upper"]]
     for k in order:
         value = _place(columns["value"][k], columns["level"][k])
