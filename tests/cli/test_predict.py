@@ -12,7 +12,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 import pytest
 
-from lanam import load
+from lanam import LANAMRegressor, load
 from lanam.cli.models import column_types
 from tests.cli.conftest import make_table
 
@@ -222,6 +222,27 @@ class TestColumns:
             "zone": pa.float64(),
             "holiday": pa.bool_(),
         }
+
+
+class TestModelsOfPython:
+    def test_of_an_array(self, lanam, place):
+        X = np.random.default_rng(0).normal(size=(80, 2))
+        model = LANAMRegressor(interactions=0, random_state=0).fit(X, X[:, 0])
+        model.save("array.lanam")
+        arrow_csv.write_csv(pa.table({"x1": X[:, 1], "x0": X[:, 0]}), "new.csv")
+        lanam("predict", "array.lanam", "new.csv", "-o", "o.csv")
+        np.testing.assert_array_equal(read("o.csv")["prediction"], model.predict(X))
+        done = lanam("explain", "array.lanam", "--row", 1, "--data", "new.csv")
+        assert done.err == ""
+
+    def test_levels_that_floats_do_not_tell_apart(self, lanam, place):
+        codes = np.tile([2**60 + 1, 2**60 + 2, 5], 30)
+        table = pa.table({"code": codes})
+        model = LANAMRegressor(categorical_features=["code"], random_state=0)
+        model.fit(table, np.tile([1.0, 2.0, 3.0], 30) + np.linspace(0, 0.1, 90)).save("big.lanam")
+        arrow_csv.write_csv(table, "new.csv")
+        lanam("predict", "big.lanam", "new.csv", "-o", "o.csv")
+        np.testing.assert_array_equal(read("o.csv")["prediction"], model.predict(table))
 
 
 class TestFormats:

@@ -73,6 +73,8 @@ class Voice:
         """Say the library's warnings in the words of the command line."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
+            # Of a model that was fitted to an array: its columns are x0, x1, ..., and are found by that.
+            warnings.filterwarnings("ignore", message="X has feature names")
             yield
         for warning in caught:
             if issubclass(warning.category, UserWarning):
