@@ -55,7 +55,7 @@ def lower_triangle(factor: Array) -> Array:
 
 def compressed(text: str) -> str:
     """A text as base64 of its compressed bytes, the same for the same text."""
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(text.encode(), compresslevel=6, mtime=0)).decode("ascii")
 
 
 def script_source(text: str) -> str:
