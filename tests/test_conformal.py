@@ -45,6 +45,13 @@ def test_the_threshold_is_an_order_statistic(n_rows, coverage):
     assert calibration.most_coverage == n_rows / (n_rows + 1)
 
 
+@pytest.mark.parametrize(("n_rows", "coverage"), [(99, 0.07), (99, 0.14), (99, 0.28), (99, 0.55)])
+def test_rounding_does_not_ask_for_one_more(n_rows, coverage):
+    assert (n_rows + 1) * coverage > round(100 * coverage)  # as floats have it
+    calibration = calibrated_by(np.arange(1.0, n_rows + 1), np.ones(n_rows))
+    assert calibration.threshold(coverage) == round(100 * coverage)
+
+
 def test_the_promise_is_exact_over_all_places_of_a_new_row():
     # each of n + 1 rows in turn is the new one: that many of them are inside
     scores = np.random.default_rng(0).exponential(size=25)
@@ -73,6 +80,25 @@ def test_too_few_rows_are_told_how_many_it_takes():
     assert calibrated_by(np.arange(19.0), np.ones(19)).threshold(0.95) == 18.0
     with pytest.raises(ValueError, match=r"coverage=0\.99 needs 99 held-out rows"):
         calibration.threshold(0.99)
+    with pytest.raises(ValueError, match=r"coverage=0\.9 needs 9 held-out rows"):
+        calibrated_by(np.arange(8.0), np.ones(8)).threshold(0.9)
+    assert calibrated_by(np.arange(9.0), np.ones(9)).threshold(0.9) == 8.0
+
+
+def test_weights_that_hardly_count_rows_are_told(regressor):
+    X, y = heavy_tails(150, 206)
+    with pytest.warns(
+        UserWarning, match=r"is 1000 for every row.*150 rows.*150000.*leave it"
+    ) as told:
+        regressor.calibrate(X, y, sample_weight=np.full(150, 1000.0))
+    assert told[0].filename == __file__
+    uneven = np.arange(1.0, 151) / np.arange(1.0, 151).sum()
+    with pytest.warns(UserWarning, match=r"counts how often.*sum of 1 makes 150 rows.*mean of one"):
+        regressor.calibrate(X, y, sample_weight=uneven)
+    with pytest.raises(ValueError, match=r"needs 9 held.* had 150 whose weights sum to 1, which"):
+        regressor.predict_interval(X, 0.9)
+    for fine in (np.arange(150) % 2, np.tile([1.0, 2.0], 75), uneven * 150):  # say nothing
+        regressor.calibrate(X, y, sample_weight=fine)
     assert calibrated_by(np.arange(99.0), np.ones(99)).threshold(0.99) == 98.0
 
 

@@ -1,15 +1,20 @@
 """coverage_report: its figures against the scores and methods they are made of, and its words."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import betabinom, binom
+from scipy.stats import betabinom, binom, binomtest
 
 import lanam
 from lanam import LANAMClassifier, LANAMRegressor, coverage_report, metrics
 from lanam.metrics.coverage import _error_by_chance
+from lanam.metrics.curves import probability_of
+from lanam.metrics.kernel import skce_by_chance
+from lanam.metrics.quantiles import quantile_error_by_chance
+from lanam.metrics.report import _others
 
 LEVELS = (0.5, 0.9, 0.95)
 
@@ -36,6 +41,14 @@ def calibrated(regressor):
     del regressor.calibration_
 
 
+def slow_chance(inside, level):
+    tails = [
+        binomtest(int(inside.sum()), len(inside), level, side).pvalue
+        for side in ("less", "greater")
+    ]
+    return min(2 * min(tails), 1)
+
+
 class TestIntervals:
     def test_a_record_a_level(self, regressor, held_out):
         X, y = held_out
@@ -54,6 +67,7 @@ class TestIntervals:
                 "observed": pytest.approx(np.mean((lower <= y) & (y <= upper))),
                 "lowest": binom.ppf(0.025, 200, level) / 200,
                 "highest": binom.ppf(0.975, 200, level) / 200,
+                "chance": pytest.approx(slow_chance((lower <= y) & (y <= upper), level)),
                 "size": pytest.approx(np.mean(upper - lower)),
             }
 
@@ -68,8 +82,16 @@ class TestIntervals:
             "quantile_calibration_error": metrics.quantile_calibration_error(
                 metrics.gaussian_pit(y, mean, std)
             ),
+            "quantile_calibration_error_by_chance": quantile_error_by_chance(200),
             "skce": metrics.skce(y, mean, std),
+            "skce_by_chance": skce_by_chance(y, mean, std),
         }
+        lines = str(report).splitlines()
+        for name in ("quantile", "squared kernel"):
+            place = next(k for k, line in enumerate(lines) if line.startswith(f"{name} cal"))
+            assert lines[place + 1].startswith(
+                "that of a calibrated model, 95 times of 100 at most "
+            )
         assert report.scores == pytest.approx(expected, rel=1e-8)
         assert report.curve.kind == "quantiles"
         assert report.curve.error == report.scores["quantile_calibration_error"]
@@ -121,9 +143,56 @@ class TestIntervals:
         for own, other in zip(weighted.rows, repeated.rows, strict=True):
             assert own == pytest.approx(other, rel=1e-10)
         own, other = dict(weighted.scores), dict(repeated.scores)
-        assert own.pop("skce") == pytest.approx(other.pop("skce"), abs=1e-3)  # other bandwidths
+        for name, close in (("skce", 1e-3), ("skce_by_chance", 1e-4)):  # other bandwidths
+            assert own.pop(name) == pytest.approx(other.pop(name), abs=close)
         assert own == pytest.approx(other, rel=1e-10)
         assert weighted.n_rows == (weight > 0).sum()
+
+    def test_weights_that_hardly_count_rows_are_told(self, regressor, held_out):
+        with pytest.warns(
+            UserWarning, match="is 1000 for every row, and its sum of 200000"
+        ) as told:
+            coverage_report(regressor, *held_out, sample_weight=np.full(200, 1000.0))
+        assert told[0].filename == __file__
+
+    def test_other_levels_are_judged_together(self):
+        # A calibrated model with four more levels: of four, one is off by chance more often than one.
+        rng = np.random.default_rng(0)
+        told = alone = 0
+        for _ in range(1000):
+            place = rng.uniform(size=300)
+            rows = [
+                {"level": level, "chance": probability_of((place <= level).mean(), level, 300)}
+                for level in (0.5, 0.8, 0.9, 0.95, 0.99)
+            ]
+            told += bool(_others(rows[3], rows))
+            alone += min(row["chance"] for row in rows) <= 0.05
+        assert 0.01 < told / 1000 <= 0.05
+        assert alone / 1000 > 0.08
+
+    def test_levels_are_named_in_their_order_by_holms_rule(self):
+        chances = {0.5: 0.02, 0.8: 0.001, 0.9: 0.015, 0.95: 0.0, 0.99: 0.9}
+        rows = [{"level": level, "chance": chance} for level, chance in chances.items()]
+        (said,) = _others(rows[3], rows)
+        assert said == "chance does not explain what those of 50%, 80%, 90% hold"
+        rows[0]["chance"] = 0.03  # more than half of 0.05
+        (said,) = _others(rows[3], rows)
+        assert said == "chance does not explain what those of 80%, 90% hold"
+
+    def test_what_is_new_in_rows_is_said_once(self, held_out):
+        X, y = held_out
+        X = X.assign(kind=np.where(np.arange(200) % 2, "even", "odd"))
+        model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
+        new = X.assign(kind=np.where(np.arange(200) < 5, "NEW", X["kind"]))
+        labels = np.where(y > 0, "yes", "no")
+        classifier = LANAMClassifier(interactions=0, random_state=0).fit(X, labels)
+        for own, target in ((model, y), (classifier, labels)):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                coverage_report(own, new, target)
+            assert len(told) == 1
+            assert "'NEW'" in str(told[0].message)
+            assert told[0].filename == __file__
 
 
 def counts(n_rows, seed):
@@ -156,7 +225,12 @@ class TestCounts:
             new = np.random.default_rng(0).poisson(draws)
             inside = ((lower <= new) & (new <= upper)).mean()
             assert row["expected"] == pytest.approx(inside, abs=0.02)  # dispersion is not drawn
-        assert set(report.scores) == {"nll", "rmse", "quantile_calibration_error"}
+        assert set(report.scores) == {
+            "nll",
+            "rmse",
+            "quantile_calibration_error",
+            "quantile_calibration_error_by_chance",
+        }
         assert report.scores["nll"] == pytest.approx(
             -model.log_likelihood(X, y, exposure=hours), rel=1e-12
         )
@@ -260,6 +334,7 @@ def test_a_report_is_data_and_words(regressor, held_out):
     assert facts["retention"]["name"] == "rmse"
     assert facts["verdict"] == report.verdict
     assert facts["scores"] == report.scores
+    assert json.loads(report.to_json(indent=1)) == facts
     frame = report.to_frame(backend="pyarrow")
     assert frame.column_names[:3] == ["level", "expected", "observed"]
     assert repr(report) == str(report)
@@ -286,10 +361,14 @@ def test_names_are_escaped_in_notebooks(held_out):
 def test_levels_are_checked(regressor, held_out):
     with pytest.raises(ValueError, match=r"coverage=95 must lie between 0 and 1"):
         coverage_report(regressor, *held_out, levels=(95,))
+    assert [row["level"] for row in coverage_report(regressor, *held_out, levels=0.9).rows] == [0.9]
     with pytest.raises(ValueError, match="levels is empty"):
         coverage_report(regressor, *held_out, levels=())
     with pytest.raises(ValueError, match="y has 3 values"):
         coverage_report(regressor, held_out[0], [1.0, 2.0, 3.0])
+    y = np.where(np.arange(200) % 50 == 7, np.nan, held_out[1])
+    with pytest.raises(ValueError, match=r"y has 4 of 200 .* the first in row 7: leave these rows"):
+        coverage_report(regressor, held_out[0], y)
 
 
 def test_many_rows_are_compared_in_blocks(regressor, monkeypatch):

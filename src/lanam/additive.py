@@ -27,7 +27,7 @@ from lanam.core.arrays import Array
 from lanam.core.knots import Categories
 from lanam.core.model import FittedModel
 from lanam.core.options import Options
-from lanam.data import CATEGORICAL, UNSEEN, Schema
+from lanam.data import CATEGORICAL, UNSEEN, NewValuesWarning, Schema
 from lanam.editing import Where, edit
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.files import require_place, write_atomically
@@ -697,7 +697,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             rows = report.pick_rows(columns, n_rows, target, exposed if counts else None)
         if y is not None:
             with warnings.catch_warnings():  # what is new in these rows was said above
-                warnings.simplefilter("ignore", UserWarning)
+                warnings.simplefilter("ignore", NewValuesWarning)
                 checked = coverage_report(
                     self, X, y, exposure=exposure, sample_weight=sample_weight
                 )

@@ -23,6 +23,7 @@ from scipy.stats import betabinom
 
 from lanam.core.arrays import Array, IntArray
 from lanam.core.predictive import poisson_cdf, poisson_quantile
+from lanam.data import warn_user
 
 #: Intervals are wider than scores by this, relatively: a row scored again may differ by rounding.
 _ROUNDING = 1e-9
@@ -82,10 +83,12 @@ class Calibration:
         needed = self._needed(coverage)
         reached = np.cumsum(self.weight) >= needed
         if not reached.any():
-            total = float(self.weight.sum())
+            had = f"{self.n_rows}"
+            if (self.weight != 1.0).any():
+                had += f" whose weights sum to {self.weight.sum():g}"
             raise ValueError(
                 f"coverage={coverage:g} needs {_rows_for(coverage)} held-out rows, and calibrate had "
-                f"{total:g}, which allow up to {math.floor(1000 * self.most_coverage) / 1000:g}: "
+                f"{had}, which allow up to {math.floor(1000 * self.most_coverage) / 1000:g}: "
                 "calibrate with more, ask for less, or pass calibrated=False for the model's own"
             )
         return float(self.scores[np.argmax(reached)])
@@ -116,9 +119,26 @@ class Calibration:
 
 def calibrated_by(scores: Array, weight: Array) -> Calibration:
     """The calibration by rows with these scores and weights; rows of no weight are left out."""
+    warn_of_weights(weight)
     kept = np.flatnonzero(weight > 0.0)
     order = kept[np.argsort(scores[kept], kind="stable")]
     return Calibration(scores[order], weight[order])
+
+
+def warn_of_weights(weight: Array) -> None:
+    """Say so if weights hardly count how often rows were seen, as what chance allows depends on that."""
+    own = weight[weight > 0.0]
+    total, n_rows = float(own.sum()), len(own)
+    equal = float(own[0]) != 1.0 and bool((own == own[0]).all())
+    if equal or total < 0.5 * n_rows:
+        all_are = f"is {own[0]:g} for every row" if equal else "counts how often each row was seen"
+        remedy = "leave it out" if equal else "pass counts, or weights with a mean of one"
+        warn_user(
+            UserWarning(
+                f"sample_weight {all_are}, and its sum of {total:g} makes {n_rows} rows say as much as "
+                f"{total:g} would: {remedy}, unless that is meant"
+            )
+        )
 
 
 def _rows_for(coverage: float) -> int:

@@ -134,7 +134,11 @@ def _finite(name: str, values: Any) -> Array:
         raise ValueError(f"{name} must be numbers, and is not: {error}") from None
     bad = ~np.isfinite(array)
     if bad.any():
-        raise ValueError(f"{name} has {bad.sum()} of {bad.size} values that are not finite numbers")
+        row = int(np.argwhere(bad)[0][0]) if array.ndim else 0
+        raise ValueError(
+            f"{name} has {bad.sum()} of {bad.size} values that are not finite numbers, the first in row "
+            f"{row}: leave these rows out"
+        )
     return array
 
 

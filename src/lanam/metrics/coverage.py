@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
+from lanam.conformal import warn_of_weights
 from lanam.core.arrays import Array, sum_by
+from lanam.data import NewValuesWarning
 from lanam.explain import require_coverage
 from lanam.metrics.checks import class_numbers, read_vector, read_weights, weighted_mean
 from lanam.metrics.classes import (
@@ -19,9 +23,9 @@ from lanam.metrics.classes import (
     root_brier_score,
     uniform_bins,
 )
-from lanam.metrics.curves import by_chance
-from lanam.metrics.kernel import skce
-from lanam.metrics.quantiles import quantile_calibration_curve
+from lanam.metrics.curves import by_chance, probability_of
+from lanam.metrics.kernel import skce, skce_by_chance
+from lanam.metrics.quantiles import quantile_calibration_curve, quantile_error_by_chance
 from lanam.metrics.report import CoverageReport
 from lanam.metrics.retention import exposure_option, refuse_exposure, retention_curve
 from lanam.metrics.scores import crps_gaussian, rmse
@@ -42,7 +46,7 @@ def coverage_report(
     X: Any,
     y: Any,
     *,
-    levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99),
+    levels: float | Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99),
     exposure: Any = None,
     sample_weight: Any = None,
 ) -> CoverageReport:
@@ -56,12 +60,12 @@ def coverage_report(
         Rows that the model was neither fitted nor calibrated with.
     y : array-like of shape (n,)
         Their targets.
-    levels : sequence of float, default=(0.5, 0.8, 0.9, 0.95, 0.99)
+    levels : float or sequence of float, default=(0.5, 0.8, 0.9, 0.95, 0.99)
         Of which intervals, or sets of classes, the coverage is counted.
     exposure : float or array-like of shape (n,), default=None
         For counts, what they were counted over; a model that was fitted with one needs it here.
     sample_weight : array-like of shape (n,), default=None
-        How often each row counts.
+        How often each row counts: ranges of chance are those of as many rows as the weights' sum.
 
     Returns
     -------
@@ -78,27 +82,41 @@ def coverage_report(
     >>> report.kind, bool(report.scores["accuracy"] > 0.9)
     ('classes', True)
     """
-    levels = tuple(require_coverage(level) for level in levels)
+    levels = tuple(require_coverage(level) for level in np.ravel(levels).tolist())
     if not levels:
         raise ValueError("levels is empty: pass one at least, for example (0.9, 0.95)")
     if is_classifier(model):
         refuse_exposure(exposure)
-        return _report_of_classes(model, X, y, levels, sample_weight)
+        probabilities = np.asarray(model.predict_proba(X))
+        with _said_once():
+            return _report_of_classes(model, X, y, probabilities, levels, sample_weight)
     extra = exposure_option(model, exposure)
-    return _report_of_intervals(model, X, y, levels, sample_weight, extra)
+    moments = model.predict(X, return_std=True, **extra)
+    with _said_once():
+        return _report_of_intervals(model, X, y, moments, levels, sample_weight, extra)
+
+
+@contextmanager
+def _said_once() -> Iterator[None]:
+    """What is new in the rows was said when they were predicted first."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NewValuesWarning)
+        yield
 
 
 def _report_of_intervals(
     model: Any,
     X: Any,
     y: Any,
+    moments: tuple[Array, Array],
     levels: Sequence[float],
     sample_weight: Any,
     extra: dict[str, Any],
 ) -> CoverageReport:
-    mean, std = model.predict(X, return_std=True, **extra)
+    mean, std = moments
     target = read_vector("y", y, len(mean))
     weight = read_weights(sample_weight, len(mean))
+    warn_of_weights(weight)
     counts = math.isfinite(getattr(model, "dispersion_", math.nan))
 
     def held(level: float, options: dict[str, Any]) -> tuple[Array, Array, Any]:
@@ -122,9 +140,13 @@ def _report_of_intervals(
         sample_weight=weight,
     )
     scores["quantile_calibration_error"] = curve.error
+    scores["quantile_calibration_error_by_chance"] = quantile_error_by_chance(
+        weight.sum(), share=_BY_CHANCE
+    )
     if not counts and weight.sum() > 1.0:
         block = _KERNEL_BLOCK if len(target) > _KERNEL_BLOCK else None
-        scores["skce"] = skce(target, mean, std, block_size=block, sample_weight=weight)
+        for name, error in (("skce", skce), ("skce_by_chance", skce_by_chance)):
+            scores[name] = error(target, mean, std, block_size=block, sample_weight=weight)
     return CoverageReport(
         kind="intervals",
         rows=tuple(_record(model, level, held, weight) for level in levels),
@@ -140,14 +162,19 @@ def _report_of_intervals(
 
 
 def _report_of_classes(
-    model: Any, X: Any, y: Any, levels: Sequence[float], sample_weight: Any
+    model: Any,
+    X: Any,
+    y: Any,
+    probabilities: Array,
+    levels: Sequence[float],
+    sample_weight: Any,
 ) -> CoverageReport:
-    probabilities = np.asarray(model.predict_proba(X))
     numbers = class_numbers(y, model.classes_)
     each = np.arange(len(probabilities))
     if len(numbers) != len(each):
         raise ValueError(f"X has {len(each)} rows and y has {len(numbers)} values")
     weight = read_weights(sample_weight, len(each))
+    warn_of_weights(weight)
     right = probabilities.argmax(axis=1) == numbers
     confidence = probabilities.max(axis=1)
     if probabilities.shape[1] == 2:
@@ -206,12 +233,14 @@ def _record(
     inside, size, probability = held(level, {} if calibration is None else {"calibrated": False})
     expected = float(np.average(np.broadcast_to(probability, weight.shape), weights=weight))
     lowest, highest = by_chance(expected, weight.sum(), _BY_CHANCE)
+    observed = weighted_mean(inside, weight)
     record: dict[str, Any] = {
         "level": level,
         "expected": expected,
-        "observed": weighted_mean(inside, weight),
+        "observed": observed,
         "lowest": float(lowest),
         "highest": float(highest),
+        "chance": probability_of(observed, expected, weight.sum()),
         "size": weighted_mean(size, weight),
     }
     if calibration is None:

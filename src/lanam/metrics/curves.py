@@ -78,3 +78,17 @@ def by_chance(probability: Any, n_rows: Any, coverage: float) -> tuple[Array, Ar
     share = np.clip(probability, 0.0, 1.0)
     ends = (binom.ppf(tail, n_rows, share) / n_rows, binom.ppf(1.0 - tail, n_rows, share) / n_rows)
     return np.asarray(ends[0]), np.asarray(ends[1])
+
+
+def probability_of(share: float, probability: float, n_rows: float) -> float:
+    """How probable it is, by chance, that a share of so many rows is as far off as this, on either side.
+
+    Examples
+    --------
+    >>> round(probability_of(0.4, 0.5, 100), 3), probability_of(0.5, 0.5, 100)
+    (0.057, 1.0)
+    """
+    count, expected = max(round(n_rows), 1), min(max(probability, 0.0), 1.0)
+    seen = round(share * count)
+    tails = binom.cdf(seen, count, expected), binom.sf(seen - 1, count, expected)
+    return float(min(2.0 * min(tails), 1.0))

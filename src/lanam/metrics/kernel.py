@@ -27,6 +27,11 @@ _CHUNK_PAIRS = 1 << 15
 #: Median distances are those of so many rows.
 _MOST_ROWS = 1000
 
+#: Calibrated models that are drawn to compare with, the rows of each, and means of blocks of them.
+_N_DRAWS = 200
+_DRAWN_ROWS = 100
+_N_MEANS = 2000
+
 
 def skce(
     y: Any,
@@ -105,6 +110,53 @@ def skce(
             "at least, or biased=True"
         )
     return float(total / pairs)
+
+
+def skce_by_chance(
+    y: Any,
+    mean: Any,
+    std: Any,
+    *,
+    block_size: int | None = None,
+    sample_weight: Any = None,
+    share: float = 0.95,
+) -> float:
+    """What the unbiased estimate of a calibrated model stays below, with probability ``share``.
+
+    Targets are drawn from the predictions, of 100 rows that lie evenly among all. If nothing but
+    chance is in the estimate, it falls with the number of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> mean = rng.normal(size=500)
+    >>> most = skce_by_chance(mean + rng.normal(size=500), mean, 1.0)
+    >>> bool(0 < most < 0.002)
+    True
+    """
+    target, centre, spread = read_gaussian(y, mean, std)
+    weight = read_weights(sample_weight, len(target))
+    near = _bandwidth("prediction_bandwidth", None, (centre, spread))
+    alike = _bandwidth("target_bandwidth", None, (target,))
+    total = weight.sum()
+    order = np.lexsort((spread, centre))
+    count = max(int(min(_DRAWN_ROWS, total)), 2)
+    reached = (np.arange(count) + 0.5) / count * total
+    drawn = order[np.minimum(np.searchsorted(np.cumsum(weight[order]), reached), len(order) - 1)]
+    first, second = np.triu_indices(count, 1)
+    rng = np.random.default_rng(0)
+    errors = np.empty(_N_DRAWS)
+    rows = np.stack([np.empty(count), centre[drawn], spread[drawn]])
+    for k in range(_N_DRAWS):
+        rows[0] = rows[1] + rows[2] * rng.standard_normal(count)
+        errors[k] = _terms(rows[:, first], rows[:, second], near, alike).mean()
+    n_blocks = 1 if block_size is None else -(-len(target) // block_size)
+    if n_blocks > 1:
+        errors = rng.choice(errors, (_N_MEANS, n_blocks)).mean(axis=1)
+    size = max(total / n_blocks, 2.0)
+    scale = np.sqrt(count * (count - 1.0) / (size * (size - 1.0)))
+    return float(scale * np.quantile(errors, share))
 
 
 def _pair_sum(block: Array, near: float, alike: float) -> float:

@@ -18,6 +18,9 @@ from lanam.metrics.checks import (
 )
 from lanam.metrics.curves import CalibrationCurve, by_chance
 
+#: Calibrated models that are drawn to compare with.
+_N_DRAWS = 4000
+
 
 def gaussian_pit(y: Any, mean: Any, std: Any) -> Array:
     """Predicted probability of less than y under N(mean, std^2): uniform if the model is calibrated.
@@ -63,6 +66,24 @@ def quantile_calibration_error(
     0.85
     """
     return quantile_calibration_curve(pit, n_levels, below=below, sample_weight=sample_weight).error
+
+
+def quantile_error_by_chance(n_rows: float, n_levels: int = 9, share: float = 0.95) -> float:
+    """What the quantile calibration error of a calibrated model stays below, with probability ``share``.
+
+    Where observations lie in its predictions is even: between two levels are as many as chance says.
+    Counts, whose shares vary less, stay below more often.
+
+    Examples
+    --------
+    >>> round(quantile_error_by_chance(100), 3), round(quantile_error_by_chance(400), 3)
+    (0.044, 0.012)
+    """
+    count = max(round(n_rows), 1)
+    even = np.full(n_levels + 1, 1.0 / (n_levels + 1))
+    between = np.random.default_rng(0).multinomial(count, even, size=_N_DRAWS)
+    apart = np.cumsum(between / count - even, axis=1)
+    return float(np.quantile(np.square(apart[:, :-1]).sum(axis=1), share))
 
 
 def quantile_calibration_curve(

@@ -10,12 +10,16 @@ from typing import Any
 
 from lanam.data import make_frame
 from lanam.explain import plain
+from lanam.explain.values import json_text
 from lanam.metrics.curves import CalibrationCurve
 from lanam.metrics.retention import RetentionCurve
 from lanam.text import number_format
 
 #: The level that is spoken of, or else the one next to it.
 _SPOKEN_LEVEL = 0.95
+
+#: What stands below a score that chance alone makes larger than zero.
+_CALIBRATED = "that of a calibrated model, 95 times of 100 at most"
 
 #: How scores are called in print.
 _NAMES = {
@@ -27,8 +31,13 @@ _NAMES = {
     "accuracy": "accuracy",
     "root_brier_score": "root Brier score",
     "calibration_error": "expected calibration error",
-    "calibration_error_by_chance": "that of a calibrated model, 95 times of 100 at most",
+    "calibration_error_by_chance": _CALIBRATED,
+    "quantile_calibration_error_by_chance": _CALIBRATED,
+    "skce_by_chance": _CALIBRATED,
 }
+
+#: How improbable must be what other levels hold, all of them taken together, to be spoken of.
+_IMPROBABLE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +58,8 @@ class CoverageReport:
     scores
         Scores by name: ``nll`` and, of numbers, ``rmse``, ``crps``, ``quantile_calibration_error`` and
         ``skce`` (of counts neither ``crps`` nor ``skce``); of classes ``accuracy``,
-        ``root_brier_score``, ``calibration_error`` and ``calibration_error_by_chance``, below which
-        that of a calibrated model stays in 95 of 100 cases.
+        ``root_brier_score`` and ``calibration_error``. Below that with ``_by_chance`` at its end an error
+        of a calibrated model stays in 95 of 100 cases.
     curve
         Its picture: predicted probabilities, or quantiles' levels, against what was seen.
     retention
@@ -65,6 +74,7 @@ class CoverageReport:
     A record of a level has the keys ``level``, ``expected`` (what the model itself says that its
     intervals or sets hold: of counts and classes more than the level), ``observed``, ``lowest`` and
     ``highest`` (between which chance keeps the observed share of a calibrated model, 95 times of 100),
+    ``chance`` (how probable it is that the share of a calibrated model is as far off as this one),
     and ``size`` (mean width, or mean number of classes). All of that is the model's own. After
     ``calibrate`` there are ``calibrated_observed``, ``calibrated_lowest``, ``calibrated_highest`` and
     ``calibrated_size`` as well, None where there were too few rows for the level.
@@ -147,6 +157,10 @@ class CoverageReport:
         facts = {name: plain(value) for name, value in vars(self).items()}
         values = {"curve": self.curve.to_dict(), "retention": self.retention.to_dict()}
         return facts | values | {"verdict": self.verdict}
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The report as JSON; ``indent`` spreads it over lines."""
+        return json_text(self.to_dict(), indent)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The rows as a frame of ``backend`` ("pandas", "polars", "pyarrow"): one a level, or a bin."""
@@ -249,12 +263,18 @@ def _spoken(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _others(spoken: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Which other levels chance does not explain, if any."""
-    strange = [
-        _level(row)
-        for row in rows
-        if row is not spoken and not row["lowest"] <= row["observed"] <= row["highest"]
-    ]
+    """Which other levels chance does not explain, if any.
+
+    Of many levels one is off by chance more often than one alone. By the rule of Holm (1979) a calibrated
+    model is told of any at all five times of 100 at most, however the levels depend on each other.
+    """
+    others = sorted((row for row in rows if row is not spoken), key=lambda row: row["chance"])
+    strange = []
+    for k, row in enumerate(others):
+        if row["chance"] > _IMPROBABLE / (len(others) - k):
+            break
+        strange.append(row)
+    strange = [_level(row) for row in sorted(strange, key=rows.index)]
     return [f"chance does not explain what those of {', '.join(strange)} hold"] if strange else []
 
 
