@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from lanam.cli.models import (
     require_columns,
 )
 from lanam.cli.reading import BLOCK_SIZE, Dialect, Source
-from lanam.cli.speaking import Voice
+from lanam.cli.speaking import Voice, caught_warnings
 from lanam.cli.writing import open_table, require_new, require_table_name
 from lanam.data import NewValuesWarning, Surprise, add_up
 
@@ -220,12 +219,11 @@ def _schema(
 @contextmanager
 def _collected(surprises: list[Surprise]) -> Iterator[None]:
     """Collect what the rows hold that the training data did not, instead of a warning a part."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", NewValuesWarning)
+    with caught_warnings() as caught:
         yield
     for warning in caught:
-        if isinstance(warning.message, NewValuesWarning):
-            surprises += warning.message.surprises
+        if isinstance(warning, NewValuesWarning):
+            surprises += warning.surprises
 
 
 @contextmanager

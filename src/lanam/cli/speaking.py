@@ -28,6 +28,18 @@ def complain(text: str, command: str = "lanam") -> None:
     print(f"{command}: {coloured('error:', _RED, sys.stderr)} {text}", file=sys.stderr)
 
 
+@contextmanager
+def caught_warnings() -> Iterator[list[Warning]]:
+    """The library's warnings to the user, which are in the list when the block ends."""
+    found: list[Warning] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        # Of a model that was fitted to an array: its columns are x0, x1, ..., and are found by that.
+        warnings.filterwarnings("ignore", message="X has feature names")
+        yield found
+    found += [each.message for each in caught if isinstance(each.message, UserWarning)]
+
+
 @dataclass
 class Voice:
     """How much a command says, and for whom.
@@ -71,15 +83,11 @@ class Voice:
     @contextmanager
     def warnings(self) -> Iterator[None]:
         """Say the library's warnings in the words of the command line."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
-            # Of a model that was fitted to an array: its columns are x0, x1, ..., and are found by that.
-            warnings.filterwarnings("ignore", message="X has feature names")
+        with caught_warnings() as caught:
             yield
         for warning in caught:
-            if issubclass(warning.category, UserWarning):
-                for line in str(warning.message).splitlines():
-                    self.warn(in_flags(line))
+            for line in str(warning).splitlines():
+                self.warn(in_flags(line))
 
 
 def _for_json(value: Any) -> Any:
