@@ -49,12 +49,12 @@ def odd_table(n=500, seed=0):
             "it's": rng.choice(texts, n),
             "flag": rng.random(n) < 0.4,
             "zone": rng.choice([-3, 0, 7, 2**40], n),
-            "half": rng.choice([0.5, -1.5, 2.25], n),
+            "half": rng.choice([0.5, -1.5, 2.25, np.nan], n),
             "SELECT": np.where(rng.random(n) < 0.1, np.nan, rng.integers(0, 9, n)),
         }
     )
     f = np.sin(X[NAME] / 2.0) + 0.7 * X["it's"].map({t: k % 3 for k, t in enumerate(texts)})
-    f += X["flag"] * 1.0 + (X["zone"] > 5) + X["half"] + 0.2 * X["SELECT"].fillna(12.0)
+    f += X["flag"] * 1.0 + (X["zone"] > 5) + X["half"].fillna(4.0) + 0.2 * X["SELECT"].fillna(12.0)
     f += 0.3 * X["flag"] * X[NAME]
     return X, f, rng
 

@@ -283,7 +283,7 @@ def small(columns, n=200):
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        (["Age", "age"], {}, "'Age' and 'age' both name a column, and SQL does not tell capital"),
+        (["age", "Age"], {}, "'age' and 'Age' both name a column, and SQL does not tell capital"),
         (
             ["a", "prediction"],
             {},
