@@ -742,3 +742,33 @@ class TestClasses:
         assert "class 0" not in named
         assert {"class 9", "class 10"} <= set(named)
         assert "4 classes are not shown" in words(figure)
+
+
+class TestStrip:
+    """The bars below a curve: how the data is spread."""
+
+    @staticmethod
+    def bars(x):
+        y = np.sin(x) + 0.01 * np.random.default_rng(1).standard_normal(len(x))
+        model = LANAMRegressor(interactions=0, level_effects=False, random_state=0)
+        explanation = model.fit(x[:, None], y).explain_global()
+        (ax,) = plot_shapes(explanation)
+        found = [bar for bar in ax.patches if bar.get_facecolor()[:3] == (0x8C / 255,) * 3]
+        return found
+
+    def test_of_few_values_each_has_its_bar_around_it(self):
+        values = np.array([0.0, 1.0, 2.0, 3.5, 7.0])
+        counts = [30, 10, 20, 40, 5]
+        bars = self.bars(np.repeat(values, counts))
+        middles = [bar.get_x() + 0.5 * bar.get_width() for bar in bars]
+        np.testing.assert_allclose(middles, values, atol=1e-9)
+        heights = np.array([bar.get_height() for bar in bars])
+        np.testing.assert_allclose(heights / heights.max(), np.array(counts) / 40)
+        assert all(bar.get_width() == pytest.approx(7.0 / 40) for bar in bars)
+
+    def test_of_many_there_are_bins(self):
+        x = np.random.default_rng(0).uniform(0.0, 6.0, 500)
+        bars = self.bars(x)
+        assert len(bars) == 40
+        assert bars[0].get_x() == pytest.approx(x.min())
+        assert bars[-1].get_x() + bars[-1].get_width() == pytest.approx(x.max())

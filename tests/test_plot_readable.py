@@ -451,3 +451,77 @@ def test_max_terms(wide):
     assert len(axes) == 4
     note = " ".join(text.get_text() for text in texts_of(axes[0].figure)).replace("\n", " ")
     assert f"{len(singles) - 4} terms are active but not shown" in note
+
+
+@pytest.fixture(scope="module")
+def small():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    return LANAMRegressor(interactions=[(0, 1)], random_state=0).fit(X, X[:, 0] * X[:, 1]), X
+
+
+@pytest.fixture(scope="module")
+def drawings(small):
+    model, X = small
+    curve = reliability_curve([0, 1, 1], [0.2, 0.7, 0.9])
+    explanation, local = model.explain_global(), model.explain_local(X[:2])
+    kept = retention_curve(np.ones(5), np.arange(5.0))
+    return {
+        "importance": lambda ax: plot_importance(explanation, ax),
+        "local": lambda ax: plot_local(local, 0, ax),
+        "calibration": lambda ax: plot_calibration(curve, ax),
+        "retention": lambda ax: plot_retention(kept, ax),
+        "matrix": lambda ax: plot_interaction_matrix(model.interaction_scores_, ax),
+    }
+
+
+class TestRefusals:
+    """What cannot be drawn on, and drawings of nothing."""
+
+    @pytest.mark.parametrize("name", ["importance", "local", "calibration", "retention", "matrix"])
+    def test_one_panel_is_one_panel(self, drawings, name):
+        with pytest.raises(
+            TypeError, match=r"ax(es)? must be one Axes of matplotlib, and is 3: as plt"
+        ):
+            drawings[name](3)
+        several = plt.subplots(1, 2)[1]
+        with pytest.raises(
+            TypeError, match=r"and is 2 in ndarray: pass one of them, as ax(es)?=axes"
+        ):
+            drawings[name](several)
+        assert drawings[name](several[1]) is several[1]
+
+    def test_panels_are_panels(self, small):
+        explanation = small[0].explain_global()
+        with pytest.raises(TypeError, match="every one of axes must be one Axes of matplotlib"):
+            plot_shapes(explanation, axes=3)
+        with pytest.raises(TypeError, match="every one of axes must be one Axes of matplotlib"):
+            plot_interaction(explanation, axes=[plt.subplots()[1], "here"])
+
+    def test_nothing_is_not_drawn(self, small):
+        model, X = small
+        explanation = model.explain_global()
+        for most in (0, -1, 2.0, True):
+            for draw in (
+                lambda most: plot_importance(explanation, max_terms=most),
+                lambda most: plot_shapes(explanation, max_terms=most),
+                lambda most: plot_local(model.explain_local(X[:2]), 0, max_terms=most),
+            ):
+                with pytest.raises(
+                    ValueError, match=f"max_terms={most} must be a whole number, 1 or"
+                ):
+                    draw(most)
+        for draw in (plot_importance, plot_shapes):
+            with pytest.raises(ValueError, match="terms is empty: name one at least"):
+                draw(explanation, terms=[])
+            with pytest.raises(TypeError, match=r"terms is one name.*terms=\['x0'\]"):
+                draw(explanation, terms="x0")
+
+
+def test_names_that_differ_at_the_end_have_labels_of_their_own(wide):
+    long = "a" * 299
+    terms = [replace(wide[0].shapes[0], name=long + end) for end in "bc"]
+    labels = [ax.get_xlabel() for ax in plot_shapes(replace(wide[0], terms=tuple(terms)))]
+    assert labels[0].splitlines()[1].endswith("ab")
+    assert labels[1].splitlines()[1].endswith("ac")
+    assert all(len(line) <= 36 for label in labels for line in label.splitlines())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanam.metrics import CalibrationCurve
-from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, MARKERS, by_name, pyplot
+from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, MARKERS, by_name, pyplot, require_axes
 from lanam.plot.words import MAX_NAME, in_percent, write
 from lanam.text import cut
 
@@ -64,6 +64,7 @@ def plot_calibration(result: Any, ax: Axes | None = None) -> Axes:
     kinds = sorted({curve.kind for curve in curves.values()})
     if len(kinds) > 1:
         raise ValueError(f"curves of one kind can be compared, and these are of {kinds}")
+    require_axes("ax", ax)
     own = ax is None
     if ax is None:
         _, ax = pyplot().subplots(figsize=(5.4, 6.2), layout="constrained")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -146,6 +147,41 @@ def require(explanation: Any, kind: type, remedy: str) -> None:
     if not isinstance(explanation, kind):
         found = type(explanation).__name__
         raise TypeError(f"this draws a {kind.__name__} and was given a {found}: {remedy}")
+
+
+def require_axes(name: str, given: Any) -> None:
+    """Refuse to draw on what is no panel of matplotlib; None is a new figure."""
+    from matplotlib.axes import Axes
+
+    if given is None or isinstance(given, Axes):
+        return
+    several = np.ndim(given) > 0
+    found = f"{np.size(given)} in {type(given).__name__}" if several else repr(given)
+    remedy = f"pass one of them, as {name}=axes[0]" if several else "as plt.subplots() returns them"
+    raise TypeError(f"{name} must be one Axes of matplotlib, and is {found}: {remedy}")
+
+
+def read_panels(given: Any) -> np.ndarray:
+    """The panels that are given, one Axes or several, in a row."""
+    panels = np.atleast_1d(np.asarray(given, dtype=object)).ravel()
+    for panel in panels:
+        require_axes("every one of axes", panel)
+    return panels
+
+
+def require_terms(terms: Any, max_terms: Any) -> None:
+    """Refuse a drawing of nothing: an empty list of terms, or none of them at most."""
+    if terms is not None and not isinstance(terms, str) and not len(terms):
+        raise ValueError(
+            "terms is empty: name one at least, or leave it out for all that are active"
+        )
+    if isinstance(terms, str):
+        raise TypeError(f"terms is one name: pass a list of them, as terms=[{terms!r}]")
+    whole = isinstance(max_terms, Integral) and not isinstance(max_terms, bool)
+    if max_terms is not None and not (whole and max_terms >= 1):
+        raise ValueError(
+            f"max_terms={max_terms!r} must be a whole number, 1 or more, or None for all"
+        )
 
 
 def by_name(result: Any, kind: type, remedy: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from lanam.explain.bands import around
 from lanam.explain.ranges import edited_ranges, trimmed
 from lanam.plot.common import EDITED, SEPARATOR, SLOT, Series, add_slots, write_labels
 from lanam.plot.words import VERBATIM, short
-from lanam.text import one_line, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,8 +32,9 @@ _FEW_VALUES = 12
 #: More levels than this have smaller marks.
 _MANY_LEVELS = 60
 
-#: A name has two lines of so many characters below its panel.
+#: A name has two lines of so many characters below its panel; all of a name is no longer than this.
 _MAX_WIDTH = 36
+MAX_SHAPE_NAME = 2 * _MAX_WIDTH
 
 #: The band of a whole curve, around that of single values.
 _OUTLINE: dict[str, Any] = {"linewidth": 0.8, "linestyle": "-", "zorder": 2}
@@ -48,9 +48,9 @@ def shown_levels(shape: Shape) -> np.ndarray:
     return np.sort(np.argsort(-shape.density, kind="stable")[:_MAX_LABELS])
 
 
-def name_lines(shape: Shape) -> list[str]:
-    """The term's name as it stands below its panel."""
-    return textwrap.wrap(shorten(one_line(shape.name), 2 * _MAX_WIDTH), _MAX_WIDTH)
+def name_lines(name: str) -> list[str]:
+    """A term's name as it stands below its panel."""
+    return textwrap.wrap(name, _MAX_WIDTH)
 
 
 def drawn_others(shape: Shape) -> list[tuple[str, Any, Any, float]]:
@@ -65,9 +65,13 @@ def slot_names(shape: Shape) -> list[str]:
 
 
 def draw_shape(
-    ax: Axes, shape: Shape, limits: tuple[float, float], series: Sequence[Series]
+    ax: Axes,
+    shape: Shape,
+    name: Sequence[str],
+    limits: tuple[float, float],
+    series: Sequence[Series],
 ) -> None:
-    """A term in its panel."""
+    """A term in its panel, with its name in lines below."""
     ax.set_ylim(limits)
     ax.axhline(0.0, color="0.55", linewidth=0.8, zorder=1)
     if not len(shape.values):
@@ -79,7 +83,7 @@ def draw_shape(
         notes = _draw_numbers(ax, shape, series)
     if shape.missing_density is not None:
         notes.append(f"({_percent(shape.missing_density)} missing)")
-    ax.set_xlabel("\n".join([*name_lines(shape), *notes]), **VERBATIM)
+    ax.set_xlabel("\n".join([*name, *notes]), **VERBATIM)
     ax.set_title(
         f"importance {shape.importance:.3g}", loc="left", fontsize="small", color="0.35", pad=3
     )
@@ -246,6 +250,12 @@ def _draw_density(ax: Axes, shape: Shape, lowest: float, highest: float) -> floa
     """Bars along the bottom: how the training data is spread over the column's values."""
     if highest <= lowest:
         return float(shape.density.sum())
+    seen = (shape.density > 0.0) & (shape.values >= lowest) & (shape.values <= highest)
+    width = (highest - lowest) / _BINS
+    if (np.diff(shape.values[seen]) >= 0.999 * width).all():  # each has its own bar, around it
+        share = shape.density[seen]
+        _draw_strip(ax, shape.values[seen] - 0.5 * width, share, width, float(share.max()))
+        return float(share.max())
     share, edges = np.histogram(
         shape.values, bins=_BINS, range=(lowest, highest), weights=shape.density
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lanam.explain import GlobalExplanation, Shape, Surface
 from lanam.explain.words import term_names, unit_of
 from lanam.plot.bars import Bar, bar_panel, draw_bars
-from lanam.plot.common import require
+from lanam.plot.common import require, require_axes, require_terms
 from lanam.plot.words import VERBATIM, count, in_percent, named, write
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def plot_importance(
     ['bmi', 'bp']
     """
     require(explanation, GlobalExplanation, "use explain_global()")
+    require_axes("ax", ax)
+    require_terms(terms, max_terms)
     chosen = explanation.active if terms is None else [explanation[name] for name in terms]
     drawn = chosen[:max_terms]
     bars = [_bar(term, name, coverage) for term, name in zip(drawn, term_names(drawn), strict=True)]

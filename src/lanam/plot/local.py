@@ -11,7 +11,7 @@ import numpy as np
 from lanam.explain import LocalExplanation
 from lanam.plot.account import Account, class_place
 from lanam.plot.bars import Bar, bar_panel, draw_bars
-from lanam.plot.common import require
+from lanam.plot.common import require, require_axes, require_terms
 from lanam.plot.words import VERBATIM, count, in_percent, named, write
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def plot_local(
     require(local, LocalExplanation, "use explain_local(X); a whole model has plot_importance")
     if not isinstance(row, Integral) or not 0 <= row < len(local):
         raise ValueError(f"row={row!r} must be one of the explained rows, 0 to {len(local) - 1}")
+    require_axes("ax", ax)
+    require_terms(None, max_terms)
     account = Account(local, int(row), class_place(local, int(row), label), coverage)
     shown = account.chosen(everything, max_terms)
     bars = _bars(account, shown)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanam.interactions import InteractionScores
-from lanam.plot.common import pyplot, require, write_in_tile
+from lanam.plot.common import pyplot, require, require_axes, write_in_tile
 from lanam.plot.words import MAX_NAME, VERBATIM
 from lanam.text import cut
 
@@ -51,6 +51,7 @@ def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes
     require(scores, InteractionScores, "use a model's interaction_scores_")
     if not len(scores):
         raise ValueError("no pairs were scored: fit with interactions='auto', or add_interactions")
+    require_axes("axes", axes)
     from matplotlib.colors import PowerNorm
 
     matrix = scores.matrix()

@@ -15,6 +15,7 @@ from lanam.plot.common import (
     add_slots,
     hidden_classes,
     pyplot,
+    read_panels,
     require,
     series_of,
     write_labels,
@@ -100,7 +101,7 @@ def plot_interaction(
     several = explanation.link == "softmax"
     series = series_of(explanation, [surface], classes, _MAX_PAIR_CLASSES)
     view = lay_out(surface)
-    panels = _pair_panels(view, len(series)) if axes is None else np.atleast_1d(axes).ravel()
+    panels = _pair_panels(view, len(series)) if axes is None else read_panels(axes)
     if panels.size != 2 * len(series):
         each = f" for each of {len(series)} classes" if several else ""
         raise ValueError(f"a pair is drawn on two axes{each}, and there are {panels.size}")

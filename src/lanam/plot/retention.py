@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lanam.metrics import RetentionCurve
-from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, by_name, pyplot
+from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, by_name, pyplot, require_axes
 from lanam.plot.words import MAX_NAME, VERBATIM, write
 from lanam.text import cut
 
@@ -56,6 +56,7 @@ def plot_retention(
     measures = sorted({curve.name for curve in found.values()})
     if len(measures) > 1:
         raise ValueError(f"curves of one measure can be compared, and these are of {measures}")
+    require_axes("ax", ax)
     own = ax is None
     if ax is None:
         _, ax = pyplot().subplots(figsize=(6.0, 4.4), layout="constrained")

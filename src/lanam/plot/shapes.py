@@ -18,10 +18,20 @@ from lanam.plot.common import (
     are_turned,
     hidden_classes,
     pyplot,
+    read_panels,
     require,
+    require_terms,
     series_of,
 )
-from lanam.plot.curves import STRIP, draw_shape, drawn_others, name_lines, shown_levels, slot_names
+from lanam.plot.curves import (
+    MAX_SHAPE_NAME,
+    STRIP,
+    draw_shape,
+    drawn_others,
+    name_lines,
+    shown_levels,
+    slot_names,
+)
 from lanam.plot.words import MAX_NAME, count, in_percent, named, short, write, write_aside
 from lanam.text import cut
 
@@ -118,6 +128,7 @@ def plot_shapes(
     ['bmi', 'bp']
     """
     require(explanation, GlobalExplanation, "use explain_global(); rows have plot_local")
+    require_terms(terms, max_terms)
     shapes = [explanation[name] for name in terms or ()]
     if terms is None:
         shapes = [term for term in explanation.active if isinstance(term, Shape)]
@@ -125,15 +136,16 @@ def plot_shapes(
     if any(not isinstance(shape, Shape) for shape in shapes):
         raise ValueError("pairs have a surface, not a curve: draw them with plot_interaction")
     own = axes is None
-    panels = _new_panels(shapes, n_columns, share_y) if own else np.atleast_1d(axes).ravel()
+    names = [name_lines(name) for name in cut([shape.name for shape in shapes], MAX_SHAPE_NAME)]
+    panels = _new_panels(shapes, names, n_columns, share_y) if own else read_panels(axes)
     if len(panels) < len(shapes):
         raise ValueError(f"there are {len(shapes)} terms to draw and {len(panels)} axes")
     panels = panels[: max(len(shapes), 1)]
     series = series_of(explanation, shapes, classes, len(CLASS_COLOURS))
     drawings = [(shape, _sized(series, shape, coverage, simultaneous)) for shape in shapes]
-    for ax, (shape, sized) in zip(panels, drawings, strict=False):
+    for ax, lines, (shape, sized) in zip(panels, names, drawings, strict=False):
         limits = _vertical_limits(drawings if share_y else [(shape, sized)])
-        draw_shape(ax, shape, limits, sized)
+        draw_shape(ax, shape, lines, limits, sized)
     above = 0.0
     if shapes and len(series) > 1:
         above = _draw_legend(panels[0], series, outside=own)
@@ -164,13 +176,18 @@ def _sized(
     return [replace(one, half=half, outer=float(one.of(outer, 0))) for one in series]
 
 
-def _new_panels(shapes: Sequence[Shape], n_columns: int | None, share_y: bool) -> np.ndarray:
+def _new_panels(
+    shapes: Sequence[Shape],
+    names: Sequence[Sequence[str]],
+    n_columns: int | None,
+    share_y: bool,
+) -> np.ndarray:
     kept = max(len(shapes), 1)
     if n_columns is None:
         n_columns = 3 + (kept > _MANY_TERMS[0]) + (kept > _MANY_TERMS[1])
     n_columns = min(n_columns, kept)
     n_rows = -(-kept // n_columns)
-    heights = [_label_height(shape) for shape in shapes]
+    heights = [_label_height(shape, len(lines)) for shape, lines in zip(shapes, names, strict=True)]
     rows = [heights[start : start + n_columns] for start in range(0, kept, n_columns)]
     turned = sum(max(row, default=0.0) for row in rows)
     figure, grid = pyplot().subplots(
@@ -186,9 +203,9 @@ def _new_panels(shapes: Sequence[Shape], n_columns: int | None, share_y: bool) -
     return np.asarray(grid.flat[:kept])
 
 
-def _label_height(shape: Shape) -> float:
+def _label_height(shape: Shape, n_lines: int) -> float:
     """Inches that long names and turned labels need below a panel."""
-    height = _LINE_HEIGHT * (len(name_lines(shape)) - 1 + (shape.missing_density is not None))
+    height = _LINE_HEIGHT * (n_lines - 1 + (shape.missing_density is not None))
     if shape.kind != "categorical":
         return height
     shown = shown_levels(shape)
