@@ -14,7 +14,7 @@ from lanam.data import CATEGORICAL, Schema, make_frame
 from lanam.editing import edit_words
 from lanam.explain import class_labels, describe_terms, importance_std, plain
 from lanam.interactions import InteractionScores
-from lanam.text import number_format, shorten
+from lanam.text import number_format, shorten, visible
 
 _HEADERS = ("term", "kind", "importance", "+/- 2 sd", "eff. params", "evidence", "status")
 
@@ -114,7 +114,7 @@ class Summary:
             return []
         plural = "s" if len(self.edits) > 1 else ""
         head = f"{len(self.edits)} edit{plural} by hand (evidence and eff. params are of the fit):"
-        return ["", head, *(f"  {edit_words(record)}" for record in self.edits)]
+        return ["", head, *(f"  {visible(edit_words(record))}" for record in self.edits)]
 
     def _pair_lines(self) -> list[str]:
         """Why pairs are in or out, best first."""

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import category
 
 
 def shorten(name: str, most: int) -> str:
@@ -16,12 +17,31 @@ def shorten(name: str, most: int) -> str:
     >>> shorten("temperature of the oven", 14)
     'temperature...'
     """
+    name = visible(name)
     return name if len(name) <= most else name[: most - 3] + "..."
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""A text in which nothing gives orders: control characters are shown as Python writes them.
+
+    Names and reasons may come from a file of somebody else's, and a terminal obeys what is in them.
+
+    Examples
+    --------
+    >>> visible("red \x1b[31m") == r"red \x1b[31m"
+    True
+    """
+    return "".join(
+        repr(letter)[1:-1]
+        if letter not in keep and category(letter) in ("Cc", "Zl", "Zp")
+        else letter
+        for letter in text
+    )
 
 
 def one_line(name: Any) -> str:
     """A name in one line, to be seen even if there is nothing in it."""
-    return " ".join(str(name).split()) or repr(str(name))
+    return visible(" ".join(str(name).split())) or repr(str(name))
 
 
 def cut(names: Sequence[Any], most: int) -> list[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from lanam.cli.errors import in_flags
+from lanam.text import visible
 
 _RED, _YELLOW, _PLAIN = "\033[31m", "\033[33m", "\033[0m"
 
@@ -25,7 +26,12 @@ def coloured(text: str, colour: str, stream: TextIO) -> str:
 
 def complain(text: str, command: str = "lanam") -> None:
     """Say what went wrong."""
-    print(f"{command}: {coloured('error:', _RED, sys.stderr)} {text}", file=sys.stderr)
+    print(f"{command}: {coloured('error:', _RED, sys.stderr)} {_safe(text)}", file=sys.stderr)
+
+
+def _safe(text: object) -> str:
+    """A text of several lines without anything that a terminal would obey."""
+    return visible(str(text), keep="\n\t")
 
 
 @contextmanager
@@ -62,18 +68,18 @@ class Voice:
         """Say something on the side."""
         self.notes.append(text)
         if not (self.quiet or self.json):
-            print(text, file=sys.stderr)
+            print(_safe(text), file=sys.stderr)
 
     def warn(self, text: str) -> None:
         """Say something on the side that should be read."""
         self.notes.append(text)
         if not (self.quiet or self.json):
-            print(f"{coloured('warning:', _YELLOW, sys.stderr)} {text}", file=sys.stderr)
+            print(f"{coloured('warning:', _YELLOW, sys.stderr)} {_safe(text)}", file=sys.stderr)
 
     def tell(self, text: object) -> None:
         """Say a result in words."""
         if not (self.quiet or self.json):
-            print(text)
+            print(_safe(text))
 
     def document(self, content: Mapping[str, Any]) -> None:
         """Say the result as one JSON document, if that is wanted."""
