@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.core.knots import Axis, Categories, Entries, Grid, Knots, Levels
-from lanam.core.likelihoods import LIKELIHOODS, Softmax
+from lanam.core.likelihoods import LIKELIHOODS, Gaussian, Poisson, Softmax
 from lanam.core.model import (
     ACTIVE,
     CONSTANT,
@@ -44,6 +44,9 @@ _MODEL = (
     "pair_statuses",
     "terms",
 )
+#: No fit ends below: the variance of numbers is never nothing, that of counts at least their mean.
+_LEAST_NOISE = {Gaussian.name: 1e-300, Poisson.name: 1.0}
+
 _TERM = (
     "kind",
     "features",
@@ -174,7 +177,7 @@ def read_model(content: Any, arrays: Arrays, n_levels: tuple[int, ...]) -> Fitte
         intercept=intercept if several else float(intercept[0]),
         terms=terms,
         root=arrays.take_matrix("root", (n_coordinates, n_coordinates), triangle=True),
-        noise_variance=fields.number("noise_variance", 0.0),
+        noise_variance=fields.number("noise_variance", _LEAST_NOISE.get(likelihood, 0.0)),
         log_evidence=fields.number("log_evidence"),
         history=tuple(_read_record(record) for record in fields.items("history")),
         stop_reason=fields.text("stop_reason"),
