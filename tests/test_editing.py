@@ -127,6 +127,37 @@ class TestFunction:
         inside = own.X["zone"].between(3, 5).to_numpy()
         np.testing.assert_array_equal(zone[:, column_of(edited, "zone (levels)")] == 0.0, inside)
 
+    def test_beyond_an_end_nothing_is_left_of_single_values(self):
+        """The column does there, with its curve and its single values, what it does at the end."""
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame({"b": rng.integers(0, 101, 800).astype(float), "c": rng.normal(size=800)})
+        y = 4.0 * (X["b"] % 10 == 0) + 0.02 * X["b"] + X["c"] + 0.1 * rng.normal(size=800)
+        model = LANAMRegressor(interactions=0, **QUICK).fit(X, y)
+        names = [term.name for term in model.terms_ if "b" in term.feature_names]
+        places = [column_of(model, name) for name in names]
+        assert names == ["b", "b (levels)"]
+
+        def moments(model, values):
+            rows = rows_at(X, "b", values)
+            (mean, draws) = model.predict_terms(rows), model.sample(rows, 3, random_state=0)
+            return mean[:, places].sum(axis=1), draws
+
+        seen = np.sort(X["b"].unique())
+        for end in (50.5, 50.0, 49.0):
+            edited = model.edit_term("b", "clamp", high=end)
+            beyond = seen[seen > end]
+            after, before = moments(edited, beyond), moments(model, np.full(len(beyond), end))
+            for one, two in zip(after, before, strict=True):
+                assert_close(one, two, "single precision")
+            inside = seen[seen <= end]
+            assert_close(moments(edited, inside)[0], moments(model, inside)[0], "single precision")
+        spike = model.edit_term("b", "clamp", high=50)
+        levels = spike.predict_terms(rows_at(X, "b", [50.0, 51.0, 60.5, 150.0]))[:, places[1]]
+        assert levels[0] == levels[1] > 2.0
+        # What was never seen stays new, beyond the end as well.
+        new = model.predict_terms(rows_at(X, "b", [60.5]))[0, places[1]]
+        np.testing.assert_array_equal(levels[2:], new)
+
     def test_smooth(self, small):
         model, X, _ = small
         edited = model.edit_term("age", "smooth", low=30, high=61)
@@ -246,6 +277,26 @@ def test_files_keep_edits(kind, tmp_path):
     assert again.explain_global().to_json() == edited.explain_global().to_json()
 
 
+def test_a_column_that_is_gone_widens_no_intervals():
+    """Where it is missing there is only the noise of the fit, once none of its terms is left."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1.0, 1.0, (500, 2)), columns=["a", "b"])
+    y = 2.0 * X["a"] + X["b"] + 3.0 * X["a"] * X["b"] + 0.1 * rng.normal(size=500)
+    X.loc[rng.random(500) < 0.2, "a"] = np.nan  # and nothing tells what it was
+    model = LANAMRegressor(interactions=[("a", "b")], **QUICK).fit(X, y)
+    rows = pd.DataFrame({"a": [0.5, np.nan], "b": 0.0})
+
+    def widths(model):
+        return np.ptp(model.predict_interval(rows), axis=1)
+
+    assert widths(model)[1] > 2.0 * widths(model)[0]
+    alone = model.edit_term("a", "zero")
+    assert widths(alone)[1] > 2.0 * widths(alone)[0]
+    gone = alone.edit_term("a x b", "zero")
+    assert widths(gone)[1] == widths(gone)[0]
+    assert widths(alone)[1] > 2.0 * widths(alone)[0]
+
+
 class TestNewModel:
     def test_the_old_one_stays(self, small):
         model, X, _ = small
@@ -260,6 +311,16 @@ class TestNewModel:
         assert str(model.summary()) == str(before.summary())
         assert model.explain_global().to_json() == before.explain_global().to_json()
         assert model.get_params() == before.get_params()
+
+    def test_notes_are_its_own(self, small):
+        model = copy.deepcopy(small[0])
+        model.metadata_ = {"target": "y", "tags": ["a"]}
+        edited = model.edit_term("age", "zero")
+        assert edited.metadata_ == model.metadata_
+        edited.metadata_["tags"].append("b")
+        edited.metadata_["target"] = "z"
+        assert model.metadata_ == {"target": "y", "tags": ["a"]}
+        assert not hasattr(small[0].edit_term("age", "zero"), "metadata_")
 
     def test_it_is_a_fitted_estimator_of_its_class(self, small):
         model, X, y = small
@@ -404,6 +465,9 @@ class TestRecord:
         start = lines.index("2 edits by hand (evidence and eff. params are of the fit):")
         assert lines[start + 1].startswith("  age: adds nothing from 60 on (")
         assert lines[start + 1].endswith("; <so> it is")
+        assert lines[start + 3].startswith(
+            "noise sd is that of the fit: intervals of new observations"
+        )
         assert sum(line.endswith("active, edited") for line in lines) == 2
         assert summary.to_dict()["edits"] == list(edited.edits_)
         assert {row["term"]: row["edited"] for row in summary.rows} == {
@@ -419,6 +483,13 @@ class TestRecord:
         for name in ("age", "city"):
             for key in ("evidence", "effective_parameters", "status"):
                 assert rows[name][key] == old[name][key]
+
+    def test_noise_is_only_told_of_where_there_is_any(self):
+        told = "is that of the fit: intervals of new observations do not know of the edits"
+        for kind, words in (("counts", f"\ndispersion {told}"), ("two", None), ("many", None)):
+            text = str(example(kind).model.edit_term("load", "zero").summary())
+            assert (told in text) == bool(words)
+            assert not words or words in text
 
 
 class TestExplanations:
@@ -554,6 +625,7 @@ class TestReport:
         assert "edited by hand, 2 times" in text
         for record in edited.edits_:
             assert edit_words(record) in text
+        assert "those of the fit, and so is the noise: intervals of new observations do not" in text
         shapes = {shape["name"]: shape for shape in page.data["shapes"]}
         assert shapes["age"]["edited"] == [[30.0, 60.0]]
         assert shapes["bmi"]["edited"] == []
@@ -561,6 +633,12 @@ class TestReport:
         assert shapes["city"]["edited"] == []
         assert shapes["age"]["note"].endswith("edited by hand")
         assert not shapes["city"]["note"].endswith("edited by hand")
+
+    def test_classes_have_no_noise(self, tmp_path):
+        own = example("two")
+        page = Page.read(own.model.edit_term("load", "zero").report(tmp_path / "two.html", own.X))
+        (box,) = page.all(id="edits")
+        assert "noise" not in box.text
 
 
 class TestErrors:
@@ -667,6 +745,54 @@ class TestErrors:
         pattern = "|".join(map(re.escape, message.split("|")))
         with pytest.raises(ValueError, match=pattern):
             small[0].edit_term(name, action, **options)
+
+    @pytest.mark.parametrize(
+        ("name", "first", "options"),
+        [
+            ("age", {}, {}),
+            ("age", {"low": 30}, {"low": 40, "high": 50}),
+            ("bmi", {"missing": True}, {"missing": True}),
+            ("city", {}, {"levels": ["Rome"]}),
+            ("age x bmi", {}, {"low": {"age": 30}}),
+        ],
+    )
+    def test_what_is_zero_already(self, small, name, first, options):
+        edited = small[0].edit_term(name, "zero", **first)
+        with pytest.raises(ValueError, match=f"'zero' changes nothing in the term '{name}' there"):
+            edited.edit_term(name, "zero", **options)
+
+    def test_no_ends(self, small):
+        """Infinite ones, as None."""
+        model = small[0]
+        for options, same in (
+            ({"low": -np.inf}, {}),
+            ({"low": -np.inf, "high": np.float32(np.inf)}, {}),
+            ({"low": -np.inf, "high": 60}, {"high": 60}),
+            ({"low": 60.0, "high": np.inf}, {"low": 60.0}),
+        ):
+            edited = model.edit_term("age", "zero", **options)
+            assert edited.edits_ == model.edit_term("age", "zero", **same).edits_
+        with pytest.raises(ValueError, match="'clamp' needs low or high"):
+            model.edit_term("age", "clamp", high=np.inf)
+        for wrong in ({"low": np.inf}, {"high": -np.inf}):
+            with pytest.raises(ValueError, match="inf cannot be a value of column 'age'"):
+                model.edit_term("age", "zero", **wrong)
+
+    def test_one_level_without_a_list(self):
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame({"flag": rng.random(200) < 0.5, "zone": rng.choice([3, 5, 7], 200)})
+        y = X["flag"] + 0.5 * (X["zone"] == 5) + 0.1 * rng.normal(size=200)
+        model = LANAMRegressor(interactions=0, categorical_features=["zone"], **QUICK).fit(X, y)
+        for name, level in (("flag", True), ("flag", np.bool_(False)), ("zone", 5)):
+            edited = model.edit_term(name, "zero", levels=level)
+            assert edited.edits_ == model.edit_term(name, "zero", levels=[level]).edits_
+            zero = edited.predict_terms(X)[:, column_of(model, name)] == 0.0
+            np.testing.assert_array_equal(zero, X[name] == level)
+        assert model.edit_term("zone", "zero", levels=(k for k in (3, 5))).edits_[0]["where"][0][
+            "levels"
+        ] == [3, 5]
+        with pytest.raises(ValueError, match="4 is no level of column 'zone'"):
+            model.edit_term("zone", "zero", levels=4)
 
     def test_mappings_of_one_column(self, small):
         one = small[0].edit_term("age", "zero", low={"age": 30})

@@ -579,6 +579,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         result = copy.copy(self)
         result._keep(model, self._schema, self._n_rows, self.interaction_scores_.score)
         result.edits_ = (*self.edits_, record)
+        if hasattr(self, "metadata_"):  # what is noted of one is not noted of the other
+            result.metadata_ = copy.deepcopy(self.metadata_)
         return result
 
     def explain_global(self) -> GlobalExplanation:

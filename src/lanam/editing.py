@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,7 @@ def _read_part(column: Column, said: Mapping[str, Any]) -> Part:
             f"missing=True: column {column.name!r} had no missing values in the training data, so they "
             "have no effect of their own to edit"
         )
+    said = {name: value for name, value in said.items() if not _is_no_end(name, value)}
     if not said:
         return WHOLE
     if set(said) == {"missing"}:
@@ -191,6 +193,11 @@ def _read_part(column: Column, said: Mapping[str, Any]) -> Part:
     )
 
 
+def _is_no_end(name: str, value: Any) -> bool:
+    outermost = {"low": -math.inf, "high": math.inf}.get(name)
+    return isinstance(value, Real) and value == outermost
+
+
 def _read_number(column: Column, said: Mapping[str, Any], name: str) -> float | None:
     if name not in said:
         return None
@@ -201,8 +208,9 @@ def _read_number(column: Column, said: Mapping[str, Any], name: str) -> float | 
 
 
 def _read_levels(column: Column, levels: Any) -> Any:
-    codes = _quietly_read(column, levels)
-    given = [levels] if isinstance(levels, str) else list(levels)
+    single = isinstance(levels, str) or not isinstance(levels, Iterable)
+    given = [levels] if single else list(levels)
+    codes = _quietly_read(column, given)
     unknown = [level for level, code in zip(given, codes, strict=True) if not code >= 0.0]
     if unknown or not given:
         what = f"{unknown[0]!r} is no level" if unknown else "levels=[] names no level"

@@ -25,6 +25,9 @@ _MAX_NAME = 40
 _MAX_PAIRS = 12
 _MAX_CLASSES = 6
 
+#: What is called noise, by the fact that has it.
+_NOISE = {"noise_std": "noise sd", "dispersion": "dispersion"}
+
 
 @dataclass(frozen=True, eq=False)
 class Summary:
@@ -114,7 +117,13 @@ class Summary:
             return []
         plural = "s" if len(self.edits) > 1 else ""
         head = f"{len(self.edits)} edit{plural} by hand (evidence and eff. params are of the fit):"
-        return ["", head, *(f"  {visible(edit_words(record))}" for record in self.edits)]
+        lines = ["", head, *(f"  {visible(edit_words(record))}" for record in self.edits)]
+        noise = [name for fact, name in _NOISE.items() if self.facts[fact] is not None]
+        return lines + [
+            f"{name} is that of the fit: intervals of new observations do not know of the edits; "
+            "calibrate on held-out rows"
+            for name in noise
+        ]
 
     def _pair_lines(self) -> list[str]:
         """Why pairs are in or out, best first."""
@@ -130,9 +139,9 @@ class Summary:
         ended = "converged" if facts["converged"] else "NOT converged"
         told = [f"log evidence {facts['log_evidence']:.1f}"]
         if facts["noise_std"] is not None:
-            told.append(f"noise sd {facts['noise_std']:.4g}")
+            told.append(f"{_NOISE['noise_std']} {facts['noise_std']:.4g}")
         if facts["dispersion"] is not None:
-            told.append(f"dispersion {facts['dispersion']:.3g}")
+            told.append(f"{_NOISE['dispersion']} {facts['dispersion']:.3g}")
         told.append(f"{ended} after {facts['n_iter']} iterations")
         return [
             f"{facts['estimator']} on {facts['n_rows']} rows of {facts['n_columns']} columns"

@@ -236,7 +236,7 @@ class TestZero:
 
 class TestClamp:
     @pytest.mark.parametrize("entries", [KNOTS, GAPPY, BINS], ids=["knots", "gaps", "bins"])
-    @pytest.mark.parametrize("ends", [(-5.0, 3.0), (-np.inf, 4.4), (1.0, np.inf)])
+    @pytest.mark.parametrize("ends", [(-5.0, 3.0), (-np.inf, 4.4), (2.5, np.inf)])
     @pytest.mark.parametrize("n_classes", [1, 3])
     def test_it_is_the_model_at_clipped_values(self, entries, ends, n_classes):
         """Means, variances and draws: the whole joint posterior."""
@@ -261,13 +261,29 @@ class TestClamp:
         assert_close(*draws, "single precision")
         assert 0 < mask.sum() < len(mask)
 
-    def test_single_values(self):
-        """The outermost values that are left hold; new values are as new as they were."""
+    @pytest.mark.parametrize(
+        ("ends", "expected"),
+        [
+            ((2.0, 4.0), [1, 1, 2, 2]),
+            ((1.5, 5.0), [5, 1, 2, 5]),
+            ((2.0 + 1e-6, 4.0 - 1e-6), [1, 1, 2, 2]),  # the same to six digits
+            ((2.5, 3.5), [5, 5, 5, 5]),
+            ((-np.inf, 0.5), [5, 5, 5, 5]),
+            ((-9.0, 9.0), [0, 1, 2, 3]),
+        ],
+    )
+    def test_single_values(self, ends, expected):
+        """Beyond an end they are what the end is, a level or not; new values are as new as they were."""
         model = made(SINGLE)
-        edited, _ = editing.clamp(model, 0, [Part(1.5, 5.0)])
-        means = scoring.term_means(edited, rows_of([1.0, 2.0, 4.0, 6.0, 3.0, np.nan]))[:, 0]
-        old = model.terms[0].mean
-        np.testing.assert_array_equal(means, old[[1, 1, 2, 2, 5, 4]])
+        edited, mask = editing.clamp(model, 0, [Part(*ends)])
+        rows = rows_of([1.0, 2.0, 4.0, 6.0, 3.0, np.nan])
+        places = [*expected, 5, 4]
+        means = scoring.term_means(edited, rows)[:, 0]
+        np.testing.assert_array_equal(means, model.terms[0].mean[places])
+        np.testing.assert_array_equal(
+            edited.terms[0].table, model.terms[0].table[[*expected, 4, 5]]
+        )
+        np.testing.assert_array_equal(mask, [*(np.arange(4) != expected), False, False])
 
     def test_a_pair(self):
         model = made(Grid(GAPPY, KNOTS))
@@ -406,6 +422,64 @@ class TestSmooth:
         edited, mask = editing.smooth(model, 0, Part(4.5, 5.5))
         assert not mask.any()
         assert edited.terms[0].edited.sum() == 0
+
+
+class TestNothingChanges:
+    """What a term is already is no edit."""
+
+    @pytest.mark.parametrize("entries", [KNOTS, GAPPY, SINGLE, BINS, CITIES], ids=str)
+    def test_zero_again(self, entries):
+        edited, first = editing.zero(made(entries), 0, [WHOLE])
+        again, second = editing.zero(edited, 0, [Part(missing=entries.missing)])
+        assert first.all()
+        assert not second.any()
+        assert again.terms[0].edited.all()
+
+    @pytest.mark.parametrize("what", ["mean", "table", "coupling", "own_variance"])
+    def test_all_that_a_term_has_counts(self, what):
+        model = made(CITIES, wide=True)
+        table = np.ones((5, 1)) if what == "table" else model.terms[0].table
+        term = replace(model.terms[0], table=table)
+        rest = {
+            name: np.zeros_like(getattr(term, name))
+            for name in ("mean", "table", "coupling", "own_variance")
+            if name != what
+        }
+        model = replace(model, terms=(replace(term, **rest), model.terms[1]))
+        assert editing.zero(model, 0, [WHOLE])[1].all()
+
+    def test_held_or_straight_already(self):
+        """But for rounding, which does not make it another one."""
+        edited, _ = editing.clamp(made(KNOTS), 0, [Part(high=2.3)])
+        assert not editing.clamp(edited, 0, [Part(high=7.7)])[1].any()
+        assert editing.clamp(edited, 0, [Part(high=2.2)])[1].any()
+        edited, _ = editing.smooth(made(KNOTS), 0, Part(-5.1, 9.3))
+        assert not editing.smooth(edited, 0, Part(-5.1, 9.3))[1].any()
+
+
+class TestGaps:
+    """What a missing value adds to the noise is what the column would have said."""
+
+    def model(self):
+        pair, other = made(Grid(GAPPY, KNOTS)).terms
+        own = made(GAPPY, seed=1).terms[0]
+        off = replace(own, features=(1,), status="switched off")
+        model = replace(made(GAPPY), terms=(own, off, other, pair))
+        return replace(model, gap_variance=np.array([0.3, 0.2, 0.1]))
+
+    def test_it_goes_with_the_last_term(self):
+        model = self.model()
+        edited, _ = editing.zero(model, 0, [WHOLE])
+        np.testing.assert_array_equal(edited.gap_variance, [0.3, 0.2, 0.1])  # the pair is left
+        part, _ = editing.zero(edited, 3, [Part(high=3.0), WHOLE])
+        np.testing.assert_array_equal(part.gap_variance, [0.3, 0.2, 0.1])
+        edited, _ = editing.zero(edited, 3, [WHOLE, WHOLE])
+        np.testing.assert_array_equal(edited.gap_variance, [0.0, 0.0, 0.1])
+        np.testing.assert_array_equal(model.gap_variance, [0.3, 0.2, 0.1])
+
+    def test_missing_values_alone(self):
+        edited, _ = editing.zero(self.model(), 0, [Part(values=False, missing=True)])
+        np.testing.assert_array_equal(edited.gap_variance, [0.3, 0.2, 0.1])
 
 
 class TestWhatGoesAlong:

@@ -32,6 +32,10 @@ _SMALLEST_STEP = 2.0**-92
 #: Single values are the same if they are to six digits, as where rows are located.
 _SAME = 1e-6
 
+#: What differs by less, relative to the largest, is the same but for rounding; of tables, 24 bits are kept.
+_ROUNDING = 1e-12
+_CUT_OFF = 2.0**-20
+
 
 @dataclass(frozen=True)
 class Part:
@@ -145,6 +149,8 @@ def _changed(
     reads = _product([one.reads for one in finer])
     change = (operator @ reads).tocsr()
     mean = np.asarray(change @ term.mean)
+    if not _differs(term, change, reads):
+        edited = np.zeros_like(edited)
     axes = [one.entries for one in finer]
     share = np.zeros([len(axis) for axis in axes])
     # No row of the data is known to stand between two entries, so the new ones have none of it.
@@ -167,7 +173,43 @@ def _changed(
         edited=edited | (before > 0.0),
     )
     terms = (*model.terms[:index], changed, *model.terms[index + 1 :])
-    return replace(model, terms=terms), edited
+    gaps = _gap_variance(model, terms, term.features)
+    return replace(model, terms=terms, gap_variance=gaps), edited
+
+
+def _differs(term: FittedTerm, change: Matrix, reads: Matrix) -> bool:
+    """Whether a change gives another function than the term has already, but for rounding."""
+
+    def moved(values: Array | None, tolerance: float, squared: bool = False) -> bool:
+        if values is None or not values.size:
+            return False
+        maps = [one.multiply(one) if squared else one for one in (reads, change)]
+        before, after = (np.asarray(one @ values) for one in maps)
+        return bool((np.abs(after - before) > tolerance * np.abs(before).max(axis=0)).any())
+
+    return (
+        moved(term.mean, _ROUNDING)
+        or moved(term.table, _CUT_OFF)
+        or moved(term.coupling, _CUT_OFF)
+        or moved(term.own_variance, _ROUNDING, squared=True)
+    )
+
+
+def _gap_variance(
+    model: FittedModel, terms: Sequence[FittedTerm], features: Sequence[int]
+) -> Array | None:
+    """What gaps add to the noise: nothing in those columns of which no term is left."""
+    if model.gap_variance is None:
+        return None
+    left = {feature for term in terms if _says_something(term) for feature in term.features}
+    result = model.gap_variance.copy()
+    result[[feature for feature in features if feature not in left]] = 0.0
+    return result
+
+
+def _says_something(term: FittedTerm) -> bool:
+    tables = (term.mean, term.table, term.coupling, term.own_variance)
+    return term.active and any(table is not None and bool(table.any()) for table in tables)
 
 
 def _importance(term: FittedTerm, share: Array, mean: Array) -> float:
@@ -286,13 +328,20 @@ def _chosen(axis: Knots | Levels | Categories, part: Part) -> Mask:
 
 
 def _nearest(axis: Knots | Levels | Categories, part: Part) -> IntArray:
-    """For every entry that of the part which is nearest; its own if none is."""
+    """For every entry the one that its nearest value of the part reads; its own if there is none."""
     entries = np.arange(len(axis))
     if isinstance(axis, Categories) or not part.values:
         return entries
-    within = np.flatnonzero(_within(axis, part))
-    n_values = len(axis.points)
-    if len(within):
+    within, n_values = np.flatnonzero(_within(axis, part)), len(axis.points)
+    if isinstance(axis, Levels) and axis.exact:
+        # The end itself may be no level: the last one before it says nothing of what is at the end.
+        for end, beyond in (
+            (part.low, axis.points < part.low / axis.scale),
+            (part.high, axis.points > part.high / axis.scale),
+        ):
+            beyond[within] = False
+            entries[:n_values][beyond] = axis.locate(np.array([end])).index[0]
+    elif len(within):
         entries[:n_values] = np.clip(entries[:n_values], within[0], within[-1])
     return entries
 
