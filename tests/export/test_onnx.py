@@ -1,6 +1,7 @@
 """Graphs, run in onnxruntime."""
 
 import builtins
+import json
 
 import numpy as np
 import onnx
@@ -180,3 +181,14 @@ def test_without_the_package(monkeypatch):
     ):
         case("two").model.export(None, to="onnx")
     assert case("two").model.export(None, to="csv")
+
+
+def test_edits_are_in_the_metadata():
+    model = case("odd").model
+    edited = model.edit_term("flag", "zero", levels=True, reason='"é"\n').edit_term(NAME, "zero")
+    for one in (model, edited):
+        graph = onnx.load_from_string(one.export(None, to="onnx", missing="(gone)"))
+        facts = {each.key: each.value for each in graph.metadata_props}
+        assert json.loads(facts["edits"]) == list(one.edits_)
+    with pytest.raises(TypeError, match="has no option 'edits'"):
+        model.export(None, to="onnx", edits=())

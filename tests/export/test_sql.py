@@ -13,7 +13,7 @@ from lanam.explain.portable import Axis, explain_portable
 from lanam.export import sql as sql_module
 from lanam.export.naming import results_of
 from lanam.export.sql_text import number, stretches, total
-from tests.export.cases import KINDS, NAME, case, check_link, check_response
+from tests.export.cases import KINDS, NAME, Case, case, check_link, check_response
 
 pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 levels")
 
@@ -331,3 +331,21 @@ def test_too_many_coordinates(monkeypatch):
     with pytest.raises(ValueError, match=r"the variance takes .* columns .* pass variance=False"):
         case("two").model.export(None, to="sql")
     assert case("two").model.export(None, to="sql", variance=False)
+
+
+@pytest.mark.parametrize("dialect", list(RUN))
+def test_edits_are_told_on_top(dialect):
+    """In a line each, whatever is in a reason, and the query runs as before."""
+    found = case("odd")
+    reason = "so\nSELECT 1;\r\x0b\x85\u2028DROP /* it's \x00"
+    edited = found.model.edit_term(NAME, "zero", low=-5, reason=reason).edit_term("flag", "zero")
+    query = edited.export(None, to="sql", dialect=dialect)
+    first, second, rest = query.split("\n", 2)
+    assert first.splitlines() == [first]
+    assert first.startswith('-- edited by hand: the "name"; DROP TABLE data; -- é : adds nothing')
+    assert first.endswith("; so SELECT 1; DROP /* it's \\x00")
+    assert second == "-- edited by hand: flag: adds nothing anywhere (100.0% of the training data)"
+    assert rest.startswith("WITH ")
+    result = scored(edited, found.X, dialect)
+    check_link(Case(edited, found.X), result["link_mean"])
+    assert "edited" not in found.model.export(None, to="sql", dialect=dialect)

@@ -45,16 +45,18 @@ def render(
         If "onnx" is wanted and not installed.
     """
     write, declared = FORMATS[require_format(to)]
-    known = [
+    named = [
         name
         for name, option in inspect.signature(declared).parameters.items()
-        if option.kind is option.KEYWORD_ONLY and name not in ("calibration", "edits")
+        if option.kind is option.KEYWORD_ONLY
     ]
+    facts = {"calibration": calibration, "edits": edits}
+    known = [name for name in named if name not in facts]
     for name in options:
         if name not in known:
             there = f"its options are {', '.join(known)}" if known else "it has none"
             raise TypeError(f"export to={to!r} has no option {name!r}: {there}")
-    more = {"calibration": calibration, "edits": edits} if to == "json" else {}
+    more = {name: fact for name, fact in facts.items() if name in named}
     return write(portable, schema, **options, **more)
 
 

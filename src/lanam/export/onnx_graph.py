@@ -7,6 +7,7 @@ are doubles.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from lanam.data import CATEGORICAL, Column, Schema
 from lanam.explain.portable import Axis, PortableModel
+from lanam.explain.values import plain
 from lanam.export.complete import CompleteModel, Term, complete
 from lanam.export.naming import model_names
 from lanam.version import __version__
@@ -46,6 +48,7 @@ def onnx_model(
     columns: Mapping[str, str] | None = None,
     missing: str = "",
     variance: bool = True,
+    edits: Sequence[Mapping[str, Any]] = (),
 ) -> Any:
     """The model as an ``onnx.ModelProto``.
 
@@ -59,6 +62,8 @@ def onnx_model(
         The text that stands for a missing one: strings have no NaN.
     variance
         Whether to compute the variance, and with it predictions on the response scale.
+    edits
+        Records of what was edited by hand: JSON in the metadata.
 
     Examples
     --------
@@ -102,7 +107,11 @@ def onnx_model(
         producer_version=__version__,
     )
     labels = [] if portable.classes is None else [str(label) for label in portable.classes]
-    facts = {"link": portable.link, "missing_text": missing}
+    facts = {
+        "link": portable.link,
+        "missing_text": missing,
+        "edits": json.dumps(plain(tuple(edits))),
+    }
     facts |= {f"class_{number}": label for number, label in enumerate(labels)}
     onnx.helper.set_model_props(result, facts)
     onnx.checker.check_model(result)

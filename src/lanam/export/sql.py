@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from lanam.data import CATEGORICAL, Column, Schema
+from lanam.editing import edit_words
 from lanam.explain.portable import Axis, PortableModel
 from lanam.export.complete import CompleteModel, Term, complete, reshaped
 from lanam.export.naming import model_names, require_apart, results_of
@@ -34,6 +35,7 @@ from lanam.export.sql_text import (
     stretches,
     total,
 )
+from lanam.text import one_line
 
 #: Digits of what only the variance is made of.
 _DIGITS = 11
@@ -113,6 +115,7 @@ def sql_query(
     keep: Sequence[str] | None = None,
     dialect: str = "sqlite",
     variance: bool = True,
+    edits: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The query that scores a table's rows.
 
@@ -130,6 +133,8 @@ def sql_query(
         ``"sqlite"`` (3.35 or later), ``"duckdb"`` or ``"standard"``.
     variance
         Whether to compute the variance, and with it predictions on the response scale.
+    edits
+        Records of what was edited by hand: comments on top.
 
     Examples
     --------
@@ -158,7 +163,8 @@ def sql_query(
     place = (table,) if isinstance(table, str) else tuple(table)
     source = ".".join(quoted(part, "the table") for part in place)
     query = _Query(model, schema, DIALECTS[dialect], _prefix([*place, *kept, *names.values()]))
-    return query.text(source, names, kept, results, variance)
+    comments = (f"-- edited by hand: {one_line(edit_words(record))}\n" for record in edits)
+    return "".join(comments) + query.text(source, names, kept, results, variance)
 
 
 def _prefix(taken: Sequence[str]) -> str:
