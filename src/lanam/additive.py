@@ -528,7 +528,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         of the fit: where a term was set to zero its band has no width, by decision and not by knowledge.
         The intercept stays, so predictions change nowhere else. ``evidence`` and
         ``effective_parameters`` are still those of the fit; a calibration is forgotten, because it was
-        of another model.
+        of another model. The noise is that of the fit as well: intervals of new observations do not know
+        of edits until ``calibrate`` was called with held-out rows.
 
         Parameters
         ----------
@@ -540,9 +541,9 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             it is at these. "smooth": between ``low`` and ``high`` it is a straight line, or smoother, see
             ``width``; levels of a categorical column get their mean effect.
         low, high : number, default=None
-            The range in the column's unit, both ends included; None is no end. Of a pair mappings, such as
-            ``low={"age": 60}``: what is in all of the ranges is edited.
-        levels : sequence of levels, default=None
+            The range in the column's unit, both ends included; None or infinity is no end. Of a pair
+            mappings, such as ``low={"age": 60}``: what is in all of the ranges is edited.
+        levels : level or sequence of levels, default=None
             Those to edit of a categorical column; of a pair, a mapping.
         missing : bool, default=None
             For "zero", whether missing values are edited, with a range or alone. By default they are if
