@@ -87,7 +87,9 @@ class TestFiles:
         Path("a.xlsx").write_text("x,y\n1,2\n")
         words = "the name does not say what the file is: .csv, .tsv, .txt"
         refused(*fit("a.xlsx"), code=2, words=words)
-        refused("predict", "price.lanam", "rides.csv", "-o", "o.json", code=2, words=words)
+        assert ".gz, .bz2, .zst behind" in refused(*fit("a.xlsx"), code=2, words=words).err
+        done = refused("predict", "price.lanam", "rides.csv", "-o", "o.json", code=2, words=words)
+        assert ".gz, .bz2 behind" in done.err
         refused(
             "predict", "price.lanam", "rides.csv", "-o", "o.csv.zst", code=2, words="not written"
         )
@@ -215,21 +217,69 @@ class TestTables:
         cells[-9] = "old"
         lines[40] = ",".join(cells)
         Path("a.csv").write_text("\n".join(lines))
-        refused(
-            *predict("a.csv", "--block-size", 500),
-            words="a.csv, row 41 (the header is row 1): column 'age' holds numbers in the model, and here "
-            "'old': mend the cell, or say --missing 'old'",
-        )
+        for more in ([], ["--keep", "age"], ["--all-columns"]):
+            refused(
+                *predict("a.csv", "--block-size", 500, *more),
+                words="a.csv, row 41 (the header is row 1): column 'age' holds numbers in the model, and "
+                "here 'old': mend the cell, or say --missing 'old'",
+            )
 
     def test_text_for_numbers_in_parquet(self, refused, place):
         table = make_table()
         table = table.set_column(2, "age", pa.array(["old"] * 300))
         parquet.write_table(table, "a.parquet")
-        done = refused(
-            *predict("a.parquet"), words="column 'age' held numbers in the training data"
+        words = (
+            "a.parquet: column 'age' held numbers in the training data, and holds text here (for example "
+            "'old'): convert it in the file"
         )
-        assert "convert it in the file" in done.err
+        done = refused(*predict("a.parquet"), words=words)
         assert "X = " not in done.err
+        refused("predict", "price.lanam", "a.parquet", "-o", "-", words=words)  # no header either
+
+    @pytest.mark.parametrize(
+        ("name", "values", "words"),
+        [
+            (
+                "city",
+                pa.array([1] * 300),
+                "column 'city' held text in the training data, and holds num",
+            ),
+            (
+                "holiday",
+                pa.array(["no"] * 300),
+                "held truth values in the training data, and holds t",
+            ),
+            (
+                "age",
+                pa.array([1] * 300, pa.date32()),
+                "holds date32[day] here (for example '1970-01-02')",
+            ),
+        ],
+    )
+    def test_other_types_in_parquet(self, refused, place, name, values, words):
+        table = make_table()
+        table = table.set_column(table.column_names.index(name), name, values)
+        parquet.write_table(table, "a.parquet")
+        refused("predict", "price.lanam", "a.parquet", "-o", "-", words=words)
+
+    def test_types_in_parquet_that_will_do(self, lanam, place):
+        table = make_table()
+        for name, values in {
+            "age": pa.nulls(300, pa.string()),  # of gaps only
+            "zone": pa.nulls(300),
+            "city": table["city"].dictionary_encode(),
+            "holiday": table["holiday"].cast(pa.int8()),
+        }.items():
+            table = table.set_column(table.column_names.index(name), name, values)
+        parquet.write_table(table, "a.parquet")
+        lanam(*predict("a.parquet"))
+
+    def test_an_exposure_of_text_in_parquet(self, refused, place):
+        table = make_table()
+        table = table.set_column(6, "hours", table["hours"].cast(pa.string()))
+        parquet.write_table(table, "a.parquet")
+        words = "a.parquet: the column 'hours' of the exposure holds string, and not numbers"
+        refused("predict", "events.lanam", "a.parquet", "-o", "-", words=words)
 
     def test_dates(self, refused, place):
         rows = "\n".join(f"2024-01-{k:02d},{k}" for k in range(1, 29))

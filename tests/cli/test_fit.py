@@ -27,6 +27,38 @@ def small(path, n_rows=60, **columns):
     return table
 
 
+class TestZerosInFront:
+    @pytest.fixture
+    def codes(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        zips = [f"{k % 7 * 300:05d}" for k in range(60)]  # 00000, 00300, ..., 01800
+        table = {
+            "zip": zips,
+            "plain": [str(10 + k % 7) for k in range(60)],
+            "zero": [str(k % 2 * 10) for k in range(60)],
+            "share": [f"0{k % 7}.5" for k in range(60)],
+        }
+        small("a.csv", **table)
+        # As people write them: without quotes.
+        Path("a.csv").write_text(Path("a.csv").read_text().replace('"', ""))
+
+    def test_it_is_said_that_they_are_numbers(self, lanam, codes):
+        done = lanam("fit", "a.csv", *FIT, "-o", "m.lanam", "--max-iter", 5)
+        assert (
+            "column 'zip' is read as numbers, and has zeros in front of them ('00000'): if they are codes, "
+            "say --categorical 'zip'" in done.err
+        )
+        assert done.err.count("zeros in front") == 1
+
+    @pytest.mark.parametrize("option", ["--categorical", "--drop", "--weight", "--target"])
+    def test_it_is_not_said_of_others(self, lanam, codes, option):
+        more = ["--target", "y"] if option != "--target" else []
+        if option == "--weight":
+            Path("a.csv").write_text(Path("a.csv").read_text().replace(",00000,", ",00100,"))
+        arguments = ("fit", "a.csv", *FIT, "-o", "m.lanam", "--max-iter", 5, option, "zip", *more)
+        assert "zeros in front" not in lanam(*arguments).err
+
+
 class TestTheModel:
     def test_it_is_that_of_python(self, lanam, place):
         drop = "id,events,ill,colour,hours"

@@ -1,5 +1,6 @@
 """lanam predict: the numbers of Python, part by part, in every format."""
 
+import csv
 import gzip
 import io
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from lanam import LANAMRegressor, load
 from lanam.cli.models import column_types
+from lanam.cli.reading import open_source
 from tests.cli.conftest import make_table
 
 COLUMNS = ["city", "age", "celsius", "zone", "holiday"]
@@ -27,6 +29,11 @@ def read(path):
     return arrow_csv.read_csv(
         path, convert_options=arrow_csv.ConvertOptions(column_types={"id": pa.string()})
     )
+
+
+def cells(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
 
 
 class TestNumbers:
@@ -88,13 +95,18 @@ class TestNumbers:
         [
             ("ill", "--std", "--std is for numbers"),
             ("price", "--proba", "--proba is for classes"),
-            ("ill", "--exposure=2", "--exposure is for counts"),
+            ("ill", "--exposure=2", "--exposure is for counts, and this model predicts classes"),
+            ("price", "--exposure=2", "--exposure is for counts, and this model predicts numbers"),
+            ("price", "--exposure=hours", "--exposure is for counts"),
+            ("events", "--exposure=0", "--exposure 0: counts are counted over a positive number"),
+            ("events", "--exposure=nan", "--exposure nan: counts"),
         ],
     )
     def test_what_does_not_apply(self, lanam, place, model, option, words):
         done = lanam("predict", f"{model}.lanam", "rides.csv", "-o", "o.csv", option, code=2)
         assert words in done.err
         assert not Path("o.csv").exists()
+        assert lanam("predict", f"{model}.lanam", "rides.csv", "-o", "-", option, code=2).out == ""
 
 
 class TestParts:
@@ -197,11 +209,45 @@ class TestColumns:
         )
         arrow_csv.write_csv(table, "new.csv")
         lanam("predict", "price.lanam", "new.csv", "-o", "o.csv", "--keep", "note")
-        import csv
+        assert [row["note"] for row in cells("o.csv")] == table["note"].to_pylist()
 
-        with open("o.csv", newline="") as file:
-            notes = [row["note"] for row in csv.DictReader(file)]
-        assert notes == table["note"].to_pylist()
+    def test_kept_columns_of_the_model_are_as_they_were(self, lanam, place):
+        """Numbers, gaps, text and truth values; and predictions are those without --keep."""
+        body = ["01234,1.10,Oslo,1,true", "NA,1e5,NA,2,0", "30, 7.50 ,,03,", "+5,,Bern,1.0,False"]
+        Path("new.csv").write_text("\n".join(["age,celsius,city,zone,holiday", *body]))
+        lanam("predict", "price.lanam", "new.csv", "-o", "plain.csv")
+        plain = read("plain.csv")["prediction"].to_pylist()
+        for more in (["--all-columns"], ["--keep", "zone,age"], ["--keep", "city,holiday,celsius"]):
+            lanam("predict", "price.lanam", "new.csv", "-o", "o.csv", "--force", *more)
+            before, after = cells("new.csv"), cells("o.csv")
+            assert [float(row.pop("prediction")) for row in after] == plain
+            assert after == [{name: row[name] for name in after[0]} for row in before]
+        assert Path("o.csv").read_text().splitlines()[2].startswith("NA,0,1e5,")
+
+    def test_kept_decimal_commas_are_as_they_were(self, lanam, place):
+        header = "age;celsius;city;zone;holiday\n"
+        Path("new.csv").write_text(header + "41;1,10;Oslo;1;true\n42;-0,5;Bern;2;false\n")
+        arguments = ("predict", "price.lanam", "new.csv", "-q", "--decimal", ",")
+        lanam(*arguments, "-o", "plain.csv")
+        lanam(*arguments, "-o", "o.csv", "--keep", "celsius")
+        assert [row["celsius"] for row in cells("o.csv")] == ["1,10", "-0,5"]
+        assert read("o.csv")["prediction"] == read("plain.csv")["prediction"]
+        Path("new.csv").write_text(header + "41;1.10;Oslo;1;true\n")
+        for more in ([], ["--keep", "celsius"]):
+            done = lanam(*arguments, "-o", "p.csv", *more, code=1)
+            assert "column 'celsius' holds numbers in the model, and here '1.10'" in done.err
+
+    def test_a_kept_exposure_is_as_it_was(self, lanam, place):
+        text = "age,celsius,city,zone,holiday,hours\n41,1,Oslo,1,true,02.50\n"
+        Path("new.csv").write_text(text)
+        lanam("predict", "events.lanam", "new.csv", "-o", "plain.csv")
+        lanam("predict", "events.lanam", "new.csv", "-o", "o.csv", "--keep", "hours")
+        assert cells("o.csv") == [{"hours": "02.50", **cells("plain.csv")[0]}]
+
+    def test_kept_columns_of_the_model_have_its_types_in_parquet(self, lanam, place):
+        lanam("predict", "price.lanam", "rides.csv", "-o", "o.parquet", "--keep", "id,age,holiday")
+        types = [pa.string(), pa.float64(), pa.bool_(), pa.float64()]
+        assert parquet.read_schema("o.parquet").types == types
 
     def test_quotes_only_where_they_are_needed(self, lanam, place):
         lanam("predict", "ill.lanam", "rides.csv", "-o", "o.csv", "--keep", "id")
@@ -252,6 +298,17 @@ class TestFormats:
         lanam("predict", "price.lanam", name, "-o", "again.csv", "--prefix", "second_")
         first = load("price.lanam").predict(features())
         np.testing.assert_array_equal(read("again.csv")["second_prediction"], first)
+
+    def test_what_is_between_columns_is_by_the_files_name_and_not_its_folders(self, lanam, place):
+        Path("all.tsv").mkdir()
+        lanam("predict", "price.lanam", "rides.csv", "-o", "all.tsv/o.csv", "--keep", "id")
+        assert Path("all.tsv/o.csv").read_text().startswith("id,prediction\n")
+        lanam("predict", "price.lanam", "rides.csv", "-o", "o.TSV.gz", "--keep", "id")
+        assert gzip.decompress(Path("o.TSV.gz").read_bytes()).startswith(b"id\tprediction\n")
+        Path("all.tsv/tie.csv").write_text("a,b\tc\n")
+        assert open_source("all.tsv/tie.csv").names == ("a", "b\tc")
+        Path("tie.tsv").write_text("a,b\tc\n")
+        assert open_source("tie.tsv").names == ("a,b", "c")
 
     def test_compressed(self, lanam, place):
         lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv")

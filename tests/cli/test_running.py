@@ -55,7 +55,12 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["fly"], "No such command 'fly'"),
+            (["fly"], "No such command 'fly'. (see lanam --help)"),
+            (["fit", "--wings"], "(see lanam fit --help)"),
+            (["predict", "m", "a.csv", "-o", "b.csv", "--interval", "90"], "say 0.9 for 90%"),
+            (["fit", "a.csv", "-o", "m", "--test-share", "20"], "say 0.2 for 20%"),
+            (["fit", "a.csv", "-o", "m", "--calibrate-share=-1"], "-1 is not between 0 and 0.9 "),
+            (["explain", "m.lanam", "--coverage", "95"], "say 0.95 for 95%"),
             (["fit"], "Missing"),
             (["fit", "a.csv", "-o", "m.lanam", "--wings"], "No such option"),
             (["fit", "a.csv", "-o", "m.lanam", "--task", "flying"], "'flying'"),
@@ -81,6 +86,24 @@ class TestUsage:
 
 
 class TestErrors:
+    @pytest.mark.parametrize(
+        ("arguments", "code"),
+        [
+            (["explain", "none.lanam", "--json"], 1),
+            (["explain", "--json", "none.lanam", "--coverage", "95"], 2),
+            (["fly", "--json"], 2),
+            (["predict", "m.lanam", "a.csv", "-o", "-", "--json", "--quiet"], 2),
+        ],
+    )
+    def test_with_json_they_are_the_document(self, lanam, tmp_path, monkeypatch, arguments, code):
+        monkeypatch.chdir(tmp_path)
+        done = lanam(*arguments, code=code)
+        assert done.document == {"error": done.err.split("error: ")[1].strip(), "exit_code": code}
+
+    def test_without_json_there_is_no_document(self, lanam, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert lanam("explain", "none.lanam", code=1).out == ""
+
     def test_where_it_comes_from(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         with pytest.raises(errors.Complaint, match="there is no file"):

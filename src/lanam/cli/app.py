@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,6 +47,22 @@ class SqlDialect(StrEnum):
     standard = "standard"
 
 
+def _share(least: float, most: float) -> Callable[[float | None], float | None]:
+    """What checks a share, and says what a percentage is."""
+
+    def check(value: float | None) -> float | None:
+        if value is None or least <= value <= most:
+            return value
+        percent = 1.0 < value <= 100.0
+        meant = f": say {value / 100:g} for {value:g}%" if percent else ""
+        raise typer.BadParameter(f"{value:g} is not between {least:g} and {most:g}{meant}")
+
+    return check
+
+
+_PROBABILITY = _share(0.001, 0.999)
+_PART = _share(0.0, 0.9)
+
 # What several commands have.
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A model's file, written by lanam fit.")
@@ -82,7 +99,9 @@ Exposure = Annotated[
 ]
 Coverage = Annotated[
     float,
-    typer.Option(metavar="SHARE", min=0.001, max=0.999, help="Probability of the bands."),
+    typer.Option(
+        metavar="SHARE", callback=_PROBABILITY, help="Probability of the bands: 0.9 for 90%."
+    ),
 ]
 
 
@@ -181,15 +200,16 @@ def fit(
     test_share: Annotated[
         float,
         typer.Option(
-            metavar="SHARE", min=0.0, max=0.9, help="Share of the rows to hold out and check with."
+            metavar="SHARE",
+            callback=_PART,
+            help="Share of the rows to hold out and check with: 0.2 for 20%.",
         ),
     ] = 0.2,
     calibrate_share: Annotated[
         float,
         typer.Option(
             metavar="SHARE",
-            min=0.0,
-            max=0.9,
+            callback=_PART,
             help="Share of the rows that calibrates the intervals.",
         ),
     ] = 0.0,
@@ -257,9 +277,8 @@ def predict(
         float | None,
         typer.Option(
             metavar="SHARE",
-            min=0.001,
-            max=0.999,
-            help="Add intervals of this probability: lower and upper.",
+            callback=_PROBABILITY,
+            help="Add intervals of this probability, 0.9 for 90%: lower and upper.",
         ),
     ] = None,
     std: Annotated[

@@ -166,7 +166,7 @@ def _read(
     if not features:
         raise Complaint(f"{source.title} has no column to predict {target!r} from")
     others = [name for name in (target, *roles.values()) if name is not None]
-    table = source.read([*features, *dict.fromkeys(others)])
+    table, padded = source.read([*features, *dict.fromkeys(others)])
     if table.num_rows == 0:
         raise Complaint(f"{source.title} has a header and no rows")
     column = table[target]
@@ -179,6 +179,11 @@ def _read(
         known = pc.is_valid(column)
         table, column = table.filter(known), column.filter(known)
     chosen = split_names(request.categorical, features, "--categorical")
+    for name in without([name for name in features if name in padded], chosen):
+        voice.note(
+            f"column {name!r} is read as numbers, and has zeros in front of them ({padded[name]!r}): if "
+            f"they are codes, say --categorical {name!r}"
+        )
     _refuse_times(table, [*features, target])
     for name in without([*features, target], chosen):
         if is_text(table[name].type) and not pa.types.is_dictionary(table[name].type):

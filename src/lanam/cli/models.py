@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lanam.cli.deciding import listed, require_column
-from lanam.cli.errors import Complaint
-from lanam.cli.reading import Dialect, Source, open_source
+from lanam.cli.deciding import is_number, listed, require_column
+from lanam.cli.errors import Complaint, Misuse
+from lanam.cli.reading import Dialect, Source, is_text, open_source
 from lanam.cli.speaking import Voice
 
 #: Beyond this floats do not tell whole numbers apart.
@@ -73,7 +74,7 @@ def _type_of(column: Any) -> pa.DataType:
 
 
 def require_columns(model: Any, source: Source) -> list[str]:
-    """The columns that a model needs, all of which the table must have."""
+    """The columns that a model needs, all of which the table must have; Parquet with their types."""
     needed = column_names(model)
     lost = [name for name in needed if name not in source.names]
     if len(lost) == 1:
@@ -87,17 +88,54 @@ def require_columns(model: Any, source: Source) -> list[str]:
             f"{source.title} lacks {len(lost)} columns that the model was fitted with: {listed(lost)}. "
             "Where values are not known, add columns with empty cells"
         )
+    if source.types:
+        for column in model._schema.columns:
+            _require_type(column.name, column.holds, source)
     return needed
+
+
+def _require_type(name: str, before: str, source: Source) -> None:
+    """Refuse text where a model has numbers, and the reverse, before anything is written."""
+    now = _held(source.types[name])
+    if now is None or before not in ("text", "numbers", "truth values"):
+        return
+    if (before == "text") == (now == "text") and now != "neither":
+        return  # numbers for truth values may be 0 and 1
+    for part in source.batches([name], {}):
+        known = part[name].drop_null()
+        if len(known):  # a column of gaps only is of any type
+            kind = source.types[name] if now == "neither" else now
+            raise Complaint(
+                f"{source.title}: column {name!r} held {before} in the training data, and holds {kind} "
+                f"here (for example {str(known[0].as_py())!r}): convert it in the file"
+            )
+
+
+def _held(kind: pa.DataType) -> str | None:
+    """What a column of a type holds, roughly; None if nothing."""
+    if pa.types.is_dictionary(kind):
+        return _held(kind.value_type)
+    if pa.types.is_null(kind):
+        return None
+    if is_text(kind):
+        return "text"
+    return "numbers" if is_number(kind) or pa.types.is_boolean(kind) else "neither"
 
 
 def exposure_column(model: Any, source: Source, given: str | None) -> str | float | None:
     """Which column counts are counted over, or one number for all rows."""
     known = metadata(model).get("exposure")
     if given is not None:
+        if getattr(model, "likelihood", None) != "poisson":
+            what = "classes" if hasattr(model, "classes_") else "numbers"
+            raise Misuse(f"--exposure is for counts, and this model predicts {what}")
         try:
-            return float(given)
+            number = float(given)
         except ValueError:
-            return require_column(given, source.names, "--exposure")
+            return _of_numbers(require_column(given, source.names, "--exposure"), source)
+        if not (0.0 < number < math.inf):
+            raise Misuse(f"--exposure {given}: counts are counted over a positive number")
+        return number
     if known is None:
         return None
     if known not in source.names:
@@ -105,7 +143,16 @@ def exposure_column(model: Any, source: Source, given: str | None) -> str | floa
             f"{source.title} has no column {known!r}, which the model's events were counted over: add it, "
             "or say --exposure 1 for rates"
         )
-    return str(known)
+    return _of_numbers(str(known), source)
+
+
+def _of_numbers(name: str, source: Source) -> str:
+    if source.types and _held(source.types[name]) != "numbers":
+        raise Complaint(
+            f"{source.title}: the column {name!r} of the exposure holds {source.types[name]}, and not "
+            "numbers"
+        )
+    return name
 
 
 def numbers(table: pa.Table, name: str, what: str) -> Any:

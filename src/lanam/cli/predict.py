@@ -27,6 +27,8 @@ from lanam.cli.speaking import Voice, caught_warnings
 from lanam.cli.writing import open_table, require_new, require_table_name
 from lanam.data import NewValuesWarning, Surprise, add_up
 
+_END = (None, None)
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -73,6 +75,11 @@ def predict(request: Request, voice: Voice) -> None:
         types = {**types, exposure: pa.float64()}
     kept = kept_names(request, source)
     outputs = Outputs(model, request.wanted, exposure)
+    # Cells of text go from text to text as they are, so that columns of the model are then read as text
+    # too. Of Parquet, which has types, they have the model's.
+    verbatim = {}
+    if source.kind == "csv" and require_table_name(request.output) == "csv":
+        verbatim = {name: types[name] for name in kept if name in types}
     clash = [name for name in kept if name in outputs.schema.names]
     if clash:
         raise Misuse(
@@ -81,18 +88,19 @@ def predict(request: Request, voice: Voice) -> None:
 
     read = list(dict.fromkeys([*needed, *kept, *([exposure] if isinstance(exposure, str) else [])]))
     n_rows, surprises = 0, []
-    parts = source.batches(read, types, request.block_size)
-    first = next(parts, None)
+    types = {name: kind for name, kind in types.items() if name not in verbatim}
+    parts = _parts(source, source.batches(read, types, request.block_size), verbatim)
+    first, table = next(parts, _END)
     schema = _schema(kept, first, types, outputs)
     with open_table(request.output, schema) as writer, _progress(source, voice) as advance:
         while first is not None:
             with _collected(surprises):
-                columns = outputs.of(first.select(needed), first)
+                columns = outputs.of(table.select(needed), table)
             whole = [first[name].cast(schema.field(name).type) for name in kept]
             writer.write_table(pa.table([*whole, *columns], schema=schema))
             n_rows += first.num_rows
             advance(n_rows)
-            first = next(parts, None)
+            first, table = next(parts, _END)
     for surprise in add_up(surprises, n_rows):
         voice.warn(str(surprise))
     seconds = time.perf_counter() - started
@@ -107,6 +115,16 @@ def predict(request: Request, voice: Voice) -> None:
             "notes": voice.notes,
         }
     )
+
+
+def _parts(
+    source: Source, read: Iterator[pa.Table], verbatim: Mapping[str, pa.DataType]
+) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Each part as it is written and as it is predicted, in which some columns' text has its type."""
+    n_rows = 0
+    for part in read:
+        yield part, source.converted(part, verbatim, n_rows) if verbatim else part
+        n_rows += part.num_rows
 
 
 def kept_names(request: Request, source: Source) -> list[str]:
@@ -139,8 +157,6 @@ class Outputs:
             )
         if wanted.proba and self._classes is None:
             raise Misuse("--proba is for classes, and this model predicts numbers")
-        if exposure is not None and self._classes is not None:
-            raise Misuse("--exposure is for counts, and this model predicts classes")
         label = pa.float64() if self._classes is None else pa.array(self._classes).type
         names = self._names()
         self.schema = pa.schema(

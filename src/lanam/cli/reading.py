@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,8 @@ class Source:
         Whether the delimiter is not the usual one, and was found rather than given.
     bare
         Whether there is a header and nothing else, not even the end of its line.
+    types
+        Of a Parquet file, the columns' types.
     """
 
     path: str
@@ -84,25 +86,49 @@ class Source:
     stream: Callable[[], Any]
     found: bool = False
     bare: bool = False
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
         """What messages call it."""
         return "standard input" if self.path == "-" else self.path
 
-    def read(self, columns: Sequence[str]) -> pa.Table:
-        """The columns of the whole table, each of the type that all its values have."""
+    def read(self, columns: Sequence[str]) -> tuple[pa.Table, dict[str, str]]:
+        """The columns of the whole table, each of the type that all its values have.
+
+        And of those that are numbers by that, but whose text begins with zeros, such a cell: ``"01234"``.
+        """
         with _named_errors(self):
             if self.kind == "parquet":
-                return parquet.read_table(self.path, columns=list(columns), partitioning=None)
+                table = parquet.read_table(self.path, columns=list(columns), partitioning=None)
+                return table, {}
             if self.bare:
-                return pa.table({name: pa.nulls(0) for name in columns})
-            data = pa.BufferReader(self.stream().read())
+                return pa.table({name: pa.nulls(0) for name in columns}), {}
+            content = self.stream().read()
             # In one block, because types are found in the first.
-            size = min(data.size() + 1, _LARGEST_BLOCK)
-            return arrow_csv.read_csv(
-                data, **self._options(columns, {}, size, strings_can_be_null=True)
-            )
+            size = min(len(content) + 1, _LARGEST_BLOCK)
+            options = self._options(columns, {}, size, strings_can_be_null=True)
+            table = arrow_csv.read_csv(pa.BufferReader(content), **options)
+            whole = [name for name in columns if pa.types.is_integer(table.schema.field(name).type)]
+            return table, self._padded(content, whole)
+
+    def _padded(self, content: bytes, names: Sequence[str]) -> dict[str, str]:
+        """Which columns have whole numbers with zeros in front, with an example; by the first block."""
+        if not names:
+            return {}
+        types = {name: pa.string() for name in names}
+        options = self._options(names, types, BLOCK_SIZE, strings_can_be_null=False)
+        try:
+            first = arrow_csv.open_csv(pa.BufferReader(content), **options).read_next_batch()
+        except (pa.ArrowInvalid, StopIteration):  # a row that is longer than a block, or none
+            return {}
+        padded = {}
+        for name in names:
+            cells = first.column(name)
+            found = cells.filter(pc.match_substring_regex(cells, r"^\s*-?0\d+\s*$"))
+            if len(found):
+                padded[name] = found[0].as_py().strip()
+        return padded
 
     def batches(
         self, columns: Sequence[str], types: Mapping[str, pa.DataType], block_size: int = BLOCK_SIZE
@@ -123,6 +149,35 @@ class Source:
             gaps = pa.array(self.dialect.gaps)
             for batch in arrow_csv.open_csv(self.stream(), **options):
                 yield _with_gaps(pa.Table.from_batches([batch]), texts, gaps)
+
+    def converted(
+        self, part: pa.Table, types: Mapping[str, pa.DataType], n_before: int = 0
+    ) -> pa.Table:
+        """A part of a CSV file that was read as text, with ``types`` as if they had been read so.
+
+        ``n_before`` rows came before the part.
+        """
+        gaps = pa.array(self.dialect.gaps)
+        part = _with_gaps(part, list(types), gaps)
+        for name, kind in types.items():
+            if kind == pa.string():
+                continue
+            text = part[name]
+            if kind != pa.bool_():
+                text = pc.ascii_trim(text, " \t")
+            if kind == pa.float64() and self.dialect.decimal != ".":
+                # A point is then no part of a number, and a zero byte is in none.
+                text = pc.replace_substring(text, ".", "\x00")
+                text = pc.replace_substring(text, self.dialect.decimal, ".")
+            try:
+                values = text.cast(kind)
+            except pa.ArrowInvalid:
+                at = next(at for at, cell in enumerate(text) if not _is_cast(cell, kind))
+                raise Complaint(
+                    _wrong_cell(self, str(n_before + at + 2), name, kind, part[name][at].as_py())
+                ) from None
+            part = part.set_column(part.column_names.index(name), name, values)
+        return part
 
     def _options(
         self, columns: Sequence[str], types: Mapping[str, pa.DataType], size: int, **convert: Any
@@ -155,6 +210,14 @@ def _with_gaps(table: pa.Table, texts: Sequence[str], gaps: pa.Array) -> pa.Tabl
     return table
 
 
+def _is_cast(cell: pa.Scalar, kind: pa.DataType) -> bool:
+    try:
+        cell.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column's values are text."""
     if pa.types.is_dictionary(kind):
@@ -163,8 +226,10 @@ def is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or views(kind)
 
 
-def file_kind(path: str) -> tuple[str, bool]:
+def file_kind(path: str, endings: Sequence[str] = _COMPRESSED) -> tuple[str, bool]:
     """Whether a file is CSV or Parquet, and whether it is compressed, all by its name.
+
+    ``endings`` are those of compressed files.
 
     Examples
     --------
@@ -173,17 +238,33 @@ def file_kind(path: str) -> tuple[str, bool]:
     """
     if path == "-":
         return "csv", False
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    compressed = bool(suffixes) and suffixes[-1] in _COMPRESSED
-    last = (suffixes[:-1] if compressed else suffixes)[-1:]
-    if last and last[0] in _CSV:
+    ending, compressed = _ending(path)
+    if ending in _CSV:
         return "csv", compressed
-    if last and last[0] in _PARQUET and not compressed:
+    if ending in _PARQUET and not compressed:
         return "parquet", False
     raise Misuse(
-        f"{path}: the name does not say what the file is: {', '.join(_CSV)} (and {', '.join(_COMPRESSED)} "
+        f"{path}: the name does not say what the file is: {', '.join(_CSV)} (and {', '.join(endings)} "
         f"behind them) are CSV, {' and '.join(_PARQUET)} are Parquet"
     )
+
+
+def _ending(path: str) -> tuple[str, bool]:
+    """How the file's own name ends, without what says that it is compressed, and whether it is."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    compressed = bool(suffixes) and suffixes[-1] in _COMPRESSED
+    return "".join((suffixes[:-1] if compressed else suffixes)[-1:]), compressed
+
+
+def usual_delimiter(path: str) -> str:
+    r"""What stands between columns of a CSV file of this name, if nobody says otherwise.
+
+    Examples
+    --------
+    >>> usual_delimiter("a/b.TSV.gz"), usual_delimiter("a.tsv/b.csv")
+    ('\t', ',')
+    """
+    return "\t" if _ending(path)[0] == ".tsv" else ","
 
 
 def open_source(path: str, dialect: Dialect | None = None) -> Source:
@@ -200,8 +281,9 @@ def open_source(path: str, dialect: Dialect | None = None) -> Source:
     if kind == "parquet":
         source = Source(path, kind, (), dialect, lambda: None)
         with _named_errors(source), parquet.ParquetFile(path) as file:
-            names = tuple(file.schema_arrow.names)
-        return replace(source, names=_distinct(names, path))
+            schema = file.schema_arrow
+        names = _distinct(tuple(schema.names), path)
+        return replace(source, names=names, types=dict(zip(names, schema.types, strict=True)))
     if path == "-" or not os.path.isfile(path):  # what is read once: standard input, a pipe
         once = _standard_input() if path == "-" else open(path, "rb")  # noqa: SIM115 (until the end)
         head, rest = _read_head(once)
@@ -220,12 +302,11 @@ def open_source(path: str, dialect: Dialect | None = None) -> Source:
     header = _header(head, source)
     delimiter = dialect.delimiter or _find_delimiter(header, path)
     names = tuple(next(csv.reader(io.StringIO(header), delimiter=delimiter)))
-    usual = "\t" if ".tsv" in path.lower() else ","
     return replace(
         source,
         names=_distinct(names, source.title),
         dialect=replace(dialect, delimiter=delimiter),
-        found=dialect.delimiter is None and delimiter != usual,
+        found=dialect.delimiter is None and delimiter != usual_delimiter(path),
         bare=not _has_line(head.lstrip(_LINE_ENDS)),
     )
 
@@ -327,13 +408,13 @@ def _not_text(where: str, encoding: str) -> str:
 
 
 def _find_delimiter(header: str, path: str) -> str:
-    """What stands between the names: what makes most columns of them, a comma rather than another."""
-    usual = ("\t", *_DELIMITERS) if ".tsv" in path.lower() else _DELIMITERS
+    """What stands between the names: what makes most columns of them, the usual one rather than another."""
+    candidates = (usual_delimiter(path), *_DELIMITERS)
 
     def n_columns(delimiter: str) -> int:
         return len(next(csv.reader(io.StringIO(header), delimiter=delimiter), []))
 
-    return max(usual, key=n_columns)
+    return max(candidates, key=n_columns)
 
 
 def _distinct(names: tuple[str, ...], title: str) -> tuple[str, ...]:
@@ -381,20 +462,15 @@ def _in_words(message: str, source: Source) -> str:
         return f"{title} cannot be read as a Parquet file; is it whole? ({message})"
     if found := _CONVERSION.search(message):
         name = source.names[int(found["column"])]
-        row = f", row {found['row']} (the header is row 1)" if found["row"] else ""
         if found["text"]:
-            return _not_text(f"{title}{row}: column {name!r}", source.dialect.encoding)
-        value = found["value"]
-        return (
-            f"{title}{row}: column {name!r} holds {_HOLDS.get(found['to'], found['to'])} in the model, "
-            f"and here {value!r}: mend the cell, or {_cure(value)}"
-        )
+            where = f"{title}{_row(found['row'])}: column {name!r}"
+            return _not_text(where, source.dialect.encoding)
+        return _wrong_cell(source, found["row"], name, found["to"], found["value"])
     if found := _RAGGED.search(message):
-        row = f", row {found['row']} (the header is row 1)" if found["row"] else ""
         line = f" ({found['line'].strip()[:60]})" if found["line"] else ""
         return (
-            f"{title}{row}: {found['got']} cells, and the header has {found['wanted']}{line}: mend the "
-            "row, put quotes around cells with the delimiter in them, or say another --delimiter"
+            f"{title}{_row(found['row'])}: {found['got']} cells, and the header has {found['wanted']}{line}"
+            ": mend the row, put quotes around cells with the delimiter in them, or say another --delimiter"
         )
     if "straddl" in message:
         return (
@@ -402,6 +478,19 @@ def _in_words(message: str, source: Source) -> str:
             "--block-size"
         )
     return f"{title}: {message}"
+
+
+def _row(number: str | None) -> str:
+    return f", row {number} (the header is row 1)" if number else ""
+
+
+def _wrong_cell(
+    source: Source, row: str | None, name: str, kind: str | pa.DataType, value: str
+) -> str:
+    return (
+        f"{source.title}{_row(row)}: column {name!r} holds {_HOLDS.get(str(kind), kind)} in the model, and "
+        f"here {value!r}: mend the cell, or {_cure(value)}"
+    )
 
 
 def _cure(value: str) -> str:

@@ -8,13 +8,14 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import typer
 
 from lanam.cli.app import app
 from lanam.cli.errors import Complaint, Interrupted, one_line
-from lanam.cli.speaking import complain
+from lanam.cli.speaking import complain, print_document
 
 #: What a shell says of a process whose reader went away.
 _BROKEN_PIPE = 128 + 13
@@ -30,40 +31,56 @@ def run(argv: Sequence[str]) -> int:
         arguments.remove("--debug")
     if not arguments:
         arguments = ["--help"]
-    command = " ".join(["lanam", *(name for name in arguments[:1] if not name.startswith("-"))])
+    known = [each.name or each.callback.__name__ for each in app.registered_commands]
+    command = " ".join(["lanam", *(name for name in arguments[:1] if name in known)])
+    call = _Call(command, "--json" in arguments)
     try:
         with _stoppable():
             code = app(args=arguments, prog_name="lanam", standalone_mode=False)
             sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except Interrupted as stop:
-        complain("stopped; nothing unfinished was written", command)
-        return stop.exit_code
+        return call.fail("stopped; nothing unfinished was written", stop.exit_code)
     except typer.Abort:  # the end of the input where something was asked
-        complain("no answer", command)
-        return 1
+        return call.fail("no answer", 1)
     except (BrokenPipeError, SystemExit):  # the parser turns the one into the other
         _silence_stdout()
         return _BROKEN_PIPE
     except Exception as error:
         if debug:
             raise
-        return _report(error, command)
+        return call.report(error)
 
 
-def _report(error: Exception, command: str) -> int:
-    """Say an error, and give the exit code that it means."""
-    if hasattr(error, "format_message"):  # the parser's own, whose class depends on typer's version
-        complain(f"{error.format_message()} (see {command} --help)", command)
-        return int(getattr(error, "exit_code", 2))
-    if isinstance(error, _EXPECTED) or type(error).__module__.startswith("pyarrow"):
-        complain(one_line(error), command)
-        return getattr(error, "exit_code", 1)
-    complain(
-        f"something unforeseen happened, {type(error).__name__}: {one_line(error)}; --debug shows where",
-        command,
-    )
-    return 1
+@dataclass(frozen=True)
+class _Call:
+    """Which command was called, and whether with ``--json``."""
+
+    command: str
+    json: bool
+
+    def report(self, error: Exception) -> int:
+        """Say an error, and give the exit code that it means."""
+        if hasattr(
+            error, "format_message"
+        ):  # the parser's own; its class depends on typer's version
+            text = f"{error.format_message()} (see {self.command} --help)"
+            return self.fail(text, int(getattr(error, "exit_code", 2)))
+        if isinstance(error, _EXPECTED) or type(error).__module__.startswith("pyarrow"):
+            return self.fail(one_line(error), getattr(error, "exit_code", 1))
+        what = f"{type(error).__name__}: {one_line(error)}"
+        return self.fail(f"something unforeseen happened, {what}; --debug shows where", 1)
+
+    def fail(self, text: str, code: int) -> int:
+        """Say what went wrong, also for a program that reads a document, and give the exit code back."""
+        complain(text, self.command)
+        if self.json:
+            try:
+                print_document({"error": text, "exit_code": code})
+                sys.stdout.flush()
+            except OSError:  # nobody reads it, or there is no place for it
+                _silence_stdout()
+        return code
 
 
 @contextmanager

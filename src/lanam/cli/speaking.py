@@ -29,6 +29,11 @@ def complain(text: str, command: str = "lanam") -> None:
     print(f"{command}: {coloured('error:', _RED, sys.stderr)} {_safe(text)}", file=sys.stderr)
 
 
+def print_document(content: Mapping[str, Any]) -> None:
+    """Print one JSON document to standard output."""
+    print(json.dumps(_for_json(content), indent=2, ensure_ascii=False, allow_nan=False))
+
+
 def _safe(text: object) -> str:
     """A text of several lines without anything that a terminal would obey."""
     return visible(str(text), keep="\n\t")
@@ -84,7 +89,7 @@ class Voice:
     def document(self, content: Mapping[str, Any]) -> None:
         """Say the result as one JSON document, if that is wanted."""
         if self.json:
-            print(json.dumps(_for_json(content), indent=2, ensure_ascii=False, allow_nan=False))
+            print_document(content)
 
     @contextmanager
     def warnings(self) -> Iterator[None]:

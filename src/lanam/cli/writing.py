@@ -20,7 +20,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
 from lanam.cli.errors import Complaint, Misuse
-from lanam.cli.reading import file_kind, is_text
+from lanam.cli.reading import file_kind, is_text, usual_delimiter
 from lanam.files import open_atomically, require_place
 
 
@@ -44,7 +44,7 @@ def require_new(path: str, *, force: bool, inputs: tuple[str, ...] = (), example
 
 def require_table_name(path: str) -> str:
     """Whether a table is written as CSV or Parquet, by the file's name."""
-    kind, _ = file_kind(path)
+    kind, _ = file_kind(path, endings=(".gz", ".bz2"))
     if path.lower().endswith(".zst"):
         raise Misuse(f"{path}: .zst is read and not written; .gz and .bz2 are")
     return kind
@@ -64,9 +64,8 @@ def open_table(path: str, schema: pa.Schema) -> Iterator[Any]:
                 with parquet.ParquetWriter(file, schema) as writer:
                     yield writer
             else:
-                delimiter = "\t" if ".tsv" in path.lower() else ","
                 with _compressed(file, path) as sink:
-                    yield _CsvWriter(sink, schema, delimiter)
+                    yield _CsvWriter(sink, schema, usual_delimiter(path))
     except OSError as error:
         if error.filename is not None:
             raise
