@@ -332,17 +332,16 @@ def _nearest(axis: Knots | Levels | Categories, part: Part) -> IntArray:
     entries = np.arange(len(axis))
     if isinstance(axis, Categories) or not part.values:
         return entries
-    within, n_values = np.flatnonzero(_within(axis, part)), len(axis.points)
+    values = entries[: len(axis.points)]
     if isinstance(axis, Levels) and axis.exact:
         # The end itself may be no level: the last one before it says nothing of what is at the end.
-        for end, beyond in (
-            (part.low, axis.points < part.low / axis.scale),
-            (part.high, axis.points > part.high / axis.scale),
-        ):
-            beyond[within] = False
-            entries[:n_values][beyond] = axis.locate(np.array([end])).index[0]
-    elif len(within):
-        entries[:n_values] = np.clip(entries[:n_values], within[0], within[-1])
+        first, last = axis.locate(np.array([part.low, part.high])).index
+        values[axis.points < part.low / axis.scale] = first
+        values[axis.points > part.high / axis.scale] = last
+        return entries
+    within = np.flatnonzero(_within(axis, part))
+    if len(within):
+        values[:] = np.clip(values, within[0], within[-1])
     return entries
 
 
