@@ -1,5 +1,6 @@
 """The process: exit codes, help, signals, pipes, terminals; the main ways as a person goes them."""
 
+import json
 import os
 import re
 import shlex
@@ -135,7 +136,7 @@ class TestErrors:
     def test_without_the_extra(self):
         code = (
             "import sys; sys.modules['typer'] = None; from lanam.cli import main; "
-            "sys.exit(main(['--version']))"
+            "sys.exit(main(['demo', '--json']))"
         )
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=False
@@ -145,6 +146,7 @@ class TestErrors:
             "lanam: error: the command line needs typer: install what it takes with "
             "`pip install lanam[cli]`\n"
         )
+        assert json.loads(done.stdout)["exit_code"] == 1
 
     def test_the_librarys_words_become_flags(self):
         said = (

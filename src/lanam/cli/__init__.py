@@ -5,6 +5,7 @@ It uses what everybody can use: the estimators' public methods, and files that p
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 
@@ -23,16 +24,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     lanam ...
     0
     """
+    arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         from lanam.cli.running import run
     except ImportError as error:
         name = (error.name or str(error)).split(".")[0]
-        print(
-            f"lanam: error: the command line needs {name}: install what it takes with "
-            "`pip install lanam[cli]`",
-            file=sys.stderr,
-        )
+        text = f"the command line needs {name}: install what it takes with `pip install lanam[cli]`"
+        print(f"lanam: error: {text}", file=sys.stderr)
+        if "--json" in arguments:
+            print(json.dumps({"error": text, "exit_code": 1}))
         return 1
     except KeyboardInterrupt:
         return 130
-    return run(sys.argv[1:] if argv is None else list(argv))
+    return run(arguments)
