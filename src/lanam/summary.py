@@ -14,9 +14,12 @@ from lanam.data import CATEGORICAL, Schema, make_frame
 from lanam.editing import edit_words
 from lanam.explain import class_labels, describe_terms, importance_std, plain
 from lanam.interactions import InteractionScores
-from lanam.text import number_format, shorten, visible
+from lanam.text import aligned, html_table, number_format, shorten, visible
 
 _HEADERS = ("term", "kind", "importance", "+/- 2 sd", "eff. params", "evidence", "status")
+
+#: Columns of words, to the left; numbers stand to the right.
+_WORDS = (0, 1, len(_HEADERS) - 1)
 
 #: Longer names are cut in the printed table only.
 _MAX_NAME = 40
@@ -92,24 +95,15 @@ class Summary:
 
     def __str__(self) -> str:
         below = [*self._edit_lines(), *self._pair_lines()]
-        return "\n".join([*self._headlines(), "", *_aligned(self._cells()), *below])
+        return "\n".join([*self._headlines(), "", *aligned(self._cells(), _WORDS), *below])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """The table for notebooks."""
-        head, *body = self._cells()
         lines = "<br>".join(html.escape(line) for line in self._headlines())
-        header = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-        records = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
-            for cells in body
-        )
         below = html.escape("\n".join([*self._edit_lines(), *self._pair_lines()]))
-        return (
-            f"<p>{lines}</p><table><thead><tr>{header}</tr></thead><tbody>{records}</tbody></table>"
-            f"<pre>{below}</pre>"
-        )
+        return f"<p>{lines}</p>{html_table(self._cells())}<pre>{below}</pre>"
 
     def _edit_lines(self) -> list[str]:
         """What was changed by hand, in the order in which it was."""
@@ -229,16 +223,3 @@ def summarise(
         "converged": model.converged,
     }
     return Summary(tuple(rows), facts, interactions, schema.backend, edits)
-
-
-def _aligned(table: list[tuple[str, ...]]) -> list[str]:
-    """Cells as lines: words to the left, numbers to the right."""
-    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
-    words = {0, 1, len(_HEADERS) - 1}
-    return [
-        "  ".join(
-            cell.ljust(width) if k in words else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ).rstrip()
-        for cells in table
-    ]

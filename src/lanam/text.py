@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 from unicodedata import category
 
@@ -60,6 +61,43 @@ def cut(names: Sequence[Any], most: int) -> list[str]:
         start if start == line or alike[start] == 1 else shorten(line, most - tail) + line[-tail:]
         for start, line in zip(starts, lines, strict=True)
     ]
+
+
+def aligned(table: Sequence[Sequence[str]], words: Collection[int] = ()) -> list[str]:
+    """A table's cells as lines: to the right, but to the left in the columns of words.
+
+    Examples
+    --------
+    >>> print(*aligned([("term", "adds"), ("bmi", "1.5"), ("age", "12")], words=[0]), sep=chr(10))
+    term  adds
+    bmi    1.5
+    age     12
+    """
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if k in words else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ).rstrip()
+        for cells in table
+    ]
+
+
+def html_table(table: Sequence[Sequence[str]]) -> str:
+    """A table for notebooks, with its first line as the head.
+
+    Examples
+    --------
+    >>> html_table([["a"], ["<1"]])
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;1</td></tr></tbody></table>'
+    """
+    head, *body = table
+    header = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+    records = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+        for cells in body
+    )
+    return f"<table><thead><tr>{header}</tr></thead><tbody>{records}</tbody></table>"
 
 
 def number_format(largest: float, digits: int) -> str:

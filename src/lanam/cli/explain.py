@@ -16,7 +16,7 @@ from lanam.cli.models import column_types, load_model, open_for, require_columns
 from lanam.cli.reading import Dialect
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
-from lanam.text import number_format, shorten
+from lanam.text import aligned, number_format, shorten
 
 _PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
 
@@ -183,7 +183,7 @@ def _term_text(term: Any, columns: dict[str, list[Any]], explanation: Any, cover
         f"{term.name}: {term.kind}, importance {term.importance:.4g}",
         f"What each value adds {unit}, with {coverage:.0%} bands{parts}:",
         "",
-        *aligned(table),
+        *aligned(table, words=[0]),
     ]
     return "\n".join(lines)
 
@@ -232,7 +232,7 @@ def _row_text(request: Request, model: Any, local: Any, columns: dict[str, list[
         f"row {request.row} of {request.data}: {_response(local)}",
         f"What each term adds {unit}, with {request.coverage:.0%} bands:",
         "",
-        *aligned(table),
+        *aligned(table, words=[0]),
     ]
     n_off = len(local.terms) - len(active)
     if n_off:
@@ -263,15 +263,3 @@ def _place(value: float | None, level: str | None) -> str:
 
 def _is_nan(value: float | None) -> bool:
     return value is None or math.isnan(value)
-
-
-def aligned(table: Sequence[Sequence[str]]) -> list[str]:
-    """Cells as lines, to the right but for the first column."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if k else cell.ljust(width)
-            for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ).rstrip()
-        for cells in table
-    ]

@@ -13,7 +13,7 @@ from lanam.explain import plain
 from lanam.explain.values import json_text
 from lanam.metrics.curves import CalibrationCurve
 from lanam.metrics.retention import RetentionCurve
-from lanam.text import number_format
+from lanam.text import aligned, html_table, number_format
 
 #: The level that is spoken of, or else the one next to it.
 _SPOKEN_LEVEL = 0.95
@@ -174,7 +174,7 @@ class CoverageReport:
 
     def __str__(self) -> str:
         parts = [self._headlines()]
-        parts += [_aligned(table) for table in self.tables()]
+        parts += [aligned(table) for table in self.tables()]
         parts.append(self._score_lines())
         return "\n\n".join("\n".join(part) for part in parts)
 
@@ -182,21 +182,12 @@ class CoverageReport:
 
     def _repr_html_(self) -> str:
         """The report for notebooks."""
-        tables = []
-        for head, *body in self.tables():
-            header = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-            records = "".join(
-                "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
-                for cells in body
-            )
-            tables.append(
-                f"<table><thead><tr>{header}</tr></thead><tbody>{records}</tbody></table>"
-            )
         first, last = (
             "<br>".join(html.escape(line) for line in lines)
             for lines in (self._headlines(), self._score_lines())
         )
-        return f"<p>{first}</p>{''.join(tables)}<p>{last}</p>"
+        tables = "".join(map(html_table, self.tables()))
+        return f"<p>{first}</p>{tables}<p>{last}</p>"
 
     def _headlines(self) -> list[str]:
         return [f"{self.estimator} on {self.n_rows} rows", *self._verdicts()]
@@ -289,12 +280,3 @@ def _observed_cells(row: dict[str, Any], prefix: str) -> tuple[str, str]:
 def _held_cells(row: dict[str, Any], prefix: str, form: str) -> tuple[str, ...]:
     size = row[prefix + "size"]
     return (*_observed_cells(row, prefix), "-" if size is None else format(size, form))
-
-
-def _aligned(table: list[tuple[str, ...]]) -> list[str]:
-    """Cells as lines, to the right."""
-    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
-    return [
-        "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-        for cells in table
-    ]

@@ -13,10 +13,6 @@
     return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   }
 
-  function classColour(place) {
-    return colour(`chart-${place % 8}`);
-  }
-
   function transparent(hex, alpha) {
     const parts = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
     return `rgba(${parts.join(",")},${alpha})`;
@@ -405,5 +401,5 @@
     drawCalibration(report);
   }
 
-  Object.assign(lanam, { draw, redraw, drawAll, classColour });
+  Object.assign(lanam, { draw, redraw, drawAll });
 })();
