@@ -1,6 +1,6 @@
 """The benchmark of real tables: categories, missing cells, counts, classes, many levels.
 
-``python -m benchmarks.tables --data DIR`` reads the raw sets of ``DIR/open`` and some of ``DIR/uci``,
+``python -m benchmarks.real_tables --data DIR`` reads the raw sets of ``DIR/open`` and some of ``DIR/uci``,
 prints Markdown tables to stdout, progress to stderr, and writes the tidy results and the report to
 ``--out``.
 """
@@ -37,7 +37,7 @@ GAPS = (0.0, 0.2)  # shares of missing cells
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = command.make_parser("tables", __doc__, PARTS)
+    parser = command.make_parser("real_tables", __doc__, PARTS)
     add = parser.add_argument
     add("--merge", type=Path, nargs="+", default=[], help="report the CSV files of these --out too")
     return command.read_options(parser, arguments, PARTS, ["quality", "missing"])
@@ -114,7 +114,7 @@ def gap_rows(
 
 def report(options: argparse.Namespace, skipped: Sequence[str] = ()) -> str:
     """All tables of the parts that were asked for, from the CSV files."""
-    from benchmarks import tables_report, verdicts
+    from benchmarks import real_tables_report, verdicts
 
     blocks = ["## Benchmark of real tables\n", describe(options.threads) + "\n"]
     blocks += [f"{line}\n" for line in skipped]
@@ -125,8 +125,8 @@ def report(options: argparse.Namespace, skipped: Sequence[str] = ()) -> str:
             continue
         # Scores of a cell that was run twice: the first. Times: all, each run by itself.
         results = runs.drop_duplicates([key for key in KEYS if key in RESULTS[part]])
-        tables, judge = tables_report.SECTIONS[part]
-        blocks += [tables_report.code_note(part, results), *tables(results, runs)]
+        tables, judge = real_tables_report.SECTIONS[part]
+        blocks += [real_tables_report.code_note(part, results), *tables(results, runs)]
         judged += judge(results, runs)
     blocks.append(verdicts.verdict_table(judged))
     return "\n".join(block for block in blocks if block)

@@ -10,7 +10,7 @@ import pytest
 
 pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pandas frames")
 
-from benchmarks import frames, levels, metrics, runner, tables, tables_report  # noqa: E402
+from benchmarks import frames, levels, metrics, real_tables, real_tables_report, runner  # noqa: E402
 from benchmarks.datasets import Dataset  # noqa: E402
 from benchmarks.environment import THREAD_VARIABLES, child_environment  # noqa: E402
 from benchmarks.peers import Fitted, Prediction, all_peers  # noqa: E402
@@ -323,25 +323,25 @@ def holds(judged, part):
 )
 def test_no_worse_knows_which_way_is_better(metric, value, slack, passes):
     results = result_rows("adult", metric, lanam=[value], ebm=[0.3])
-    verdict = tables_report.no_worse(results, "adult", metric, ("lanam", "ebm"), slack)
+    verdict = real_tables_report.no_worse(results, "adult", metric, ("lanam", "ebm"), slack)
     assert verdict.holds is passes
 
 
 def test_a_failed_fit_is_no_pass_and_a_peers_is_no_failure():
     models = ("lanam", "ebm")
     ours = result_rows("adult", "nll", lanam=[0.1, np.nan], ebm=[0.3, 0.3])
-    assert tables_report.no_worse(ours, "adult", "nll", models).holds is False
+    assert real_tables_report.no_worse(ours, "adult", "nll", models).holds is False
     theirs = result_rows("adult", "nll", lanam=[0.1, 0.1], ebm=[0.3, np.nan])
-    assert tables_report.no_worse(theirs, "adult", "nll", models).holds is None
-    assert tables_report.no_worse(ours, "wine", "nll", models).holds is None
-    assert tables_report.no_worse(ours, "adult", "auroc", models).holds is None
+    assert real_tables_report.no_worse(theirs, "adult", "nll", models).holds is None
+    assert real_tables_report.no_worse(ours, "wine", "nll", models).holds is None
+    assert real_tables_report.no_worse(ours, "adult", "auroc", models).holds is None
 
 
 def test_raw_tables_are_judged_by_quality_and_time():
     both = {"lanam": [0.5], "ebm": [0.6], "lanam_auto": [0.4], "ebm_pairs": [0.3]}
     bike = result_rows("bike_hour", "deviance", **both)
     icu = result_rows("physionet2012", "nll", **both)
-    judged = tables_report.quality_verdicts(*[pd.concat([bike, icu])] * 2)
+    judged = real_tables_report.quality_verdicts(*[pd.concat([bike, icu])] * 2)
     assert holds(judged, "bike_hour: lanam's deviance") is True
     assert holds(judged, "bike_hour: lanam-auto's deviance") is False
     assert holds(judged, "physionet2012: lanam's NLL") is True
@@ -349,11 +349,11 @@ def test_raw_tables_are_judged_by_quality_and_time():
     assert holds(judged, "bike_hour: lanam's fit time") is True
     assert holds(judged, "90 s on 2 threads") is True
     slow = pd.concat([bike, icu]).assign(fit_seconds=91.0)
-    judged = tables_report.quality_verdicts(slow, slow)
+    judged = real_tables_report.quality_verdicts(slow, slow)
     assert holds(judged, "bike_hour: lanam's fit time") is False
     assert holds(judged, "90 s on 2 threads") is False
     one_thread = icu.assign(threads=1)
-    assert holds(tables_report.quality_verdicts(one_thread, one_thread), "90 s on 2") is None
+    assert holds(real_tables_report.quality_verdicts(one_thread, one_thread), "90 s on 2") is None
 
 
 def gap_results(lanam, ebm):
@@ -363,15 +363,15 @@ def gap_results(lanam, ebm):
 
 def test_missing_cells_are_judged_by_what_they_cost():
     results = gap_results(lanam=[1.1, 1.2], ebm=[2.1, 2.3])
-    costs = tables_report.degradation(results)
+    costs = real_tables_report.degradation(results)
     assert costs["degradation"].round(9).tolist() == [0.1, 0.2, 0.1, 0.3]
-    judged = tables_report.missing_verdicts(results, results)
+    judged = real_tables_report.missing_verdicts(results, results)
     assert holds(judged, "wine: lanam's degradation") is True
     assert holds(judged, "over sets") is True
     assert holds(judged, "wine with gaps: lanam's fit time") is True
     for worse in ([1.3, 1.3], [1.0, np.nan]):
         results = gap_results(lanam=worse, ebm=[2.1, 2.3])
-        judged = tables_report.missing_verdicts(results, results)
+        judged = real_tables_report.missing_verdicts(results, results)
         assert holds(judged, "wine: lanam's degradation") is False
         assert holds(judged, "over sets") is False
 
@@ -381,24 +381,24 @@ def test_levels_are_judged_by_bands_error_and_time():
     rows = rows.assign(rows=10, levels=3, extra_bytes=2**20, correlation=0.9, unseen=1)
     rows = rows.assign(unseen_band_coverage=np.nan)
     judged = {
-        cover: tables_report.level_verdicts(*[rows.assign(band_coverage=cover)] * 2)
+        cover: real_tables_report.level_verdicts(*[rows.assign(band_coverage=cover)] * 2)
         for cover in (0.95, 0.99, np.nan)
     }
     assert [holds(judged[cover], "bands cover") for cover in judged] == [True, False, False]
     assert holds(judged[0.95], "rmse") is True
     assert holds(judged[0.95], "fit time") is True
-    (table, _) = tables_report.level_tables(*[rows.assign(band_coverage=0.95)] * 2)
+    (table, _) = real_tables_report.level_tables(*[rows.assign(band_coverage=0.95)] * 2)
     assert "A column of 3 levels, 10 rows, 1 levels not among them" in table
     assert "0.950" in table
 
 
 def test_rows_of_different_commits_are_said_to_be():
     rows = result_rows("adult", "nll", lanam=[0.5], lanam_auto=[0.5], ebm=[0.5])
-    assert tables_report.code_note("quality", rows) == ""
+    assert real_tables_report.code_note("quality", rows) == ""
     one = rows.assign(code=["a1", "a1", "b2"])  # a peer does not change with our commits
-    assert tables_report.code_note("quality", one) == "quality: lanam at a1.\n"
+    assert real_tables_report.code_note("quality", one) == "quality: lanam at a1.\n"
     two = rows.assign(code=["a1", "b2", "b2"])
-    assert "lanam at a1, b2; MIXED" in tables_report.code_note("quality", two)
+    assert "lanam at a1, b2; MIXED" in real_tables_report.code_note("quality", two)
 
 
 # the command
@@ -416,12 +416,14 @@ def test_the_command_runs_in_pieces_and_reports_them_together(
     )
     common = ["--threads", "1", "--data", str(data_directory), "--folds", "2", "--models", "mean"]
     pieces = [tmp_path / "bike", tmp_path / "rest"]
-    tables.main([*common, "--parts", "quality", "--sets", "bike_hour", "--out", str(pieces[0])])
+    real_tables.main(
+        [*common, "--parts", "quality", "--sets", "bike_hour", "--out", str(pieces[0])]
+    )
     rest = ["--parts", "missing,classes,levels", "--sets", "wine,iris"]
-    tables.main([*common, *rest, "--out", str(pieces[1])])
+    real_tables.main([*common, *rest, "--out", str(pieces[1])])
     capsys.readouterr()
     merged = ["--tables-only", "--out", str(pieces[0]), "--merge", str(pieces[1])]
-    tables.main([*merged, "--page", str(tmp_path / "page.md")])
+    real_tables.main([*merged, "--page", str(tmp_path / "page.md")])
     printed = capsys.readouterr().out
     for heading in ("Mean Poisson deviance", "Test NLL with 20%", "Several classes", "Verdicts"):
         assert f"### {heading}" in printed
@@ -447,4 +449,6 @@ def test_the_command_refuses_names_it_does_not_know(arguments, message, tmp_path
     for variable in THREAD_VARIABLES:
         monkeypatch.setenv(variable, "1")
     with pytest.raises(SystemExit, match=message):
-        tables.main([*arguments, "--parts", "classes", "--threads", "1", "--out", str(tmp_path)])
+        real_tables.main(
+            [*arguments, "--parts", "classes", "--threads", "1", "--out", str(tmp_path)]
+        )
