@@ -12,7 +12,7 @@ from benchmarks.peers.public import PublicImplementation
 from benchmarks.peers.pygam import SplineGAM
 
 DEFAULT_MODELS = ("lanam", "lanam-smooth", "ebm", "lightgbm", "linear", "mean")
-OPTIONAL_MODELS = ("lanam-paper", "pygam")
+OPTIONAL_MODELS = ("lanam-paper", "pygam", "lightgbm-grid")
 PAIR_MODELS = ("lanam", "lanam10", "lanam-auto", "ebm10", "lightgbm")
 OPTIONAL_PAIR_MODELS = ("lanam10-mi", "lanam10-gain", "lanam10-paper")
 TABLE_MODELS = {  # by part of the benchmark of real tables
@@ -50,6 +50,7 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
         ExplainableBoosting("ebm10", interactions=10),
         ExplainableBoosting("ebm-pairs", interactions=None),
         LightGBM(),
+        LightGBM("lightgbm-grid", search=True),
         SplineGAM(),
         Linear(),
         Mean(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ class ExplainableBoosting:
             settings["feature_types"] = ["continuous"] * X.shape[1]
         if task in ("classification", "multiclass"):
             classifier = ExplainableBoostingClassifier(**settings).fit(X, y)
-            return Fitted(probabilities(classifier, task))
+            effect = None if task == "multiclass" else additive(classifier, X)
+            return Fitted(probabilities(classifier, task), effect=effect)
         if task == "counts":
             settings["objective"] = "poisson_deviance"
         model = ExplainableBoostingRegressor(**settings).fit(X, y)
@@ -51,4 +53,19 @@ class ExplainableBoosting:
         return Fitted(
             lambda rows: Prediction(model.predict(rows), np.full(len(rows), noise)),
             predict_mean=model.predict,
+            effect=additive(model, X),
         )
+
+
+def additive(model: Any, X: Table) -> Callable[[Table, int], tuple[np.ndarray, np.ndarray]]:
+    """What a column adds by itself, centred over the rows of ``X``; its band is the bags' spread."""
+    spread = model.copy()
+    spread.term_scores_ = model.standard_deviations_  # looked up as the scores are
+    centres = model.eval_terms(X).mean(axis=0)
+
+    def effect(rows: Table, column: int) -> tuple[np.ndarray, np.ndarray]:
+        term = model.term_features_.index((column,))
+        mean, std = model.eval_terms(rows)[:, term], spread.eval_terms(rows)[:, term]
+        return mean - centres[term], std
+
+    return effect

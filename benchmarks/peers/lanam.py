@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,11 @@ class LaplaceAdditive:
 
         if task in ("classification", "multiclass"):
             classifier = LANAMClassifier(random_state=seed, **self.arguments).fit(X, y)
-            return Fitted(probabilities(classifier, task), info=_learned(classifier))
+            return Fitted(
+                probabilities(classifier, task),
+                effect=None if task == "multiclass" else additive(classifier),
+                info=_learned(classifier),
+            )
         if task == "counts":
             counts = LANAMRegressor(likelihood="poisson", random_state=seed, **self.arguments)
             counts.fit(X, y)
@@ -44,16 +48,22 @@ class LaplaceAdditive:
         return Fitted(
             lambda rows: Prediction(*model.predict(rows, return_std=True)),
             predict_mean=model.predict,
-            effect=lambda rows, column: _effect(model, rows, column),
+            effect=additive(model),
             info=_learned(model),
         )
 
 
-def _effect(model: Any, rows: Table, column: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of a column's term; it must have one alone, or bands do not add."""
-    (term,) = [k for k, term in enumerate(model.terms_) if tuple(term.features) == (column,)]
-    means, stds = model.predict_terms(rows, return_std=True)
-    return means[:, term], stds[:, term]
+def additive(model: Any) -> Callable[[Table, int], tuple[np.ndarray, np.ndarray]]:
+    """What a column adds by itself: its smooth term and its single values, with the band of their sum."""
+    from lanam.core.scoring import sum_moments
+
+    def effect(rows: Table, column: int) -> tuple[np.ndarray, np.ndarray]:
+        own = [k for k, term in enumerate(model.terms_) if tuple(term.features) == (column,)]
+        # no public call has the band of a sum of terms at many rows; theirs do not add
+        mean, variance = sum_moments(model._model, own, model._columns(rows))
+        return mean, np.sqrt(variance)
+
+    return effect
 
 
 def _learned(model: Any) -> dict[str, Any]:

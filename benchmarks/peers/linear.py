@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.datasets import Task
@@ -30,10 +32,24 @@ class Linear:
                 {"logisticregression__C": [1 / strength for strength in STRENGTHS]},
                 scoring="neg_log_loss",
             ).fit(X, y)
-            return Fitted(probabilities(search, task))
+            effect = None if task == "multiclass" else additive(search.best_estimator_)
+            return Fitted(probabilities(search, task), effect=effect)
         model = make_pipeline(StandardScaler(), RidgeCV(STRENGTHS)).fit(X, y)
         noise = residual_std(y, model.predict(X))
         return Fitted(
             lambda rows: Prediction(model.predict(rows), np.full(len(rows), noise)),
             predict_mean=model.predict,
+            effect=additive(model),
         )
+
+
+def additive(pipeline: Pipeline) -> Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]:
+    """What a column adds: its coefficient times the standardised, so centred, column; no band."""
+    scaler, model = (step for _, step in pipeline.steps)
+    coefficients = np.ravel(model.coef_)
+
+    def effect(rows: np.ndarray, column: int) -> tuple[np.ndarray, np.ndarray]:
+        mean = coefficients[column] * scaler.transform(rows)[:, column]
+        return mean, np.full(len(rows), np.nan)
+
+    return effect
