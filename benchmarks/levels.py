@@ -22,7 +22,8 @@ from benchmarks.peers import Fitted, all_peers
 from benchmarks.recovery import band_coverage
 from benchmarks.runner import score, warm_up
 from benchmarks.scale import ask
-from benchmarks.scale_worker import TEST_ROWS, peak_bytes, reset_peak, resident_bytes
+from benchmarks.scale_worker import TEST_ROWS
+from benchmarks.memory import peak_bytes, reset_peak, resident_bytes
 
 Row = dict[str, Any]
 ROWS = 200_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from sklearn.model_selection import KFold
 from benchmarks import metrics
 from benchmarks.datasets import Dataset, large_problem
 from benchmarks.environment import say
-from benchmarks.peers import Peer, Prediction
+from benchmarks.memory import peak_bytes, reset_peak, resident_bytes
+from benchmarks.peers import Fitted, Peer, Prediction
 
 Row = dict[str, Any]
 INTERVAL_LEVEL = 0.9
@@ -69,6 +70,7 @@ def score(dataset: Dataset, y: np.ndarray, prediction: Prediction) -> Row:
             "auroc": metrics.auroc(y, mean),
             "auprc": metrics.auprc(y, mean),
             "ece": metrics.expected_calibration_error(y, mean),
+            "rbs": metrics.root_brier_score(y, mean),
         }
     if dataset.task == "multiclass":
         return {
@@ -93,13 +95,24 @@ def score(dataset: Dataset, y: np.ndarray, prediction: Prediction) -> Row:
         "rmse": metrics.rmse(y, mean),
         "coverage90": metrics.interval_coverage(y, lower, upper),
         "width90": metrics.interval_width(lower, upper),
+        **metrics.gaussian_calibration(y, mean, prediction.std),
     }
 
 
 def run_cell(
-    dataset: Dataset, fold: int, train: np.ndarray, test: np.ndarray, peer: Peer, threads: int
+    dataset: Dataset,
+    fold: int,
+    train: np.ndarray,
+    test: np.ndarray,
+    peer: Peer,
+    threads: int,
+    seed: int = 0,
+    observe: Callable[[Fitted, Prediction], Row] | None = None,
 ) -> Row:
-    """Fit and score one model on one fold; a failure becomes a row with its message."""
+    """Fit and score one model on one fold; a failure becomes a row with its message.
+
+    ``observe`` may look at the fitted model and its predictions of the test rows, and add to the row.
+    """
     row: Row = {
         "set": dataset.name,
         "task": dataset.task,
@@ -114,21 +127,24 @@ def run_cell(
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            reset_peak()
+            before = resident_bytes()
             start = time.perf_counter()
-            fitted = peer.fit(X_train, y_train, dataset.task, 0, threads)
+            fitted = peer.fit(X_train, y_train, dataset.task, seed, threads)
             middle = time.perf_counter()
             prediction = fitted.predict(X_test)
             end = time.perf_counter()
+            peak = peak_bytes() - before
             scores = score(dataset, y_test, prediction)
             if fitted.log_density is not None:
                 scores["nll"] = -fitted.log_density(X_test, y_test)
-        row |= {"fit_seconds": middle - start, "predict_seconds": end - middle}
-        row |= fitted.info | scores
+            seen = observe(fitted, prediction) if observe is not None else {}
+        row |= {"fit_seconds": middle - start, "predict_seconds": end - middle, "peak_bytes": peak}
+        row |= fitted.info | scores | seen
         row["warnings"] = "; ".join(sorted({item.category.__name__ for item in caught}))
     except Exception as error:  # one model's failure must not lose the others' results
         traceback.print_exc()
         row["error"] = f"{type(error).__name__}: {error}"
-    say(_progress(row))
     return row
 
 
@@ -152,4 +168,6 @@ def run_sets(
         for fold, train, test in folds_of(dataset, n_folds):
             for peer, folds in folds_by_peer:
                 if fold < folds:
-                    yield run_cell(dataset, fold, train, test, peer, threads)
+                    row = run_cell(dataset, fold, train, test, peer, threads)
+                    say(_progress(row))
+                    yield row

@@ -6,50 +6,19 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
-from pathlib import Path
 from typing import cast
 
 from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import Task, large_problem, sparse_table
+from benchmarks.memory import peak_bytes, reset_peak, resident_bytes
 from benchmarks.peers import all_peers
 from benchmarks.runner import score, warm_up
 
 PROBLEMS = {"large": large_problem, "sparse": sparse_table}
 TEST_ROWS = 10_000
-STATUS = Path("/proc/self/status")
-
-
-def _linux_status(field: str) -> int | None:
-    """A memory figure of this process in bytes, where the kernel tells it."""
-    if not STATUS.exists():
-        return None
-    for line in STATUS.read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) * 1024
-    return None
-
-
-def resident_bytes() -> int:
-    """Memory now; where the system does not tell, the peak so far."""
-    return _linux_status("VmRSS") or peak_bytes()
-
-
-def peak_bytes() -> int:
-    """Peak memory since the start, or since ``reset_peak``."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return _linux_status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def reset_peak() -> None:
-    """Forget the peak reached while the data was made (Linux; elsewhere it stays)."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
 
 
 def measure(

@@ -34,7 +34,8 @@ class Fitted:
     ``fit_seconds`` or ``predict_seconds`` there replaces the runner's own clock, for models
     that live in another process. ``log_density`` is the mean log predictive density of rows and their
     y, where it is more than ``predict`` can say; ``effect`` gives the mean and the standard deviation of
-    what a column, by its number, adds at each row.
+    what a column, by its number, adds at each row, centred over the training rows; not a number where a
+    model has no uncertainty. ``model`` is what was fitted, for who looks further.
     """
 
     predict: Callable[[Table], Prediction]
@@ -42,6 +43,7 @@ class Fitted:
     log_density: Callable[[Table, np.ndarray], float] | None = None
     effect: Callable[[Table, int], tuple[np.ndarray, np.ndarray]] | None = None
     info: dict[str, Any] = field(default_factory=dict)
+    model: Any = None
 
 
 class Peer(Protocol):

@@ -1,0 +1,93 @@
+"""Cells of an experiment and the folder that keeps the finished ones.
+
+A cell is one model on one fold of one set. Its scores are one JSON file, its arrays (predictions,
+functions) one NPZ file, and it is finished when the JSON file is there: a run that is cut short loses
+only the cells it was at.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lanam.files import write_atomically
+
+Row = dict[str, Any]
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model on one fold (or seed) of one set of an experiment."""
+
+    experiment: str
+    set: str
+    model: str
+    fold: int
+
+    def __str__(self) -> str:
+        return f"{self.experiment} {self.set} {self.model} {self.fold}"
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of finished cells."""
+
+    folder: Path
+
+    def _path(self, cell: Cell, suffix: str) -> Path:
+        name = f"{cell.fold}{suffix}"
+        return self.folder / "cells" / cell.experiment / cell.set / cell.model / name
+
+    def read(self, cell: Cell) -> Row | None:
+        """The scores of a cell; None if it is not finished."""
+        path = self._path(cell, ".json")
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def arrays(self, cell: Cell) -> Arrays:
+        """The arrays of a finished cell; none if it failed."""
+        path = self._path(cell, ".npz")
+        if not path.exists():
+            return {}
+        with np.load(path) as file:
+            return dict(file)
+
+    def write(self, cell: Cell, row: Row, arrays: Arrays) -> None:
+        """Keep a cell; the arrays first, since the scores say that it is finished."""
+        path = self._path(cell, ".json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if arrays:
+            packed = io.BytesIO()
+            np.savez_compressed(packed, **arrays)
+            write_atomically(path.with_suffix(".npz"), packed.getvalue())
+        write_atomically(path, json.dumps(asdict(cell) | _plain(row), indent=1))
+
+    def remove(self, cell: Cell) -> None:
+        """Forget a cell; the scores first."""
+        for suffix in (".json", ".npz"):
+            self._path(cell, suffix).unlink(missing_ok=True)
+
+    def cells(self) -> Iterator[Cell]:
+        """All finished cells, in the order of their names."""
+        for path in sorted((self.folder / "cells").glob("*/*/*/*.json")):
+            experiment, name, model = path.parts[-4:-1]
+            yield Cell(experiment, name, model, int(path.stem))
+
+    def collect(self, cells: Iterable[Cell] | None = None) -> pd.DataFrame:
+        """One tidy row a finished cell."""
+        rows = [self.read(cell) for cell in (self.cells() if cells is None else cells)]
+        return pd.DataFrame([row for row in rows if row is not None])
+
+
+def _plain(row: Row) -> Row:
+    """Numbers as JSON knows them; what is not a number is left out."""
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in row.items()}
+    return {k: v for k, v in plain.items() if not (isinstance(v, float) and math.isnan(v))}

@@ -1,0 +1,32 @@
+"""The paper's tables of the UCI sets: nine regressions and five classifications, five folds each."""
+
+from __future__ import annotations
+
+from benchmarks.datasets import ALL_SETS, Dataset
+from benchmarks.experiments.interface import Experiment, Source
+
+FIRST_ORDER = ("linear", "pygam", "nam", "lanam", "lanam-paper", "oak", "ebm")
+WITH_PAIRS = (
+    *("lanam-auto", "lanam10", "lanam10-mi", "lanam10-gain", "lanam10-paper"),
+    *("oak2", "ebm10"),
+)
+INTERACTING = ("lightgbm", "lightgbm-grid")
+INFERENCE = ("deep-ensemble", "mean-field", "mc-dropout")
+NETWORKS = ("nam-relu-deep", "nam-relu", "nam-gelu")
+
+
+def load_set(name: str, seed: int, source: Source) -> Dataset:
+    """One of the paper's sets."""
+    from benchmarks.datasets import load_uci
+
+    return load_uci(source.directory, name)
+
+
+EXPERIMENT = Experiment(
+    name="uci",
+    title="UCI regression and classification",
+    sets=ALL_SETS,
+    models=(*FIRST_ORDER, *WITH_PAIRS, *INTERACTING, "mean"),
+    load=load_set,
+    named_only=(*INFERENCE, *NETWORKS, "lanam-smooth", "public"),
+)

@@ -1,0 +1,281 @@
+"""The paper's experiments, every model, one command.
+
+``python -m benchmarks.run [experiment ...] --data DIR`` runs what is not finished yet: each cell (a model
+on a fold of a set) in a process of its own, which measures time and peak memory. Finished cells are kept
+in ``--out`` and the tidy table of all of them is ``results.csv`` there; a run may be cut short and
+started again, or made in pieces. ``python -m benchmarks.tables`` makes tables and figures of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.environment import code_version, describe, say, thread_environment
+
+if TYPE_CHECKING:  # numpy and its like are loaded only after the threads are limited
+    from benchmarks.cells import Cell, Store
+    from benchmarks.experiments import Experiment, Source
+
+#: Imported once by the server from which every cell's process is forked.
+PRELOADED = ("benchmarks.experiments", "lanam.regressor", "lanam.classifier", "sklearn.pipeline")
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
+    add = parser.add_argument
+    add("experiments", nargs="*", metavar="experiment", help="all of the paper's by default")
+    add("--data", type=Path, help="directory of the folders of data sets; without it, OpenML")
+    add("--sets", type=_names, help="comma-separated; all of the experiment's by default")
+    add("--models", type=_names, help="comma-separated; all of the experiment's by default")
+    add("--folds", type=_numbers, default=list(range(5)), help="how many of five, or which: 0,3")
+    add("--jobs", type=int, default=1, help="cells at a time")
+    add("--threads", type=int, default=1, help="of each cell, for every model alike")
+    add("--limit", type=float, help="seconds after which a cell is given up, and counted as failed")
+    add("--out", type=Path, default=Path("results") / "paper", help="folder of results")
+    add("--again", action="store_true", help="run finished cells again")
+    add("--retry", action="store_true", help="run failed cells again")
+    add("--list", action="store_true", help="list experiments, sets and models, and stop")
+    add("--public-python", help="an interpreter with the paper's own implementation")
+    return parser.parse_args(arguments)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _numbers(text: str) -> list[int]:
+    """``3`` is the first three, ``0,3`` and ``3,`` are those."""
+    return [int(part) for part in _names(text)] if "," in text else list(range(int(text)))
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a cell's process has to know."""
+
+    cell: Cell
+    source: Source
+    store: Store
+    threads: int
+    code: str
+    public_python: str | None
+
+
+def plan(options: argparse.Namespace, source: Source) -> tuple[list[Cell], list[str]]:
+    """The cells that were asked for, fold by fold, and a line on each model that cannot run."""
+    from benchmarks.cells import Cell
+    from benchmarks.command import choose
+    from benchmarks.experiments import EXPERIMENTS, PAPER
+
+    known = [EXPERIMENTS[name] for name in _known(options.experiments or PAPER, EXPERIMENTS)]
+    allowed = {name for e in known for name in (*e.models, *e.named_only)}
+    models = _known(options.models or dict.fromkeys(n for e in known for n in e.models), allowed)
+    present, skipped = choose(list(models), options.public_python)
+    cells = []
+    for experiment in known:
+        names = _sets(experiment, options.sets, source)
+        for fold in options.folds:
+            for name in names:
+                own = (*experiment.models, *experiment.named_only)
+                cells += [Cell(experiment.name, name, m, fold) for m in own if m in present]
+    if options.sets and not cells:
+        raise SystemExit(f"no experiment of {[e.name for e in known]} has the sets {options.sets}")
+    return cells, skipped
+
+
+def _known(asked: Any, known: Any) -> list[str]:
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        raise SystemExit(f"unknown: {', '.join(unknown)}; known: {', '.join(sorted(known))}")
+    return list(asked)
+
+
+def _sets(experiment: Experiment, asked: Sequence[str] | None, source: Source) -> list[str]:
+    """The sets to run; of the optional ones those that were asked for, or that are there."""
+    if asked:
+        return [n for n in (*experiment.sets, *experiment.optional_sets) if n in asked]
+    folder = source.directory
+    there = [n for n in experiment.optional_sets if folder is not None and (folder / n).is_dir()]
+    for name in set(experiment.optional_sets) - set(there):
+        say(f"SKIPPED {experiment.name} on {name}: --data has no folder of that name")
+    return [*experiment.sets, *there]
+
+
+def run_task(task: Task) -> None:
+    """Run one cell and keep it; in a process of its own."""
+    from threadpoolctl import threadpool_limits
+
+    from benchmarks.experiments import EXPERIMENTS
+    from benchmarks.peers import all_peers
+    from benchmarks.runner import folds_of, run_cell
+
+    cell, experiment = task.cell, EXPERIMENTS[task.cell.experiment]
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    with threadpool_limits(task.threads):
+        peer = all_peers(task.public_python)[cell.model]
+        peer.missing()  # imports what it needs, before the clock starts
+        dataset = experiment.load(cell.set, cell.fold, task.source)
+        fixed = dataset.n_train is not None
+        folds = list(folds_of(dataset, cell.fold + 1))
+        _, train, test = folds[0] if fixed else folds[cell.fold]
+        arrays: dict[str, Any] = {}
+
+        def observe(fitted: Any, prediction: Any) -> dict[str, Any]:
+            row, seen = experiment.observe(fitted, dataset, dataset.rows(train))
+            arrays.update(seen, y=dataset.y[test], mean=prediction.mean)
+            if prediction.std is not None:
+                arrays["std"] = prediction.std
+            return row
+
+        row = run_cell(
+            *(dataset, cell.fold, train, test, peer, task.threads),
+            seed=cell.fold if fixed else 0,
+            observe=observe,
+        )
+    task.store.write(cell, row | {"code": task.code, "started": started}, arrays)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run what is not finished, and collect the results."""
+    from benchmarks.cells import Store
+    from benchmarks.experiments import Source
+
+    source, store = Source(options.data, options.out / "downloads"), Store(options.out)
+    cells, skipped = plan(options, source)
+    code = code_version()
+    todo = [cell for cell in cells if options.again or _unfinished(store.read(cell), options.retry)]
+    say(f"{len(cells) - len(todo)} of {len(cells)} cells are finished; {len(todo)} to run")
+    tasks = [
+        Task(cell, source, store, options.threads, code, options.public_python) for cell in todo
+    ]
+    for cell in todo:
+        store.remove(cell)
+    with progress(len(tasks)) as advance:
+        for cell, died in carry_out(tasks, options.jobs, options.limit):
+            if died is not None:
+                store.write(cell, {"error": died, "code": code}, {})
+            advance(f"{cell}: {outcome(store.read(cell) or {})}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    results = store.collect()
+    results.to_csv(options.out / "results.csv", index=False)
+    (options.out / "conditions.txt").write_text(
+        "\n".join([describe(options.threads), f"{options.jobs} cells at a time.", *skipped]) + "\n"
+    )
+    failed = results["error"].notna().sum() if "error" in results else 0
+    say(f"{len(results)} cells in {options.out / 'results.csv'}, {failed} of them failed")
+
+
+def _unfinished(row: dict[str, Any] | None, retry: bool) -> bool:
+    return row is None or (retry and "error" in row)
+
+
+def outcome(row: dict[str, Any]) -> str:
+    """What a cell came to, in a few words."""
+    if "error" in row:
+        return f"FAILED {row['error']}"
+    return f"nll {row['nll']:.4f}, {row['fit_seconds']:.1f} s, {row['peak_bytes'] / 2**20:.0f} MiB"
+
+
+def carry_out(
+    tasks: Sequence[Task], jobs: int, limit: float | None
+) -> Iterator[tuple[Cell, str | None]]:
+    """Run tasks, ``jobs`` at a time; gives each cell when it is over, and how it died if it did.
+
+    Processes are forked from a server that has imported what all need, so that each is fresh and still
+    starts at once.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(PRELOADED))
+    waiting, running = list(reversed(tasks)), {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                task = waiting.pop()
+                process = context.Process(target=run_task, args=(task,))
+                process.start()
+                running[process.sentinel] = (task, process, time.monotonic())
+            for sentinel in wait(list(running), timeout=1.0):
+                task, process, _ = running.pop(sentinel)
+                process.join()
+                lost = process.exitcode != 0
+                died = f"its process ended with code {process.exitcode}" if lost else None
+                yield task.cell, died
+            for sentinel, (task, process, start) in list(running.items()):
+                if limit is not None and time.monotonic() - start > limit:
+                    del running[sentinel]
+                    process.kill()
+                    process.join()
+                    yield task.cell, f"given up after {limit:.0f} s"
+    finally:
+        for _, process, _ in running.values():
+            process.kill()
+
+
+class progress:
+    """A bar in a terminal, lines elsewhere; gives a function to call with what was finished."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.count = total, 0
+
+    def __enter__(self):
+        try:
+            from rich.console import Console
+            from rich.progress import Progress, TimeRemainingColumn
+        except ImportError:
+            self.bar = None
+            return self._line
+        console = Console(stderr=True)
+        if not console.is_terminal:
+            self.bar = None
+            return self._line
+        columns = [*Progress.get_default_columns()[:-1], TimeRemainingColumn()]
+        self.bar = Progress(*columns, console=console).__enter__()
+        self.bar_task = self.bar.add_task("cells", total=self.total)
+        return self._advance
+
+    def __exit__(self, *details: object) -> None:
+        if self.bar is not None:
+            self.bar.__exit__(*details)
+
+    def _line(self, text: str) -> None:
+        self.count += 1
+        say(f"[{self.count}/{self.total}] {text}")
+
+    def _advance(self, text: str) -> None:
+        self.bar.console.print(text, markup=False, highlight=False)
+        self.bar.advance(self.bar_task)
+
+
+def list_experiments() -> None:
+    """What can be asked for."""
+    from benchmarks.experiments import EXPERIMENTS
+
+    for experiment in EXPERIMENTS.values():
+        print(f"{experiment.name}: {experiment.title}")
+        print(f"  sets: {', '.join((*experiment.sets, *experiment.optional_sets))}")
+        print(f"  models: {', '.join(experiment.models)}")
+        if experiment.named_only:
+            print(f"  when named: {', '.join(experiment.named_only)}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run."""
+    options = parse(arguments)
+    os.environ.update(thread_environment(options.threads))
+    if options.list:
+        list_experiments()
+    else:
+        run(options)
+
+
+if __name__ == "__main__":
+    main()
