@@ -41,7 +41,7 @@ def log_odds(probability):
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("name", ["linear", "ebm", "lanam"])
+@pytest.mark.parametrize("name", ["linear", "ebm", "lanam", "pygam"])
 def test_what_the_columns_add_is_centred_and_sums_to_the_prediction(name, task):
     X, _, model = fitted(name, task)
     means, stds = zip(*(model.effect(X, column) for column in range(X.shape[1])), strict=True)
@@ -108,7 +108,7 @@ def test_the_grid_keeps_the_corner_with_the_least_held_out_loss(task, monkeypatc
         return losses[model.max_depth, model.num_leaves]
 
     monkeypatch.setattr(adapter, "held_out_loss", remember)
-    X, y, model = fitted("lightgbm-grid", task)
+    X, _, model = fitted("lightgbm-grid", task)
     assert set(losses) == {(d, leaves) for d in (3, 7, 12) for leaves in (8, 16, 31)}
     kept = losses[model.info["depth"], model.info["leaves"]]
     assert kept == min(losses.values()) < max(losses.values())
@@ -118,3 +118,64 @@ def test_the_grid_keeps_the_corner_with_the_least_held_out_loss(task, monkeypatc
     assert (single.info["depth"], single.info["leaves"]) == (3, 8)
     if task == "regression":  # the noise is that of the held-out rows, whose loss is its square
         assert model.predict(X).std[0] == pytest.approx(np.sqrt(kept))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_candidates_are_scored_as_pygam_scores_its_fit(task):
+    pygam = pytest.importorskip("pygam", reason="the peer itself")
+    from benchmarks.peers import pygam as adapter
+
+    X, y = problem(task)
+    X = X[:, :3]
+    splines = adapter.spline_counts(X)
+    kind = pygam.LogisticGAM if task == "classification" else pygam.LinearGAM
+    coordinates = adapter.coordinates_of(kind(n_splines=splines, lam=1.0), X)
+    assert coordinates.design.shape[1] == sum(splines) - 3 + 1
+    make, name, error = {
+        "regression": (adapter.gcv_score, "GCV", 1e-6),
+        "classification": (adapter.ubre_score, "UBRE", 1e-4),  # iterations stop early
+    }[task]
+    score = make(coordinates, y)
+    for strengths in ([0.01, 300.0, 2.0], [50.0, 0.02, 100.0]):
+        gam = kind(n_splines=splines, lam=strengths)
+        adapter.quietly(lambda gam=gam: gam.fit(X, y))
+        assert score(np.array(strengths)) == pytest.approx(gam.statistics_[name], rel=error)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_best_of_a_thousand_candidates_is_fitted(task):
+    pygam = pytest.importorskip("pygam", reason="the peer itself")
+    from benchmarks.peers.pygam import quietly
+
+    X, y, model = fitted("pygam", task)
+    assert model.info["candidates"] == 1000
+    assert model.info["converged"]
+    kind = pygam.LogisticGAM if task == "classification" else pygam.LinearGAM
+    name = "UBRE" if task == "classification" else "GCV"
+    for strengths in ([1e-3] * 3, [1.0] * 3, [1e3] * 3, [0.6, 100.0, 0.6]):
+        gam = kind(n_splines=[20, 20, 4], lam=strengths)
+        quietly(lambda gam=gam: gam.fit(X[:, :3], y))
+        assert model.info["score"] < gam.statistics_[name]
+
+
+def test_the_band_of_a_spline_is_that_of_its_centred_coefficients():
+    pytest.importorskip("pygam", reason="the peer itself")
+    X, _, model = fitted("pygam", "regression")
+    mean, std = model.effect(X, 0)
+    assert np.corrcoef(mean, X[:, 0])[0, 1] > 0.99
+    # the truth is a line of slope 20 with noise of one: the error is of the size the band says
+    error = (mean - 20 * (X[:, 0] - X[:, 0].mean())) / std
+    assert 0.3 < np.sqrt(np.mean(error**2)) < 2
+    assert std[np.argmin(X[:, 0])] > np.median(std)  # the end is known least
+
+
+def test_splines_are_no_more_than_distinct_values_and_rows_allow():
+    pytest.importorskip("pygam", reason="the peer itself")
+    from benchmarks.peers.pygam import spline_counts
+
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal(60), rng.integers(0, 2, 60), np.arange(60) % 9])
+    assert spline_counts(X) == [20, 4, 9]
+    wide = np.column_stack([rng.standard_normal((60, 5)), np.arange(60) % 9])
+    assert spline_counts(wide) == [10] * 5 + [9]  # 59 and the intercept are 60
+    assert spline_counts(rng.standard_normal((10, 5))) == [4] * 5  # cubic splines are no fewer
