@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from benchmarks.peers.deep_ensemble import DeepEnsemble
 from benchmarks.peers.ebm import ExplainableBoosting
 from benchmarks.peers.interface import Fitted, Peer, Prediction
 from benchmarks.peers.lanam import LaplaceAdditive
 from benchmarks.peers.lightgbm import LightGBM
 from benchmarks.peers.linear import Linear
+from benchmarks.peers.mc_dropout import DropoutSampling
 from benchmarks.peers.mean import Mean
+from benchmarks.peers.mean_field import MeanField
+from benchmarks.peers.nam import NeuralAdditive
 from benchmarks.peers.public import PublicImplementation
 from benchmarks.peers.pygam import SplineGAM
 
@@ -54,6 +58,13 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
         SplineGAM(),
         Linear(),
         Mean(),
+        NeuralAdditive(),
+        NeuralAdditive("nam-relu-deep", hidden=(64, 64, 32), activation="relu"),
+        NeuralAdditive("nam-relu", hidden=(64,), activation="relu"),
+        NeuralAdditive("nam-gelu", hidden=(64,), activation="gelu"),
+        DeepEnsemble(),
+        MeanField(),
+        DropoutSampling(),
         PublicImplementation(public_python),
     ]
     return {peer.name: peer for peer in peers}
