@@ -94,9 +94,9 @@ def _failed(results: pd.DataFrame) -> pd.Series:
 
 
 def published(paper: pd.DataFrame, model: str) -> dict[str, str]:
-    """The paper's NLL of a model, by set."""
+    """The paper's figures of a model, by set."""
     rows = paper[paper["model"] == model]
-    return {row.set: f"{row.nll:.2f} ± {row.se:.2f}" for row in rows.itertuples()}
+    return {row.set: f"{row.value:.2f} ± {row.se:.2f}" for row in rows.itertuples()}
 
 
 def quality_tables(results: pd.DataFrame, paper: pd.DataFrame) -> list[str]:

@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from itertools import combinations
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -434,8 +435,54 @@ def test_the_papers_table_is_whole():
     assert set(paper["set"]) == set(datasets.ALL_SETS)
     assert len(paper) == 14 * 11
     la_nam = paper[paper["model"] == "la-nam"].set_index("set")
-    assert la_nam.loc["naval", "nll"] == -7.24
+    assert la_nam.loc["naval", "value"] == -7.24
     assert la_nam.loc["yacht", "se"] == 0.10
+
+
+def test_the_papers_other_tables_are_whole():
+    paper = pd.read_csv(Path(verdicts.__file__).with_name("paper.csv"))
+    assert not paper.duplicated(["set", "model", "metric"]).any()
+    assert paper.notna().all(axis=None)
+    regression, classification, medical = 9, 5, 2
+    counts = paper.groupby(["source", "metric"]).size()
+    assert counts.to_dict() == {
+        ("tab:uci10nllextra", "nll"): (regression + classification) * 11,
+        ("tab:uci10rmseextra", "rmse"): regression * 11,
+        ("tab:uci10aurocextra", "auroc"): classification * 11,
+        ("tab:uci10auprcextra", "auprc"): classification * 11,
+        **{("tab:ucicalibregr", metric): regression * 3 for metric in ("qce", "skce")},
+        **{("tab:ucicalibclf", metric): classification * 3 for metric in ("ece", "rbs")},
+        **{("tab:medcalib", metric): medical * 3 for metric in ("ece", "rbs")},
+        # OAK-GP ran out of memory on one of the two
+        **{("tab:medical", metric): medical * 6 - 2 for metric in ("auroc", "auprc", "nll")},
+        # its other rows are those of tab:medical
+        **{("ebm-mortality", metric): medical * 2 for metric in ("auroc", "auprc", "nll")},
+        **{("tab:depthactiv", metric): 4 for metric in ("auroc", "auprc", "nll")},
+    }
+    shares = paper[paper["metric"].isin(["auroc", "auprc", "ece", "rbs", "qce"])]
+    assert shares["value"].between(0, 1).all()
+    assert (shares["se"] < 0.04).all()  # not left in percent
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "metric", "value", "se"),
+    [
+        ("naval", "oak-gp-star", "rmse", 2e-5, 2e-6),
+        ("parkinsons", "lightgbm", "auroc", 0.955, 0.013),
+        ("heart", "la-nam-10-dagger", "auprc", 0.9251, 0.0192),
+        ("yacht", "la-nam-10", "skce", 1.2e-3, 1.6e-4),
+        ("naval", "la-nam", "qce", 0.077, 0.029),
+        ("ionosphere", "la-nam-10", "rbs", 0.270, 0.015),
+        ("hirid", "nam", "nll", 0.228, 0.01),
+        ("hirid", "ebm-10", "auprc", 0.611, 0.0023),
+        ("mimic3", "la-nam-10", "ece", 0.009, 6.7e-4),
+        ("mimic3", "nam-gelu", "auroc", 0.7754, 0.0002),
+    ],
+)
+def test_the_papers_figures_are_copied_as_they_stand(name, model, metric, value, se):
+    paper = pd.read_csv(Path(verdicts.__file__).with_name("paper.csv"))
+    row = paper.set_index(["set", "model", "metric"]).loc[(name, model, metric)]
+    assert (row["value"], row["se"]) == (value, se)
 
 
 @pytest.mark.parametrize(
