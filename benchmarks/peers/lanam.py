@@ -31,6 +31,7 @@ class LaplaceAdditive:
                 probabilities(classifier, task),
                 effect=None if task == "multiclass" else additive(classifier),
                 info=_learned(classifier),
+                model=classifier,
             )
         if task == "counts":
             counts = LANAMRegressor(likelihood="poisson", random_state=seed, **self.arguments)
@@ -43,6 +44,7 @@ class LaplaceAdditive:
                 predict_mean=counts.predict,
                 log_density=counts.log_likelihood,
                 info=_learned(counts),
+                model=counts,
             )
         model = LANAMRegressor(random_state=seed, **self.arguments).fit(X, y)
         return Fitted(
@@ -50,6 +52,7 @@ class LaplaceAdditive:
             predict_mean=model.predict,
             effect=additive(model),
             info=_learned(model),
+            model=model,
         )
 
 
