@@ -12,6 +12,7 @@ from benchmarks.peers.mc_dropout import DropoutSampling
 from benchmarks.peers.mean import Mean
 from benchmarks.peers.mean_field import MeanField
 from benchmarks.peers.nam import NeuralAdditive
+from benchmarks.peers.oak import OrthogonalAdditiveGP
 from benchmarks.peers.public import PublicImplementation
 from benchmarks.peers.pygam import SplineGAM
 
@@ -65,6 +66,8 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
         DeepEnsemble(),
         MeanField(),
         DropoutSampling(),
+        OrthogonalAdditiveGP(),
+        OrthogonalAdditiveGP("oak2", order=2),
         PublicImplementation(public_python),
     ]
     return {peer.name: peer for peer in peers}

@@ -1,0 +1,163 @@
+"""OAK-GP: a Gaussian process with the orthogonal additive kernel of Lu, Boukouvalas & Hensman (ICML 2022).
+
+Ours, in torch, since the authors' code needs packages that no longer install. It follows their setup and that of the
+paper: exact below 1,000 rows, 200 fixed inducing points by k-means from there on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.datasets import Table, Task
+from benchmarks.peers.interface import Fitted, Prediction, missing_module
+from benchmarks.peers.normalising import Warp, normalising, standardising
+
+if TYPE_CHECKING:
+    from benchmarks.peers.orthogonal_kernel import Measure
+
+FEW_VALUES = 10  # a column of so many distinct values or fewer has them for its density
+
+
+class OrthogonalAdditiveGP:
+    """``order`` 1 is the sum of functions of a column each, 2 has all pairs too.
+
+    Hyperparameters are learned from ``hyper_rows`` rows at random at most, the posterior is that of all.
+    """
+
+    def __init__(
+        self,
+        name: str = "oak",
+        order: int = 1,
+        n_inducing: int = 200,
+        exact_below: int = 1000,
+        hyper_rows: int = 10_000,
+        max_iter: int = 100,
+    ) -> None:
+        self.name = name
+        self.order = order
+        self.n_inducing = n_inducing
+        self.exact_below = exact_below
+        self.hyper_rows = hyper_rows
+        self.max_iter = max_iter
+
+    def missing(self) -> str | None:
+        return missing_module("torch")
+
+    def fit(self, X: Table, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
+        import torch
+
+        from benchmarks.peers import orthogonal_process as process
+        from benchmarks.peers.orthogonal_kernel import Rows
+
+        if task not in ("regression", "classification"):
+            raise ValueError(f"{self.name} does regression and two classes, not {task}.")
+        torch.set_num_threads(threads)
+        values = as_numbers(X)
+        columns = [d for d in range(values.shape[1]) if np.ptp(values[:, d]) > 0]
+        warps = [warp_of(values[:, d]) for d in columns]
+        place = {column: position for position, column in enumerate(columns)}
+
+        def inputs(rows: Table) -> torch.Tensor:
+            numbers = as_numbers(rows)
+            pairs = zip(warps, columns, strict=True)
+            return torch.tensor(np.stack([warp(numbers[:, d]) for warp, d in pairs], axis=1))
+
+        training = inputs(X)
+        measures = tuple(measure_of(training[:, d]) for d in range(len(columns)))
+        exact = len(y) < self.exact_below
+        rng = np.random.default_rng(seed)
+        chosen = rng.permutation(len(y))[: self.hyper_rows]
+        some, rows = Rows.of(training[chosen]), Rows.of(training)
+        inducing = training if exact else torch.tensor(centres(training, self.n_inducing, seed))
+        start = process.start_parameters(len(columns), self.order)
+
+        if task == "classification":
+            target = torch.tensor(np.asarray(y, float))
+            learner = process.Classification(some, target[chosen], inducing, measures)
+            search = process.maximise(learner.evidence, start, len(chosen), self.max_iter)
+            learner = process.Classification(rows, target, inducing, measures)
+            posterior = learner.posterior(search.parameters)
+            scale = 1.0
+
+            def predict(new: Table) -> Prediction:
+                return Prediction(learner.probability(*posterior.predict(inputs(new))).numpy())
+        else:
+            shift, scale = float(np.mean(y)), float(np.std(y)) or 1.0
+            target = torch.tensor((np.asarray(y, float) - shift) / scale)
+
+            def evidence(parameters: Any) -> torch.Tensor:
+                if exact:
+                    return process.exact_evidence(some, target[chosen], parameters, measures)
+                return process.sparse_evidence(some, target[chosen], inducing, parameters, measures)
+
+            search = process.maximise(evidence, start, len(chosen), self.max_iter)
+            if exact:
+                posterior = process.exact_posterior(rows, target, search.parameters, measures)
+            else:
+                posterior = process.sparse_posterior(
+                    rows, target, inducing, search.parameters, measures
+                )
+
+            def predict(new: Table) -> Prediction:
+                mean, variance = posterior.predict(inputs(new))
+                std = torch.sqrt(variance + search.parameters.noise)
+                return Prediction(shift + scale * mean.numpy(), scale * std.numpy())
+
+        def effect(new: Table, column: int) -> tuple[np.ndarray, np.ndarray]:
+            if column not in place:
+                return np.zeros(len(new)), np.zeros(len(new))  # constant: it has nothing to say
+            d = place[column]
+            mean, variance = posterior.effect(inputs(new)[:, d], d, training[:, d])
+            return scale * mean.numpy(), scale * torch.sqrt(variance).numpy()
+
+        return Fitted(
+            predict,
+            predict_mean=lambda new: predict(new).mean,
+            effect=effect,
+            info={
+                "log_evidence": search.objective,
+                "n_iter": search.iterations,
+                "converged": search.converged,
+                "n_inducing": len(inducing),
+                "hyper_rows": len(chosen),
+            },
+        )
+
+
+def as_numbers(X: Table) -> np.ndarray:
+    """A float array without missing cells."""
+    values = np.asarray(X, dtype=float)
+    gaps = np.flatnonzero(np.isnan(values).any(axis=0))
+    if len(gaps):
+        names = getattr(X, "columns", range(values.shape[1]))
+        listed = ", ".join(str(names[d]) for d in gaps)
+        raise ValueError(f"OAK-GP cannot do with missing cells; fill them in columns {listed}.")
+    return values
+
+
+def warp_of(column: np.ndarray) -> Warp:
+    """Towards a standard normal, or only standardised where there are few values."""
+    few = len(np.unique(column)) <= FEW_VALUES
+    return standardising(column) if few else normalising(column)
+
+
+def measure_of(column: Any) -> Measure:
+    """The empirical density of a column with few values, else N(0, 1)."""
+    import torch
+
+    from benchmarks.peers.orthogonal_kernel import Points
+
+    values, counts = torch.unique(column, return_counts=True)
+    return Points(values, counts.double() / len(column)) if len(values) <= FEW_VALUES else None
+
+
+def centres(values: Any, number: int, seed: int) -> np.ndarray:
+    """Inducing points: centres of k-means, of 10,000 rows at most."""
+    from sklearn.cluster import KMeans
+
+    rows = values.numpy()
+    rows = np.random.default_rng(seed).permutation(rows)[:10_000]
+    number = min(number, len(np.unique(rows, axis=0)))
+    return KMeans(number, n_init=1, random_state=seed, max_iter=50).fit(rows).cluster_centers_
