@@ -6,10 +6,10 @@ the mean and spread of the target or, with two classes, the number of ones. More
 two-class sets are known by their shape and their balance only. The order of rows, and so the folds, may
 be another one than in the files of a directory.
 
-Nothing was downloaded when this was written. Numbers and targets of autompg, concrete, energy, kin8nm,
-naval, protein, wine and yacht agree with public descriptions of these copies; so do the numbers of
-australian and parkinsons. The rest (the numbers of breast, heart and ionosphere, and the names of
-the classes) is from general knowledge, and a mistake there ends in an error, not in another table.
+Nothing was downloaded when this was written. Numbers and targets of concrete, energy, kin8nm, naval,
+protein, wine and yacht agree with public descriptions of these copies, and so do the numbers of
+australian and parkinsons and the columns of autompg. The rest (numbers of the others, and names of the
+classes) is from general knowledge; a mistake there ends in an error, not in another table.
 """
 
 from __future__ import annotations
