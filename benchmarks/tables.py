@@ -1,0 +1,83 @@
+"""Results of the paper's experiments to Markdown and figures, the paper's figures beside ours.
+
+``python -m benchmarks.tables`` reads the folder that ``benchmarks.run`` keeps, finished or not. The page is
+made to be included in one that lies a folder higher, as ``docs/results/paper.md`` is in ``docs/paper.md``;
+pictures are named from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.environment import say
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tables", description=__doc__)
+    add = parser.add_argument
+    add("--results", type=Path, default=Path("results") / "paper", help="folder of results")
+    add("--page", type=Path, help="file of tables; report.md in the folder of results by default")
+    add("--figures", type=Path, help="folder of pictures; figures in that of results by default")
+    return parser.parse_args(arguments)
+
+
+def make(results: Path, page: Path | None = None, figures: Path | None = None) -> Path:
+    """Write the page, its pictures and the tidy table of results beside it."""
+    from benchmarks.cells import Store
+    from benchmarks.paper_figures import draw_all
+    from benchmarks.paper_scores import whole_paper
+
+    store = Store(results)
+    frame = store.collect()
+    if frame.empty:
+        raise SystemExit(f"{results} has no finished cells: run python -m benchmarks.run first")
+    base = results if page is None else page.parent.parent
+    page, figures = page or results / "report.md", figures or results / "figures"
+    conditions = results / "conditions.txt"
+    told = conditions.read_text() if conditions.exists() else ""
+    pictures = draw_all(store, frame, figures)
+    for picture in pictures:
+        say(f"{picture.name}: {picture.missing or picture.path}")
+    where = Path(os.path.relpath(figures, base)).as_posix()
+    text = write_page(frame, whole_paper(), told, pictures, where)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text)
+    frame.to_csv(page.with_suffix(".csv"), index=False)
+    say(f"{len(frame)} cells to {page}")
+    return page
+
+
+def write_page(frame, paper, conditions: str, pictures, where: str) -> str:
+    """The page: conditions and targets first, then each experiment with its pictures."""
+    from benchmarks import paper_tables as tables
+    from benchmarks.paper_verdicts import verdict_page
+
+    made = tables.tables_of(frame, paper)
+
+    def drawn(section: str) -> list[str]:
+        return [p.markdown(where) for p in pictures if p.section == section]
+
+    parts = [
+        tables.condition_lines(frame, conditions),
+        tables.model_key(frame["model"]),
+        tables.missing_lines(frame, conditions),
+        verdict_page(frame, paper),
+    ]
+    order = ("toy", "inference", "uci", "paper", "paired", "icu", "pairs", "depth", "redundancy")
+    for section in (*order, "costs"):
+        parts += [made[section], *drawn(section)]
+    return tables.paragraphs([*parts, tables.complaint_lines(frame)])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Make tables and figures."""
+    options = parse(arguments)
+    make(options.results, options.page, options.figures)
+
+
+if __name__ == "__main__":
+    main()
