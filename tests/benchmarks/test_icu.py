@@ -103,10 +103,11 @@ def mimic3(tmp_path):
             for s in everybody
         ],
     )
-    stays = [stay(s, 48) for s in everybody if s not in (4, 5, 10)]
+    stays = [stay(s, 48) for s in everybody if s not in (4, 5, 6, 10)]
     stays += [
         stay(4, 24),  # just long enough
         stay(5, 23),  # too short
+        stay(6, 48, "2150-06-15 11:00:00"),  # the first to come
         stay(10, 20),  # too short, and the second stay does not help
         stay(10, 72, "2151-01-01 00:00:00", 1),
         stay(8, 72, "2170-01-01 00:00:00", 1),
@@ -114,7 +115,7 @@ def mimic3(tmp_path):
         stay(1, 48),  # the same row twice
     ]
     del stays[[s["SUBJECT_ID"] for s in stays].index(11)]  # in hospital, never in intensive care
-    write(tmp_path, "ICUSTAYS", ICUSTAYS, stays)
+    write(tmp_path, "ICUSTAYS", ICUSTAYS, stays[::-1])  # in no order
     write(
         tmp_path,
         "ADMISSIONS",
@@ -307,7 +308,7 @@ def hirid_tables() -> tuple[pd.DataFrame, list[pd.DataFrame]]:
     other = [
         (4, "01 09:00", 200, 100.0),
         (4, "02 09:00", 200, 50.0),
-        (7, "03 09:00", 200, 50.0),
+        (7, "02 08:00", 200, 50.0),  # the last one at 24 hours
         (6, "01 09:00", 200, 50.0),
     ]
     parts = []
@@ -347,7 +348,7 @@ def check_hirid(data, training, test):
     }
     assert X.loc[2].drop(["age", "male"]).dropna().to_dict() == {"lactate": 3.0}
     assert X.loc[4].drop(["age", "male"]).dropna().to_dict() == {"heart_rate": 100.0}
-    assert X.loc[7].drop(["age", "male"]).isna().all()
+    assert X.loc[7].drop(["age", "male"]).dropna().to_dict() == {"heart_rate": 50.0}
 
 
 def write_split(directory: Path, sides: dict[int, str]) -> None:
