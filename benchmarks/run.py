@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -271,6 +273,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run."""
     options = parse(arguments)
     os.environ.update(thread_environment(options.threads))
+    # a run that is told to end takes its processes along
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended; finished cells are kept"))
     if options.list:
         list_experiments()
     else:

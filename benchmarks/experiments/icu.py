@@ -11,9 +11,8 @@ import pandas as pd
 
 from benchmarks.cells import Arrays, Row
 from benchmarks.datasets import Dataset, Table
-from benchmarks.experiments.interface import Experiment, Source, function_arrays
-from benchmarks.experiments.uci import INTERACTING, NETWORKS
-from benchmarks.frames import load_raw
+from benchmarks.experiments.interface import Experiment, function_arrays
+from benchmarks.experiments.uci import INTERACTING, NETWORKS, load_set
 from benchmarks.peers import Fitted
 
 N_PATIENTS = 50  # whose explanations are kept
@@ -24,22 +23,6 @@ SHOWN = (
     *("WBC_last", "Platelets_last", "Na-HCO3_last"),
     *("age", "anion_gap", "bicarbonate", "sodium", "gcs", "bun"),
 )
-
-
-def load_icu(name: str, seed: int, source: Source) -> Dataset:
-    """One of the sets of intensive care; those with credentials from ``--data`` alone."""
-    if name == "physionet2012":
-        return load_raw(_folder(name, source), name)
-    from benchmarks import icu
-
-    loaders = {"mimic3": icu.load_mimic3, "hirid": icu.load_hirid}
-    return loaders[name](_folder(name, source) / name)
-
-
-def _folder(name: str, source: Source):
-    if source.directory is None:
-        raise FileNotFoundError(f"{name} is not on OpenML: --data must name a folder that has it")
-    return source.directory
 
 
 def looked_at(fitted: Fitted, dataset: Dataset, train: Table) -> tuple[Row, Arrays]:
@@ -95,7 +78,7 @@ EXPERIMENT = Experiment(
         *INTERACTING,
         "mean",
     ),
-    load=load_icu,
+    load=load_set,
     observe=looked_at,
     named_only=("pygam", "lanam10-paper"),
 )
@@ -107,6 +90,6 @@ DEPTH = Experiment(
     sets=("physionet2012",),
     optional_sets=("mimic3", "hirid"),
     models=(*NETWORKS, "lanam-paper", "lanam"),
-    load=load_icu,
+    load=load_set,
     observe=looked_at,
 )

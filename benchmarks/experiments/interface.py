@@ -19,7 +19,7 @@ class Source:
     """Where data sets come from: a folder, and one for what was downloaded."""
 
     directory: Path | None = None
-    cache: Path | None = None
+    cache: Path = Path("downloads")
 
 
 class Load(Protocol):

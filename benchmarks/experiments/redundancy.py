@@ -11,8 +11,9 @@ import pandas as pd
 
 from benchmarks.cells import Arrays, Row
 from benchmarks.datasets import Dataset, Table
-from benchmarks.experiments.icu import load_icu, looked_at
+from benchmarks.experiments.icu import looked_at
 from benchmarks.experiments.interface import Experiment, Source, function_arrays
+from benchmarks.experiments.uci import load_set
 from benchmarks.peers import Fitted
 
 N_TRAIN, N_TEST = 4000, 4000
@@ -24,7 +25,7 @@ KEPT = ("_last", "_median")
 def load_sums(name: str, seed: int, source: Source) -> Dataset:
     """``gap`` and ``physionet2012``, and ``...-without`` the column that is a sum."""
     base = name.removesuffix("-without")
-    data = made_up(seed) if base == "gap" else with_gap(load_icu(base, seed, source))
+    data = made_up(seed) if base == "gap" else with_gap(load_set(base, seed, source))
     if base == name:
         return data
     whole = pd.DataFrame(data.X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.datasets import ALL_SETS, Dataset
 from benchmarks.experiments.interface import Experiment, Source
+from benchmarks.sources import load
 
 FIRST_ORDER = ("linear", "pygam", "nam", "lanam", "lanam-paper", "oak", "ebm")
 WITH_PAIRS = (
@@ -17,9 +18,7 @@ NETWORKS = ("nam-relu-deep", "nam-relu", "nam-gelu")
 
 def load_set(name: str, seed: int, source: Source) -> Dataset:
     """One of the paper's sets."""
-    from benchmarks.datasets import load_uci
-
-    return load_uci(source.directory, name)
+    return load(name, source.directory, source.cache)
 
 
 EXPERIMENT = Experiment(

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.imputing import Completed, complete
+from benchmarks.peers.completed import Completed, complete
 from benchmarks.peers.interface import Fitted, Prediction
 from benchmarks.peers.linear import Linear
 
