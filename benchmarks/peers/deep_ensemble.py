@@ -23,8 +23,8 @@ class DeepEnsemble:
         members: int = 10,
         weight_decay: float = 1e-5,
         rates: tuple[float, ...] = RATES,
-        updates: int = 3000,
-        patience: int = 750,
+        updates: int = 2000,
+        patience: int = 300,
     ) -> None:
         self.name = name
         self.members, self.weight_decay, self.rates = members, weight_decay, rates

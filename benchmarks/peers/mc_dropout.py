@@ -25,8 +25,8 @@ class DropoutSampling:
         dropout: float = 0.2,
         weight_decay: float = 1e-5,
         rates: tuple[float, ...] = RATES,
-        updates: int = 3000,
-        patience: int = 750,
+        updates: int = 2000,
+        patience: int = 300,
     ) -> None:
         self.name = name
         self.passes, self.dropout = passes, dropout

@@ -11,22 +11,23 @@ from benchmarks.peers.interface import Fitted, missing_module
 class MeanField:
     """A Gaussian posterior with a mean and a standard deviation of its own for every parameter.
 
-    64 GELU units a column. The prior is N(0, prior_std^2) on weights, over the number of units that a
-    weight's layer adds up; in regression the noise is learned with the posterior. There is nothing to
-    stop on but the bound itself, so all rows train for ``updates`` steps at a rate that falls from
-    ``rate`` to zero. Predictions are those of ``draws`` networks from the posterior.
+    64 GELU units a column. The prior of the hidden layer is N(0, 1), that of the output weights has a
+    variance of s^2 / 64 with the s of ``prior_stds`` whose bound is best; in regression the noise is
+    learned with the posterior. There is nothing to stop on but the bound itself, so all rows train for
+    ``updates`` steps at a rate that falls from ``rate`` to zero. Predictions are those of ``draws``
+    networks from the posterior.
     """
 
     def __init__(
         self,
         name: str = "mean-field",
-        prior_std: float = 1.0,
+        prior_stds: tuple[float, ...] = (0.1, 0.3, 1.0),
         draws: int = 50,
         rate: float = 0.01,
         updates: int = 3000,
     ) -> None:
         self.name = name
-        self.prior_std, self.draws = prior_std, draws
+        self.prior_stds, self.draws = prior_stds, draws
         self.rate, self.updates = rate, updates
 
     def missing(self) -> str | None:
@@ -53,7 +54,7 @@ class MeanField:
             scaling.targets(np.asarray(y, float)),
             task,
             architecture,
-            prior_std=self.prior_std,
+            prior_stds=self.prior_stds,
             rate=self.rate,
             budget=Budget(self.updates),
             seed=seed,
@@ -62,4 +63,9 @@ class MeanField:
             posterior_draws(posterior, self.draws, seed), architecture, scaling, task, array
         )
         noise = None if task == "classification" else posterior.noise * scaling.scale
-        return model.fitted(noise, {"updates": self.updates, "elbo": posterior.elbo})
+        info = {
+            "updates": self.updates,
+            "elbo": posterior.elbo,
+            "prior_std": posterior.prior_std,
+        }
+        return model.fitted(noise, info)

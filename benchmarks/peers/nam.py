@@ -17,11 +17,12 @@ class NeuralAdditive:
     """An ensemble of feature networks with dropout; its noise is that of the training residuals.
 
     ``hidden`` and ``activation`` are those of every feature network: by default 1024 ExU units. The
-    learning rate is the better of ``rates`` on an eighth of the training rows, which also stop the training.
+    learning rate is the better of ``rates`` on an eighth of the training rows, which also say
+    when to stop.
     ``members`` networks are averaged, and their spread says how sure the model is of an effect.
 
-    ``updates`` is the budget: the most steps of Adam that a member may take, in batches of 512 or, in
-    small sets, fewer rows; ``patience`` that many without improvement end it earlier. The results say
+    ``updates`` is the budget: the most steps of Adam that a member may take, in batches of 512 rows
+    (all of them in a small set); ``patience`` that many without improvement end it earlier. The results say
     how many were taken and whether training stopped by itself.
     """
 
@@ -36,7 +37,7 @@ class NeuralAdditive:
         weight_decay: float = 1e-5,
         rates: tuple[float, ...] = RATES,
         updates: int = 1500,
-        patience: int = 500,
+        patience: int = 300,
     ) -> None:
         self.name = name
         self.networks: dict[str, Any] = {
