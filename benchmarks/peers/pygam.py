@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import block_diag, cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dtrtri
 from scipy.special import expit
 
@@ -22,16 +22,18 @@ EXPONENTS = (-3.0, 3.0)  # of the smoothing parameters, the paper's range
 SPLINES = (4, 20)  # of a column: the fewest cubic ones, pyGAM's default
 GAMMA = 1.4  # what pyGAM's scores multiply degrees of freedom with
 RIDGE = np.sqrt(np.finfo(float).eps)  # what pyGAM adds to its penalties
-WORK = 1.5e10  # logistic: rows x coefficients^2 of all candidates, about 40 seconds
+CERTAIN = 15.0  # log odds of a training row from which on classes count as separated
 
 
 class SplineGAM:
     """One smoothing parameter a column, the best of 1000 random vectors of them by GCV or UBRE.
 
     pyGAM's own search fits each candidate anew, which takes hours. Here candidates are scored from
-    pyGAM's model matrix and penalties, by its own score, and pyGAM fits the best one. Logistic
-    candidates need iterations: where 1000 would take minutes (breast, ionosphere) there are
-    fewer, as ``candidates`` in the results says.
+    pyGAM's model matrix and penalties, by its own score, and pyGAM takes the best one's last step.
+
+    Where classes separate, weights grow without bound, the score likes that, and pyGAM drops rows
+    and ends at one half. So a candidate stops when the log odds of a training row pass 15, and those that
+    converge come before all that do not (``converged`` says which it was).
 
     A column has pyGAM's 20 cubic splines, but no more than it has distinct values, and all
     together have no more coefficients than there are rows: with more, pyGAM drops the directions it is
@@ -54,20 +56,22 @@ class SplineGAM:
         logistic = task == "classification"
         make: Callable[..., Any] = LogisticGAM if logistic else LinearGAM
         coordinates = coordinates_of(make(n_splines=splines, lam=1.0), kept)
-        count = CANDIDATES
-        if logistic:
-            count = int(np.clip(WORK / coordinates.design.size / len(coordinates.term), 50, count))
-        exponents = np.random.default_rng(seed).uniform(*EXPONENTS, (count, len(varying)))
+        exponents = np.random.default_rng(seed).uniform(*EXPONENTS, (CANDIDATES, len(varying)))
         score = ubre_score(coordinates, y) if logistic else gcv_score(coordinates, y)
-        scores = np.array([score(strengths) for strengths in 10.0**exponents])
-        best = int(np.argmin(scores))
-        model = make(n_splines=splines, lam=list(10.0 ** exponents[best]))
-        converged = quietly(lambda: model.fit(kept, y)) == ""  # pyGAM prints if not
+        candidates = list(10.0**exponents)
+        outcomes = [score(strengths) for strengths in candidates]
+        best = min(range(CANDIDATES), key=lambda k: (not outcomes[k].converged, outcomes[k].score))
+        # pyGAM takes the last step: from its own start it runs away where classes separate
+        model = make(n_splines=splines, lam=list(candidates[best]), max_iter=1)
+        model.coef_ = start = coordinates.rotation @ outcomes[best].weights
+        quietly(lambda: model.fit(kept, y))
+        if not outcomes[best].converged:  # its step has no brake
+            model.coef_ = start
         info = {
-            "candidates": count,
-            "score": float(scores[best]),
+            "candidates": CANDIDATES,
+            "score": outcomes[best].score,
             "edof": float(model.statistics_["edof"]),
-            "converged": converged,
+            "converged": outcomes[best].converged,
         }
         effect = additive(model, kept, varying)
         if logistic:
@@ -96,13 +100,11 @@ def spline_counts(X: np.ndarray) -> list[int]:
         most -= 1
 
 
-def quietly(action: Callable[[], Any]) -> str:
-    """What pyGAM prints in doing so; its warnings are of its own code's age."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+def quietly(action: Callable[[], Any]) -> None:
+    """Without what pyGAM prints of convergence, and its warnings, which are of its own code's age."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         action()
-    return printed.getvalue()
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ class Coordinates:
     design: np.ndarray  # (rows, coordinates)
     penalty: np.ndarray  # of each coordinate, for a strength of one
     term: np.ndarray  # whose strength it is; that of the intercept does not matter
+    rotation: np.ndarray  # from these coordinates to the GAM's coefficients
 
     def penalties(self, strengths: np.ndarray) -> np.ndarray:
         return strengths[self.term] * self.penalty + RIDGE
@@ -125,20 +128,31 @@ def coordinates_of(gam: Any, X: np.ndarray) -> Coordinates:
     gam._validate_params()
     gam._validate_data_dep_params(X)
     basis, penalty = gam.terms.build_columns(X).toarray(), gam.terms.build_penalties().toarray()
-    columns, penalties, terms = [], [], []
+    rotations, penalties, terms = [], [], []
     for term in range(X.shape[1]):
         own = gam.terms.get_coef_indices(term)
         block = penalty[np.ix_(own, own)]
         # constants have no penalty: with the largest of all they are the last eigenvector
         values, vectors = eigh(block + 1 + np.trace(block) / len(own))
-        columns.append(basis[:, own] @ vectors[:, :-1])
+        rotations.append(vectors[:, :-1])
         penalties.append(np.maximum(values[:-1], 0))
         terms.append(np.full(len(own) - 1, term))
+    rotation = block_diag(*rotations, np.ones((1, 1)))
     return Coordinates(
-        np.column_stack([*columns, np.ones(len(X))]),
+        basis @ rotation,
         np.append(np.concatenate(penalties), 0.0),
         np.append(np.concatenate(terms), 0),
+        rotation,
     )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a vector of strengths leads to."""
+
+    score: float
+    weights: np.ndarray  # of the coordinates
+    converged: bool = True
 
 
 def degrees_of_freedom(factor: np.ndarray, penalties: np.ndarray) -> float:
@@ -147,55 +161,63 @@ def degrees_of_freedom(factor: np.ndarray, penalties: np.ndarray) -> float:
     return float(len(penalties) - penalties @ np.square(np.triu(inverse)).sum(axis=1))
 
 
-def gcv_score(coordinates: Coordinates, y: np.ndarray) -> Callable[[np.ndarray], float]:
-    """pyGAM's GCV of a Gaussian GAM by its strengths; the rows are looked at once."""
+def gcv_score(coordinates: Coordinates, y: np.ndarray) -> Callable[[np.ndarray], Outcome]:
+    """pyGAM's GCV of a Gaussian GAM; the rows are looked at once."""
     n, m = coordinates.design.shape
     reduced = np.linalg.qr(np.column_stack([coordinates.design, y]), mode="r")
     R, target = reduced[:m, :m], reduced[:m, m]
     gram, right, rest = R.T @ R, R.T @ target, float(np.square(reduced[m:, m]).sum())
 
-    def score(strengths: np.ndarray) -> float:
+    def score(strengths: np.ndarray) -> Outcome:
         penalties = coordinates.penalties(strengths)
         factor, lower = cho_factor(gram + np.diag(penalties))
-        residual = target - R @ cho_solve((factor, lower), right)
+        weights = cho_solve((factor, lower), right)
+        residual = target - R @ weights
         edof = degrees_of_freedom(factor, penalties)
-        return n * (residual @ residual + rest) / (n - GAMMA * edof) ** 2
+        gcv = n * (residual @ residual + rest) / (n - GAMMA * edof) ** 2
+        return Outcome(float(gcv), weights)
 
     return score
 
 
-def ubre_score(coordinates: Coordinates, y: np.ndarray) -> Callable[[np.ndarray], float]:
-    """pyGAM's UBRE of a logistic GAM by its strengths, which is 2 more than the usual one plus one."""
+def ubre_score(coordinates: Coordinates, y: np.ndarray) -> Callable[[np.ndarray], Outcome]:
+    """pyGAM's UBRE of a logistic GAM: deviance and degrees of freedom a row, and (sic) 2."""
     design, n = coordinates.design, len(y)
 
-    def iterate(
-        strengths: np.ndarray, weights: np.ndarray, most: int, tolerance: float
-    ) -> tuple[np.ndarray, float]:
+    def deviance(linear: np.ndarray) -> float:
+        return 2 * float(np.logaddexp(0, linear).sum() - y @ linear)
+
+    def iterate(strengths: np.ndarray, weights: np.ndarray, most: int = 25) -> Outcome:
         penalties = coordinates.penalties(strengths)
-        linear = design @ weights
-        before = np.inf
+
+        def objective(weights: np.ndarray) -> float:
+            return deviance(design @ weights) + float(penalties @ weights**2)
+
+        present, converged = objective(weights), False
         for _ in range(most):
+            linear = design @ weights
             mean = expit(linear)
             curvature = np.maximum(mean * (1 - mean), np.finfo(float).eps)
             scaled = design * np.sqrt(curvature)[:, None]
-            gram = scaled.T @ scaled + np.diag(penalties)
-            factor, lower = cho_factor(gram)
-            weights = cho_solve((factor, lower), design.T @ (curvature * linear + y - mean))
-            linear = design @ weights
-            deviance = 2 * float(np.logaddexp(0, linear).sum() - y @ linear)
-            if abs(before - deviance) < tolerance * n:
+            factor, lower = cho_factor(scaled.T @ scaled + np.diag(penalties))
+            right = design.T @ (curvature * linear + y - mean)
+            step = cho_solve((factor, lower), right) - weights
+            settled = np.linalg.norm(step) < 1e-3 * np.linalg.norm(weights)  # pyGAM's rule
+            while objective(weights + step) > present + 1e-6 and np.abs(step).max() > 1e-6:
+                step /= 2
+            weights = weights + step
+            present = objective(weights)
+            separated = np.abs(design @ weights).max() > CERTAIN
+            converged = bool(settled and not separated)
+            if settled or separated:
                 break
-            before = deviance
         edof = degrees_of_freedom(factor, penalties)
-        return weights, deviance / n + 2 + 2 * GAMMA * edof / n
+        ubre = deviance(design @ weights) / n + 2 + 2 * GAMMA * edof / n
+        return Outcome(ubre, weights, converged)
 
-    centre = np.ones(coordinates.term.max() + 1)
-    start, _ = iterate(centre, np.zeros(design.shape[1]), 100, 1e-8)
-
-    def score(strengths: np.ndarray) -> float:
-        return iterate(strengths, start, 25, 1e-5)[1]
-
-    return score
+    # a few steps that all candidates share; not to the end, which may be far out
+    start = iterate(np.ones(coordinates.term.max() + 1), np.zeros(design.shape[1]), 4).weights
+    return lambda strengths: iterate(strengths, start)
 
 
 def additive(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pandas frames")
 
@@ -139,7 +140,13 @@ def test_candidates_are_scored_as_pygam_scores_its_fit(task):
     for strengths in ([0.01, 300.0, 2.0], [50.0, 0.02, 100.0]):
         gam = kind(n_splines=splines, lam=strengths)
         adapter.quietly(lambda gam=gam: gam.fit(X, y))
-        assert score(np.array(strengths)) == pytest.approx(gam.statistics_[name], rel=error)
+        outcome = score(np.array(strengths))
+        assert outcome.converged
+        assert outcome.score == pytest.approx(gam.statistics_[name], rel=error)
+        linear = coordinates.design @ outcome.weights
+        np.testing.assert_allclose(
+            expit(linear) if task == "classification" else linear, gam.predict_mu(X), atol=0.01
+        )
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -179,3 +186,13 @@ def test_splines_are_no_more_than_distinct_values_and_rows_allow():
     wide = np.column_stack([rng.standard_normal((60, 5)), np.arange(60) % 9])
     assert spline_counts(wide) == [10] * 5 + [9]  # 59 and the intercept are 60
     assert spline_counts(rng.standard_normal((10, 5))) == [4] * 5  # cubic splines are no fewer
+
+
+def test_separated_classes_do_not_run_away():
+    """Two columns tell the classes apart, and pyGAM by itself ends at one half for every row."""
+    pytest.importorskip("pygam", reason="the peer itself")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 12))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    model = all_peers()["pygam"].fit(X, y, "classification", 0, 1)
+    assert np.mean((model.predict(X).mean > 0.5) == y) > 0.97
