@@ -11,7 +11,7 @@ PEERS  ?= .venv-bench
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installs into one environment at once would fight
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help demo test test-library test-benchmarks lint format bench paper docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,8 +26,17 @@ test: export OMP_NUM_THREADS = 1
 test: export MPLBACKEND = Agg
 # Lets scikit-learn run its array API check, which it otherwise skips.
 test: export SCIPY_ARRAY_API = 1
-test: $(VENV)/.test ## run the tests and the docstrings' examples (ARGS="-k name" for some)
-	$(BIN)/python -m pytest -n auto $(ARGS)
+test: test-library test-benchmarks ## run the tests and the docstrings' examples (ARGS="-k name" for some)
+
+# 5 is "no test was selected", which is no mistake of a suite that has none of the ARGS.
+NONE_OF_ARGS = { code=$$?; [ -n "$(ARGS)" ] && [ $$code -eq 5 ]; }
+
+test-library: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --ignore tests/benchmarks $(ARGS) || $(NONE_OF_ARGS)
+
+# With the peers, each of which fits 200 rows; a file on one process, for what its tests share.
+test-benchmarks: $(PEERS)/.bench
+	$(PEERS)/bin/python -m pytest -n auto --dist loadfile tests/benchmarks $(ARGS) || $(NONE_OF_ARGS)
 
 lint: $(VENV)/.lint ## formatting, lint, types, and the order of imports
 	$(BIN)/ruff format --check .
@@ -41,6 +50,10 @@ format: $(VENV)/.lint ## let ruff format the code and mend what it can
 
 bench: $(PEERS)/.bench ## run the benchmark (DATA=folder of the data sets, ARGS=further options)
 	$(PEERS)/bin/python -m benchmarks.core --data $(DATA) $(ARGS)
+
+paper: $(PEERS)/.bench ## the paper's experiments, all models (DATA=..., ARGS=further options); hours, resumable
+	$(PEERS)/bin/python -m benchmarks.run --data $(DATA) $(ARGS)
+	MPLBACKEND=Agg $(PEERS)/bin/python -m benchmarks.tables --results results/paper
 
 docs: $(VENV)/.docs ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
@@ -59,7 +72,7 @@ $(STAMPS): $(VENV)/.%: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(PEERS)/.bench: pyproject.toml | $(PEERS)/bin/python
-	$(PEERS)/bin/python $(INSTALL) ".[bench]"
+	$(PEERS)/bin/python $(INSTALL) ".[bench-test]"
 	@touch $@
 
 $(VENV)/bin/python $(PEERS)/bin/python: %/bin/python:

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing.connection import wait
@@ -188,7 +188,10 @@ def outcome(row: dict[str, Any]) -> str:
 
 
 def carry_out(
-    tasks: Sequence[Task], jobs: int, limit: float | None
+    tasks: Sequence[Task],
+    jobs: int,
+    limit: float | None,
+    work: Callable[[Task], None] = run_task,
 ) -> Iterator[tuple[Cell, str | None]]:
     """Run tasks, ``jobs`` at a time; gives each cell when it is over, and how it died if it did.
 
@@ -202,7 +205,7 @@ def carry_out(
         while waiting or running:
             while waiting and len(running) < jobs:
                 task = waiting.pop()
-                process = context.Process(target=run_task, args=(task,))
+                process = context.Process(target=work, args=(task,))
                 process.start()
                 running[process.sentinel] = (task, process, time.monotonic())
             for sentinel in wait(list(running), timeout=1.0):

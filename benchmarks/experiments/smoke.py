@@ -11,8 +11,8 @@ TASKS = {"numbers": "regression", "classes": "classification"}
 
 
 def load_smoke(name: str, seed: int, source: Source) -> Dataset:
-    """Four columns that matter, half of as many rows again to test."""
-    data = large_problem(ROWS + ROWS // 2, 4, TASKS[name], seed)
+    """Three columns that matter, half of as many rows again to test."""
+    data = large_problem(ROWS + ROWS // 2, 3, TASKS[name], seed)
     return Dataset(name, data.task, data.X, data.y, n_train=ROWS)
 
 

@@ -1,0 +1,54 @@
+"""Every model of the benchmark on two hundred rows, through the runner, as a user starts it."""
+
+import os
+
+import pytest
+
+pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pandas frames")
+
+from benchmarks import run  # noqa: E402
+from benchmarks.experiments import EXPERIMENTS  # noqa: E402
+from benchmarks.peers import all_peers  # noqa: E402
+
+SMOKE = EXPERIMENTS["smoke"]
+#: Needs an interpreter of its own, which a test machine does not have.
+ELSEWHERE = {"public"}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """One run of all that is installed."""
+    folder = tmp_path_factory.mktemp("smoke")
+    run.main(["smoke", "--folds", "1", "--jobs", "2", "--out", str(folder)])
+    return pd.read_csv(folder / "results.csv")
+
+
+def installed():
+    peers = all_peers()
+    return [name for name in SMOKE.models if peers[name].missing() is None]
+
+
+def test_every_registered_model_takes_part():
+    others = {"ebm-pairs"}  # EBM's own number of pairs: a setting of the benchmark of real tables
+    assert set(SMOKE.models) == set(all_peers()) - others
+
+
+@pytest.mark.skipif("CI" not in os.environ, reason="a user's machine may lack peers; CI's may not")
+def test_nothing_is_missing_where_all_peers_are_meant_to_be():
+    assert set(SMOKE.models) - set(installed()) == ELSEWHERE
+
+
+@pytest.mark.parametrize("name", SMOKE.models)
+def test_a_model_predicts_better_than_the_mean(results, name):
+    if name not in installed():
+        pytest.skip(all_peers()[name].missing())
+    mine = results[results["model"] == name].set_index("set")
+    assert sorted(mine.index) == sorted(SMOKE.sets)
+    if "error" in mine:
+        assert mine["error"].isna().all(), mine["error"].tolist()
+    assert (mine["fit_seconds"] >= 0).all()
+    assert (mine["peak_bytes"] >= 0).all()
+    control = results[results["model"] == "mean"].set_index("set")
+    for task in SMOKE.sets:
+        better = control.loc[task, "nll"] - mine.loc[task, "nll"]
+        assert better > 0 if name != "mean" else better == 0
