@@ -263,6 +263,7 @@ def shapes(
         lambda n: n.replace("_", " "),
         transposed=True,
         unit="log odds",
+        least=1.0,
     )
 
 
@@ -281,15 +282,12 @@ def redundancy(
         arrays = without.arrays(model)
         for d, name in enumerate(names):
             if f"x_{name}" in arrays:
-                dashed = {
-                    "color": "#d55e00" if model != "ebm" else "#0072b2",
-                    "linestyle": (0, (4, 2)),
-                }
+                dashed = {"color": "0.15", "linestyle": (0, (4, 2))}
                 draw_function(axes[k, d], arrays, name, model, **dashed)
     share_heights(axes.T)
     handles = [
-        plt.Line2D([], [], color="0.3", label="with the sum"),
-        plt.Line2D([], [], color="0.3", linestyle=(0, (4, 2)), label="without it"),
+        plt.Line2D([], [], color=COLOURS["lanam"], label="with the sum (coloured)"),
+        plt.Line2D([], [], color="0.15", linestyle=(0, (4, 2)), label="without it (black, dashed)"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=10)
     return figure
@@ -367,7 +365,7 @@ def local(plt: Any, store: Store, results: pd.DataFrame) -> Any:
         raise NothingToDraw(f"no finished cell of icu: {', '.join(absent)}")
     n_patients = len(found["lanam"]["patients_mean"])
     patient = int(np.argmax(found["lanam"]["mean"][:n_patients]))
-    bars = {model: local_bars(arrays, patient) for model, arrays in found.items()}
+    bars = {m: local_bars(arrays, patient, banded=m == "lanam") for m, arrays in found.items()}
     tallest = min(max(len(names) for names, _, _ in bars.values()), MOST_BARS)
     figure, axes = plt.subplots(
         1, 2, figsize=(11, 1.4 + 0.24 * tallest), layout="constrained", sharex=True
@@ -375,7 +373,7 @@ def local(plt: Any, store: Store, results: pd.DataFrame) -> Any:
     for ax, (model, (names, mean, std)) in zip(axes, bars.items(), strict=True):
         kept = slice(0, MOST_BARS)
         places = np.arange(len(names[kept]))
-        error = WITHIN * std[kept] if np.isfinite(std).all() else None
+        error = WITHIN * std[kept] if model == "lanam" else None
         ax.barh(
             places,
             mean[kept],
@@ -396,19 +394,21 @@ def local(plt: Any, store: Store, results: pd.DataFrame) -> Any:
             fontsize=11,
         )
         ax.set_xlabel("added to the log odds", fontsize=11)
+        ax.set_axisbelow(True)
         ax.grid(axis="x", color="0.92", linewidth=0.7)
     return figure
 
 
-def local_bars(arrays: Arrays, patient: int) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """The columns that stand out for a patient, the largest first, with means and bands.
+def local_bars(
+    arrays: Arrays, patient: int, banded: bool
+) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The columns that stand out for a patient, the largest first, with means and deviations.
 
-    As in the paper: those whose band leaves out zero; of a model without bands, those that add
-    at least 0.1 to the log odds.
+    As in the paper: those whose band leaves out zero, or without bands those that add at least 0.1
+    to the log odds.
     """
     mean, std = arrays["patients_mean"][patient], arrays["patients_std"][patient]
-    banded = bool(np.isfinite(arrays["patients_std"]).all())
-    shown = np.abs(mean) > (WITHIN * std if banded else LEAST)
+    shown = np.abs(mean) > WITHIN * std if banded else np.abs(mean) >= LEAST
     order = [k for k in np.argsort(-np.abs(mean)) if shown[k]]
     return [str(arrays["columns"][k]) for k in order], mean[order], std[order]
 

@@ -97,6 +97,12 @@ class Summary:
     failed: int = 0
 
 
+def complete(results: pd.DataFrame) -> pd.DataFrame:
+    """The results with every column that is asked for, even where no cell has it."""
+    asked = ["task", "threads", "fit_seconds", "nll", "error", "code", "started"]
+    return results.reindex(columns=list(dict.fromkeys([*results.columns, *asked])))
+
+
 def part(results: pd.DataFrame, experiment: str, name: str | None = None) -> pd.DataFrame:
     """The rows of one experiment, and of one of its sets."""
     rows = results[results["experiment"] == experiment]
@@ -126,11 +132,14 @@ def summarise(values: pd.Series | None, failed: int = 0) -> Summary:
     """Mean and standard error of values by fold."""
     if values is None or not len(values):
         return Summary(float("nan"), float("nan"), 0, failed)
-    return Summary(float(values.mean()), standard_error(values.to_numpy()), len(values), failed)
+    given = values.to_numpy()
+    return Summary(float(given.mean()), standard_error(given), len(given), failed)
 
 
 def on_common_folds(mine: pd.Series, theirs: pd.Series) -> tuple[Summary, Summary]:
     """Both, on the folds that both have."""
+    if mine.index.equals(theirs.index):
+        return summarise(mine), summarise(theirs)
     folds = mine.index.intersection(theirs.index)
     return summarise(mine.loc[folds]), summarise(theirs.loc[folds])
 

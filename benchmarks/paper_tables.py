@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -84,6 +85,16 @@ def mean_and_error(summary: Summary, decimals: int = 3) -> str:
     """Mean ± standard error."""
     spread = "" if np.isnan(summary.se) else f" ± {figure(summary.se, decimals)}"
     return f"{figure(summary.mean, decimals)}{spread}"
+
+
+def as_printed(summary: Summary) -> str:
+    """The paper's mean ± standard error with the digits it prints; a dash where it has none."""
+    if not summary.folds:
+        return MISSING
+    digits = max(-Decimal(str(v)).as_tuple().exponent for v in (summary.mean, summary.se))
+    if digits > 4:
+        return f"{summary.mean:.2g} ± {summary.se:.2g}"
+    return f"{summary.mean:.{digits}f} ± {summary.se:.{digits}f}"
 
 
 def cell_text(
@@ -232,7 +243,7 @@ def _ours_and_theirs(ours: Summary, theirs: Summary, metric: Metric) -> str:
         # half a unit of the paper's last digit is no difference
         allowed = ours.se + theirs.se + (0.005 if metric.name == "nll" else 0.0)
         mark = "" if abs(worse) <= allowed else ARROWS[-int(np.sign(worse))]
-    return f"{cell_text(ours, metric.decimals, mark=mark)}<br>*{mean_and_error(theirs, 3)}*"
+    return f"{cell_text(ours, metric.decimals, mark=mark)}<br>*{as_printed(theirs)}*"
 
 
 def paired_tables(results: Frame, ours: Sequence[str] = ("lanam", "lanam10", "lanam-auto")) -> str:
@@ -339,7 +350,7 @@ def _paper_icu(paper: Frame, name: str) -> str:
     for model in dict.fromkeys(THEIRS.values()):
         found = [published(rows, name, model, metric) for metric in ICU_METRICS]
         if any(summary.folds for summary in found):
-            lines.append([model, *(mean_and_error(s) if s.folds else MISSING for s in found)])
+            lines.append([model, *(as_printed(s) for s in found)])
     title = {"mimic3": "MIMIC-III", "hirid": "HiRID"}[name]
     return markdown([f"{title} (paper)", *(_short(m) for m in ICU_METRICS)], lines) if lines else ""
 
@@ -357,7 +368,7 @@ def depth_table(results: Frame, paper: Frame) -> str:
                 model,
                 *(cells[m][name, model] for m in ICU_METRICS[:4]),
                 *(
-                    mean_and_error(s, 4) if s.folds else MISSING
+                    as_printed(s)
                     for s in (published(theirs, "mimic3", model, m) for m in ICU_METRICS[:3])
                 ),
             ]

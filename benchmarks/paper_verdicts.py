@@ -81,6 +81,8 @@ def near_the_best(
         return False, [f"{ours} failed"]
     if ours not in values:
         return None, [f"{ours} not run"]
+    if len(values[ours]) < FOLDS:
+        return None, [f"{ours}: {len(values[ours])} folds"]
     beaten_by, missing = [], []
     for peer in peers:
         if peer in values:
@@ -109,7 +111,10 @@ def count(decided: Mapping[str, bool | None], needed: int, n_sets: int) -> bool 
 def against_the_paper(uci: pd.DataFrame, paper: pd.DataFrame) -> list[Verdict]:
     """NLL of ours and of the paper's LA-NAM on every set."""
     n_sets = len(ALL_SETS)
-    requirement = f"LA-NAM (ours) at least as good as the paper's LA-NAM in NLL on all {n_sets} sets within a standard error"
+    requirement = (
+        f"lanam: at least as good as the paper's LA-NAM in NLL on all {n_sets} sets "
+        "within a standard error"
+    )
     nll = paper[(paper["metric"] == "nll") & paper["set"].isin(ALL_SETS)]
     mine = uci[uci["model"] == "lanam"]
     if mine.empty:
@@ -120,7 +125,10 @@ def against_the_paper(uci: pd.DataFrame, paper: pd.DataFrame) -> list[Verdict]:
         ("within", "the paper's standard error"),
         ("within_both", "the standard error of the difference of both means"),
     ):
-        holds = {name: bool(value) for name, value in compared[column].items()}
+        holds = {
+            name: bool(value) if (mine["set"] == name).sum() >= FOLDS else None
+            for name, value in compared[column].items()
+        }
         verdicts.append(_counted(f"{requirement} ({rule})", holds, {}, n_sets, n_sets))
     return verdicts
 
@@ -198,11 +206,13 @@ def _few_folds(by_set: Mapping[str, Scores], peers: Iterable[str], ours: str) ->
     return f"; {len(few)} comparisons on fewer than {FOLDS} folds" if few else ""
 
 
-def average_difference(results: pd.DataFrame, ours: str, peer: str, metric: Metric) -> Summary:
+def average_difference(
+    by_set: Mapping[str, Scores], ours: str, peer: str, metric: Metric
+) -> Summary:
     """Ours less theirs, mean over the sets that both have; on each, the mean over common folds."""
     found = {
         name: difference(values[ours], values[peer], metric).mean
-        for name, values in scores(results, metric.name).items()
+        for name, values in by_set.items()
         if ours in values and peer in values
     }
     return summarise(pd.Series(found, dtype=float).dropna())
@@ -219,8 +229,9 @@ def calibration(uci: pd.DataFrame, ours: str = "lanam") -> list[Verdict]:
     expected = [m for m in ALL_MODELS if m not in OURS]
     for name, words in (("ece", "ECE"), ("qce", "quantile calibration")):
         requirement = f"{ours}: {words} at least as good as every peer's on average"
+        by_set = scores(uci, name)
         found = {
-            peer: average_difference(uci, ours, peer, METRIC[name])
+            peer: average_difference(by_set, ours, peer, METRIC[name])
             for peer in calibration_peers(uci)
         }
         found = {peer: summary for peer, summary in found.items() if summary.folds}
@@ -242,11 +253,12 @@ def calibration(uci: pd.DataFrame, ours: str = "lanam") -> list[Verdict]:
 def calibration_table(uci: pd.DataFrame, ours: Sequence[str] = ("lanam", "lanam10")) -> str:
     """Average differences of the calibration errors, peer by peer, the control too."""
     rows = []
+    by_metric = {name: scores(uci, name) for name in ("ece", "qce")}
     for mine in ours:
         for peer in [*calibration_peers(uci), CONTROL]:
             cells = []
-            for name in ("ece", "qce"):
-                found = average_difference(uci, mine, peer, METRIC[name])
+            for name, by_set in by_metric.items():
+                found = average_difference(by_set, mine, peer, METRIC[name])
                 cells += [f"{found.mean:+.4f}" if found.folds else "-", str(found.folds)]
             if any(cell not in ("-", "0") for cell in cells):
                 rows.append([mine, peer, *cells])

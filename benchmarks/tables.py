@@ -29,7 +29,7 @@ def make(results: Path, page: Path | None = None, figures: Path | None = None) -
     """Write the page, its pictures and the tidy table of results beside it."""
     from benchmarks.cells import Store
     from benchmarks.paper_figures import draw_all
-    from benchmarks.paper_scores import whole_paper
+    from benchmarks.paper_scores import complete, whole_paper
 
     store = Store(results)
     frame = store.collect()
@@ -39,11 +39,12 @@ def make(results: Path, page: Path | None = None, figures: Path | None = None) -
     page, figures = page or results / "report.md", figures or results / "figures"
     conditions = results / "conditions.txt"
     told = conditions.read_text() if conditions.exists() else ""
-    pictures = draw_all(store, frame, figures)
+    known = complete(frame)
+    pictures = draw_all(store, known, figures)
     for picture in pictures:
         say(f"{picture.name}: {picture.missing or picture.path}")
     where = Path(os.path.relpath(figures, base)).as_posix()
-    text = write_page(frame, whole_paper(), told, pictures, where)
+    text = write_page(known, whole_paper(), told, pictures, where)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text)
     frame.to_csv(page.with_suffix(".csv"), index=False)
