@@ -355,6 +355,9 @@ def test_calibration_on_average_over_common_sets(metric):
     assert verdict(results, (words,)).holds is True
     missing = good[good["model"] != "nam"]
     assert verdict(missing, (words,)).holds is None
+    # nor is an average one before the run is over
+    young = bad[(bad["model"] != "lanam") | (bad["fold"] > 0)]
+    assert verdict(young, (words,)).holds is None
 
 
 def icu(ours, ebm, lightgbm=0.85):
