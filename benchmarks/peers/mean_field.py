@@ -21,10 +21,10 @@ class MeanField:
     def __init__(
         self,
         name: str = "mean-field",
-        prior_stds: tuple[float, ...] = (0.1, 0.3, 1.0),
+        prior_stds: tuple[float, ...] = (0.03, 0.1, 0.3),
         draws: int = 50,
         rate: float = 0.01,
-        updates: int = 3000,
+        updates: int = 1500,
     ) -> None:
         self.name = name
         self.prior_stds, self.draws = prior_stds, draws

@@ -36,8 +36,8 @@ class NeuralAdditive:
         feature_dropout: float = 0.05,
         weight_decay: float = 1e-5,
         rates: tuple[float, ...] = RATES,
-        updates: int = 1500,
-        patience: int = 300,
+        updates: int = 1200,
+        patience: int = 200,
     ) -> None:
         self.name = name
         self.networks: dict[str, Any] = {
