@@ -18,9 +18,7 @@ from benchmarks.peers.public import PublicImplementation
 from benchmarks.peers.pygam import SplineGAM
 
 DEFAULT_MODELS = ("lanam", "lanam-smooth", "ebm", "lightgbm", "linear", "mean")
-OPTIONAL_MODELS = ("lanam-paper", "pygam", "lightgbm-grid")
 PAIR_MODELS = ("lanam", "lanam10", "lanam-auto", "ebm10", "lightgbm")
-OPTIONAL_PAIR_MODELS = ("lanam10-mi", "lanam10-gain", "lanam10-paper")
 TABLE_MODELS = {  # by part of the benchmark of real tables
     "quality": ("lanam", "lanam-auto", "ebm", "ebm-pairs", "lightgbm", "mean"),
     "missing": ("lanam", "ebm", "lightgbm"),
@@ -79,8 +77,6 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
 
 __all__ = [
     "DEFAULT_MODELS",
-    "OPTIONAL_MODELS",
-    "OPTIONAL_PAIR_MODELS",
     "PAIR_MODELS",
     "TABLE_MODELS",
     "Fitted",
