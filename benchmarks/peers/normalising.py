@@ -1,4 +1,4 @@
-"""Columns towards a standard normal, by the monotone map of Lu, Boukouvalas & Hensman: logarithm, affine, sinh-arcsinh."""
+"""Columns towards a standard normal: logarithm, affine, sinh-arcsinh, as in Lu, Boukouvalas & Hensman."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """OAK-GP: a Gaussian process with the orthogonal additive kernel of Lu, Boukouvalas & Hensman (ICML 2022).
 
-Ours, in torch, since the authors' code needs packages that no longer install. It follows their setup and that of the
-paper: exact below 1,000 rows, 200 fixed inducing points by k-means from there on.
+Ours, in torch, since the authors' code needs packages that no longer install. It follows their setup and
+that of the paper: exact below 1,000 rows, 200 fixed inducing points by k-means from there on.
 """
 
 from __future__ import annotations
@@ -68,10 +68,12 @@ class OrthogonalAdditiveGP:
         measures = tuple(measure_of(training[:, d]) for d in range(len(columns)))
         exact = len(y) < self.exact_below
         rng = np.random.default_rng(seed)
-        chosen = rng.permutation(len(y))[: self.hyper_rows]
-        some, rows = Rows.of(training[chosen]), Rows.of(training)
+        chosen = np.sort(rng.permutation(len(y))[: self.hyper_rows])
+        rows = Rows.of(training)
+        some = rows if len(chosen) == len(y) else Rows.of(training[chosen])
         inducing = training if exact else torch.tensor(centres(training, self.n_inducing, seed))
-        start = process.start_parameters(len(columns), self.order)
+        noise = process.START_NOISE["exact" if exact else "sparse"]
+        start = process.start_parameters(len(columns), self.order, noise)
 
         if task == "classification":
             target = torch.tensor(np.asarray(y, float))

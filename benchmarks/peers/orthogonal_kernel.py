@@ -9,7 +9,7 @@ zero under the density p_d of its column:
     c_d(x)    = E_p[exp(-(x - s)^2 / 2 l_d^2)] / sqrt(E_p[exp(-(r - s)^2 / 2 l_d^2)])
 
 p_d is N(0, 1), where both expectations are closed forms, or a few points with weights. There are no
-variances of single columns: a column that does not matter gets a long length-scale, whereupon k_d goes to zero.
+variances of single columns: one that does not matter gets a long length-scale, and k_d goes to zero.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Measure = Points | None  # None is N(0, 1)
 
 @dataclass(frozen=True)
 class Parameters:
-    """Length-scale of each column, variance of each order (the constant first) and noise, all as logarithms."""
+    """Logarithms of each column's length-scale, each order's variance (the constant first), the noise."""
 
     log_lengthscales: Tensor
     log_variances: Tensor
@@ -60,7 +60,7 @@ class Parameters:
 class Rows:
     """Rows x columns of inputs, and the distinct values of the columns that repeat themselves a lot.
 
-    ``repeats[d]`` is None or (row where each distinct value is first, number of the distinct value at each row).
+    ``repeats[d]`` is None or (a row with each distinct value, number of the distinct value at each row).
     """
 
     values: Tensor
