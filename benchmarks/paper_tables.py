@@ -35,7 +35,8 @@ from benchmarks.paper_scores import (
 )
 
 Frame = pd.DataFrame
-ARROWS = {1: " ▲", -1: " ▼", 0: ""}
+GLUE = "\u00a0"  # a space at which no line ends
+ARROWS = {1: f"{GLUE}▲", -1: f"{GLUE}▼", 0: ""}
 ICU_METRICS = tuple(
     replace(METRIC[name], decimals=4, tie=5e-5) for name in ("auroc", "auprc", "nll", "ece", "rbs")
 )
@@ -83,7 +84,7 @@ def figure(value: float, decimals: int = 3) -> str:
 
 def mean_and_error(summary: Summary, decimals: int = 3) -> str:
     """Mean ± standard error."""
-    spread = "" if np.isnan(summary.se) else f" ± {figure(summary.se, decimals)}"
+    spread = "" if np.isnan(summary.se) else f" ±{GLUE}{figure(summary.se, decimals)}"
     return f"{figure(summary.mean, decimals)}{spread}"
 
 
@@ -91,10 +92,17 @@ def as_printed(summary: Summary) -> str:
     """The paper's mean ± standard error with the digits it prints; a dash where it has none."""
     if not summary.folds:
         return MISSING
-    digits = max(-Decimal(str(v)).as_tuple().exponent for v in (summary.mean, summary.se))
-    if digits > 4:
-        return f"{summary.mean:.2g} ± {summary.se:.2g}"
-    return f"{summary.mean:.{digits}f} ± {summary.se:.{digits}f}"
+    mean, se = (-Decimal(str(v)).as_tuple().exponent for v in (summary.mean, summary.se))
+    mean = max(mean, se) if se <= 4 else mean
+    return f"{_digits(summary.mean, mean)} ±{GLUE}{_digits(summary.se, max(mean, se))}"
+
+
+def _digits(value: float, decimals: int) -> str:
+    """A figure with so many decimals; more than four as a power of ten."""
+    if decimals <= 4:
+        return f"{value:.{decimals}f}"
+    digits, _, power = f"{value:.1e}".partition("e")
+    return f"{digits.removesuffix('.0')}e{int(power)}"
 
 
 def cell_text(
@@ -107,9 +115,9 @@ def cell_text(
     text = f"**{text}**{mark}" if strong else f"{text}{mark}"
     notes = []
     if summary.folds + summary.failed < FOLDS or (summary.failed and summary.folds < FOLDS):
-        notes.append(f"{summary.folds} {unit}{'s' if summary.folds > 1 else ''}")
+        notes.append(f"{summary.folds}{GLUE}{unit}{'s' if summary.folds > 1 else ''}")
     if summary.failed:
-        notes.append(f"{summary.failed} failed")
+        notes.append(f"{summary.failed}{GLUE}failed")
     return f"{text} ({', '.join(notes)})" if notes else text
 
 
@@ -293,8 +301,8 @@ def paired_tables(results: Frame, ours: Sequence[str] = ("lanam", "lanam10", "la
 
 
 def _signed(summary: Summary) -> str:
-    text = f"{summary.mean:+.3f} ± {figure(summary.se)}"
-    note = "" if summary.folds >= FOLDS else f" ({summary.folds} folds)"
+    text = f"{summary.mean:+.3f} ±{GLUE}{figure(summary.se)}"
+    note = "" if summary.folds >= FOLDS else f" ({summary.folds}{GLUE}folds)"
     return text + note
 
 
