@@ -38,8 +38,9 @@ VARIANCES = (1e-8, 1e3)
 NOISE = (1e-8, 1e1)
 PRIOR_RATE = 0.2
 JITTER = 1e-8  # naval, nearly without noise, shows it when there is more
-# The authors start from little noise, lest all be explained as noise. With inducing points that does just this:
-# the bound pays for what they miss, over the noise, and the quickest way out is no function at all (kin8nm).
+# The authors start from little noise, lest all be explained as noise. With inducing points that does
+# just this: the bound pays for what they miss, over the noise, and the quickest way out is no function
+# at all (kin8nm).
 START_NOISE = {"exact": 0.01, "sparse": 0.1}
 QUADRATURE = 20
 INNER_STEPS = 30
