@@ -15,7 +15,7 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
-PACKAGES = ("lanam", "numpy", "scipy", "scikit-learn", "interpret-core", "lightgbm", "pygam")
+PACKAGES = ("lanam", "numpy", "scipy", "scikit-learn", "interpret-core", "lightgbm", "pygam", "torch")
 
 
 def say(message: str) -> None:

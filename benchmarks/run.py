@@ -68,6 +68,7 @@ class Task:
     source: Source
     store: Store
     threads: int
+    jobs: int
     code: str
     public_python: str | None
 
@@ -143,7 +144,7 @@ def run_task(task: Task) -> None:
             seed=cell.fold if fixed else 0,
             observe=observe,
         )
-    task.store.write(cell, row | {"code": task.code, "started": started}, arrays)
+    task.store.write(cell, row | {"jobs": task.jobs, "code": task.code, "started": started}, arrays)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -156,9 +157,8 @@ def run(options: argparse.Namespace) -> None:
     code = code_version()
     todo = [cell for cell in cells if options.again or _unfinished(store.read(cell), options.retry)]
     say(f"{len(cells) - len(todo)} of {len(cells)} cells are finished; {len(todo)} to run")
-    tasks = [
-        Task(cell, source, store, options.threads, code, options.public_python) for cell in todo
-    ]
+    shared = (options.threads, options.jobs, code, options.public_python)
+    tasks = [Task(cell, source, store, *shared) for cell in todo]
     for cell in todo:
         store.remove(cell)
     with progress(len(tasks)) as advance:
@@ -170,7 +170,7 @@ def run(options: argparse.Namespace) -> None:
     results = store.collect()
     results.to_csv(options.out / "results.csv", index=False)
     (options.out / "conditions.txt").write_text(
-        "\n".join([describe(options.threads), f"{options.jobs} cells at a time.", *skipped]) + "\n"
+        "\n".join([describe(options.threads), *skipped]) + "\n"
     )
     failed = results["error"].notna().sum() if "error" in results else 0
     say(f"{len(results)} cells in {options.out / 'results.csv'}, {failed} of them failed")

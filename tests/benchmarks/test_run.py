@@ -117,7 +117,7 @@ def sleeps(task):
 )
 def test_a_process_that_dies_or_takes_too_long_is_a_failure_of_its_cell(work, limit, message):
     cell = Cell("smoke", "numbers", "mean", 0)
-    task = run.Task(cell, Source(), Store(Path()), 1, "", None)
+    task = run.Task(cell, Source(), Store(Path()), 1, 1, "", None)
     assert list(run.carry_out([task], 1, limit, work)) == [(cell, message)]
 
 
