@@ -113,7 +113,7 @@ def initial_parameters(
     hidden = architecture.hidden
     if architecture.activation == "exu":
         # A tenth of Glorot's, of which the authors' code has the whole: functions begin flat. Between the
-        # rows of a small set nothing smooths what they began with. Chosen by eye on autompg, yacht and heart.
+        # rows of a small set nothing smooths their start. Chosen on folds of autompg, yacht, heart
         glorot = math.sqrt(2 / (hidden[0] + 1)) / 10
         layers = [
             normal(hidden[0], mean=4.0, std=0.5, cut=2.0),
