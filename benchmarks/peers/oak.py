@@ -23,7 +23,8 @@ FEW_VALUES = 10  # a column of so many distinct values or fewer has them for its
 class OrthogonalAdditiveGP:
     """``order`` 1 is the sum of functions of a column each, 2 has all pairs too.
 
-    Hyperparameters are learned from ``hyper_rows`` rows at random at most, the posterior is that of all.
+    With more rows than ``first_rows``, hyperparameters are learned from so many at random, and then by
+    ``polish_iter`` iterations from all.
     """
 
     def __init__(
@@ -32,15 +33,17 @@ class OrthogonalAdditiveGP:
         order: int = 1,
         n_inducing: int = 200,
         exact_below: int = 1000,
-        hyper_rows: int = 10_000,
+        first_rows: int = 5000,
         max_iter: int = 100,
+        polish_iter: int = 20,
     ) -> None:
         self.name = name
         self.order = order
         self.n_inducing = n_inducing
         self.exact_below = exact_below
-        self.hyper_rows = hyper_rows
+        self.first_rows = first_rows
         self.max_iter = max_iter
+        self.polish_iter = polish_iter
 
     def missing(self) -> str | None:
         return missing_module("torch")
@@ -56,6 +59,8 @@ class OrthogonalAdditiveGP:
         torch.set_num_threads(threads)
         values = as_numbers(X)
         columns = [d for d in range(values.shape[1]) if np.ptp(values[:, d]) > 0]
+        if not columns:
+            raise ValueError("Every column is constant; OAK-GP needs one that is not.")
         warps = [warp_of(values[:, d]) for d in columns]
         place = {column: position for position, column in enumerate(columns)}
 
@@ -67,45 +72,37 @@ class OrthogonalAdditiveGP:
         training = inputs(X)
         measures = tuple(measure_of(training[:, d]) for d in range(len(columns)))
         exact = len(y) < self.exact_below
-        rng = np.random.default_rng(seed)
-        chosen = np.sort(rng.permutation(len(y))[: self.hyper_rows])
-        rows = Rows.of(training)
-        some = rows if len(chosen) == len(y) else Rows.of(training[chosen])
         inducing = training if exact else torch.tensor(centres(training, self.n_inducing, seed))
+        shift, scale = 0.0, 1.0
+        if task == "regression":
+            shift, scale = float(np.mean(y)), float(np.std(y)) or 1.0
+        target = torch.tensor((np.asarray(y, float) - shift) / scale)
+
+        def learner(rows: Rows, target: torch.Tensor) -> process.Learner:
+            if task == "classification":
+                return process.Classification(rows, target, inducing, measures)
+            if exact:
+                return process.ExactRegression(rows, target, measures)
+            return process.SparseRegression(rows, target, inducing, measures)
+
         noise = process.START_NOISE["exact" if exact else "sparse"]
         start = process.start_parameters(len(columns), self.order, noise)
+        rows, iterations, limit = Rows.of(training), 0, self.max_iter
+        if len(y) > self.first_rows:
+            chosen = np.random.default_rng(seed).permutation(len(y))[: self.first_rows]
+            some = learner(Rows.of(training[chosen]), target[chosen])
+            search = process.maximise(some.evidence, start, len(chosen), limit)
+            start, iterations, limit = search.parameters, search.iterations, self.polish_iter
+        everything = learner(rows, target)
+        search = process.maximise(everything.evidence, start, len(y), limit)
+        posterior = everything.posterior(search.parameters)
 
-        if task == "classification":
-            target = torch.tensor(np.asarray(y, float))
-            learner = process.Classification(some, target[chosen], inducing, measures)
-            search = process.maximise(learner.evidence, start, len(chosen), self.max_iter)
-            learner = process.Classification(rows, target, inducing, measures)
-            posterior = learner.posterior(search.parameters)
-            scale = 1.0
-
-            def predict(new: Table) -> Prediction:
-                return Prediction(learner.probability(*posterior.predict(inputs(new))).numpy())
-        else:
-            shift, scale = float(np.mean(y)), float(np.std(y)) or 1.0
-            target = torch.tensor((np.asarray(y, float) - shift) / scale)
-
-            def evidence(parameters: Any) -> torch.Tensor:
-                if exact:
-                    return process.exact_evidence(some, target[chosen], parameters, measures)
-                return process.sparse_evidence(some, target[chosen], inducing, parameters, measures)
-
-            search = process.maximise(evidence, start, len(chosen), self.max_iter)
-            if exact:
-                posterior = process.exact_posterior(rows, target, search.parameters, measures)
-            else:
-                posterior = process.sparse_posterior(
-                    rows, target, inducing, search.parameters, measures
-                )
-
-            def predict(new: Table) -> Prediction:
-                mean, variance = posterior.predict(inputs(new))
-                std = torch.sqrt(variance + search.parameters.noise)
-                return Prediction(shift + scale * mean.numpy(), scale * std.numpy())
+        def predict(new: Table) -> Prediction:
+            mean, variance = posterior.predict(inputs(new))
+            if task == "classification":
+                return Prediction(process.probability(mean, variance).numpy())
+            std = torch.sqrt(variance + search.parameters.noise)
+            return Prediction(shift + scale * mean.numpy(), scale * std.numpy())
 
         def effect(new: Table, column: int) -> tuple[np.ndarray, np.ndarray]:
             if column not in place:
@@ -120,10 +117,10 @@ class OrthogonalAdditiveGP:
             effect=effect,
             info={
                 "log_evidence": search.objective,
-                "n_iter": search.iterations,
+                "n_iter": iterations + search.iterations,
                 "converged": search.converged,
                 "n_inducing": len(inducing),
-                "hyper_rows": len(chosen),
+                "first_rows": min(len(y), self.first_rows),
             },
         )
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -56,6 +57,14 @@ class Search:
     objective: float
     iterations: int
     converged: bool
+
+
+class Learner(Protocol):
+    """Rows and y, and what hyperparameters make of them."""
+
+    def evidence(self, parameters: Parameters) -> Tensor: ...
+
+    def posterior(self, parameters: Parameters) -> Posterior: ...
 
 
 @dataclass(frozen=True)
@@ -199,50 +208,57 @@ class _Evidence(torch.autograd.Function):
         return gradient * (torch.outer(alpha, alpha) - torch.cholesky_inverse(root)) / 2, None
 
 
-def exact_covariance(rows: Rows, parameters: Parameters, measures: Sequence[Measure]) -> Tensor:
-    """K of the rows plus noise."""
-    noise = parameters.noise * torch.eye(len(rows), dtype=rows.values.dtype)
-    return gram(rows, rows.values, parameters, measures) + noise
+@dataclass(frozen=True)
+class ExactRegression:
+    """All rows, no approximation."""
 
+    rows: Rows
+    y: Tensor
+    measures: tuple[Measure, ...]
 
-def exact_evidence(
-    rows: Rows, y: Tensor, parameters: Parameters, measures: Sequence[Measure]
-) -> Tensor:
-    """Log marginal likelihood."""
-    return _Evidence.apply(exact_covariance(rows, parameters, measures), y)
+    def covariance(self, parameters: Parameters) -> Tensor:
+        noise = parameters.noise * torch.eye(len(self.rows), dtype=self.y.dtype)
+        return gram(self.rows, self.rows.values, parameters, self.measures) + noise
 
+    def evidence(self, parameters: Parameters) -> Tensor:
+        """Log marginal likelihood."""
+        return _Evidence.apply(self.covariance(parameters), self.y)
 
-def exact_posterior(
-    rows: Rows, y: Tensor, parameters: Parameters, measures: Sequence[Measure]
-) -> Posterior:
-    root = torch.linalg.cholesky(exact_covariance(rows, parameters, measures))
-    return Posterior(parameters, tuple(measures), rows.values, root, _solve(root, y), None)
+    def posterior(self, parameters: Parameters) -> Posterior:
+        root = torch.linalg.cholesky(self.covariance(parameters))
+        centres, mean = self.rows.values, _solve(root, self.y)
+        return Posterior(parameters, self.measures, centres, root, mean, None)
 
 
 # -- sparse regression
 
 
-def sparse_evidence(
-    rows: Rows, y: Tensor, inducing: Tensor, parameters: Parameters, measures: Sequence[Measure]
-) -> Tensor:
-    """Titsias' lower bound of the log marginal likelihood (2009, eq. 9)."""
-    noise = parameters.noise
-    a = _whitened(rows, inducing, parameters, measures)[1]
-    product = a @ a.T
-    spread = _spread(product / noise)
-    c = _solve(spread, a @ y) / noise
-    missed = diagonal(rows.values, parameters, measures).sum() - product.diagonal().sum()
-    log_det = 2 * spread.diagonal().log().sum() + len(y) * (2 * math.pi * noise).log()
-    return -(log_det + y @ y / noise - c @ c + missed / noise) / 2
+@dataclass(frozen=True)
+class SparseRegression:
+    """The rows seen through inducing points."""
 
+    rows: Rows
+    y: Tensor
+    inducing: Tensor
+    measures: tuple[Measure, ...]
 
-def sparse_posterior(
-    rows: Rows, y: Tensor, inducing: Tensor, parameters: Parameters, measures: Sequence[Measure]
-) -> Posterior:
-    root, a = _whitened(rows, inducing, parameters, measures)
-    spread = _spread(a @ a.T / parameters.noise)
-    mean = torch.cholesky_solve((a @ y)[:, None], spread)[:, 0] / parameters.noise
-    return Posterior(parameters, tuple(measures), inducing, root, mean, spread)
+    def evidence(self, parameters: Parameters) -> Tensor:
+        """Titsias' lower bound of the log marginal likelihood (2009, eq. 9)."""
+        y, noise = self.y, parameters.noise
+        a = _whitened(self.rows, self.inducing, parameters, self.measures)[1]
+        product = a @ a.T
+        spread = _spread(product / noise)
+        c = _solve(spread, a @ y) / noise
+        prior = diagonal(self.rows.values, parameters, self.measures)
+        missed = prior.sum() - product.diagonal().sum()
+        log_det = 2 * spread.diagonal().log().sum() + len(y) * (2 * math.pi * noise).log()
+        return -(log_det + y @ y / noise - c @ c + missed / noise) / 2
+
+    def posterior(self, parameters: Parameters) -> Posterior:
+        root, a = _whitened(self.rows, self.inducing, parameters, self.measures)
+        spread = _spread(a @ a.T / parameters.noise)
+        mean = torch.cholesky_solve((a @ self.y)[:, None], spread)[:, 0] / parameters.noise
+        return Posterior(parameters, self.measures, self.inducing, root, mean, spread)
 
 
 def _whitened(
@@ -285,13 +301,11 @@ class Classification:
     """The evidence lower bound of a logistic process; keeps its sites from one call to the next."""
 
     def __init__(
-        self, rows: Rows, y: Tensor, inducing: Tensor, measures: Sequence[Measure]
+        self, rows: Rows, y: Tensor, inducing: Tensor, measures: tuple[Measure, ...]
     ) -> None:
         self.rows, self.y, self.inducing, self.measures = rows, y, inducing, measures
         self.sites = Sites(torch.full_like(y, 0.25), y - 0.5)
-        nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE)
-        self.nodes = torch.tensor(nodes)
-        self.weights = torch.tensor(weights / weights.sum())
+        self.nodes, self.weights = _quadrature()
 
     def evidence(self, parameters: Parameters) -> Tensor:
         """The bound at the best q. That has no slope in the sites, so they count as constants."""
@@ -307,8 +321,7 @@ class Classification:
             prior = diagonal(self.rows.values, parameters, self.measures)
             self.sites = self.settle(self.sites, a, prior)
             q = self.gaussian(self.sites, a, prior)
-        measures = tuple(self.measures)
-        return Posterior(parameters, measures, self.inducing, root, q.mean, q.spread)
+        return Posterior(parameters, self.measures, self.inducing, root, q.mean, q.spread)
 
     def gaussian(self, sites: Sites, a: Tensor, prior: Tensor) -> Gaussian:
         """q of the sites, given the whitened kernel and the prior variances of the rows."""
@@ -343,6 +356,13 @@ class Classification:
                 break
         return sites
 
-    def probability(self, mean: Tensor, variance: Tensor) -> Tensor:
-        """P(y = 1) where f is Gaussian."""
-        return torch.sigmoid(mean[:, None] + variance.sqrt()[:, None] * self.nodes) @ self.weights
+
+def probability(mean: Tensor, variance: Tensor) -> Tensor:
+    """P(y = 1) where f is Gaussian."""
+    nodes, weights = _quadrature()
+    return torch.sigmoid(mean[:, None] + variance.sqrt()[:, None] * nodes) @ weights
+
+
+def _quadrature() -> tuple[Tensor, Tensor]:
+    nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE)
+    return torch.tensor(nodes), torch.tensor(weights / weights.sum())

@@ -115,9 +115,9 @@ def test_exact_regression_is_the_textbook(problem, order):
     evidence = (
         -(target @ np.linalg.solve(dense, target) + np.linalg.slogdet(2 * np.pi * dense)[1]) / 2
     )
-    found = process.exact_evidence(rows, y, parameters(order), measures)
+    found = process.ExactRegression(rows, y, measures).evidence(parameters(order))
     assert float(found) == pytest.approx(float(evidence), rel=1e-9)
-    posterior = process.exact_posterior(rows, y, parameters(order), measures)
+    posterior = process.ExactRegression(rows, y, measures).posterior(parameters(order))
     mean, variance = posterior.predict(new)
     cross = slow_gram(new, X, parameters(order), measures)
     np.testing.assert_allclose(mean, cross @ np.linalg.solve(dense, target), atol=1e-9)
@@ -131,10 +131,12 @@ def test_evidence_has_the_gradient_of_differences(problem):
     rows, start = kernel.Rows.of(X), parameters(2)
 
     def exact(*leaves):
-        return process.exact_evidence(rows, y, kernel.Parameters(*leaves), measures)
+        return process.ExactRegression(rows, y, measures).evidence(kernel.Parameters(*leaves))
 
     def sparse(*leaves):
-        return process.sparse_evidence(rows, y, X[:8], kernel.Parameters(*leaves), measures)
+        return process.SparseRegression(rows, y, X[:8], measures).evidence(
+            kernel.Parameters(*leaves)
+        )
 
     leaves = [start.log_lengthscales, start.log_variances, start.log_noise]
     leaves = [leaf.requires_grad_() for leaf in leaves]
@@ -145,13 +147,13 @@ def test_evidence_has_the_gradient_of_differences(problem):
 def test_all_rows_as_inducing_points_are_exact(problem):
     X, y, measures = problem
     rows = kernel.Rows.of(X)
-    exact = process.exact_evidence(rows, y, parameters(2), measures)
-    all_rows = process.sparse_evidence(rows, y, X.clone(), parameters(2), measures)
-    few_rows = process.sparse_evidence(rows, y, X[:8], parameters(2), measures)
+    exact = process.ExactRegression(rows, y, measures).evidence(parameters(2))
+    all_rows = process.SparseRegression(rows, y, X.clone(), measures).evidence(parameters(2))
+    few_rows = process.SparseRegression(rows, y, X[:8], measures).evidence(parameters(2))
     assert float(all_rows) == pytest.approx(float(exact), abs=1e-4)
     assert float(few_rows) < float(exact) - 0.1
-    posterior = process.exact_posterior(rows, y, parameters(2), measures)
-    sparse = process.sparse_posterior(rows, y, X.clone(), parameters(2), measures)
+    posterior = process.ExactRegression(rows, y, measures).posterior(parameters(2))
+    sparse = process.SparseRegression(rows, y, X.clone(), measures).posterior(parameters(2))
     for one, other in zip(posterior.predict(X + 0.2), sparse.predict(X + 0.2), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
@@ -262,17 +264,19 @@ def test_probabilities_of_two_classes(exact_below):
     assert np.all(std > 0)
 
 
-def test_seed_and_rows_for_the_hyperparameters():
+def test_seed_and_rows_of_the_first_search():
     rng = np.random.default_rng(5)
     X, f = additive_problem(500, rng)
     y = f + 0.5 * rng.standard_normal(500)
-    model = OrthogonalAdditiveGP(exact_below=100, n_inducing=20, hyper_rows=200, max_iter=3)
+    model = OrthogonalAdditiveGP(
+        exact_below=100, n_inducing=20, first_rows=200, max_iter=3, polish_iter=2
+    )
     first, again, other = (model.fit(X, y, "regression", seed, 1) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.predict(X).mean, again.predict(X).mean)
     assert np.abs(first.predict(X).mean - other.predict(X).mean).max() > 1e-6
-    assert first.info["hyper_rows"] == 200
+    assert first.info["first_rows"] == 200
     assert not first.info["converged"]
-    assert first.info["n_iter"] == 3
+    assert first.info["n_iter"] == 3 + 2
 
 
 def test_missing_cells_are_named():
@@ -280,6 +284,8 @@ def test_missing_cells_are_named():
     X[3, 1] = np.nan
     with pytest.raises(ValueError, match="fill them in columns 1"):
         OrthogonalAdditiveGP().fit(X, np.zeros(20), "regression", 0, 1)
+    with pytest.raises(ValueError, match="Every column is constant"):
+        OrthogonalAdditiveGP().fit(X[:3], np.zeros(3), "regression", 0, 1)
     with pytest.raises(ValueError, match="not counts"):
         OrthogonalAdditiveGP().fit(X, np.zeros(20), "counts", 0, 1)
 
