@@ -11,6 +11,7 @@ from benchmarks.metrics import residual_std
 from benchmarks.peers.interface import Fitted, missing_module
 
 RATES = (0.01, 0.001)  # the paper's
+WIDE = 40  # columns from which on the budget shrinks as they grow, so that a fit takes minutes
 
 
 class NeuralAdditive:
@@ -22,8 +23,8 @@ class NeuralAdditive:
     ``members`` networks are averaged, and their spread says how sure the model is of an effect.
 
     ``updates`` is the budget: the most steps of Adam that a member may take, in batches of 512 rows
-    (all of them in a small set); ``patience`` that many without improvement end it earlier. The results say
-    how many were taken and whether training stopped by itself.
+    (all of them in a small set), fewer of each in a wide table (``WIDE``); ``patience`` that many without
+    improvement end it earlier. The results say how many were taken and whether training stopped by itself.
     """
 
     def __init__(
@@ -59,6 +60,8 @@ class NeuralAdditive:
     def fit(self, X: Table, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
         from benchmarks.peers.networks import Architecture, Budget, as_numbers, ensemble_fit
 
+        share = min(1.0, WIDE / X.shape[1])
+        budget = Budget(round(share * self.updates), round(share * self.patience))
         model, info = ensemble_fit(
             X,
             y,
@@ -66,7 +69,7 @@ class NeuralAdditive:
             seed,
             threads,
             Architecture(**self.networks),
-            budget=Budget(self.updates, self.patience),
+            budget=budget,
             **self.settings,
         )
         if task == "classification":
