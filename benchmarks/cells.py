@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.environment import say
 from lanam.files import write_atomically
 
 Row = dict[str, Any]
@@ -50,7 +51,13 @@ class Store:
     def read(self, cell: Cell) -> Row | None:
         """The scores of a cell; None if it is not finished."""
         path = self._path(cell, ".json")
-        return json.loads(path.read_text()) if path.exists() else None
+        if not path.exists():
+            return None
+        try:
+            return json.loads(path.read_text())
+        except ValueError as error:
+            say(f"{path} cannot be read ({error}); its cell counts as not finished")
+            return None
 
     def arrays(self, cell: Cell) -> Arrays:
         """The arrays of a finished cell; none if it failed."""
@@ -64,16 +71,14 @@ class Store:
         """Keep a cell; the arrays first, since the scores say that it is finished."""
         path = self._path(cell, ".json")
         path.parent.mkdir(parents=True, exist_ok=True)
+        packed = path.with_suffix(".npz")
         if arrays:
-            packed = io.BytesIO()
-            np.savez_compressed(packed, **arrays)
-            write_atomically(path.with_suffix(".npz"), packed.getvalue())
+            content = io.BytesIO()
+            np.savez_compressed(content, **arrays)
+            write_atomically(packed, content.getvalue())
+        else:
+            packed.unlink(missing_ok=True)  # of an earlier run
         write_atomically(path, json.dumps(asdict(cell) | _plain(row), indent=1))
-
-    def remove(self, cell: Cell) -> None:
-        """Forget a cell; the scores first."""
-        for suffix in (".json", ".npz"):
-            self._path(cell, suffix).unlink(missing_ok=True)
 
     def cells(self) -> Iterator[Cell]:
         """All finished cells, in the order of their names."""

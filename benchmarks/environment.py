@@ -15,7 +15,16 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
-PACKAGES = ("lanam", "numpy", "scipy", "scikit-learn", "interpret-core", "lightgbm", "pygam", "torch")
+PACKAGES = (
+    "lanam",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "interpret-core",
+    "lightgbm",
+    "pygam",
+    "torch",
+)
 
 
 def say(message: str) -> None:
@@ -36,7 +45,7 @@ def child_environment(threads: int) -> dict[str, str]:
 
 
 def code_version() -> str:
-    """The commit of this folder, with a plus where the library has changes that are in none."""
+    """The commit of this folder, with a plus where library or benchmark have changes that are in none."""
     root = Path(__file__).parent.parent
 
     def git(*arguments: str) -> str:
@@ -44,7 +53,7 @@ def code_version() -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        changed = git("status", "--porcelain", "--", "src")
+        changed = git("status", "--porcelain", "--", "src", "benchmarks")
         return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
@@ -58,4 +67,15 @@ def describe(threads: int) -> str:
             versions.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             versions.append(f"{package} (not installed as a package)")
-    return f"{threads} threads of {os.cpu_count()} cores; {', '.join(versions)}."
+    used = f"{threads} thread{'' if threads == 1 else 's'} of {os.cpu_count()} cores"
+    return f"{used}, {machine()}; {', '.join(versions)}."
+
+
+def machine() -> str:
+    """Processor and system, as far as they are told."""
+    cpu = platform.processor() or platform.machine()
+    told = Path("/proc/cpuinfo")
+    if told.exists():
+        names = [line for line in told.read_text().splitlines() if line.startswith("model name")]
+        cpu = names[0].partition(":")[2].strip() if names else cpu
+    return f"{cpu}, {platform.system()}"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from pathlib import Path
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 STATUS = Path("/proc/self/status")
 
@@ -25,9 +29,12 @@ def resident_bytes() -> int:
 
 
 def peak_bytes() -> int:
-    """Peak memory since the start, or since ``reset_peak``."""
+    """Peak memory since the start, or since ``reset_peak``; 0 on Windows, which does not tell."""
+    told = _linux_status("VmHWM")
+    if told is not None or resource is None:
+        return told or 0
     unit = 1 if sys.platform == "darwin" else 1024
-    return _linux_status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def reset_peak() -> None:

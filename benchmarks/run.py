@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing.connection import wait
@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # numpy and its like are loaded only after the threads are li
     from benchmarks.cells import Cell, Store
     from benchmarks.experiments import Experiment, Source
 
+#: So many lost processes one after the other are no accident of models.
+DEATHS = 5
 #: Imported once by the server from which every cell's process is forked.
 PRELOADED = ("benchmarks.experiments", "lanam.regressor", "lanam.classifier", "sklearn.pipeline")
 
@@ -95,6 +97,25 @@ def plan(options: argparse.Namespace, source: Source) -> tuple[list[Cell], list[
     return cells, skipped
 
 
+def with_data(cells: Sequence[Cell], source: Source) -> tuple[list[Cell], list[str]]:
+    """Leave out the cells whose set cannot be had, and say why: no model is to be blamed for that."""
+    from benchmarks.experiments import EXPERIMENTS
+
+    reasons: dict[tuple[str, str], str | None] = {}
+    for cell in cells:
+        key = (cell.experiment, cell.set)
+        if key not in reasons:
+            try:
+                EXPERIMENTS[cell.experiment].load(cell.set, 0, source)
+                reasons[key] = None
+            except Exception as error:  # whatever is wrong with a set, the others can run
+                reasons[key] = f"SKIPPED {cell.experiment} on {cell.set}: {error}"
+    lines = [reason for reason in reasons.values() if reason is not None]
+    for line in lines:
+        say(line)
+    return [c for c in cells if reasons[c.experiment, c.set] is None], lines
+
+
 def _known(asked: Any, known: Any) -> list[str]:
     unknown = [name for name in asked if name not in known]
     if unknown:
@@ -123,6 +144,8 @@ def run_task(task: Task) -> None:
 
     cell, experiment = task.cell, EXPERIMENTS[task.cell.experiment]
     started = datetime.now(UTC).isoformat(timespec="seconds")
+    # the first of them tells how busy the machine was
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     with threadpool_limits(task.threads):
         peer = all_peers(task.public_python)[cell.model]
         peer.missing()  # imports what it needs, before the clock starts
@@ -144,7 +167,8 @@ def run_task(task: Task) -> None:
             seed=cell.fold if fixed else 0,
             observe=observe,
         )
-    task.store.write(cell, row | {"jobs": task.jobs, "code": task.code, "started": started}, arrays)
+    row |= {"jobs": task.jobs, "load": load, "code": task.code, "started": started}
+    task.store.write(cell, row, arrays)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -154,24 +178,40 @@ def run(options: argparse.Namespace) -> None:
 
     source, store = Source(options.data, options.out / "downloads"), Store(options.out)
     cells, skipped = plan(options, source)
-    code = code_version()
-    todo = [cell for cell in cells if options.again or _unfinished(store.read(cell), options.retry)]
+
+    def to_run(cell: Cell) -> bool:
+        return options.again or _unfinished(store.read(cell), options.retry)
+
+    todo = [cell for cell in cells if to_run(cell)]
     say(f"{len(cells) - len(todo)} of {len(cells)} cells are finished; {len(todo)} to run")
-    shared = (options.threads, options.jobs, code, options.public_python)
-    tasks = [Task(cell, source, store, *shared) for cell in todo]
-    for cell in todo:
-        store.remove(cell)
-    with progress(len(tasks)) as advance:
-        for cell, died in carry_out(tasks, options.jobs, options.limit):
-            if died is not None:
-                store.write(cell, {"error": died, "code": code}, {})
-            advance(f"{cell}: {outcome(store.read(cell) or {})}")
+    todo, without_data = with_data(todo, source)
+    shared = (options.threads, options.jobs, code_version(), options.public_python)
+    # another run in the same folder may have been faster
+    tasks = (Task(cell, source, store, *shared) for cell in todo if to_run(cell))
+    deaths = 0
+    try:
+        with progress(len(todo)) as advance:
+            for cell, died in carry_out(tasks, options.jobs, options.limit):
+                row = store.read(cell) or {}
+                # what was lost with its process is told and not kept: it may well be no fault of the model
+                advance(f"{cell}: {outcome(row) if died is None else died}")
+                deaths = 0 if died is None else deaths + 1
+                if deaths == DEATHS:
+                    raise SystemExit(f"{DEATHS} processes died in a row: {died}")
+    finally:
+        conclude(options, store, [*skipped, *without_data])
+
+
+def conclude(options: argparse.Namespace, store: Store, skipped: Sequence[str]) -> None:
+    """Collect all results, and under which conditions this and earlier runs made them."""
     options.out.mkdir(parents=True, exist_ok=True)
     results = store.collect()
     results.to_csv(options.out / "results.csv", index=False)
-    (options.out / "conditions.txt").write_text(
-        "\n".join([describe(options.threads), *skipped]) + "\n"
-    )
+    conditions = options.out / "conditions.txt"
+    before = conditions.read_text().splitlines() if conditions.exists() else []
+    earlier = [line for line in before if not line.startswith("SKIPPED")]
+    lines = dict.fromkeys([*earlier, describe(options.threads), *skipped])
+    conditions.write_text("\n".join(lines) + "\n")
     failed = results["error"].notna().sum() if "error" in results else 0
     say(f"{len(results)} cells in {options.out / 'results.csv'}, {failed} of them failed")
 
@@ -188,7 +228,7 @@ def outcome(row: dict[str, Any]) -> str:
 
 
 def carry_out(
-    tasks: Sequence[Task],
+    tasks: Iterable[Task],
     jobs: int,
     limit: float | None,
     work: Callable[[Task], None] = run_task,
@@ -196,33 +236,40 @@ def carry_out(
     """Run tasks, ``jobs`` at a time; gives each cell when it is over, and how it died if it did.
 
     Processes are forked from a server that has imported what all need, so that each is fresh and still
-    starts at once.
+    starts at once; where there is no such server, they take longer. A cell over the limit is kept as
+    failed.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(PRELOADED))
-    waiting, running = list(reversed(tasks)), {}
+    methods = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    if "forkserver" in methods:
+        context.set_forkserver_preload(list(PRELOADED))
+    waiting = iter(tasks)
+    running: dict[int, tuple[Task, Any, float]] = {}
     try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                task = waiting.pop()
+        while True:
+            while len(running) < jobs and (task := next(waiting, None)) is not None:
                 process = context.Process(target=work, args=(task,))
                 process.start()
                 running[process.sentinel] = (task, process, time.monotonic())
+            if not running:
+                return
             for sentinel in wait(list(running), timeout=1.0):
                 task, process, _ = running.pop(sentinel)
                 process.join()
-                lost = process.exitcode != 0
-                died = f"its process ended with code {process.exitcode}" if lost else None
-                yield task.cell, died
+                code = process.exitcode
+                yield task.cell, f"DIED, its process ended with code {code}" if code else None
             for sentinel, (task, process, start) in list(running.items()):
                 if limit is not None and time.monotonic() - start > limit:
                     del running[sentinel]
                     process.kill()
                     process.join()
-                    yield task.cell, f"given up after {limit:.0f} s"
+                    given_up = {"error": f"given up after {limit:.0f} s", "code": task.code}
+                    task.store.write(task.cell, given_up, {})
+                    yield task.cell, None
     finally:
         for _, process, _ in running.values():
             process.kill()
+            process.join()
 
 
 class progress:
@@ -280,8 +327,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended; finished cells are kept"))
     if options.list:
         list_experiments()
-    else:
+        return
+    try:
         run(options)
+    except KeyboardInterrupt:
+        sys.exit("ended; finished cells are kept")
 
 
 if __name__ == "__main__":

@@ -51,8 +51,8 @@ class Completion:
             for number, column in enumerate(self.columns)
             for part in numbers_of(X.iloc[:, number], column)
         ]
-        # Patterns alike among the training rows may differ in others; the first column stands for all
-        gaps = [X.iloc[:, group[0]].isna().to_numpy(float) for group in self.groups]
+        # Patterns alike among the training rows may differ in others: missing is what is so altogether
+        gaps = [X.iloc[:, list(group)].isna().all(axis=1).to_numpy(float) for group in self.groups]
         return np.column_stack(values + gaps)
 
     def parts(self, column: int) -> tuple[tuple[int, float], ...]:

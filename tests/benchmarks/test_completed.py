@@ -126,3 +126,10 @@ def test_completed_arrays_go_straight_through():
     assert recorder.got is values
     assert fitted.info == {"kept": 1}
     assert fitted.effect(values, 2)[0].tolist() == [0, 0, 3]
+
+
+def test_an_indicator_is_up_only_where_the_whole_group_is_missing():
+    X = pd.DataFrame({"a": [np.nan, 1.0] * 50, "b": [np.nan, 2.0] * 50})
+    completion = complete(X)
+    rows = pd.DataFrame({"a": [np.nan, np.nan, 3.0], "b": [np.nan, 4.0, np.nan]})
+    assert completion(rows)[:, 2].tolist() == [1.0, 0.0, 0.0]

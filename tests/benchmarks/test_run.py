@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,10 +36,8 @@ def test_cells_come_back_as_they_were_kept(tmp_path):
     }
     np.testing.assert_array_equal(store.arrays(cell)["mean"], [0.0, 1.0, 2.0])
     assert list(store.cells()) == [cell]
-    store.remove(cell)
-    assert store.read(cell) is None
+    store.write(cell, {"error": "no luck"}, {})
     assert store.arrays(cell) == {}
-    assert store.collect().empty
 
 
 def test_finished_cells_are_not_run_again(tmp_path, capfd):
@@ -111,14 +108,48 @@ def sleeps(task):
     time.sleep(60)
 
 
-@pytest.mark.parametrize(
-    ("work", "limit", "message"),
-    [(dies, None, "its process ended with code 9"), (sleeps, 0.1, "given up after 0 s")],
-)
-def test_a_process_that_dies_or_takes_too_long_is_a_failure_of_its_cell(work, limit, message):
-    cell = Cell("smoke", "numbers", "mean", 0)
-    task = run.Task(cell, Source(), Store(Path()), 1, 1, "", None)
-    assert list(run.carry_out([task], 1, limit, work)) == [(cell, message)]
+CELL = Cell("smoke", "numbers", "mean", 0)
+
+
+def test_a_process_that_dies_is_told_and_its_cell_is_not_finished(tmp_path):
+    task = run.Task(CELL, Source(), Store(tmp_path), 1, 1, "", None)
+    message = "DIED, its process ended with code 9"
+    assert list(run.carry_out([task], 1, None, dies)) == [(CELL, message)]
+    assert Store(tmp_path).read(CELL) is None
+
+
+def test_a_cell_over_the_limit_has_failed(tmp_path):
+    task = run.Task(CELL, Source(), Store(tmp_path), 1, 1, "", None)
+    assert list(run.carry_out([task], 1, 0.1, sleeps)) == [(CELL, None)]
+    assert Store(tmp_path).read(CELL)["error"] == "given up after 0 s"
+
+
+def test_many_deaths_in_a_row_end_a_run(tmp_path, monkeypatch, capfd):
+    def all_die(tasks, jobs, limit):
+        return ((task.cell, "DIED") for task in tasks)
+
+    monkeypatch.setattr(run, "carry_out", all_die)
+    with pytest.raises(SystemExit, match="5 processes died in a row"):
+        run.main(["smoke", *QUICK, "--out", str(tmp_path)])
+    assert "0 cells" in capfd.readouterr().err
+    assert Store(tmp_path).collect().empty
+
+
+def test_a_set_that_cannot_be_had_is_no_failure_of_models(tmp_path, capfd):
+    arguments = ["uci", *QUICK, "--folds", "1", "--sets", "yacht", "--data", str(tmp_path / "none")]
+    run.main([*arguments, "--out", str(tmp_path)])
+    assert "SKIPPED uci on yacht: --data names" in capfd.readouterr().err
+    assert "SKIPPED uci on yacht" in (tmp_path / "conditions.txt").read_text()
+    assert Store(tmp_path).collect().empty
+
+
+def test_a_cell_that_cannot_be_read_is_run_again(tmp_path, capfd):
+    first = started(tmp_path)
+    (path, *_) = tmp_path.glob("cells/*/*/linear/*.json")
+    path.write_text('{"nll": 1')
+    second = started(tmp_path)
+    assert f"{path} cannot be read" in capfd.readouterr().err
+    pd.testing.assert_frame_equal(first[["model", "nll"]], second[["model", "nll"]])
 
 
 def test_the_listing_names_every_experiment(capsys):
