@@ -35,6 +35,7 @@ class Dataset:
     """A table of features ``X`` (an array, or a frame as it came) and the target ``y``.
 
     Classes are 0 .. C-1. Where a set has a usual split, its first ``n_train`` rows are for training.
+    ``columns`` are the names of an array's columns, where they are known.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Dataset:
     X: Table
     y: Array
     n_train: int | None = None
+    columns: tuple[str, ...] = ()
 
     def rows(self, index: Array | slice) -> Table:
         """These rows of ``X``."""
@@ -76,7 +78,7 @@ def load_uci(directory: str | Path, name: str) -> Dataset:
     task = task_of(name)
     X = frame.iloc[:, :-1].to_numpy(float)
     y = frame.iloc[:, -1].to_numpy(int if task == "classification" else float)
-    return Dataset(name, task, X, y)
+    return Dataset(name, task, X, y, columns=tuple(frame.columns[:-1]))
 
 
 # The paper's toy (appendix "Illustrative Example"): four functions on [0, 1], the last one zero.

@@ -12,6 +12,7 @@ import pandas as pd
 from benchmarks.cells import Arrays, Row
 from benchmarks.datasets import Dataset, Table
 from benchmarks.experiments.interface import Experiment, function_arrays
+from benchmarks.experiments.pairs import found_pairs
 from benchmarks.experiments.uci import INTERACTING, NETWORKS, load_set
 from benchmarks.peers import Fitted
 
@@ -27,7 +28,7 @@ SHOWN = (
 
 def looked_at(fitted: Fitted, dataset: Dataset, train: Table) -> tuple[Row, Arrays]:
     """Functions of some columns, what each column adds for some test patients, and pairs."""
-    row, arrays = _pairs(fitted, dataset)
+    row, arrays = found_pairs(fitted, dataset, train)
     if fitted.effect is None:
         return row, arrays
     frame = pd.DataFrame(train)
@@ -54,17 +55,6 @@ def _grid(values: pd.Series) -> np.ndarray:
     if len(distinct) <= N_GRID:
         return distinct
     return np.linspace(*np.quantile(known, [0.005, 0.995]), N_GRID)
-
-
-def _pairs(fitted: Fitted, dataset: Dataset) -> tuple[Row, Arrays]:
-    """Scores of all pairs and which are in the model, of those that have them."""
-    scores = getattr(fitted.model, "interaction_scores_", None)
-    if scores is None or not len(scores):
-        return {}, {}
-    return {"pairs": "; ".join(row["pair"] for row in scores.active)}, {
-        "pair_scores": scores.matrix(),
-        "pairs_active": np.array([row["features"] for row in scores.active], int).reshape(-1, 2),
-    }
 
 
 EXPERIMENT = Experiment(

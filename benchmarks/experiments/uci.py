@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.datasets import ALL_SETS, Dataset
 from benchmarks.experiments.interface import Experiment, Source
+from benchmarks.experiments.pairs import found_pairs
 from benchmarks.sources import load
 
 FIRST_ORDER = ("linear", "pygam", "nam", "lanam", "lanam-paper", "oak", "ebm")
@@ -27,5 +28,6 @@ EXPERIMENT = Experiment(
     sets=ALL_SETS,
     models=(*FIRST_ORDER, *WITH_PAIRS, *INTERACTING, "mean"),
     load=load_set,
+    observe=found_pairs,
     named_only=(*INFERENCE, *NETWORKS, "lanam-smooth", "public"),
 )
