@@ -14,24 +14,24 @@ PEERS  ?= .venv-bench
 .PHONY: help demo test test-library test-benchmarks lint format bench paper docs clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## fit a model, print its summary, draw it, and write a report to play with
 	MPLBACKEND=Agg $(BIN)/lanam demo --force
 
 # One BLAS thread a process: pytest-xdist already fills the cores.
-test: export OPENBLAS_NUM_THREADS = 1
-test: export MKL_NUM_THREADS = 1
-test: export OMP_NUM_THREADS = 1
-test: export MPLBACKEND = Agg
+test test-library test-benchmarks: export OPENBLAS_NUM_THREADS = 1
+test test-library test-benchmarks: export MKL_NUM_THREADS = 1
+test test-library test-benchmarks: export OMP_NUM_THREADS = 1
+test test-library test-benchmarks: export MPLBACKEND = Agg
 # Lets scikit-learn run its array API check, which it otherwise skips.
-test: export SCIPY_ARRAY_API = 1
+test test-library test-benchmarks: export SCIPY_ARRAY_API = 1
 test: test-library test-benchmarks ## run the tests and the docstrings' examples (ARGS="-k name" for some)
 
 # 5 is "no test was selected", which is no mistake of a suite that has none of the ARGS.
 NONE_OF_ARGS = { code=$$?; [ -n "$(ARGS)" ] && [ $$code -eq 5 ]; }
 
-test-library: $(VENV)/.test
+test-library: $(VENV)/.test ## the tests of the library alone, without the peers
 	$(BIN)/python -m pytest -n auto --ignore tests/benchmarks $(ARGS) || $(NONE_OF_ARGS)
 
 # With the peers, each of which fits 200 rows; a file on one process, for what its tests share.
