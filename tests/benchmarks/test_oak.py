@@ -158,6 +158,34 @@ def test_all_rows_as_inducing_points_are_exact(problem):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+def test_sparse_evidence_is_the_bound_of_titsias(problem):
+    X, y, measures = problem
+    few, start = X[:8] + 0.1, parameters(2)
+    cross = slow_gram(X, few, start, measures)
+    seen = cross @ np.linalg.solve(slow_gram(few, few, start, measures), cross.T)
+    dense, target = seen + 0.1 * np.eye(30), y.numpy()
+    expected = -(target @ np.linalg.solve(dense, target) + np.linalg.slogdet(2 * np.pi * dense)[1])
+    expected -= np.trace(slow_gram(X, X, start, measures) - seen) / 0.1
+    found = process.SparseRegression(kernel.Rows.of(X), y, few, measures).evidence(start)
+    assert float(found) == pytest.approx(expected / 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("column", [0, 3])
+def test_effect_is_the_centred_part_of_the_posterior(problem, column):
+    """All rows at once: centring is a matrix."""
+    X, y, measures = problem
+    start = parameters(2)
+    posterior = process.ExactRegression(kernel.Rows.of(X), y, measures).posterior(start)
+    values = X[:, column]
+    part = kernel.component(values, values, column, start, measures).numpy()
+    dense = slow_gram(X, X, start, measures) + 0.1 * np.eye(30)
+    centring = np.eye(30) - 1 / 30
+    mean, variance = posterior.effect(values, column, values)
+    np.testing.assert_allclose(mean, centring @ part @ np.linalg.solve(dense, y.numpy()), atol=1e-9)
+    expected = centring @ (part - part @ np.linalg.solve(dense, part)) @ centring
+    np.testing.assert_allclose(variance, np.diag(expected), atol=1e-9)
+
+
 def test_classification_bound_is_below_the_evidence_and_best_at_its_sites(problem):
     """The evidence by importance sampling from the prior; the bound's slope by differences."""
     X, y, measures = problem
