@@ -65,6 +65,17 @@ def probabilities(classifier: Any, task: Task) -> Callable[[Table], Prediction]:
     return lambda rows: Prediction(classifier.predict_proba(rows)[:, 1])
 
 
+def as_numbers(X: Table) -> np.ndarray:
+    """The table as an array of floats; missing cells are an error that names their columns."""
+    values = np.asarray(X, float)
+    names = getattr(X, "columns", range(values.shape[1]))
+    gaps = np.flatnonzero(~np.isfinite(values).all(axis=0))
+    if len(gaps):
+        listed = ", ".join(str(names[d]) for d in gaps)
+        raise ValueError(f"missing or infinite cells in column {listed}; fill them first")
+    return values
+
+
 def missing_module(module: str) -> str | None:
     """Import a module now, so that no fit is charged for it; say if it is not there."""
     try:

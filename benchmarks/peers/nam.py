@@ -2,77 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import numpy as np
+from benchmarks.peers.interface import Fitted
+from benchmarks.peers.networks.peer import NetworkPeer
+from benchmarks.peers.networks.settings import Architecture, Budget, Training
 
-from benchmarks.datasets import Table, Task
-from benchmarks.metrics import residual_std
-from benchmarks.peers.interface import Fitted, missing_module
+if TYPE_CHECKING:
+    from benchmarks.peers.networks.scaling import TrainingRows
 
-RATES = (0.01, 0.001)  # the paper's
+TRAINING = Training(Budget(updates=1200, patience=200))
 WIDE = 40  # columns from which on the budget shrinks as they grow, so that a fit takes minutes
 
 
-class NeuralAdditive:
+@dataclass(frozen=True)
+class NeuralAdditive(NetworkPeer):
     """An ensemble of feature networks with dropout; its noise is that of the training residuals.
 
-    ``hidden`` and ``activation`` are those of every feature network: by default 1024 ExU units. The
-    learning rate is the better of ``rates`` on an eighth of the training rows, which also say
-    when to stop.
+    ``hidden`` and ``activation`` are those of every feature network: by default 1024 ExU units.
     ``members`` networks are averaged, and their spread says how sure the model is of an effect.
 
-    ``updates`` is the budget: the most steps of Adam that a member may take, in batches of 512 rows
-    (all of them in a small set), fewer of each in a wide table (``WIDE``); ``patience`` that many without
-    improvement end it earlier. The results say how many were taken and whether training stopped by itself.
+    ``training`` has the learning rates, of which the better one on an eighth of the training rows is
+    taken, and the budget, of which a wide table (``WIDE``) gets less. The results say how many updates
+    were made and whether training stopped by itself.
     """
 
-    def __init__(
-        self,
-        name: str = "nam",
-        hidden: tuple[int, ...] = (1024,),
-        activation: str = "exu",
-        members: int = 5,
-        dropout: float = 0.2,
-        feature_dropout: float = 0.05,
-        weight_decay: float = 1e-5,
-        rates: tuple[float, ...] = RATES,
-        updates: int = 1200,
-        patience: int = 200,
-    ) -> None:
-        self.name = name
-        self.networks: dict[str, Any] = {
-            "hidden": hidden,
-            "activation": activation,
-            "dropout": dropout,
-            "feature_dropout": feature_dropout,
-        }
-        self.settings: dict[str, Any] = {
-            "members": members,
-            "rates": rates,
-            "weight_decay": weight_decay,
-        }
-        self.updates, self.patience = updates, patience
+    name: str = "nam"
+    hidden: tuple[int, ...] = (1024,)
+    activation: str = "exu"
+    members: int = 5
+    dropout: float = 0.2
+    feature_dropout: float = 0.05
+    training: Training = TRAINING
 
-    def missing(self) -> str | None:
-        return missing_module("torch")
+    @property
+    def architecture(self) -> Architecture:
+        return Architecture(self.hidden, self.activation, self.dropout, self.feature_dropout)
 
-    def fit(self, X: Table, y: np.ndarray, task: Task, seed: int, threads: int) -> Fitted:
-        from benchmarks.peers.networks import Architecture, Budget, as_numbers, ensemble_fit
+    def learn(self, rows: TrainingRows, seed: int) -> Fitted:
+        from benchmarks.peers.networks.ensembles import train_ensemble
+        from benchmarks.peers.networks.predicting import noise_around_the_mean
 
-        share = min(1.0, WIDE / X.shape[1])
-        budget = Budget(round(share * self.updates), round(share * self.patience))
-        model, info = ensemble_fit(
-            X,
-            y,
-            task,
-            seed,
-            threads,
-            Architecture(**self.networks),
-            budget=budget,
-            **self.settings,
-        )
-        if task == "classification":
-            return model.fitted(None, info)
-        noise = residual_std(y, model.outputs(as_numbers(X)).mean(axis=0))
-        return model.fitted(noise, info)
+        share = min(1.0, WIDE / rows.x.shape[1])
+        training = replace(self.training, budget=self.training.budget.part(share))
+        model = train_ensemble(rows, self.architecture, self.members, training, seed)
+        return model.fitted(noise_around_the_mean)

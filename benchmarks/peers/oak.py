@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.datasets import Table, Task
-from benchmarks.peers.interface import Fitted, Prediction, missing_module
+from benchmarks.peers.interface import Fitted, Prediction, as_numbers, missing_module
 from benchmarks.peers.normalising import Warp, normalising, standardising
 
 if TYPE_CHECKING:
@@ -123,17 +123,6 @@ class OrthogonalAdditiveGP:
                 "first_rows": min(len(y), self.first_rows),
             },
         )
-
-
-def as_numbers(X: Table) -> np.ndarray:
-    """A float array without missing cells."""
-    values = np.asarray(X, dtype=float)
-    gaps = np.flatnonzero(np.isnan(values).any(axis=0))
-    if len(gaps):
-        names = getattr(X, "columns", range(values.shape[1]))
-        listed = ", ".join(str(names[d]) for d in gaps)
-        raise ValueError(f"OAK-GP cannot do with missing cells; fill them in columns {listed}.")
-    return values
 
 
 def warp_of(column: np.ndarray) -> Warp:

@@ -1,39 +1,41 @@
 """Additive networks in torch: the fast ExU unit against a slow one, and every peer on a small problem."""
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the networks of other inference are torch's")
-pytest.importorskip("pandas", reason="the benchmark's data come in pandas frames")
+pd = pytest.importorskip("pandas", reason="the benchmark's data come in pandas frames")
 
 from benchmarks.peers import all_peers  # noqa: E402
 from benchmarks.peers.deep_ensemble import DeepEnsemble  # noqa: E402
 from benchmarks.peers.mc_dropout import DropoutSampling  # noqa: E402
 from benchmarks.peers.mean_field import MeanField  # noqa: E402
 from benchmarks.peers.nam import NeuralAdditive  # noqa: E402
-from benchmarks.peers.networks import (  # noqa: E402
-    Architecture,
-    Budget,
-    ExuNetworks,
-    Masks,
-    contributions,
-    initial_parameters,
-    train,
-    without_units,
-)
+from benchmarks.peers.networks.ensembles import without_units  # noqa: E402
+from benchmarks.peers.networks.exu import ExuNetworks  # noqa: E402
+from benchmarks.peers.networks.masks import Masks  # noqa: E402
+from benchmarks.peers.networks.outputs import contributions  # noqa: E402
+from benchmarks.peers.networks.parameters import initial_parameters  # noqa: E402
+from benchmarks.peers.networks.settings import Architecture, Budget, Training  # noqa: E402
+from benchmarks.peers.networks.training import train  # noqa: E402
 
+TRAINING = Training(Budget(updates=120, patience=60))
+BRIEF = Training(Budget(updates=6))
 PEERS = {
-    "nam": NeuralAdditive(hidden=(128,), members=2, updates=150, patience=100),
+    "nam": NeuralAdditive(hidden=(128,), members=2, training=TRAINING),
     "nam-relu-deep": NeuralAdditive(
-        "nam-relu-deep", hidden=(16, 16, 8), activation="relu", members=2, updates=150
+        "nam-relu-deep", (16, 16, 8), "relu", members=2, training=TRAINING
     ),
-    "nam-relu": NeuralAdditive("nam-relu", (16,), "relu", members=2, updates=150),
-    "nam-gelu": NeuralAdditive("nam-gelu", (16,), "gelu", members=2, updates=150),
-    "deep-ensemble": DeepEnsemble(members=3, updates=150),
-    "mean-field": MeanField(prior_stds=(0.1, 0.3), draws=20, updates=300, rate=0.03),
-    "mc-dropout": DropoutSampling(passes=20, updates=150),
+    "nam-relu": NeuralAdditive("nam-relu", (16,), "relu", members=2, training=TRAINING),
+    "nam-gelu": NeuralAdditive("nam-gelu", (16,), "gelu", members=2, training=TRAINING),
+    "deep-ensemble": DeepEnsemble(members=3, training=TRAINING),
+    "mean-field": MeanField(prior_stds=(0.1, 0.3), draws=20, updates=200, rate=0.03),
+    "mc-dropout": DropoutSampling(passes=20, training=TRAINING),
 }
-every_peer = pytest.mark.parametrize("peer", PEERS.values(), ids=PEERS)
+every_peer = pytest.mark.parametrize("name", PEERS)
 
 
 def problem(task, n=200):
@@ -44,6 +46,22 @@ def problem(task, n=200):
     if task == "classification":
         return X, (rng.random(n) < 1 / (1 + np.exp(-signal))).astype(int)
     return X, 50 + signal + 0.3 * rng.standard_normal(n)
+
+
+@cache
+def fit(name, task):
+    """One fit of every peer and task, for all tests that look at it."""
+    # a mean field believes in nothing that 200 rows of two classes say
+    few = name != "mean-field" or task == "regression"
+    X, y = problem(task, 200 if few else 2000)
+    return X, y, PEERS[name].fit(X, y, task, seed=0, threads=1)
+
+
+def brief(peer):
+    """The same peer, trained for a few steps only."""
+    if isinstance(peer, MeanField):
+        return replace(peer, updates=BRIEF.budget.updates)
+    return replace(peer, training=BRIEF)
 
 
 def slow_exu(x, w, b, v, mask, keep):
@@ -162,9 +180,8 @@ def test_the_peers_are_registered_and_torch_is_there():
 
 
 @every_peer
-def test_regression_beats_the_mean_and_effects_add_up(peer):
-    X, y = problem("regression")
-    fitted = peer.fit(X, y, "regression", seed=0, threads=1)
+def test_regression_beats_the_mean_and_effects_add_up(name):
+    X, y, fitted = fit(name, "regression")
     prediction = fitted.predict(X)
     assert np.sqrt(np.mean((prediction.mean - y) ** 2)) < 0.6 * y.std()
     assert (prediction.std > 0.1).all()
@@ -179,19 +196,8 @@ def test_regression_beats_the_mean_and_effects_add_up(peer):
 
 
 @every_peer
-def test_the_seed_decides(peer):
-    X, y = problem("regression")
-    one, same, other = (peer.fit(X, y, "regression", seed, 1).predict(X) for seed in (3, 3, 4))
-    np.testing.assert_array_equal(one.mean, same.mean)
-    np.testing.assert_array_equal(one.std, same.std)
-    assert np.abs(one.mean - other.mean).max() > 0
-
-
-@every_peer
-def test_classification_gives_probabilities_that_know_something(peer):
-    # a mean field believes in nothing that 200 rows of two classes say
-    X, y = problem("classification", 2000 if peer.name == "mean-field" else 200)
-    fitted = peer.fit(X, y, "classification", seed=0, threads=1)
+def test_classification_gives_probabilities_that_know_something(name):
+    X, y, fitted = fit(name, "classification")
     probability = fitted.predict(X).mean
     assert ((probability > 0) & (probability < 1)).all()
     share = y.mean()
@@ -203,20 +209,36 @@ def test_classification_gives_probabilities_that_know_something(peer):
 
 
 @every_peer
-def test_blank_cells_are_an_error_that_names_the_column(peer):
-    import pandas as pd
+def test_the_seed_decides_and_the_global_generator_is_left_alone(name):
+    X, y = problem("regression")
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    one, same, other = (
+        brief(PEERS[name]).fit(X, y, "regression", seed, 1).predict(X) for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(one.mean, same.mean)
+    np.testing.assert_array_equal(one.std, same.std)
+    assert np.abs(one.mean - other.mean).max() > 0
+    assert torch.equal(before, torch.get_rng_state())
 
+
+def test_nam_trains_less_in_a_wide_table():
+    peer = NeuralAdditive(hidden=(4,), activation="relu", members=1, training=BRIEF)
+    X, y = np.random.default_rng(0).standard_normal((30, 80)), np.arange(30.0)
+    assert peer.fit(X[:, :40], y, "regression", 0, 1).info["updates"] == 6
+    assert peer.fit(X, y, "regression", 0, 1).info["updates"] == 3
+
+
+@every_peer
+def test_blank_cells_are_an_error_that_names_the_column(name):
     X, y = problem("regression")
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame.loc[3, "b"] = np.nan
-    with pytest.raises(ValueError, match="column b; impute"):
-        peer.fit(frame, y, "regression", seed=0, threads=1)
+    with pytest.raises(ValueError, match="in column b; fill"):
+        PEERS[name].fit(frame, y, "regression", seed=0, threads=1)
 
 
-def test_fits_leave_the_global_generator_alone():
-    torch.manual_seed(5)
-    before = torch.get_rng_state()
-    X, y = problem("regression")
-    for name in ("nam", "mean-field", "mc-dropout"):
-        PEERS[name].fit(X, y, "regression", 0, 1)
-    assert torch.equal(before, torch.get_rng_state())
+@every_peer
+def test_other_tasks_are_refused(name):
+    with pytest.raises(ValueError, match="regression and classification, not counts"):
+        PEERS[name].fit(*problem("regression"), "counts", seed=0, threads=1)

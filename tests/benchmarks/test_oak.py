@@ -310,7 +310,7 @@ def test_seed_and_rows_of_the_first_search():
 def test_missing_cells_are_named():
     X = np.zeros((20, 3))
     X[3, 1] = np.nan
-    with pytest.raises(ValueError, match="fill them in columns 1"):
+    with pytest.raises(ValueError, match="in column 1; fill them"):
         OrthogonalAdditiveGP().fit(X, np.zeros(20), "regression", 0, 1)
     with pytest.raises(ValueError, match="Every column is constant"):
         OrthogonalAdditiveGP().fit(X[:3], np.zeros(3), "regression", 0, 1)
