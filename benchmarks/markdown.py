@@ -9,6 +9,7 @@ import pandas as pd
 
 from benchmarks.datasets import ALL_SETS
 from benchmarks.metrics import geometric_mean, log_log_slope, standard_error
+from benchmarks.paper.published import printed
 
 MISSING = "-"
 
@@ -93,12 +94,6 @@ def _failed(results: pd.DataFrame) -> pd.Series:
     return results["error"].notna()
 
 
-def published(paper: pd.DataFrame, model: str) -> dict[str, str]:
-    """The paper's figures of a model, by set."""
-    rows = paper[paper["model"] == model]
-    return {row.set: f"{row.value:.2f} ± {row.se:.2f}" for row in rows.itertuples()}
-
-
 def quality_tables(results: pd.DataFrame, paper: pd.DataFrame) -> list[str]:
     """Every quality table, the paper's LA-NAM beside the likelihoods."""
     return [
@@ -106,7 +101,7 @@ def quality_tables(results: pd.DataFrame, paper: pd.DataFrame) -> list[str]:
             results,
             "nll",
             "Test NLL (lower is better)",
-            beside={"paper LA-NAM": published(paper, "la-nam")},
+            beside={"paper LA-NAM": printed(paper, "la-nam")},
         ),
         metric_table(results, "rmse", "RMSE (lower is better)", decimals=None),
         metric_table(results, "auroc", "AUROC (higher is better)"),
@@ -133,7 +128,7 @@ PAPER_PAIR_MODELS = {
 
 def pair_tables(results: pd.DataFrame, paper: pd.DataFrame) -> list[str]:
     """Models with pairs of columns, the paper's beside the likelihoods."""
-    beside = {title: published(paper, model) for title, model in PAPER_PAIR_MODELS.items()}
+    beside = {title: printed(paper, model) for title, model in PAPER_PAIR_MODELS.items()}
     return [
         metric_table(results, "nll", "Test NLL (lower is better)", beside=beside),
         metric_table(results, "pairs_active", "Active pairs", decimals=1),

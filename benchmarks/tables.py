@@ -28,8 +28,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def make(results: Path, page: Path | None = None, figures: Path | None = None) -> Path:
     """Write the page, its pictures and the tidy table of results beside it."""
     from benchmarks.cells import Store
-    from benchmarks.paper_figures import draw_all
-    from benchmarks.paper_scores import complete, whole_paper
+    from benchmarks.paper.figures import draw_all
+    from benchmarks.paper.page import write_page
+    from benchmarks.paper.published import read_published
+    from benchmarks.paper.scores import complete
 
     store = Store(results)
     frame = store.collect()
@@ -44,34 +46,12 @@ def make(results: Path, page: Path | None = None, figures: Path | None = None) -
     for picture in pictures:
         say(f"{picture.name}: {picture.missing or picture.path}")
     where = Path(os.path.relpath(figures, base)).as_posix()
-    text = write_page(known, whole_paper(), told, pictures, where)
+    text = write_page(known, read_published(), told, pictures, where)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text)
     frame.to_csv(page.with_suffix(".csv"), index=False)
     say(f"{len(frame)} cells to {page}")
     return page
-
-
-def write_page(frame, paper, conditions: str, pictures, where: str) -> str:
-    """The page: conditions and targets first, then each experiment with its pictures."""
-    from benchmarks import paper_tables as tables
-    from benchmarks.paper_verdicts import verdict_page
-
-    made = tables.tables_of(frame, paper)
-
-    def drawn(section: str) -> list[str]:
-        return [p.markdown(where) for p in pictures if p.section == section]
-
-    parts = [
-        tables.condition_lines(frame, conditions),
-        tables.model_key(frame["model"]),
-        tables.missing_lines(frame, conditions),
-        verdict_page(frame, paper),
-    ]
-    order = ("toy", "inference", "uci", "paper", "paired", "icu", "pairs", "depth", "redundancy")
-    for section in (*order, "costs"):
-        parts += [made[section], *drawn(section)]
-    return tables.paragraphs([*parts, tables.complaint_lines(frame)])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -6,46 +6,15 @@ called better is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.experiments.uci import FIRST_ORDER, INTERACTING, WITH_PAIRS
 from benchmarks.metrics import standard_error
 
 FOLDS = 5
-CONTROL = "mean"
-BLOCKS = {
-    "First order": FIRST_ORDER,
-    "With pairs of columns": WITH_PAIRS,
-    "Fully interacting, and the mean as control": (*INTERACTING, CONTROL),
-}
-#: The first-order model of which each is the one with pairs.
-WITHOUT_PAIRS = {
-    **dict.fromkeys(("lanam-auto", "lanam10", "lanam10-mi", "lanam10-gain"), "lanam"),
-    "lanam10-paper": "lanam-paper",
-    "oak2": "oak",
-    "ebm10": "ebm",
-}
-OURS = ("lanam", "lanam-smooth", "lanam-paper", *(m for m in WITH_PAIRS if "lanam" in m))
-#: Ours and peers by the paper's names.
-THEIRS = {
-    "linear": "linear",
-    "pygam": "gam",
-    "nam": "nam",
-    "lanam": "la-nam",
-    "lanam-paper": "la-nam",
-    "oak": "oak-gp",
-    "ebm": "ebm",
-    "lanam10-mi": "la-nam-10",
-    "lanam10-gain": "la-nam-10-dagger",
-    "oak2": "oak-gp-star",
-    "ebm10": "ebm-10",
-    "lightgbm-grid": "lightgbm",
-}
 
 Scores = Mapping[str, pd.Series]  # of one set: by model, the values by fold
 
@@ -79,8 +48,12 @@ METRICS = (
     Metric("ece", "Expected calibration error (lower is better)"),
     Metric("rbs", "Root Brier score (lower is better)"),
     Metric("qce", "Quantile calibration error (lower is better)"),
+    # without bias, so that what is calibrated is below zero as often as above
     Metric(
-        "skce_unit", "Squared kernel calibration error (lower is better)", theirs="skce", tie=0.0
+        "skce_unit",
+        "Squared kernel calibration error (an estimate; zero is calibrated)",
+        theirs="skce",
+        ranked=False,
     ),
     Metric("coverage90", "Coverage of 90% predictive intervals", ranked=False),
 )
@@ -99,7 +72,7 @@ class Summary:
 
 def complete(results: pd.DataFrame) -> pd.DataFrame:
     """The results with every column that is asked for, even where no cell has it."""
-    asked = ["task", "threads", "fit_seconds", "nll", "error", "code", "started"]
+    asked = ["threads", "fit_cpu_seconds", "nll", "error", "code", "started"]
     return results.reindex(columns=list(dict.fromkeys([*results.columns, *asked])))
 
 
@@ -177,26 +150,3 @@ def best_of(values: Scores, models: Iterable[str], metric: Metric) -> str | None
     most = max(len(values[model]) for model in present)
     complete = [model for model in present if len(values[model]) == most]
     return min(complete, key=lambda model: metric.sign * values[model].mean())
-
-
-def models_of(results: pd.DataFrame, blocks: Mapping[str, Sequence[str]] = BLOCKS):
-    """The models of each block that have cells, and a last block of those in none."""
-    present = list(dict.fromkeys(results["model"]))
-    placed = {title: [m for m in models if m in present] for title, models in blocks.items()}
-    rest = [m for m in present if not any(m in models for models in blocks.values())]
-    return {title: models for title, models in (placed | {"Others": rest}).items() if models}
-
-
-def whole_paper() -> pd.DataFrame:
-    """All figures of the paper's tables: set, model, metric, value, se and the table they are from."""
-    return pd.read_csv(Path(__file__).parent / "paper.csv")
-
-
-def published(paper: pd.DataFrame, name: str, model: str, metric: Metric) -> Summary:
-    """What the paper has for a set, one of its models and a metric."""
-    rows = paper[
-        (paper["set"] == name) & (paper["model"] == model) & (paper["metric"] == metric.in_paper)
-    ]
-    if rows.empty:
-        return summarise(None)
-    return Summary(float(rows["value"].iloc[0]), float(rows["se"].iloc[0]), FOLDS)
