@@ -79,7 +79,7 @@ def quality_rows(
     options: argparse.Namespace, folds_by_peer: Sequence[tuple[Peer, int]]
 ) -> Iterable[Row]:
     """Rows of all sets x folds x models; each model comes with its number of folds."""
-    from benchmarks.datasets import ALL_SETS, load_uci
+    from benchmarks.data.sets import ALL_SETS, load_uci
     from benchmarks.runner import run_sets, warm_up
 
     datasets = [load_uci(options.data, name) for name in options.sets or ALL_SETS]

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from benchmarks.data.frames import LevelsProblem, levels_problem
 from benchmarks.environment import say
-from benchmarks.frames import LevelsProblem, levels_problem
 from benchmarks.memory import peak_bytes, reset_peak, resident_bytes
 from benchmarks.peers import Fitted, all_peers
 from benchmarks.recovery import band_coverage

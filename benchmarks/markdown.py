@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from benchmarks.datasets import ALL_SETS
+from benchmarks.data.sets import ALL_SETS
 from benchmarks.metrics import geometric_mean, log_log_slope, standard_error
 from benchmarks.paper.published import printed
 

@@ -17,7 +17,7 @@ from benchmarks.environment import describe, say
 
 if TYPE_CHECKING:
     from benchmarks.command import Row
-    from benchmarks.datasets import Dataset
+    from benchmarks.data.sets import Dataset
     from benchmarks.peers import Peer
 
 # One CSV file each, with the columns a report counts on even where every fit failed.
@@ -48,8 +48,9 @@ def run(options: argparse.Namespace) -> list[str]:
     # Imported only now: pools of threads are sized when numpy and its like are first loaded.
     from threadpoolctl import threadpool_limits
 
-    from benchmarks import frames, levels
-    from benchmarks.datasets import load_uci
+    from benchmarks import levels
+    from benchmarks.data import frames
+    from benchmarks.data.sets import load_uci
     from benchmarks.peers import TABLE_MODELS
     from benchmarks.runner import run_sets, warm_up
 
@@ -102,7 +103,7 @@ def gap_rows(
     datasets: Iterable[Dataset], folds_by_peer: Sequence[tuple[Peer, int]], threads: int
 ) -> Iterator[Row]:
     """Each set whole, and with a share of its cells missing, in training and test rows alike."""
-    from benchmarks.frames import with_gaps
+    from benchmarks.data.frames import with_gaps
     from benchmarks.runner import run_sets
 
     for dataset in datasets:

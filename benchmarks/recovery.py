@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import metrics
-from benchmarks.datasets import (
+from benchmarks.data.problems import (
     SPARSE_FUNCTIONS,
     TOY_FUNCTIONS,
     AdditiveProblem,

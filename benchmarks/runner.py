@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from benchmarks import metrics
-from benchmarks.datasets import Dataset, large_problem
+from benchmarks.data.problems import large_problem
+from benchmarks.data.sets import Dataset
 from benchmarks.environment import say
 from benchmarks.memory import peak_bytes, reset_peak, resident_bytes
 from benchmarks.peers import Fitted, Peer, Prediction

@@ -12,7 +12,8 @@ from typing import cast
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks.datasets import Task, large_problem, sparse_table
+from benchmarks.data.problems import large_problem, sparse_table
+from benchmarks.data.sets import Task
 from benchmarks.memory import peak_bytes, reset_peak, resident_bytes
 from benchmarks.peers import all_peers
 from benchmarks.runner import score, warm_up

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from benchmarks.datasets import ALL_SETS, CLASSIFICATION_SETS, REGRESSION_SETS
+from benchmarks.data.sets import ALL_SETS, CLASSIFICATION_SETS, REGRESSION_SETS
 from benchmarks.markdown import in_top, markdown, time_ratio
 from benchmarks.metrics import log_log_slope, standard_error
 from benchmarks.paper.published import read_published

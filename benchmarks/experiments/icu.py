@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.cells import Arrays, Row
-from benchmarks.datasets import Dataset, Table
+from benchmarks.data.sets import Dataset, Table
 from benchmarks.experiments.interface import Experiment, function_arrays
 from benchmarks.experiments.pairs import found_pairs
 from benchmarks.experiments.uci import INTERACTING, NETWORKS, load_set

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from benchmarks.cells import Arrays, Row
-from benchmarks.datasets import Dataset, Table
+from benchmarks.data.sets import Dataset, Table
 from benchmarks.peers import Fitted
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cells import Arrays, Row
-from benchmarks.datasets import Dataset, Table
+from benchmarks.data.sets import Dataset, Table
 from benchmarks.peers import Fitted
 
 N_KEPT = 2  # the paper shows two

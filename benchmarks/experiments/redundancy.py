@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.cells import Arrays, Row
-from benchmarks.datasets import Dataset, Table
+from benchmarks.data.sets import Dataset, Table
 from benchmarks.experiments.icu import looked_at
 from benchmarks.experiments.interface import Experiment, Source, function_arrays
 from benchmarks.experiments.uci import load_set

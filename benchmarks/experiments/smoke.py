@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.datasets import Dataset, large_problem
+from benchmarks.data.problems import large_problem
+from benchmarks.data.sets import Dataset
 from benchmarks.experiments.interface import Experiment, Source
 from benchmarks.experiments.uci import EXPERIMENT as UCI
 

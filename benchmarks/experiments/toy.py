@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.cells import Arrays, Row
-from benchmarks.datasets import TOY_FUNCTIONS, Dataset, Table, toy_problem
+from benchmarks.data.problems import TOY_FUNCTIONS, toy_problem
+from benchmarks.data.sets import Dataset, Table
 from benchmarks.experiments.interface import Experiment, Source, function_arrays
 from benchmarks.experiments.uci import FIRST_ORDER, INFERENCE
 from benchmarks.metrics import rmse

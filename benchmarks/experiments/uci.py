@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.datasets import ALL_SETS, Dataset
+from benchmarks.data.sets import ALL_SETS, Dataset
+from benchmarks.data.sources import load
 from benchmarks.experiments.interface import Experiment, Source
 from benchmarks.experiments.pairs import found_pairs
-from benchmarks.sources import load
 
 FIRST_ORDER = ("linear", "pygam", "nam", "lanam", "lanam-paper", "oak", "ebm")
 WITH_PAIRS = (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from benchmarks.datasets import ALL_SETS, CLASSIFICATION_SETS, REGRESSION_SETS
+from benchmarks.data.sets import ALL_SETS, CLASSIFICATION_SETS, REGRESSION_SETS
 from benchmarks.experiments.uci import FIRST_ORDER, INTERACTING, WITH_PAIRS
 from benchmarks.markdown import in_order, markdown
 from benchmarks.paper.models import ALL, CONTROL, FIRST, NETWORKS, OURS, PAIRS, in_block

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from benchmarks.datasets import Array, Table, Task
+from benchmarks.data.sets import Array, Table, Task
 from benchmarks.peers.interface import Fitted, Peer
 
 RARE = 0.005  # an indicator with a smaller share of ones, or of zeros, says nothing worth a column

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from benchmarks.datasets import Table, Task
+from benchmarks.data.sets import Table, Task
 
 
 @dataclass(frozen=True)

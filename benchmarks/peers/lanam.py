@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.datasets import Table, Task
+from benchmarks.data.sets import Table, Task
 from benchmarks.peers.interface import Fitted, Prediction, missing_module, probabilities
 
 

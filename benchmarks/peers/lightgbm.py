@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from benchmarks.datasets import Table, Task
+from benchmarks.data.sets import Table, Task
 from benchmarks.metrics import residual_dispersion, residual_std
 from benchmarks.peers.interface import Fitted, Prediction, missing_module, probabilities
 

@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.datasets import Task
+from benchmarks.data.sets import Task
 from benchmarks.metrics import residual_std
 from benchmarks.peers.interface import Fitted, Prediction, probabilities
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.datasets import Table, Task
+from benchmarks.data.sets import Table, Task
 from benchmarks.metrics import residual_dispersion
 from benchmarks.peers.interface import Fitted, Prediction
 

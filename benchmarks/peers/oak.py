@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.datasets import Table, Task
+from benchmarks.data.sets import Table, Task
 from benchmarks.peers.interface import Fitted, Prediction, as_numbers, missing_module
 from benchmarks.peers.normalising import Warp, normalising, standardising
 

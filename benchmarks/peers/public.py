@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.datasets import Task
+from benchmarks.data.sets import Task
 from benchmarks.environment import thread_environment
 from benchmarks.peers.interface import Fitted, Prediction
 
@@ -68,7 +68,7 @@ class _Worker:
         self._folder = tempfile.TemporaryDirectory()
         self._complaints = Path(self._folder.name) / "stderr.txt"
         # -P keeps this folder off the other interpreter's path, so that none of our module
-        # names (datasets, metrics, ...) can shadow what its packages import.
+        # names (data, metrics, ...) can shadow what its packages import.
         with self._complaints.open("w") as complaints:
             self._process = subprocess.Popen(
                 [python, "-P", "-W", "ignore", str(RUNNER), str(threads)],

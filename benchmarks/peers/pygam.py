@@ -14,7 +14,7 @@ from scipy.linalg import block_diag, cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dtrtri
 from scipy.special import expit
 
-from benchmarks.datasets import Task
+from benchmarks.data.sets import Task
 from benchmarks.peers.interface import Fitted, Prediction, missing_module
 
 CANDIDATES = 1000  # the paper's

@@ -15,7 +15,6 @@ pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pa
 
 from benchmarks import (  # noqa: E402
     core,
-    datasets,
     interactions,
     markdown,
     metrics,
@@ -23,6 +22,7 @@ from benchmarks import (  # noqa: E402
     runner,
     verdicts,
 )
+from benchmarks.data import problems, sets  # noqa: E402
 from benchmarks.environment import THREAD_VARIABLES, child_environment  # noqa: E402
 from benchmarks.paper.published import read_published  # noqa: E402
 from benchmarks.peers import (  # noqa: E402
@@ -114,8 +114,8 @@ def test_standard_error_geometric_mean_and_slope():
 
 
 def test_the_last_column_is_the_target_compressed_or_not(data_directory):
-    yacht = datasets.load_uci(data_directory, "yacht")
-    heart = datasets.load_uci(data_directory, "heart")
+    yacht = sets.load_uci(data_directory, "yacht")
+    heart = sets.load_uci(data_directory, "heart")
     assert (yacht.task, heart.task) == ("regression", "classification")
     assert yacht.X.shape == heart.X.shape == (60, 2)
     np.testing.assert_allclose(yacht.y, yacht.X[:, 0] + 1)
@@ -124,18 +124,18 @@ def test_the_last_column_is_the_target_compressed_or_not(data_directory):
 
 def test_a_set_that_is_not_there_says_where_it_was_looked_for(data_directory):
     with pytest.raises(FileNotFoundError, match=r"no wine\.csv.*--data"):
-        datasets.load_uci(data_directory, "wine")
+        sets.load_uci(data_directory, "wine")
 
 
 def test_a_blank_cell_is_refused(data_directory):
     (data_directory / "uci" / "wine.csv").write_text("a,y\n1,2\n,3\n")
     with pytest.raises(ValueError, match=r"wine\.csv has missing cells"):
-        datasets.load_uci(data_directory, "wine")
+        sets.load_uci(data_directory, "wine")
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
 def test_toy_has_uniform_margins_the_asked_correlation_and_unit_noise(correlation):
-    problem = datasets.toy_problem(0, correlation, n_rows=20_000)
+    problem = problems.toy_problem(0, correlation, n_rows=20_000)
     # deciles of a uniform; 4 standard errors of the median are 0.014
     np.testing.assert_allclose(np.quantile(problem.X, [0.1, 0.5, 0.9], axis=0)[1], 0.5, atol=0.014)
     # Pearson of uniforms under a Gaussian copula: 6/pi asin(rho/2)
@@ -149,7 +149,7 @@ def test_toy_has_uniform_margins_the_asked_correlation_and_unit_noise(correlatio
 
 
 def test_sparse_problem_has_equal_effects_and_half_the_noise():
-    problem = datasets.sparse_problem(0)
+    problem = problems.sparse_problem(0)
     assert problem.X.shape == (1000, 50)
     np.testing.assert_allclose(problem.effects[:, :5].std(axis=0), 1)
     assert not problem.effects[:, 5:].any()
@@ -158,7 +158,7 @@ def test_sparse_problem_has_equal_effects_and_half_the_noise():
 
 
 def test_planted_pairs_are_what_they_say():
-    problem = datasets.planted_pairs(0, n_rows=20_000)
+    problem = problems.planted_pairs(0, n_rows=20_000)
     X, signal = problem.X, problem.signal
     correlation = np.corrcoef(X, rowvar=False)
     assert correlation[2, 3] == pytest.approx(0.7, abs=0.015)  # 4 standard errors
@@ -187,7 +187,7 @@ def _explained(signal, *columns):
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_large_problem_has_the_asked_size_and_a_signal(task):
-    data = datasets.large_problem(2000, 3, task)
+    data = problems.large_problem(2000, 3, task)
     assert data.X.shape == (2000, 3)
     assert abs(np.corrcoef(np.sin(3 * data.X[:, 0]), data.y)[0, 1]) > 0.1
 
@@ -196,7 +196,7 @@ def test_large_problem_has_the_asked_size_and_a_signal(task):
 
 
 def test_folds_do_not_depend_on_how_many_are_run(data_directory):
-    data = datasets.load_uci(data_directory, "yacht")
+    data = sets.load_uci(data_directory, "yacht")
     all_folds = list(runner.folds_of(data, 5))
     two = list(runner.folds_of(data, 2))
     assert [fold for fold, _, _ in two] == [0, 1]
@@ -208,9 +208,9 @@ def test_folds_do_not_depend_on_how_many_are_run(data_directory):
 
 
 def test_every_cell_gives_a_row_and_a_failure_loses_nothing(data_directory, capsys):
-    sets = [datasets.load_uci(data_directory, name) for name in ("yacht", "heart")]
+    data = [sets.load_uci(data_directory, name) for name in ("yacht", "heart")]
     peers = [(Mean(), 2), (Broken(), 1), (Linear(), 1)]
-    rows = pd.DataFrame(runner.run_sets(sets, peers, threads=1))
+    rows = pd.DataFrame(runner.run_sets(data, peers, threads=1))
     assert len(rows) == 2 * (2 + 1 + 1)
     failed = rows[rows["model"] == "broken"]
     assert (failed["error"] == "ValueError: no luck").all()
@@ -223,7 +223,7 @@ def test_every_cell_gives_a_row_and_a_failure_loses_nothing(data_directory, caps
 
 
 def test_a_model_in_another_process_brings_its_own_clock(data_directory):
-    data = datasets.load_uci(data_directory, "heart")
+    data = sets.load_uci(data_directory, "heart")
 
     class Elsewhere:
         name = "elsewhere"
@@ -428,7 +428,7 @@ def holds(judged, part):
 
 def test_the_papers_table_is_whole():
     paper = verdicts.read_paper()
-    assert set(paper["set"]) == set(datasets.ALL_SETS)
+    assert set(paper["set"]) == set(sets.ALL_SETS)
     assert len(paper) == 14 * 11
     la_nam = paper[paper["model"] == "la-nam"].set_index("set")
     assert la_nam.loc["naval", "value"] == -7.24
@@ -534,7 +534,7 @@ def test_ten_pairs_are_judged_by_limits_first_order_and_ebm():
 def test_ebm_is_beaten_on_ten_sets_or_not(n_worse, passes):
     frames = [
         results_frame(lanam10=[1.0], ebm10=[0.9 if k < n_worse else 1.1]).assign(set=name)
-        for k, name in enumerate(datasets.ALL_SETS)
+        for k, name in enumerate(sets.ALL_SETS)
     ]
     assert holds(verdicts.pair_verdicts(pd.concat(frames)), "ebm10") is passes
     # what is decided is decided without the last sets, which are ours

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import mimic
-from benchmarks.hirid import VARIABLES, load_hirid
-from benchmarks.icu import hashed_test
-from benchmarks.mimic import COLUMNS, load_mimic3
+from benchmarks.data import mimic
+from benchmarks.data.extracts import hashed_test
+from benchmarks.data.hirid import VARIABLES, load_hirid
+from benchmarks.data.mimic import COLUMNS, load_mimic3
 
 # Headers as PhysioNet has them
 ADMISSIONS = (

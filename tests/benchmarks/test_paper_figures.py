@@ -7,7 +7,7 @@ pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pa
 
 from benchmarks import tables  # noqa: E402
 from benchmarks.cells import Cell, Store  # noqa: E402
-from benchmarks.datasets import Dataset  # noqa: E402
+from benchmarks.data.sets import Dataset  # noqa: E402
 from benchmarks.experiments.pairs import found_pairs  # noqa: E402
 from benchmarks.paper.figures import FIGURES  # noqa: E402
 from benchmarks.paper.figures.functions import partial_residuals  # noqa: E402

@@ -5,7 +5,7 @@ import pytest
 
 pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pandas frames")
 
-from benchmarks.datasets import ALL_SETS  # noqa: E402
+from benchmarks.data.sets import ALL_SETS  # noqa: E402
 from benchmarks.paper import verdicts  # noqa: E402
 from benchmarks.paper.published import read_published  # noqa: E402
 from benchmarks.paper.scores import METRIC, scores  # noqa: E402

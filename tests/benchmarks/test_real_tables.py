@@ -10,8 +10,9 @@ import pytest
 
 pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pandas frames")
 
-from benchmarks import frames, levels, metrics, real_tables, real_tables_report, runner  # noqa: E402
-from benchmarks.datasets import Dataset  # noqa: E402
+from benchmarks import levels, metrics, real_tables, real_tables_report, runner  # noqa: E402
+from benchmarks.data import frames  # noqa: E402
+from benchmarks.data.sets import Dataset  # noqa: E402
 from benchmarks.environment import THREAD_VARIABLES, child_environment  # noqa: E402
 from benchmarks.peers import Fitted, Prediction, all_peers  # noqa: E402
 from benchmarks.peers.lightgbm import category_columns  # noqa: E402

@@ -11,7 +11,7 @@ pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pa
 
 from benchmarks import run  # noqa: E402
 from benchmarks.cells import Cell, Store  # noqa: E402
-from benchmarks.datasets import Dataset  # noqa: E402
+from benchmarks.data.sets import Dataset  # noqa: E402
 from benchmarks.experiments import EXPERIMENTS, PAPER, Source, redundancy, toy  # noqa: E402
 from benchmarks.experiments.interface import moved_along  # noqa: E402
 from benchmarks.peers import Fitted, Prediction, all_peers  # noqa: E402

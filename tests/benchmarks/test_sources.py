@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import sources
-from benchmarks.datasets import ALL_SETS, task_of
-from benchmarks.sources import OPENML, Facts, load
+from benchmarks.data import sources
+from benchmarks.data.sets import ALL_SETS, task_of
+from benchmarks.data.sources import OPENML, Facts, load
 
 
 def target(facts: Facts) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.datasets import Table, Task
+from benchmarks.data.sets import Table, Task
 from benchmarks.peers.interface import Fitted, missing_module
 from benchmarks.peers.networks.settings import Architecture
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.datasets import Table
+from benchmarks.data.sets import Table
 from benchmarks.metrics import residual_std
 from benchmarks.peers.interface import Fitted, Prediction, as_numbers
 from benchmarks.peers.networks.outputs import totals

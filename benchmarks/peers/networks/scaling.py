@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.datasets import Table, Task
+from benchmarks.data.sets import Table, Task
 from benchmarks.peers.interface import as_numbers
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from benchmarks.datasets import Task
+from benchmarks.data.sets import Task
 from benchmarks.peers.networks.parameters import Parameters
 from benchmarks.peers.networks.settings import Budget
 
