@@ -69,7 +69,7 @@ def made_up_store(folder):
     keep("uci", "heart", "lanam", {})
     surface = np.outer(grid - 0.5, grid[:5] - 0.2)
     pairs = {"pair_names": np.array([["slag", "age"]]), "pair0_x": grid, "pair0_y": grid[:5]}
-    pairs |= {"pair0_mean": surface, "pair0_std": 0.1 + surface**2, "pair0_density": surface > -0.2}
+    pairs |= {"pair0_mean": surface, "pair0_std": 0.1 + surface**2, "pair0_rows": X[:, :2]}
     keep("uci", "concrete", "lanam10", pairs, pairs="slag x age")
     return store
 
@@ -84,9 +84,12 @@ def test_pairs_are_kept_with_what_the_strongest_add():
     assert row["pairs"].split("; ")[0] == "a x c"
     assert arrays["pair_names"][0].tolist() == ["a", "c"]
     x, z = np.meshgrid(arrays["pair0_x"], arrays["pair0_y"], indexing="ij")
+    assert X[:, 0].min() < x.min() < x.max() < X[:, 0].max()
     near = (np.abs(x) < 1) & (np.abs(z) < 1)
     np.testing.assert_allclose(arrays["pair0_mean"][near], (2 * x * z)[near], atol=0.4)
-    assert arrays["pair0_std"].shape == arrays["pair0_density"].shape == x.shape
+    # surer where the rows are than in a corner
+    assert 0 < arrays["pair0_std"][near].mean() < arrays["pair0_std"][0, 0]
+    np.testing.assert_array_equal(arrays["pair0_rows"], X[:, [0, 2]])
     # a model without pairs says nothing of them
     plain = all_peers()["lanam"].fit(X, y, "regression", 0, 1)
     assert found_pairs(plain, data, X) == ({}, {})

@@ -70,7 +70,8 @@ FIGURES: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
         "pairs",
         "pairs",
         "The two strongest pairs of `lanam10` (first fold): what the two columns add together beyond "
-        "what each adds alone, in the unit of the target, and its standard deviation. White: no data.",
+        "what each adds alone, in the unit of the target, and its standard deviation. Dots: training "
+        "rows.",
         examples,
     ),
     (

@@ -72,19 +72,21 @@ def examples(plt: Any, store: Store, results: pd.DataFrame) -> Any:
 
 
 def draw_pair(figure: Any, axes: Any, arrays: Arrays, k: int) -> None:
-    """Mean and standard deviation of the kth pair; white where there is no data."""
-    x, y = arrays[f"pair{k}_x"], arrays[f"pair{k}_y"]
-    seen = arrays[f"pair{k}_density"] > 0.0
-    mean, std = (np.where(seen, arrays[f"pair{k}_{what}"], np.nan) for what in ("mean", "std"))
-    largest = np.nanmax(np.abs(mean))
+    """Mean and standard deviation of the kth pair, training rows as dots."""
+    x, y, mean, std, rows = (arrays[f"pair{k}_{w}"] for w in ("x", "y", "mean", "std", "rows"))
+    # corners without data may be far off, and would take all the colours
+    largest, widest = np.quantile(np.abs(mean), 0.98), np.quantile(std, 0.98)
     looks = (
         (mean, {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}),
-        (std, {"cmap": "viridis", "vmin": 0.0}),
+        (std, {"cmap": "viridis", "vmin": 0.0, "vmax": widest}),
     )
     names = [str(name).replace("_", " ") for name in arrays["pair_names"][k]]
     for ax, (values, look) in zip(axes, looks, strict=True):
-        image = ax.pcolormesh(x, y, values.T, shading="nearest", **look)
+        image = ax.pcolormesh(x, y, values.T, shading="gouraud", **look)
+        ax.scatter(*rows.T, s=5, color="black", alpha=0.5, linewidths=0)
+        ax.set_xlim(x[0], x[-1])
+        ax.set_ylim(y[0], y[-1])
         ax.set_xlabel(names[0], fontsize=11)
         ax.set_ylabel(names[1], fontsize=11)
         ax.tick_params(labelsize=9)
-        figure.colorbar(image, ax=ax)
+        figure.colorbar(image, ax=ax, extend="both" if values is mean else "max")
