@@ -113,9 +113,10 @@ def gaussian_calibration(y: Array, mean: Array, std: Array) -> dict[str, float]:
     """Quantile calibration and the squared kernel calibration error of N(mean, std^2).
 
     The kernels have bandwidths that every model shares, or figures would not compare: the
-    median distance between two of y (``skce``), and one in the unit of y (``skce_unit``), which is what the
-    paper's figures look like: 1e-9 where y varies by 0.007. Of many rows only those in blocks of a
-    thousand are compared.
+    median distance between two of y (``skce``), and one in the unit of y (``skce_unit``). The paper does
+    not give its own; its figures are as small as those of the second where y varies little (1e-9 to 1e-8
+    on naval, whose y has a standard deviation of 0.015). Of many rows only those in blocks of a thousand
+    are compared.
     """
     scale = float(np.median(pdist(y[:1000, None])))
     errors = {"qce": quantile_calibration_error(gaussian_pit(y, mean, std))}

@@ -164,7 +164,7 @@ def count(decided: Mapping[str, bool | None], needed: int, n_sets: int) -> bool 
 def counted(
     requirement: str, standings: Mapping[str, Standing], needed: int, n_sets: int = len(ALL_SETS)
 ) -> Verdict:
-    """How many sets hold, which do not and why, which are open, and who was not there in full."""
+    """How many sets hold, which do not and why, which are open, and whom we met only in part."""
     holding = sum(standing.holds is True for standing in standings.values())
     parts = [f"{holding} of {n_sets}"]
     for answer, word in ((False, "not"), (None, "open:")):
@@ -173,7 +173,7 @@ def counted(
             parts.append(f"{word} {', '.join(_alike(sets, '{} ({})'))}")
     if len(standings) < n_sets:
         parts.append(f"{n_sets - len(standings)} sets not run")
-    noted = {name: standing.notes for name, standing in standings.items() if standing.notes}
+    noted = {name: s.notes for name, s in standings.items() if s.holds and s.notes}
     parts += _alike(noted, "on {}: {}")
     decided = {name: standing.holds for name, standing in standings.items()}
     return Verdict(requirement, "; ".join(parts), count(decided, needed, n_sets))
@@ -184,7 +184,9 @@ def _alike(sets: Mapping[str, Sequence[str]], form: str) -> list[str]:
     together: dict[str, list[str]] = {}
     for name, told in sets.items():
         together.setdefault(", ".join(told), []).append(name)
-    listed = {told: " and ".join(names) for told, names in together.items()}
+    listed = {
+        told: ", ".join(names[:-2] + [" and ".join(names[-2:])]) for told, names in together.items()
+    }
     return [form.format(names, told) if told else names for told, names in listed.items()]
 
 
@@ -208,7 +210,9 @@ def against_the_paper(uci: pd.DataFrame, paper: pd.DataFrame, ours: str = "lanam
             if alone.holds and theirs is not None:
                 mine = summarise(by_set[name][ours])
                 worse = round(mine.mean, 2) - theirs.mean
-                alone = Standing(bool(worse <= error(mine.se, theirs.se) + 1e-9))
+                holds = bool(worse <= error(mine.se, theirs.se) + 1e-9)
+                told = () if holds else (f"{mine.mean:.2f}, theirs {theirs.mean:.2f}",)
+                alone = Standing(holds, told)
             standings[name] = alone
         return counted(f"{requirement}, within {words}", standings, len(ALL_SETS))
 
