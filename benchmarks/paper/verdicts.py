@@ -185,7 +185,7 @@ def _alike(sets: Mapping[str, Sequence[str]], form: str) -> list[str]:
     for name, told in sets.items():
         together.setdefault(", ".join(told), []).append(name)
     listed = {
-        told: ", ".join(names[:-2] + [" and ".join(names[-2:])]) for told, names in together.items()
+        told: ", ".join([*names[:-2], " and ".join(names[-2:])]) for told, names in together.items()
     }
     return [form.format(names, told) if told else names for told, names in listed.items()]
 
