@@ -44,19 +44,26 @@ def child_environment(threads: int) -> dict[str, str]:
     return {**os.environ, **thread_environment(threads), "PYTHONPATH": os.pathsep.join(paths)}
 
 
+def _git(*arguments: str) -> str | None:
+    """What git says of this folder; None where it says nothing."""
+    command = ["git", "-C", str(Path(__file__).parent.parent), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
 def code_version() -> str:
     """The commit of this folder, with a plus where library or benchmark have changes that are in none."""
-    root = Path(__file__).parent.parent
+    commit = _git("rev-parse", "--short", "HEAD")
+    changed = _git("status", "--porcelain", "--", "src", "benchmarks")
+    return "unknown" if commit is None else commit + ("+" if changed else "")
 
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(root), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
-    try:
-        changed = git("status", "--porcelain", "--", "src", "benchmarks")
-        return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+def library_of(commit: str) -> str | None:
+    """What identifies the library's source at a commit: commits that left it alone have the same."""
+    return _git("rev-parse", f"{commit}:src/lanam")
 
 
 def describe(threads: int) -> str:

@@ -117,7 +117,7 @@ def near_the_best(
 ) -> Standing:
     """How a model stands among its rivals on one set.
 
-    Variants of our own compete where they were run, and are not missed where they were not.
+    Variants of our own are no rivals.
     """
     if ours in trouble:
         return Standing(False, (f"{ours} {trouble[ours]}",))
@@ -128,7 +128,7 @@ def near_the_best(
     beaten_by, missing, failed = [], [], []
     few: dict[int, list[str]] = {}
     for rival in rivals:
-        if rival == ours:
+        if rival in OURS:
             continue
         if rival in values:
             holds = rule(values[ours], values[rival], METRIC["nll"])

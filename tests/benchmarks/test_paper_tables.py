@@ -16,6 +16,7 @@ from benchmarks.paper.scores import (  # noqa: E402
     difference,
     on_par,
 )
+from benchmarks.paper.tables import conditions  # noqa: E402
 from benchmarks.paper.tables.conditions import condition_lines, missing_lines  # noqa: E402
 from benchmarks.paper.tables.costs import cost_tables  # noqa: E402
 from benchmarks.paper.tables.icu import (  # noqa: E402
@@ -215,6 +216,17 @@ def test_pairs_are_counted_over_folds():
     assert "a x b (2), c x d (1)" in pair_table(frame(rows))
     rows[0]["pairs"] = rows[1]["pairs"] = ""
     assert "none" in pair_table(frame(rows))
+
+
+def test_commits_that_left_the_library_alone_are_not_mixed(monkeypatch):
+    mine = [*cells("lanam", 1.0), *cells("lanam10", 1.0)]
+    results = frame(mine).assign(code=["abc1234"] * 5 + ["fff0000"] * 5)
+    monkeypatch.setattr(conditions, "library_of", lambda commit: "same")
+    text = condition_lines(results, "")
+    assert "of the commits `abc1234`, `fff0000`, with the same library in all" in text
+    assert "MIXED" not in text
+    monkeypatch.setattr(conditions, "library_of", lambda commit: commit)
+    assert "MIXED" in condition_lines(results, "")
 
 
 def test_several_commits_are_said_aloud():

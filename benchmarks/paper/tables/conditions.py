@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from benchmarks.environment import library_of
 from benchmarks.experiments import EXPERIMENTS, PAPER
 from benchmarks.markdown import MISSING, in_order
 from benchmarks.paper.models import MODELS, OURS, model_of
@@ -44,6 +45,9 @@ def commit_lines(results: pd.DataFrame) -> str:
     parts = []
     if groups["ours"].nunique() == 1:
         parts.append(f"Our cells are all of commit `{groups['ours'].iloc[0]}`.")
+    elif "ours" in several and same_library(several["ours"]):
+        commits = ", ".join(f"`{code}`" for code in several.pop("ours"))
+        parts.append(f"Our cells are of the commits {commits}, with the same library in all.")
     if several:
         each = "; ".join(
             f"{name} {', '.join(f'`{code}` ({count})' for code, count in codes.most_common())}"
@@ -51,6 +55,12 @@ def commit_lines(results: pd.DataFrame) -> str:
         )
         parts.append(f"**MIXED: cells of several commits: {each}.**")
     return " ".join(parts)
+
+
+def same_library(commits: Iterable[str]) -> bool:
+    """Whether commits differ only outside of the library, as far as git knows them."""
+    libraries = {library_of(commit) for commit in commits}
+    return len(libraries) == 1 and None not in libraries
 
 
 def missing_lines(results: pd.DataFrame, conditions: str) -> str:
