@@ -234,14 +234,14 @@ def test_several_commits_are_said_aloud():
     assert "all of commit `abc1234`" in condition_lines(frame(mine), "one core\n")
     # ours are compared with each other
     mixed = frame(mine, cells("lanam10", 0.5, code="fff0000"))
-    assert "MIXED: cells of several commits: ours `abc1234` (5), `fff0000` (5)" in condition_lines(
-        mixed, ""
-    )
+    text = condition_lines(mixed, "")
+    assert "MIXED: our cells are of several commits: `abc1234` (5), `fff0000` (5)" in text
     peers = cells("ebm", 0.5, code="fff0000")
-    assert "MIXED" not in condition_lines(frame(mine, peers), "")
+    assert "several commits" not in condition_lines(frame(mine, peers), "")
     peers[0]["code"] = "eee0000"
     text = condition_lines(frame(mine, peers), "")
-    assert "MIXED: cells of several commits: `ebm` `fff0000` (4), `eee0000` (1)" in text
+    assert "`ebm`: `fff0000` (4), `eee0000` (1)" in text
+    assert "MIXED" not in text
     assert "all of commit `abc1234`" in text
 
 

@@ -30,31 +30,36 @@ def condition_lines(results: pd.DataFrame, conditions: str) -> str:
     days = sorted({str(text)[:10] for text in results["started"].dropna()})
     when = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
     date = f"Run {'on' if len(days) == 1 else 'from'} {when}." if days else ""
-    return paragraphs(["### Conditions", machine, f"{date} {commit_lines(results)}".strip()])
+    dated = f"{date} {commit_lines(results)}".strip()
+    return paragraphs(["### Conditions", machine, dated, peer_commits(results)])
 
 
 def commit_lines(results: pd.DataFrame) -> str:
-    """Of which commits the cells are: ours, which are compared with each other, and each peer's."""
-    known = results[results["code"].notna()]
-    if known.empty:
+    """Of which commits our cells are; they are compared with each other."""
+    codes = results.loc[results["model"].isin(OURS), "code"].dropna()
+    if codes.empty:
         return ""
-    mine = known["model"].isin(OURS)
-    groups = {"ours": known.loc[mine, "code"]}
-    groups |= {f"`{model}`": codes for model, codes in known[~mine].groupby("model")["code"]}
-    several = {name: Counter(codes) for name, codes in groups.items() if codes.nunique() > 1}
-    parts = []
-    if groups["ours"].nunique() == 1:
-        parts.append(f"Our cells are all of commit `{groups['ours'].iloc[0]}`.")
-    elif "ours" in several and same_library(several["ours"]):
-        commits = ", ".join(f"`{code}`" for code in several.pop("ours"))
-        parts.append(f"Our cells are of the commits {commits}, with the same library in all.")
-    if several:
-        each = "; ".join(
-            f"{name} {', '.join(f'`{code}` ({count})' for code, count in codes.most_common())}"
-            for name, codes in several.items()
-        )
-        parts.append(f"**MIXED: cells of several commits: {each}.**")
-    return " ".join(parts)
+    if codes.nunique() == 1:
+        return f"Our cells are all of commit `{codes.iloc[0]}`."
+    if same_library(codes.unique()):
+        commits = ", ".join(f"`{code}`" for code in codes.unique())
+        return f"Our cells are of the commits {commits}, with the same library in all."
+    return f"**MIXED: our cells are of several commits: {_counted(codes)}.**"
+
+
+def peer_commits(results: pd.DataFrame) -> str:
+    """Of which commits each peer's cells are, where they are of several; its adapter may have changed."""
+    peers = results[~results["model"].isin(OURS) & results["code"].notna()]
+    lines = [
+        f"- `{model}`: {_counted(codes)}"
+        for model, codes in peers.groupby("model", sort=False)["code"]
+        if codes.nunique() > 1
+    ]
+    return folded("Cells of peers that are of several commits", "\n".join(lines)) if lines else ""
+
+
+def _counted(codes: pd.Series) -> str:
+    return ", ".join(f"`{code}` ({count})" for code, count in Counter(codes).most_common())
 
 
 def same_library(commits: Iterable[str]) -> bool:
