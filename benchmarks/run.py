@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.environment import code_version, describe, say, thread_environment
+from benchmarks.progress import Progress
 
 if TYPE_CHECKING:  # numpy and its like are loaded only after the threads are limited
     from benchmarks.cells import Cell, Store
@@ -90,7 +91,7 @@ def plan(options: argparse.Namespace, source: Source) -> tuple[list[Cell], list[
         names = _sets(experiment, options.sets, source)
         for fold in options.folds:
             for name in names:
-                own = (*experiment.models, *experiment.named_only)
+                own = (*experiment.models, *(experiment.named_only if options.models else ()))
                 cells += [Cell(experiment.name, name, m, fold) for m in own if m in present]
     if options.sets and not cells:
         raise SystemExit(f"no experiment of {[e.name for e in known]} has the sets {options.sets}")
@@ -144,7 +145,7 @@ def run_task(task: Task) -> None:
 
     cell, experiment = task.cell, EXPERIMENTS[task.cell.experiment]
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    # the first of them tells how busy the machine was
+    # of the last minute: a clock on a busy machine says little
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     with threadpool_limits(task.threads):
         peer = all_peers(task.public_python)[cell.model]
@@ -190,7 +191,7 @@ def run(options: argparse.Namespace) -> None:
     tasks = (Task(cell, source, store, *shared) for cell in todo if to_run(cell))
     deaths = 0
     try:
-        with progress(len(todo)) as advance:
+        with Progress(len(todo)) as advance:
             for cell, died in carry_out(tasks, options.jobs, options.limit):
                 row = store.read(cell) or {}
                 # what was lost with its process is told and not kept: it may well be no fault of the model
@@ -270,41 +271,6 @@ def carry_out(
         for _, process, _ in running.values():
             process.kill()
             process.join()
-
-
-class progress:
-    """A bar in a terminal, lines elsewhere; gives a function to call with what was finished."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.count = total, 0
-
-    def __enter__(self):
-        try:
-            from rich.console import Console
-            from rich.progress import Progress, TimeRemainingColumn
-        except ImportError:
-            self.bar = None
-            return self._line
-        console = Console(stderr=True)
-        if not console.is_terminal:
-            self.bar = None
-            return self._line
-        columns = [*Progress.get_default_columns()[:-1], TimeRemainingColumn()]
-        self.bar = Progress(*columns, console=console).__enter__()
-        self.bar_task = self.bar.add_task("cells", total=self.total)
-        return self._advance
-
-    def __exit__(self, *details: object) -> None:
-        if self.bar is not None:
-            self.bar.__exit__(*details)
-
-    def _line(self, text: str) -> None:
-        self.count += 1
-        say(f"[{self.count}/{self.total}] {text}")
-
-    def _advance(self, text: str) -> None:
-        self.bar.console.print(text, markup=False, highlight=False)
-        self.bar.advance(self.bar_task)
 
 
 def list_experiments() -> None:

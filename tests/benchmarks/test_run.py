@@ -152,6 +152,15 @@ def test_a_cell_that_cannot_be_read_is_run_again(tmp_path, capfd):
     pd.testing.assert_frame_equal(first[["model", "nll"]], second[["model", "nll"]])
 
 
+def test_models_for_those_who_name_them_run_only_then():
+    every = run.parse([])
+    cells, _ = run.plan(every, Source())
+    ran = {(cell.experiment, cell.model) for cell in cells}
+    assert not [m for m in EXPERIMENTS["uci"].named_only if ("uci", m) in ran]
+    cells, _ = run.plan(run.parse(["uci", "--models", "lanam-smooth"]), Source())
+    assert {cell.model for cell in cells} == {"lanam-smooth"}
+
+
 def test_the_listing_names_every_experiment(capsys):
     run.main(["--list"])
     text = capsys.readouterr().out
