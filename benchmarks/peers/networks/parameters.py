@@ -46,5 +46,6 @@ def initial_parameters(
                 normal(before, after, std=math.sqrt(2 / before)),
                 torch.zeros(members, columns, after),
             ]
-        layers.append(normal(hidden[-1], std=1 / math.sqrt(hidden[-1])))
+        # The sum over all columns starts with a spread of about one, however many there are
+        layers.append(normal(hidden[-1], std=1 / math.sqrt(hidden[-1] * columns)))
     return [*layers, torch.zeros(members)]
