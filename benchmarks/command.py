@@ -27,9 +27,11 @@ def make_parser(
     add = parser.add_argument
     add("--data", type=Path, help="directory of the folders of data sets")
     add("--folds", type=int, default=5, help="how many of the five folds to run")
-    add("--sets", type=_names, default=None, help="comma-separated; all by default")
-    add("--models", type=_names, default=None, help="comma-separated; see benchmarks/peers")
-    add("--parts", type=_names, default=list(parts), help=f"of {','.join(parts)}")
+    add("--sets", type=comma_separated, default=None, help="comma-separated; all by default")
+    add(
+        "--models", type=comma_separated, default=None, help="comma-separated; see benchmarks/peers"
+    )
+    add("--parts", type=comma_separated, default=list(parts), help=f"of {','.join(parts)}")
     add("--out", type=Path, default=Path("results") / name, help="directory for CSV and report")
     add("--threads", type=int, default=2, help="for every model alike")
     add("--page", type=Path, help="also write the report to this file, as the documentation does")
@@ -54,7 +56,8 @@ def read_options(
     return options
 
 
-def _names(text: str) -> list[str]:
+def comma_separated(text: str) -> list[str]:
+    """The parts of a comma-separated option."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

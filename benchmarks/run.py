@@ -21,6 +21,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.command import choose, comma_separated
 from benchmarks.environment import code_version, describe, say, thread_environment
 from benchmarks.progress import Progress
 
@@ -40,8 +41,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add("experiments", nargs="*", metavar="experiment", help="all of the paper's by default")
     add("--data", type=Path, help="directory of the folders of data sets; without it, OpenML")
-    add("--sets", type=_names, help="comma-separated; all of the experiment's by default")
-    add("--models", type=_names, help="comma-separated; all of the experiment's by default")
+    add("--sets", type=comma_separated, help="comma-separated; all of the experiment's by default")
+    add(
+        "--models", type=comma_separated, help="comma-separated; all of the experiment's by default"
+    )
     add("--folds", type=_numbers, default=list(range(5)), help="how many of five, or which: 0,3")
     add("--jobs", type=int, default=1, help="cells at a time")
     add("--threads", type=int, default=1, help="of each cell, for every model alike")
@@ -54,13 +57,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
 def _numbers(text: str) -> list[int]:
     """``3`` is the first three, ``0,3`` and ``3,`` are those."""
-    return [int(part) for part in _names(text)] if "," in text else list(range(int(text)))
+    return [int(part) for part in comma_separated(text)] if "," in text else list(range(int(text)))
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,6 @@ class Task:
 def plan(options: argparse.Namespace, source: Source) -> tuple[list[Cell], list[str]]:
     """The cells that were asked for, fold by fold, and a line on each model that cannot run."""
     from benchmarks.cells import Cell
-    from benchmarks.command import choose
     from benchmarks.experiments import EXPERIMENTS, PAPER
 
     known = [EXPERIMENTS[name] for name in _known(options.experiments or PAPER, EXPERIMENTS)]
