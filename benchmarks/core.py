@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> list[str]:
     # Imported only now: pools of threads are sized when numpy and its like are first loaded.
     from threadpoolctl import threadpool_limits
 
-    from benchmarks import recovery, scale
+    from benchmarks import recovery, sizes
     from benchmarks.peers import DEFAULT_MODELS, all_peers
 
     names = options.models or list(DEFAULT_MODELS)
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> list[str]:
             command.collect(rows, out / "selection.csv")
     if "scale" in parts:
         models = [name for name in present if name in ("lanam", "lightgbm")]
-        rows = scale.scale_rows(models, options.threads, options.scale_rows)
+        rows = sizes.scale_rows(models, options.threads, options.scale_rows)
         command.collect(rows, out / "scale.csv")
     return skipped
 

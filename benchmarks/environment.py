@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -66,10 +67,10 @@ def library_of(commit: str) -> str | None:
     return _git("rev-parse", f"{commit}:src/lanam")
 
 
-def describe(threads: int) -> str:
+def describe(threads: int, packages: Sequence[str] = PACKAGES) -> str:
     """One line on the conditions of the run."""
     versions = [f"Python {platform.python_version()}"]
-    for package in PACKAGES:
+    for package in packages:
         try:
             versions.append(f"{package} {version(package)}")
         except PackageNotFoundError:

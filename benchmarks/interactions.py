@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> list[str]:
     # Imported only now: pools of threads are sized when numpy and its like are first loaded.
     from threadpoolctl import threadpool_limits
 
-    from benchmarks import recovery, scale
+    from benchmarks import recovery, sizes
     from benchmarks.peers import PAIR_MODELS
 
     present, skipped = command.choose(options.models or PAIR_MODELS)
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> list[str]:
             command.collect(recovery.planted_rows(options.seeds), options.out / "planted.csv")
     if "scale" in options.parts:
         models = [name for name in present if name in ("lanam", "lanam10")]
-        command.collect(scale.scoring_rows(models, options.threads), options.out / "scale.csv")
+        command.collect(sizes.scoring_rows(models, options.threads), options.out / "scale.csv")
     return skipped
 
 

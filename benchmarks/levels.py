@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from benchmarks.child import ask
 from benchmarks.data.frames import LevelsProblem, levels_problem
 from benchmarks.environment import say
 from benchmarks.memory import peak_bytes, reset_peak, resident_bytes
 from benchmarks.peers import Fitted, all_peers
 from benchmarks.recovery import band_coverage
 from benchmarks.runner import score, warm_up
-from benchmarks.scale import ask
-from benchmarks.scale_worker import TEST_ROWS
+from benchmarks.sizes_worker import TEST_ROWS
 
 Row = dict[str, Any]
 ROWS = 200_000

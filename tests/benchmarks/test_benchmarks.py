@@ -686,7 +686,7 @@ def test_the_command_refuses_what_it_cannot_do(arguments, message, capsys):
 def test_the_scale_worker_answers_in_json():
     arguments = ["linear", "regression", "2000", "6", "1", "sparse"]
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.scale_worker", *arguments],
+        [sys.executable, "-m", "benchmarks.sizes_worker", *arguments],
         capture_output=True,
         text=True,
         env=child_environment(1),

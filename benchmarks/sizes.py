@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from benchmarks.environment import child_environment, say
+from benchmarks.child import ask
+from benchmarks.environment import say
 
 Row = dict[str, Any]
 Cell = tuple[str, str, int, int, int]  # sweep, task, rows, columns, repeats
@@ -66,23 +64,7 @@ def run_worker(
 ) -> Row:
     """Measure one cell in a child process."""
     arguments = [model, task, str(rows), str(columns), str(threads), problem]
-    return ask("benchmarks.scale_worker", arguments, threads)
-
-
-def ask(module: str, arguments: list[str], threads: int) -> Row:
-    """Run a module that answers with a line of JSON; a failure becomes a row with its message."""
-    done = subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        capture_output=True,
-        text=True,
-        env=child_environment(threads),
-        check=False,
-    )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        return {"error": lines[-1] if lines else f"ended with status {done.returncode}"}
-    answer: Row = json.loads(done.stdout.strip().splitlines()[-1])
-    return answer
+    return ask("benchmarks.sizes_worker", arguments, threads)
 
 
 def _progress(row: Row) -> str:

@@ -1,6 +1,6 @@
 """One fit on much data in a process of its own, so that its peak memory is its own.
 
-``python -m benchmarks.scale_worker MODEL TASK ROWS COLUMNS THREADS PROBLEM`` prints one line of JSON.
+``python -m benchmarks.sizes_worker MODEL TASK ROWS COLUMNS THREADS PROBLEM`` prints one line of JSON.
 """
 
 from __future__ import annotations
