@@ -18,6 +18,7 @@ from lanam.core.arrays import Array
 from lanam.data import (
     Schema,
     as_frame,
+    bad_row,
     column_names,
     encode_table,
     is_missing,
@@ -128,13 +129,19 @@ def _has_truth_values(X: Any) -> bool:
 
 def read_response(estimator: BaseEstimator, y: Any, n_rows: int) -> Array:
     """The regression target ``y`` as a finite float vector."""
-    target = read_target(estimator, y, n_rows)
+    response = as_response(read_target(estimator, y, n_rows), type(estimator).__name__)
+    require_squares(float(np.max(np.abs(response), initial=0.0)))
+    return response
+
+
+def as_response(target: np.ndarray, estimator: str) -> Array:
+    """A vector of whatever it holds as finite floats, for an estimator of this name."""
     if target.dtype.kind == "O":
         _refuse_target(_missing(target), "NaN")
     if target.dtype.kind in "mM":
         raise ValueError(
             f"y holds {'dates' if target.dtype.kind == 'M' else 'durations'}, and "
-            f"{type(estimator).__name__} predicts numbers: pass for example the days since a date, "
+            f"{estimator} predicts numbers: pass for example the days since a date, "
             "(y - y.min()) / np.timedelta64(1, 'D')"
         )
     if target.dtype.kind in "USOV":
@@ -142,13 +149,11 @@ def read_response(estimator: BaseEstimator, y: Any, n_rows: int) -> Array:
             target = target.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"y must be numbers for {type(estimator).__name__}, and it is not ({error}): "
+                f"y must be numbers for {estimator}, and it is not ({error}): "
                 "convert it to floats, or use LANAMClassifier if these are classes"
             ) from error
     _require_finite_target(target)
-    response: Array = target.astype(np.float64)
-    _require_squares(response)
-    return response
+    return target.astype(np.float64)
 
 
 def read_labels(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
@@ -165,9 +170,8 @@ def _missing(objects: np.ndarray) -> np.ndarray:
     return np.array([is_missing(value) for value in objects.tolist()])
 
 
-def _require_squares(response: Array) -> None:
-    """Refuse a target whose variance no float can hold."""
-    largest = float(np.max(np.abs(response), initial=0.0))
+def require_squares(largest: float) -> None:
+    """Refuse a target whose variance no float can hold, by the largest magnitude of its values."""
     if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
         raise ValueError(
             f"y has values of magnitude {largest:.0e}, whose squares no float can hold: change the "
@@ -182,9 +186,10 @@ def _require_finite_target(target: np.ndarray) -> None:
 
 def _refuse_target(bad: np.ndarray, word: str) -> None:
     if bad.any():
-        raise ValueError(
-            f"Input y contains {word}: {bad.sum()} of {len(bad)} values, the first in row "
-            f"{int(np.argmax(bad))}. Drop these rows: a target cannot be imputed."
+        raise bad_row(
+            f"Input y contains {word}: {bad.sum()} of {len(bad)} values, the first in row ",
+            int(np.argmax(bad)),
+            ". Drop these rows: a target cannot be imputed.",
         )
 
 
@@ -220,20 +225,26 @@ def read_weights(sample_weight: Any, n_rows: int) -> Array:
     if weight.ndim != 1:
         raise ValueError(f"sample_weight must have one dimension, and has {weight.ndim}")
     check_consistent_length(weight, np.empty(n_rows))
-    if (weight < 0.0).any():
-        raise ValueError(
-            f"Negative values in sample_weight: {(weight < 0.0).sum()} of {n_rows}, the first in "
-            f"row {int(np.argmax(weight < 0.0))}. A weight counts how often a row was seen; use 0 "
-            "to leave a row out."
-        )
+    require_weights(weight)
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: nothing is left to fit")
-    if weight.max() > _LARGEST_WEIGHT:
+    return weight
+
+
+def require_weights(weight: Array) -> None:
+    """Refuse weights, one a row, that are negative or beyond counting."""
+    if (weight < 0.0).any():
+        raise bad_row(
+            f"Negative values in sample_weight: {(weight < 0.0).sum()} of {len(weight)}, the first in "
+            "row ",
+            int(np.argmax(weight < 0.0)),
+            ". A weight counts how often a row was seen; use 0 to leave a row out.",
+        )
+    if weight.max(initial=0.0) > _LARGEST_WEIGHT:
         raise ValueError(
             f"sample_weight has values up to {weight.max():.0e}. A weight counts how often a row was "
             "seen: divide all weights by their mean if only their ratios matter"
         )
-    return weight
 
 
 def read_exposure(exposure: Any, n_rows: int) -> Array:
@@ -261,18 +272,25 @@ def read_exposure(exposure: Any, n_rows: int) -> Array:
             f"exposure must be one number, or one a row: X has {n_rows} rows, and exposure has the "
             f"shape {values.shape}"
         )
+    require_exposures(values)
+    return values
+
+
+def require_exposures(values: Array) -> None:
+    """Refuse exposures, one a row, that are not positive, or of a unit gone wrong."""
     bad = values <= 0.0
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(
-            f"exposure must be positive, and {bad.sum()} of {n_rows} values are not, the first, "
-            f"{values[row]:g}, in row {row}. Leave out rows in which nothing could be counted."
+        raise bad_row(
+            f"exposure must be positive, and {bad.sum()} of {len(values)} values are not, the first, "
+            f"{values[row]:g}, in row ",
+            row,
+            ". Leave out rows in which nothing could be counted.",
         )
     if values.max() > _LARGEST_EXPOSURE or values.min() < 1.0 / _LARGEST_EXPOSURE:
         raise ValueError(
             f"exposure has values from {values.min():.0e} to {values.max():.0e}: change its unit"
         )
-    return values
 
 
 def _read_numbers(values: Any, n_rows: int, name: str) -> Array:

@@ -10,10 +10,34 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Poisson
 from lanam.core.model import FittedModel
+from lanam.data import bad_row
+
+
+class Units:
+    """The way between the core's units and the user's.
+
+    Attributes
+    ----------
+    log_unit
+        Logarithm of the exposure that is one to the core.
+    left_out
+        What the core's log-density leaves out, summed over rows.
+    """
+
+    log_unit: float
+    left_out: float
+
+    def own(self, model: FittedModel) -> FittedModel:
+        """What the core fitted to these, in the user's unit of exposure and with his evidence."""
+        return _moved(model, -self.log_unit, self.left_out)
+
+    def standard(self, model: FittedModel) -> FittedModel:
+        """The other way round: a model in the user's units as the core would have fitted it."""
+        return _moved(model, self.log_unit, -self.left_out)
 
 
 @dataclass(frozen=True)
-class Observations:
+class Observations(Units):
     """Response, weights and likelihood as the core fits them.
 
     Attributes
@@ -22,10 +46,8 @@ class Observations:
         One a row.
     likelihood
         Its name.
-    log_unit
-        Logarithm of the exposure that is one to the core.
-    left_out
-        What the core's log-density leaves out, summed over rows.
+    log_unit, left_out
+        See `Units`.
     n_classes
         How many classes the response numbers; 0 where it does not.
     """
@@ -36,14 +58,6 @@ class Observations:
     log_unit: float = 0.0
     left_out: float = 0.0
     n_classes: int = 0
-
-    def own(self, model: FittedModel) -> FittedModel:
-        """What the core fitted to these, in the user's unit of exposure and with his evidence."""
-        return _moved(model, -self.log_unit, self.left_out)
-
-    def standard(self, model: FittedModel) -> FittedModel:
-        """The other way round: a model in the user's units as the core would have fitted it."""
-        return _moved(model, self.log_unit, -self.left_out)
 
 
 def _moved(model: FittedModel, link: float, evidence: float) -> FittedModel:
@@ -74,14 +88,18 @@ def observe_counts(counts: Array, weight: Array, exposure: Array) -> Observation
     """
     likelihood = Poisson()
     unit = float(weight @ exposure / weight.sum())
-    relative = exposure / unit
     return Observations(
-        counts / relative,
-        weight * relative,
+        *rates(counts, weight, exposure, unit),
         likelihood.name,
         math.log(unit),
         likelihood.constant(counts, weight),
     )
+
+
+def rates(counts: Array, weight: Array, exposure: Array, unit: float) -> tuple[Array, Array]:
+    """Rates in a unit of exposure, and their weights."""
+    relative = exposure / unit
+    return counts / relative, weight * relative
 
 
 def require_counts(y: Array) -> Array:
@@ -111,9 +129,11 @@ def require_counts(y: Array) -> Array:
 def _refuse(y: Array, bad: np.ndarray, what: str, remedy: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(
+        raise bad_row(
             f"likelihood='poisson' is for counts, and y has {what}: {bad.sum()} of {len(y)}, the "
-            f"first, {y[row]:g}, in row {row}. {remedy}"
+            f"first, {y[row]:g}, in row ",
+            row,
+            f". {remedy}",
         )
 
 

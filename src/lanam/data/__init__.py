@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lanam.data.cells import is_missing
 from lanam.data.encoding import encode_table, label, learn_table, make_frame
+from lanam.data.refusals import bad_row, counted_from
 from lanam.data.schema import (
     CATEGORICAL,
     NUMERIC,
@@ -28,7 +29,9 @@ __all__ = [
     "Surprise",
     "add_up",
     "as_frame",
+    "bad_row",
     "column_names",
+    "counted_from",
     "encode_table",
     "find_column",
     "is_missing",

@@ -107,6 +107,28 @@ _ADVICE = {
 _LONGEST_EXAMPLE = 40
 
 
+def bad_row(before: str, row: int, after: str) -> ValueError:
+    """An error that names a row, of which `counted_from` can change the number."""
+    error = ValueError(f"{before}{row}{after}")
+    error.__dict__["parts"] = before, row, after
+    return error
+
+
+def counted_from(error: Exception, first: int) -> str:
+    """An error's message where the first row has this number, as it has in a piece of a table.
+
+    Examples
+    --------
+    >>> error = bad_row("a gap in row ", 3, ": fill it")
+    >>> str(error), counted_from(error, 100)
+    ('a gap in row 3: fill it', 'a gap in row 103: fill it')
+    """
+    if "parts" not in error.__dict__:
+        return str(error)
+    before, row, after = error.__dict__["parts"]
+    return f"{before}{row + first}{after}"
+
+
 @dataclass(frozen=True)
 class Place:
     """Which column of which kind of table an error is about.
