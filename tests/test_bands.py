@@ -10,8 +10,8 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core import fitting, scoring
 from lanam.core import knots as core_knots
+from lanam.core import scoring
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.options import Options
 from lanam.data import as_frame, learn_schema, learn_table
@@ -21,6 +21,7 @@ from lanam.explain.bands import require_coverage, simultaneous_half_width
 from lanam.explain.draws import even_normals
 from lanam.explain.points import read_values
 from lanam.explain.values import plain
+from tests.core import at_hand
 
 CITIES = ("Bonn", "Rome", "Oslo", "Lima", "Cairo")
 
@@ -76,7 +77,7 @@ def wide():
     X = pd.DataFrame({"street": [f"street {k:04d}" for k in street], "age": age})
     columns, schema = learn_table(as_frame(X), list(X), backend="pandas")
     options = Options(interactions=0)
-    model = fitting.fit(columns, y, np.ones(len(y)), "gaussian", options, 0, schema.n_levels)
+    model = at_hand.fit(columns, y, np.ones(len(y)), "gaussian", options, 0, schema.n_levels)
     assert model.terms[0].coupling is not None
     return model, schema
 

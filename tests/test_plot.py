@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core import fitting
 from lanam.core.options import Options
 from lanam.data import as_frame, learn_table
 from lanam.explain import explain_global
 from lanam.interactions import InteractionScores
 from lanam.plot import plot_interaction, plot_interaction_matrix, plot_shapes
+from tests.core import at_hand
 
 
 @pytest.fixture(autouse=True)
@@ -656,7 +656,7 @@ def choice(shops):
     columns, schema = learn_table(as_frame(X), list(X), backend="pandas")
     options = Options(interactions=((0, 1),))
     weight = np.ones(len(y))
-    model = fitting.fit(columns, y.astype(float), weight, "softmax", options, 0, schema.n_levels)
+    model = at_hand.fit(columns, y.astype(float), weight, "softmax", options, 0, schema.n_levels)
     return explain_global(model, schema, ["bus", "car", "$train$ $x$"])
 
 

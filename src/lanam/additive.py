@@ -25,8 +25,10 @@ from lanam.arguments import read_interactions, read_options
 from lanam.core import fitting, scoring
 from lanam.core.arrays import Array
 from lanam.core.knots import Categories
+from lanam.core.likelihoods import find_likelihood
 from lanam.core.model import FittedModel
 from lanam.core.options import Options
+from lanam.core.tables import ArrayTables, Table
 from lanam.data import CATEGORICAL, UNSEEN, NewValuesWarning, Schema
 from lanam.editing import Where, edit
 from lanam.explain import GlobalExplanation, LocalExplanation
@@ -133,14 +135,9 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         schema = schema.narrowed(columns)
         seen = self._encode(*rows)
         require_applicable(options, schema, seen)
-        run = partial(
-            fitting.fit,
-            columns,
-            seen.response,
-            seen.weight,
-            seen.likelihood,
-            n_levels=schema.n_levels,
-        )
+        tables = ArrayTables(Table(columns, seen.response, seen.weight))
+        likelihood = find_likelihood(seen.likelihood, seen.n_classes)
+        run = partial(fitting.fit, tables, likelihood, n_levels=schema.n_levels)
         model = seen.own(self._run(run, options))
         self._keep(model, schema, len(columns), options.interaction_score)
         self._warn_if_unfinished()
@@ -218,7 +215,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             return self
         require_applicable(options, self._schema, seen)
         known = seen.standard(self._model)
-        run = partial(fitting.fit_on, known, columns, seen.response, seen.weight)
+        tables = ArrayTables(Table(columns, seen.response, seen.weight))
+        run = partial(fitting.fit_on, known, tables)
         model = seen.own(self._run(run, options))
         self._keep(model, self._schema, len(columns), options.interaction_score)
         self._warn_if_unfinished()

@@ -10,9 +10,9 @@ from lanam.core.gauss_newton import State
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.linearise import initial_precision
 from lanam.core.options import Options
-from lanam.core.prepare import prepare
 from lanam.core.stage import term_of
 from lanam.core.terms import LevelTerm
+from tests.core import at_hand
 from tests.oracles import entry_matrix
 
 SMALL = Options(hidden_sizes=(7,), init_scales=(1.0, 4.0))
@@ -31,7 +31,7 @@ def additive_data(n=60, likelihood="gaussian", seed=0):
 
 def started(columns, y, weight, likelihood="gaussian", options=SMALL, noise=0.3, seed=0):
     """A problem and its state before the first pass."""
-    prepared = prepare(columns, y, weight, LIKELIHOODS[likelihood], options)
+    prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS[likelihood], options)
     problem = gauss_newton.make_problem(
         prepared.terms,
         prepared.rows,

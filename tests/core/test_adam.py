@@ -7,7 +7,6 @@ import scipy.linalg
 
 from lanam.core import (
     adam,
-    fitting,
     gauss_newton,
     kron,
     laplace,
@@ -23,9 +22,9 @@ from lanam.core.moments import Moments
 from lanam.core.networks import Architecture
 from lanam.core.objective import Objective
 from lanam.core.options import Options
-from lanam.core.pairs import add_terms, pair_terms
-from lanam.core.prepare import prepare
+from lanam.core.pairs import add_terms
 from lanam.core.stacked import Stack
+from tests.core import at_hand
 from tests.oracles import (
     assert_close,
     block_diagonal,
@@ -62,7 +61,7 @@ def make_problem(options=PAPER, likelihood="gaussian", n_rows=200, weight=None):
     if likelihood == "bernoulli":
         y = (signal + 0.3 > 0.0).astype(float)
     weight = np.ones(n_rows) if weight is None else weight
-    prepared = prepare(columns, y, weight, LIKELIHOODS[likelihood], options)
+    prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS[likelihood], options)
     return gauss_newton.make_problem(
         prepared.terms,
         prepared.rows,
@@ -181,7 +180,7 @@ class TestObjective:
         twice = np.r_[np.arange(30), np.arange(60)]
         gradients = []
         for rows, own in ((np.arange(60), weight), (twice, np.ones(90))):
-            prepared = prepare(columns[rows], y[rows], own, LIKELIHOODS["gaussian"], PAPER)
+            prepared = at_hand.prepared(columns[rows], y[rows], own, LIKELIHOODS["gaussian"], PAPER)
             problem = gauss_newton.make_problem(
                 prepared.terms, prepared.rows, prepared.units.likelihood, False, "gradient"
             )
@@ -399,7 +398,7 @@ class TestSwitchedOff:
     def test_the_fitted_model_says_so(self, monkeypatch):
         monkeypatch.setattr(adam, "switched_off", lambda problem, found: [2])
         columns, _, y = toy()
-        model = fitting.fit(columns, y, np.ones(200), "gaussian", replace(PAPER, max_iter=1), 0)
+        model = at_hand.fit(columns, y, np.ones(200), "gaussian", replace(PAPER, max_iter=1), 0)
         assert [term.status for term in model.terms] == [ACTIVE, ACTIVE, SWITCHED_OFF]
         assert (model.terms[2].mean == 0.0).all()
         assert len(model.covariance) == sum(term.table.shape[1] for term in model.terms) + 1
@@ -409,7 +408,7 @@ class TestSwitchedOff:
         columns, _, y = toy()
         for change in ({}, {"curvature": "exact", "posterior": "joint"}):
             options = replace(PAPER, max_iter=1, **change)
-            model = fitting.fit(columns, y, np.ones(200), "gaussian", options, 0)
+            model = at_hand.fit(columns, y, np.ones(200), "gaussian", options, 0)
             assert model.covariance.shape == (1, 1)
 
 
@@ -417,7 +416,7 @@ class TestFitting:
     def test_level_effects_are_not_for_adam(self):
         columns, _, y = toy()
         options = replace(PAPER, level_effects=True, max_iter=1)
-        model = fitting.fit(columns, y, np.ones(200), "gaussian", options, 0)
+        model = at_hand.fit(columns, y, np.ones(200), "gaussian", options, 0)
         assert [term.kind for term in model.terms] == ["smooth"] * 3
         assert model.n_iter == 3
         assert model.stop_reason == "max_iter"
@@ -429,19 +428,19 @@ class TestFitting:
 
         columns, _, y = toy()
         options = replace(PAPER, on_iteration=interrupt)
-        model = fitting.fit(columns, y, np.ones(200), "gaussian", options, 0)
+        model = at_hand.fit(columns, y, np.ones(200), "gaussian", options, 0)
         assert model.stop_reason == "interrupted"
 
     def test_constant_columns_alone(self):
         y = np.arange(5.0)
-        model = fitting.fit(np.ones((5, 2)), y, np.ones(5), "gaussian", PAPER, 0)
+        model = at_hand.fit(np.ones((5, 2)), y, np.ones(5), "gaussian", PAPER, 0)
         assert model.intercept == pytest.approx(2.0)
 
     def test_kronecker_factors_with_the_default_solver(self):
         columns, _, y = toy()
         options = replace(PAPER, solver="gauss-newton", evidence_update="mackay", max_iter=20)
         models = [
-            fitting.fit(columns, y, np.ones(200), "gaussian", replace(options, curvature=name), 0)
+            at_hand.fit(columns, y, np.ones(200), "gaussian", replace(options, curvature=name), 0)
             for name in ("kron", "exact")
         ]
         for one, two in zip(models[0].terms, models[1].terms, strict=True):
@@ -455,7 +454,7 @@ class TestFitting:
 def with_pairs(problem, options, pairs=((0, 1),), n_rows=200):
     """The same problem with joint networks."""
     columns = toy(n_rows)[0]
-    terms = pair_terms(columns, problem.rows.weight, pairs, options)
+    terms = at_hand.pair_terms(columns, problem.rows.weight, pairs, options)
     return add_terms(problem, State((), 0.0, 1.0), columns, terms, np.random.default_rng(0))[0]
 
 
@@ -559,8 +558,8 @@ class TestPairs:
         columns, signal, _ = toy()
         y = signal + columns[:, 0] * columns[:, 1]
         options = replace(PAPER, pair_hidden_sizes=(6, 4), interactions=((0, 1),), max_iter=2)
-        model = fitting.fit(columns, y, np.ones(200), "gaussian", options, 0)
-        plain = fitting.fit(
+        model = at_hand.fit(columns, y, np.ones(200), "gaussian", options, 0)
+        plain = at_hand.fit(
             columns, y, np.ones(200), "gaussian", replace(options, interactions=0), 0
         )
         assert model.terms[3].kind == "pair"

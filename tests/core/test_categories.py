@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import fitting, gauss_newton, posterior, scoring
+from lanam.core import gauss_newton, posterior, scoring
 from lanam.core.gauss_newton import State
 from lanam.core.knots import Categories, place_categories
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE
 from lanam.core.options import Options
-from lanam.core.pairs import place_grids
-from lanam.core.prepare import prepare
+from tests.core import at_hand
 from tests.oracles import DensePosterior, assert_close, entry_matrix
 
 QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(12,), level_effects=False)
@@ -21,7 +20,7 @@ QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(12,), level_effects=False
 
 def fit(columns, y, n_levels, weight=None, likelihood="gaussian", options=QUICK, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
-    return fitting.fit(columns, y, weight, likelihood, options, seed, n_levels)
+    return at_hand.fit(columns, y, weight, likelihood, options, seed, n_levels)
 
 
 def term_of(model, *features):
@@ -78,12 +77,14 @@ class TestEntries:
         column = np.repeat(np.arange(40.0), np.arange(1, 41))
         columns = np.column_stack([column, np.arange(len(column)) % 7])
         weight, alone = np.ones(len(column)), Categories(np.arange(40), 40)
-        (grid,) = place_grids(columns, weight, [(0, 1)], {0: alone})
+        (grid,) = at_hand.place_grids(columns, weight, [(0, 1)], {0: alone})
         assert grid.shape[0] == 24 + 2
         assert (grid.first.entry_of[:16] == 25).all()
         np.testing.assert_array_equal(grid.first.entry_of[16:], np.arange(24))
         # With few levels all have one, whatever their rows.
-        (grid,) = place_grids(columns % 20, weight, [(0, 1)], {0: Categories(np.arange(20), 20)})
+        (grid,) = at_hand.place_grids(
+            columns % 20, weight, [(0, 1)], {0: Categories(np.arange(20), 20)}
+        )
         assert grid.shape[0] == 20 + 2
 
 
@@ -91,7 +92,7 @@ class TestPrepare:
     def made(self, columns, n_levels):
         y = np.random.default_rng(0).standard_normal(len(columns))
         weight = np.ones(len(y))
-        return prepare(columns, y, weight, LIKELIHOODS["gaussian"], Options(), n_levels)
+        return at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], Options(), n_levels)
 
     def test_columns_of_codes_have_categories_and_no_levels(self):
         rng = np.random.default_rng(1)
@@ -127,7 +128,7 @@ class TestPrepare:
 
 def regression_of(columns, y, weight, n_levels, precision, noise):
     """A problem of one column of codes at given hyperparameters, in units of the response as it is."""
-    prepared = prepare(columns, y, weight, LIKELIHOODS["gaussian"], QUICK, n_levels)
+    prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK, n_levels)
     problem = gauss_newton.make_problem(
         prepared.terms, prepared.rows, prepared.units.likelihood, True, "mackay"
     )

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from lanam.core import evidence, fitting, gauss_newton, scoring
+from lanam.core import evidence, gauss_newton, scoring
 from lanam.core.likelihoods import LIKELIHOODS, Poisson
 from lanam.core.options import Options
 from lanam.core.predictive import dispersed, poisson_mean, poisson_quantile, poisson_variance
-from lanam.core.prepare import prepare
 from lanam.core.selection import null_evidence, null_fit
-from lanam.core.stage import resume
 from lanam.core.statistics import Rows
+from tests.core import at_hand
 from tests.core.examples import dense_features
 from tests.oracles import DenseLaplace, differences
 
@@ -33,7 +32,7 @@ def counts(n=600, phi=1.0, seed=0, exposure=1.0):
 
 def fit(columns, y, options=QUICK, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
-    return fitting.fit(columns, y, weight, "poisson", options, 0)
+    return at_hand.fit(columns, y, weight, "poisson", options, 0)
 
 
 def deviance(y, mean):
@@ -168,7 +167,7 @@ class TestAgainstDenseNewton:
     def test_slope_in_it(self):
         columns, y = counts(n=200, phi=4.0)
         model = fit(columns, y)
-        _, stage = resume(model, columns, y, np.ones(200), QUICK)
+        _, stage = at_hand.resume(model, columns, y, np.ones(200), QUICK)
         linear = gauss_newton.regression(stage.problem, stage.state, np.random.default_rng(0))
         at = np.zeros(linear.model.prior.n_groups)
 
@@ -189,7 +188,7 @@ class TestAgainstDenseNewton:
     def test_tuning_keeps_it_within_bounds(self, update):
         columns, y = counts(n=200)
         y = np.round(np.exp(2.0 + np.sin(1.5 * columns[:, 0])))
-        made = prepare(columns, y, np.ones(200), Poisson(), QUICK)
+        made = at_hand.prepared(columns, y, np.ones(200), Poisson(), QUICK)
         problem = gauss_newton.make_problem(made.terms, made.rows, Poisson(), True, update)
         start = gauss_newton.start(problem.terms[0], problem.shares[0], np.random.default_rng(0))
         state = gauss_newton.State((start,), Poisson().start(y, np.ones(200)), 2.0)
@@ -201,7 +200,7 @@ class TestAgainstDenseNewton:
 def test_standing_there_again():
     columns, y = counts(phi=4.0)
     model = fit(columns, y)
-    again = fitting.fit_on(model, columns, y, np.ones(len(y)), QUICK, 0)
+    again = at_hand.fit_on(model, columns, y, np.ones(len(y)), QUICK, 0)
     assert again.noise_variance == model.noise_variance
     # One more pass of a fit that had converged to a twentieth of a nat.
     assert again.log_evidence == pytest.approx(model.log_evidence, abs=0.05)

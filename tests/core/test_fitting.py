@@ -7,9 +7,10 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import BayesianRidge
 
-from lanam.core import fitting, scoring, statistics
+from lanam.core import scoring, statistics
 from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE, SWITCHED_OFF
 from lanam.core.options import Options
+from tests.core import at_hand
 
 #: Small networks: as much to test, less to wait for.
 QUICK = Options(hidden_sizes=(16,))
@@ -17,7 +18,7 @@ QUICK = Options(hidden_sizes=(16,))
 
 def fit(columns, y, weight=None, likelihood="gaussian", options=QUICK, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
-    return fitting.fit(columns, y, weight, likelihood, options, seed)
+    return at_hand.fit(columns, y, weight, likelihood, options, seed)
 
 
 def data(likelihood="gaussian", n=200, seed=0):

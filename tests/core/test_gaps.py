@@ -12,8 +12,8 @@ from lanam.core.gauss_newton import State
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.options import Options
 from lanam.core.selection import null_evidence, null_fit
-from lanam.core.stage import resume
 from lanam.core.statistics import Rows
+from tests.core import at_hand
 from tests.core.examples import dense_features
 from tests.oracles import assert_close, differences, profiled_log_marginal
 
@@ -163,7 +163,7 @@ def curve_data(n, seed=0, share=0.3):
 
 def fit(columns, y, options=QUICK, weight=None, likelihood="gaussian", n_levels=()):
     weight = np.ones(len(y)) if weight is None else weight
-    return fitting.fit(columns, y, weight, likelihood, options, 0, n_levels)
+    return at_hand.fit(columns, y, weight, likelihood, options, 0, n_levels)
 
 
 @pytest.fixture(scope="module")
@@ -278,10 +278,10 @@ class TestFit:
     def test_standing_there_again(self, model):
         columns, y = curve_data(500)
         weight = np.ones(500)
-        _, stage = resume(model, columns, y, weight, QUICK)
+        _, stage = at_hand.resume(model, columns, y, weight, QUICK)
         noise = scoring.noise_variances(model, columns)
         np.testing.assert_allclose(model.noise_variance / stage.problem.rows.precision, noise)
-        again = fitting.fit_on(model, columns, y, weight, QUICK, 0)
+        again = at_hand.fit_on(model, columns, y, weight, QUICK, 0)
         # What it had, but for the compression of its tables.
         np.testing.assert_allclose(again.gap_variance, model.gap_variance, rtol=1e-9)
         assert again.log_evidence == pytest.approx(model.log_evidence, abs=0.01)
@@ -321,7 +321,7 @@ class TestFit:
         options = replace(QUICK, pair_hidden_sizes=(12,), interactions=((0, 1),))
         if later:
             model = fit(columns, y)
-            model = fitting.fit_on(model, columns, y, np.ones(800), options, 0)
+            model = at_hand.fit_on(model, columns, y, np.ones(800), options, 0)
         else:
             model = fit(columns, y, options)
         assert model.gap_variance[2] == pytest.approx(16.0 / 3.0, rel=0.3)
@@ -338,7 +338,7 @@ class TestFit:
         options = replace(QUICK, posterior="block", curvature="kron", init_scales=(1.0,))
         found = fit(columns, y, options)
         assert found.gap_variance is not None
-        _, stage = resume(found, columns, y, np.ones(500), options)
+        _, stage = at_hand.resume(found, columns, y, np.ones(500), options)
         (intercept,) = kron.posterior(stage.problem, stage.state).covariance[-1:, -1]
         information = stage.problem.rows.information.sum() / stage.state.noise
         assert intercept == pytest.approx(1.0 / information, rel=1e-3)
@@ -347,7 +347,7 @@ class TestFit:
 def test_sums_over_rows_are_of_what_they_say():
     columns, y = curve_data(80)
     rng = np.random.default_rng(0)
-    made = fitting.prepare(columns, y, rng.uniform(0.5, 2.0, 80), LIKELIHOODS["gaussian"], QUICK)
+    made = at_hand.prepared(columns, y, rng.uniform(0.5, 2.0, 80), LIKELIHOODS["gaussian"], QUICK)
     rows = weighed_by(made.rows, np.array([2.0, 1.0]), Gaps.of(columns))
     plain = replace(made.rows, weight=rows.information)
     values = [rng.standard_normal(size) for size in rows.sizes]
@@ -369,7 +369,7 @@ def test_tuning_with_precisions():
     """What precisions add does not depend on the noise, and is none of the residuals."""
     columns, y = curve_data(120)
     model = fit(columns, y)
-    _, stage = resume(model, columns, y, np.ones(120), QUICK)
+    _, stage = at_hand.resume(model, columns, y, np.ones(120), QUICK)
     made = gauss_newton.regression(stage.problem, stage.state, np.random.default_rng(0))
     linear = made.model
     assert linear.offset == pytest.approx(stage.problem.rows.log_precision)
@@ -395,7 +395,7 @@ def test_tuning_with_precisions():
 def test_the_end_of_a_fit_is_at_its_precisions():
     columns, y = curve_data(200)
     model = fit(columns, y)
-    prepared, stage = resume(model, columns, y, np.ones(200), QUICK)
+    prepared, stage = at_hand.resume(model, columns, y, np.ones(200), QUICK)
     solution = posterior.exact(stage.problem, stage.state, np.random.default_rng(0))
     assert prepared.units.log_evidence(solution.evidence) == pytest.approx(
         model.log_evidence, abs=0.02

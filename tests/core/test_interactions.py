@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from lanam.core import gauss_newton, interactions, statistics
-from lanam.core.interactions import Effects, evidence_scores, gain_scores, information_scores
+from lanam.core.interactions import Effects, gain_scores, information_scores
 from lanam.core.knots import standard_inputs, summarise
 from lanam.core.levels import add_levels
-from lanam.core.prepare import prepare
+from tests.core import at_hand
 from tests.core.examples import SMALL, started
 from tests.oracles import (
     assert_close,
@@ -64,7 +64,9 @@ def dense_scores(columns, residual, weight, noise):
 
 
 def scores_of(columns, residual, weight, noise=0.3, pairs=PAIRS):
-    return evidence_scores(columns, weight, weight * residual / noise, weight / noise, pairs)
+    return at_hand.evidence_scores(
+        columns, weight, weight * residual / noise, weight / noise, pairs
+    )
 
 
 class TestEvidence:
@@ -176,18 +178,18 @@ class TestScore:
     def test_evidence_is_of_what_the_first_stage_left(self, likelihood):
         columns, y, weight = product_data(likelihood)
         problem, state = fitted(columns, y, weight, likelihood)
-        found = interactions.score("evidence", problem, state, columns, PAIRS, RNG(0))
+        found = at_hand.score("evidence", problem, state, columns, PAIRS, RNG(0))
         f = statistics.predict(problem.rows, state.values, state.intercept)
         slope = weight * problem.likelihood.slope(problem.rows.y, f) / state.noise
         curvature = weight * problem.likelihood.curvature(f) / state.noise
-        expected = evidence_scores(columns, weight, slope, curvature, PAIRS)
+        expected = at_hand.evidence_scores(columns, weight, slope, curvature, PAIRS)
         assert_close(found, expected, "rounding")
         assert (likelihood == "gaussian") == (state.noise != 1.0)
 
     def test_evidence_sees_a_product_without_main_effects(self, likelihood):
         columns, y, weight = product_data(likelihood)
         problem, state = fitted(columns, y, weight, likelihood)
-        found = interactions.score("evidence", problem, state, columns, PAIRS, RNG(0))
+        found = at_hand.score("evidence", problem, state, columns, PAIRS, RNG(0))
         assert found.argmax() == 0
         assert found[0] > 10.0
         assert (found[1:] < 2.0).all()
@@ -199,7 +201,7 @@ class TestScore:
         # As a fit drops them: the product's columns have no effect of their own.
         problem, state = problem.keep([2]), state.keep([2])
         for suffix in ("", "_full"):
-            found = interactions.score(kind + suffix, problem, state, columns, PAIRS, RNG(0))
+            found = at_hand.score(kind + suffix, problem, state, columns, PAIRS, RNG(0))
             np.testing.assert_array_equal(found, 0.0)
 
     @pytest.mark.parametrize("kind", ["mutual_information", "evidence_gain"])
@@ -220,8 +222,8 @@ class TestScore:
             last[own, k] = means[own]
         last_precision = last.T @ precision @ last
         last_covariance = np.linalg.inv(last_precision)
-        full = interactions.score(kind + "_full", problem, state, columns, PAIRS, rng)
-        scalar = interactions.score(kind, problem, state, columns, PAIRS, rng)
+        full = at_hand.score(kind + "_full", problem, state, columns, PAIRS, rng)
+        scalar = at_hand.score(kind, problem, state, columns, PAIRS, rng)
         for k, (i, j) in enumerate(PAIRS):
             if kind == "mutual_information":
                 expected = 0.5 * log_det_ratio(covariance, blocks[i], blocks[j])
@@ -346,8 +348,8 @@ def test_the_level_effect_of_a_column_counts_with_its_smooth_one():
     columns = np.column_stack([level.astype(float), rng.uniform(-1, 1, 800)])
     y = rng.standard_normal(40)[level] + columns[:, 1] + 0.3 * rng.standard_normal(800)
     problem, state = fitted(columns, y, np.ones(800))
-    levels = prepare(columns, y, np.ones(800), problem.likelihood, SMALL).levels
-    problem, state = add_levels(problem, state, columns, levels, rng)
+    levels = at_hand.prepared(columns, y, np.ones(800), problem.likelihood, SMALL).levels
+    problem, state = add_levels(problem, state, levels, rng)
     assert [term.kind for term in problem.terms] == ["smooth", "smooth", "level"]
     effects = interactions.joint_precision(problem, state, rng)
     assert list(effects.blocks) == [0, 1]

@@ -10,8 +10,8 @@ from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.networks import Architecture
 from lanam.core.options import Options
 from lanam.core.pairs import pair_term
-from lanam.core.prepare import prepare
 from lanam.core.terms import LevelTerm, SmoothTerm
+from tests.core import at_hand
 from tests.oracles import assert_close, block_diagonal, interpolation_matrix, kron_curvature
 
 ARCHITECTURES = [((3,), "gelu"), ((4,), "relu"), ((3, 2), "tanh"), ((2, 3, 2), "silu")]
@@ -166,7 +166,7 @@ def fitted(request):
     options = Options(
         hidden_sizes=(5,), init_scales=(1.0,), posterior="block", curvature="kron", max_knots=128
     )
-    prepared = prepare(columns, y, weight, LIKELIHOODS[request.param], options)
+    prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS[request.param], options)
     problem = gauss_newton.make_problem(
         prepared.terms, prepared.rows, prepared.units.likelihood, False, "mackay"
     )

@@ -7,7 +7,7 @@ from lanam.core import gauss_newton, laplace, linearise, networks, statistics
 from lanam.core.laplace import Hyper
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.options import Options
-from lanam.core.prepare import prepare
+from tests.core import at_hand
 from tests.oracles import (
     block_diagonal,
     differences,
@@ -39,7 +39,7 @@ class Case:
         options = Options(
             hidden_sizes=(4,), init_scales=(1.0,), prior_groups=prior_groups, max_knots=max_knots
         )
-        prepared = prepare(columns, y, weight, LIKELIHOODS[likelihood], options)
+        prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS[likelihood], options)
         self.problem = gauss_newton.make_problem(
             prepared.terms, prepared.rows, LIKELIHOODS[likelihood], posterior == "joint", "mackay"
         )

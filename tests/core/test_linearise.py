@@ -15,8 +15,8 @@ from lanam.core.linearise import (
     tangent,
 )
 from lanam.core.networks import Architecture
-from lanam.core.pairs import place_grids
 from lanam.core.terms import LevelTerm, SmoothTerm
+from tests.core import at_hand
 from tests.oracles import assert_close
 
 RNG = np.random.default_rng
@@ -167,7 +167,7 @@ class TestCompression:
 
     def test_a_pair_keeps_fewer_directions(self):
         columns = RNG(0).standard_normal((400, 2))
-        own = place_grids(columns, np.ones(400), [(0, 1)])[0]
+        own = at_hand.place_grids(columns, np.ones(400), [(0, 1)])[0]
         term = SmoothTerm((0, 1), own, Architecture(2, (64,), "gelu", (1.0, 4.0)))
         share = statistics.spread(own.locate(*columns.T), np.full(400, 1 / 400), len(own))
         jacobian, precision, phi = whitened(term, share)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import fitting, scoring
+from lanam.core import scoring
 from lanam.core.knots import Knots, place_knots, place_levels, summarise
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.options import Options
-from lanam.core.prepare import prepare
+from tests.core import at_hand
 from tests.oracles import assert_close
 
 QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(12,), level_effects=False)
@@ -19,7 +19,7 @@ QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(12,), level_effects=False
 
 def fit(columns, y, weight=None, likelihood="gaussian", options=QUICK, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
-    return fitting.fit(columns, y, weight, likelihood, options, seed)
+    return at_hand.fit(columns, y, weight, likelihood, options, seed)
 
 
 def gaps(rng, n, share):
@@ -88,7 +88,7 @@ class TestEntries:
 class TestPrepare:
     def made(self, columns):
         y = np.random.default_rng(9).standard_normal(len(columns))
-        return prepare(columns, y, np.ones(len(y)), LIKELIHOODS["gaussian"], Options())
+        return at_hand.prepared(columns, y, np.ones(len(y)), LIKELIHOODS["gaussian"], Options())
 
     def test_a_column_of_gaps_is_empty_and_one_value_with_gaps_is_not_constant(self):
         columns = np.full((40, 3), 2.0)
@@ -130,7 +130,9 @@ class TestPrepare:
         weight = np.ones(120)
 
         def levels(columns):
-            return set(prepare(columns, y, weight, LIKELIHOODS["gaussian"], Options()).levels)
+            return set(
+                at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], Options()).levels
+            )
 
         assert levels(columns) == set()
         columns[::2, 0] = np.nan

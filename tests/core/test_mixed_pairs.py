@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import fitting, interactions, scoring
-from lanam.core.interactions import evidence_scores
+from lanam.core import interactions, scoring
 from lanam.core.knots import Categories
 from lanam.core.model import ACTIVE
 from lanam.core.options import Options
+from tests.core import at_hand
 from tests.oracles import conditional_means, pair_evidence
 
 QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(16,), level_effects=False)
@@ -50,7 +50,7 @@ def data(kind, likelihood="gaussian", n=700, seed=0):
 
 def fit(columns, y, options=AUTO, likelihood="gaussian", weight=None):
     weight = np.ones(len(y)) if weight is None else weight
-    return fitting.fit(columns, y, weight, likelihood, options, 0, N_LEVELS)
+    return at_hand.fit(columns, y, weight, likelihood, options, 0, N_LEVELS)
 
 
 def found(model):
@@ -87,14 +87,14 @@ class TestPlanted:
         at_once = fit(columns, y, asked, likelihood)
         plain = fit(columns, y, QUICK, likelihood)
         weight = np.ones(len(y))
-        later = fitting.fit_on(plain, columns, y, weight, asked, 0)
+        later = at_hand.fit_on(plain, columns, y, weight, asked, 0)
         assert found(later) == found(at_once) == {PLANTED[kind]}
         # The first stage's tables are made anew, up to the rank's tolerance.
         assert later.log_evidence == pytest.approx(at_once.log_evidence, abs=0.3)
         a, b = (scoring.link_mean(model, columns) for model in (later, at_once))
         assert np.abs(a - b).max() < 0.05 * np.std(b)
         # And on from there: nothing is lost.
-        again = fitting.fit_on(later, columns, y, weight, replace(asked, interactions=1), 0)
+        again = at_hand.fit_on(later, columns, y, weight, replace(asked, interactions=1), 0)
         assert PLANTED[kind] in found(again)
         assert again.log_evidence > later.log_evidence - 0.3
 
@@ -158,7 +158,7 @@ class TestScores:
     def score(self, columns, residual, weight, noise=0.7):
         categories = {0: Categories(np.arange(4), 4)}
         slope, curvature = weight * residual / noise, weight / noise
-        return evidence_scores(columns, weight, slope, curvature, [(0, 1)], categories)[0]
+        return at_hand.evidence_scores(columns, weight, slope, curvature, [(0, 1)], categories)[0]
 
     def test_is_the_gain_of_a_dense_gaussian_process(self, monkeypatch):
         # Levels and gaps are near to nothing; numbers are near to each other.
@@ -203,7 +203,7 @@ class TestScores:
         # Signs that alternate are smooth in no order of the levels, and cells do not need one.
         columns, residual, weight = self.residuals()
         slope, curvature = weight * residual / 0.7, weight / 0.7
-        as_numbers = evidence_scores(columns, weight, slope, curvature, [(0, 1)])[0]
+        as_numbers = at_hand.evidence_scores(columns, weight, slope, curvature, [(0, 1)])[0]
         assert self.score(columns, residual, weight) > as_numbers + 1.0
 
     def test_rare_levels_share_a_cell(self, monkeypatch):
@@ -222,7 +222,7 @@ def test_columns_that_are_never_missing_together():
     columns[which < 0.15, 0] = np.nan
     columns[which > 0.85, 1] = np.nan
     options = replace(QUICK, interactions=((0, 1),))
-    model = fitting.fit(columns, y, np.ones(500), "gaussian", options, 0)
+    model = at_hand.fit(columns, y, np.ones(500), "gaussian", options, 0)
     (term,) = [t for t in model.terms if t.kind == "pair"]
     assert term.share[-1] == 0.0
     there = ~np.isnan(columns).any(axis=1)

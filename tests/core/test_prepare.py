@@ -7,7 +7,7 @@ from lanam.core import statistics
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import CONSTANT, DUPLICATE
 from lanam.core.options import Options
-from lanam.core.prepare import Units, prepare
+from tests.core import at_hand
 from tests.oracles import assert_close
 
 GAUSSIAN, BERNOULLI = LIKELIHOODS["gaussian"], LIKELIHOODS["bernoulli"]
@@ -15,7 +15,7 @@ GAUSSIAN, BERNOULLI = LIKELIHOODS["gaussian"], LIKELIHOODS["bernoulli"]
 
 def units(y, weight=None, likelihood=GAUSSIAN):
     y = np.asarray(y, dtype=float)
-    return Units.of(y, np.ones(len(y)) if weight is None else weight, likelihood)
+    return at_hand.units(y, np.ones(len(y)) if weight is None else weight, likelihood)
 
 
 class TestUnits:
@@ -61,7 +61,9 @@ class TestPrepare:
         rng = np.random.default_rng(0)
         a, b = rng.standard_normal(40), rng.integers(0, 5, 40).astype(float)
         columns = np.column_stack([a, np.full(40, 2.0), b, a, b])
-        return columns, prepare(columns, rng.standard_normal(40), np.ones(40), GAUSSIAN, options)
+        return columns, at_hand.prepared(
+            columns, rng.standard_normal(40), np.ones(40), GAUSSIAN, options
+        )
 
     def test_constant_and_duplicate_columns_get_no_term(self):
         _, found = self.example()
@@ -102,7 +104,7 @@ class TestPrepare:
         a = rng.standard_normal(40)
         b = a.copy()
         b[17] += 1e-9
-        found = prepare(np.column_stack([a, b]), a, np.ones(40), GAUSSIAN, Options())
+        found = at_hand.prepared(np.column_stack([a, b]), a, np.ones(40), GAUSSIAN, Options())
         assert len(found.terms) == 2
 
 
@@ -115,7 +117,7 @@ class TestCopies:
         return columns, rng.standard_normal(n)
 
     def levels(self, columns, y, weight):
-        return set(prepare(columns, y, weight, LIKELIHOODS["gaussian"], Options()).levels)
+        return set(at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], Options()).levels)
 
     def test_rows_that_differ_have_levels(self):
         columns, y = self.rows()

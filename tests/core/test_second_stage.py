@@ -8,7 +8,6 @@ import pytest
 from scipy.special import expit
 
 from lanam.core import (
-    fitting,
     gauss_newton,
     interactions,
     posterior,
@@ -21,9 +20,7 @@ from lanam.core.knots import locate
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE
 from lanam.core.options import Options
-from lanam.core.pairs import add_terms, pair_terms
-from lanam.core.prepare import prepare
-from lanam.core.stage import resume
+from tests.core import at_hand
 from tests.core.examples import started
 from tests.oracles import assert_close, conditional_means, interpolation_matrix
 
@@ -60,7 +57,7 @@ def data(likelihood="gaussian", rho=0.0, strength=1.0, n=250, seed=0):
 
 def fit(columns, y, weight=None, likelihood="gaussian", options=AUTO, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
-    return fitting.fit(columns, y, weight, likelihood, options, seed)
+    return at_hand.fit(columns, y, weight, likelihood, options, seed)
 
 
 def found(model):
@@ -381,7 +378,7 @@ class TestRounds:
         columns, y = data()
         model = fit(columns, y, options=replace(QUICK, interactions=((0, 1),)))
         options = replace(QUICK, interactions=((0, 1),))
-        _, stage = resume(model, columns, y, np.ones(250), options)
+        _, stage = at_hand.resume(model, columns, y, np.ones(250), options)
         bases = [known.basis for known in stage.state.terms]
         assert stage.width == sum(basis.shape[1] for basis in bases) > 10
         # before it is compressed, a term is as wide as its table
@@ -412,9 +409,9 @@ class TestSeparatedClasses:
     def test_the_strongest_stay_and_the_others_go(self):
         columns, y = self.xor()
         problem, state = started(columns, y, np.ones(150), "bernoulli", QUICK)
-        terms = pair_terms(columns, np.ones(150), [(0, 1), (1, 2)], QUICK)
+        terms = at_hand.pair_terms(columns, np.ones(150), [(0, 1), (1, 2)], QUICK)
         rng = np.random.default_rng(0)
-        problem, state = add_terms(problem, state, columns, terms, rng)
+        problem, state = at_hand.widen(problem, state, terms, rng)
         state, _ = gauss_newton.converge(problem, state, rng, 30, 0.05, lambda state: None)
         kinds = [term.features for term in problem.terms]
         assert kinds[3:] == [(0, 1), (1, 2)]
@@ -570,14 +567,14 @@ class TestModel:
         columns, y = data(n=80)
         weight = np.ones(80)
         problem, state = started(columns, y, weight, options=QUICK)
-        terms = pair_terms(columns, weight, [(1, 2), (0, 1)], QUICK)
+        terms = at_hand.pair_terms(columns, weight, [(1, 2), (0, 1)], QUICK)
         rng = np.random.default_rng(0)
-        problem, state = add_terms(problem, state, columns, terms, rng)
+        problem, state = at_hand.widen(problem, state, terms, rng)
         order = [2, 3, 0, 4]
         off = [switched_off(problem.terms[1], problem.shares[1], 0.5)]
         problem, state = problem.keep(order), state.keep(order)
         solution = posterior.exact(problem, state, rng)
-        units = prepare(columns, y, weight, LIKELIHOODS["gaussian"], QUICK).units
+        units = at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK).units
         model = assemble(units, problem, state, solution, off)
         expected = [(0,), (1,), (2,), (0, 1), (1, 2)]
         assert [term.features for term in model.terms] == expected
@@ -811,7 +808,7 @@ class TestInterrupts:
 
         def badly_started(problem, state, columns, terms, rng):
             """New networks with priors far too wide, which one pass cannot mend."""
-            wider, state = add_terms(problem, state, columns, terms, rng)
+            wider, state = at_hand.widen(problem, state, terms, rng)
             known = list(state.terms)
             for k in range(len(problem.terms), len(known)):
                 tiny = 1e-9 * known[k].precision

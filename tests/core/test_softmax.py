@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
-from lanam.core import evidence, fitting, interactions, levels, scoring, statistics
+from lanam.core import evidence, levels, scoring, statistics
 from lanam.core.gauss_newton import State, make_problem, regression, settle, solve_as_made
 from lanam.core.knots import Position
 from lanam.core.likelihoods import LIKELIHOODS, Softmax, find_likelihood
 from lanam.core.options import Options
-from lanam.core.prepare import prepare
-from lanam.core.stage import resume
 from lanam.core.statistics import Rows
+from tests.core import at_hand
 from tests.core.examples import dense_features
 from tests.oracles import (
     DenseLaplace,
@@ -197,7 +196,7 @@ def curve_data(n=400, n_classes=3, seed=0):
 
 def fit(columns, y, options=QUICK, weight=None, likelihood="softmax", n_levels=()):
     weight = np.ones(len(y)) if weight is None else weight
-    return fitting.fit(columns, y, weight, likelihood, options, 0, n_levels)
+    return at_hand.fit(columns, y, weight, likelihood, options, 0, n_levels)
 
 
 def derivatives(y, weight, n_classes):
@@ -288,9 +287,9 @@ class TestAgainstDenseNewton:
 
 def test_slopes_of_the_evidence_with_several_outputs(lossless):
     columns, y, _ = curve_data(n=150)
-    made = prepare(columns, y, np.ones(len(y)), Softmax(3), QUICK)
+    made = at_hand.prepared(columns, y, np.ones(len(y)), Softmax(3), QUICK)
     model = fit(columns, y)
-    _, stage = resume(model, columns, y, np.ones(len(y)), QUICK)
+    _, stage = at_hand.resume(model, columns, y, np.ones(len(y)), QUICK)
     linear = regression(stage.problem, stage.state, np.random.default_rng(0))
     at = np.random.default_rng(0).uniform(-0.5, 0.5, linear.model.prior.n_groups)
     for joint in (True, False):
@@ -310,7 +309,7 @@ def test_evidence_of_one_linearisation_is_the_dense_formula(joint, lossless):
     columns, y, _ = curve_data(n=60)
     model = fit(columns, y)
     options = replace(QUICK, posterior="joint" if joint else "block")
-    _, stage = resume(model, columns, y, np.ones(len(y)), options)
+    _, stage = at_hand.resume(model, columns, y, np.ones(len(y)), options)
     linear = regression(stage.problem, stage.state, np.random.default_rng(0))
     found = solve_as_made(stage.problem, stage.state, linear)
     gram, free = linear.model.gram, linear.model.intercepts
@@ -407,12 +406,12 @@ class TestFit:
     def test_standing_there_again(self, model):
         columns, y, _ = curve_data()
         weight = np.ones(len(y))
-        _, stage = resume(model, columns, y, weight, QUICK)
+        _, stage = at_hand.resume(model, columns, y, weight, QUICK)
         assert stage.problem.likelihood == Softmax(3)
         rows = statistics.predict(stage.problem.rows, stage.state.values, stage.state.intercept)
         links = rows @ Softmax(3).contrasts.T
         np.testing.assert_allclose(links, scoring.link_mean(model, columns), atol=0.02)
-        again = fitting.fit_on(model, columns, y, weight, QUICK, 0)
+        again = at_hand.fit_on(model, columns, y, weight, QUICK, 0)
         # One more pass of a fit that had converged to a twentieth of a nat.
         assert again.log_evidence == pytest.approx(model.log_evidence, abs=0.05)
 
@@ -426,9 +425,9 @@ class TestFit:
 
     def test_settling_climbs_to_the_mode(self):
         columns, y, _ = curve_data(n=200)
-        made = prepare(columns, y, np.ones(len(y)), Softmax(3), QUICK)
+        made = at_hand.prepared(columns, y, np.ones(len(y)), Softmax(3), QUICK)
         problem = make_problem(made.terms, made.rows, Softmax(3), True, "mackay")
-        _, stage = resume(fit(columns, y), columns, y, np.ones(len(y)), QUICK)
+        _, stage = at_hand.resume(fit(columns, y), columns, y, np.ones(len(y)), QUICK)
         state, rng = stage.state, np.random.default_rng(0)
         for _ in range(4):
             state = settle(stage.problem, state, rng)
@@ -518,10 +517,10 @@ class TestOtherTerms:
         effect = rng.standard_normal((12, 3))
         y = np.array([rng.choice(3, p=softmax(effect[k])) for k in column]).astype(float)
         columns = np.column_stack([column, rng.permutation(12)[column]]).astype(float)
-        made = prepare(columns, y, np.ones(900), Softmax(3), QUICK)
+        made = at_hand.prepared(columns, y, np.ones(900), Softmax(3), QUICK)
         problem = make_problem((), made.rows.keep_terms([]), Softmax(3), True, "mackay")
         state = State((), Softmax(3).start(y, np.ones(900)), 1.0)
-        wider, after = levels.add_levels(problem, state, columns, made.levels, rng)
+        wider, after = levels.add_levels(problem, state, made.levels, rng)
         assert [term.kind for term in wider.terms] == ["level"]
         assert after.values[0].shape == (13, 2)
 
@@ -530,9 +529,9 @@ class TestOtherTerms:
         columns, weight = rng.uniform(size=(200, 3)), rng.uniform(0.5, 2.0, 200)
         slope, curvature = 3.0 * rng.standard_normal((200, 2)), rng.uniform(0.2, 1.0, (200, 2))
         pairs = [(0, 1), (0, 2), (1, 2)]
-        found = interactions.evidence_scores(columns, weight, slope, curvature, pairs)
+        found = at_hand.evidence_scores(columns, weight, slope, curvature, pairs)
         alone = [
-            interactions.evidence_scores(columns, weight, slope[:, k], curvature[:, k], pairs)
+            at_hand.evidence_scores(columns, weight, slope[:, k], curvature[:, k], pairs)
             for k in range(2)
         ]
         assert_close(found, alone[0] + alone[1], "rounding")
@@ -541,9 +540,9 @@ class TestOtherTerms:
     @pytest.mark.parametrize("kind", ["evidence", "mutual_information", "evidence_gain_full"])
     def test_every_score_knows_several_outputs(self, kind, model):
         columns, y, _ = curve_data()
-        _, stage = resume(model, columns, y, np.ones(len(y)), QUICK)
+        _, stage = at_hand.resume(model, columns, y, np.ones(len(y)), QUICK)
         given = stage.problem, stage.state, columns, [(0, 1)], np.random.default_rng(0)
-        (found,) = interactions.score(kind, *given)
+        (found,) = at_hand.score(kind, *given)
         assert np.isfinite(found)
         assert found >= 0.0
 
@@ -562,5 +561,5 @@ class TestOtherTerms:
         assert mean[0].argmax() == 0
         assert mean[1].argmax() == 1
         first = fit(columns, y)
-        later = fitting.fit_on(first, columns, y, np.ones(500), options, 0)
+        later = at_hand.fit_on(first, columns, y, np.ones(500), options, 0)
         assert later.log_evidence == pytest.approx(model.log_evidence, abs=1.0)

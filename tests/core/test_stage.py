@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import fitting, scoring
+from lanam.core import scoring
 from lanam.core.knots import Grid
 from lanam.core.model import CONSTANT
-from lanam.core.stage import resume
+from tests.core import at_hand
 from tests.core.test_second_stage import ADAM, KRON, QUICK, assert_same, data, fit, found, links
 
 
 def fit_on(model, columns, y, asked, options=QUICK, weight=None, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
     options = replace(options, interactions=asked)
-    return fitting.fit_on(model, columns, y, weight, options, seed)
+    return at_hand.fit_on(model, columns, y, weight, options, seed)
 
 
 @pytest.fixture(params=["gaussian", "bernoulli"])
@@ -36,7 +36,7 @@ class TestResume:
         options = replace(QUICK, interactions=((0, 1),), posterior=posterior)
         weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
         model = fit(columns, y, weight, likelihood, options)
-        prepared, stage = resume(model, columns, y, weight, options)
+        prepared, stage = at_hand.resume(model, columns, y, weight, options)
         active = [term for term in model.terms if term.active]
         assert [term.features for term in stage.problem.terms] == [t.features for t in active]
         assert isinstance(stage.problem.terms[-1].entries, Grid)
@@ -60,10 +60,11 @@ class TestResume:
         columns, y = data()
         wide = np.column_stack([columns, np.ones(250)])
         model = fit(wide, y, options=QUICK)
-        prepared, _ = resume(model, wide, y, np.ones(250), QUICK)
+        prepared, _ = at_hand.resume(model, wide, y, np.ones(250), QUICK)
         assert prepared.unused == {3: CONSTANT}
         assert not any(
-            3 in term.features for term in resume(model, wide, y, np.ones(250), QUICK)[1].off
+            3 in term.features
+            for term in at_hand.resume(model, wide, y, np.ones(250), QUICK)[1].off
         )
 
     @pytest.mark.parametrize(

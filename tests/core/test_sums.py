@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from lanam.core import fitting, prepare, scoring
+from lanam.core import prepare, scoring
 from lanam.core.options import Options
+from tests.core import at_hand
 from tests.oracles import assert_close, interpolation_matrix
 
 RNG = np.random.default_rng
@@ -34,7 +35,7 @@ def model(request):
     with pytest.MonkeyPatch.context() as patch:
         if kind == "wide":
             patch.setattr(prepare, "_WIDE", 30)
-        fitted = fitting.fit(
+        fitted = at_hand.fit(
             columns,
             response,
             np.ones(900),

@@ -89,7 +89,7 @@ def fit(
 def _start(problem: Problem, known: State | None, rng: np.random.Generator) -> tuple[Array, Hyper]:
     """Parameters and hyperparameters of all terms before training."""
     if known is None:
-        known = State((), problem.likelihood.start(problem.rows.y, problem.rows.weight), 1.0)
+        known = State((), statistics.start(problem.rows, problem.likelihood), 1.0)
     fresh = problem.terms[len(known.terms) :]
     # A state's intercept has the single columns' means, which their networks still have too.
     intercept = known.intercept - sum(

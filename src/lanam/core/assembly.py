@@ -6,8 +6,9 @@ model that was saved and read again is the same model, to the bit, from a small 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from lanam.core.likelihoods import Softmax
 from lanam.core.model import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
 from lanam.core.networks import Architecture
 from lanam.core.posterior import Solution
-from lanam.core.prepare import Units
-from lanam.core.statistics import Rows, predict
+from lanam.core.rows import AnyRows, Rows
+from lanam.core.statistics import read
+from lanam.core.tables import Totals
 from lanam.core.terms import LevelTerm, Term
+from lanam.core.units import Units
 
 
 def assemble(
@@ -35,16 +38,18 @@ def assemble(
         """Outputs in the response's unit; of several, what they say of each class."""
         return scale * values if contrasts is None else values @ contrasts.T
 
+    means = [own(mean) for mean in solution.means]
+    importances = _importances(problem.rows, means)
     active = [
         FittedTerm(
             kind=term.kind,
             features=term.features,
             entries=term.entries,
             share=problem.shares[k],
-            mean=own(solution.means[k]),
+            mean=means[k],
             table=fixed_point(scale * solution.tables[k]),
             status=ACTIVE,
-            importance=_importance(problem.rows, k, own(solution.means[k])),
+            importance=importances[k],
             effective_parameters=solution.effective[k],
             evidence=float(solution.worth[k]),
             precision=solution.precisions[k],
@@ -130,11 +135,19 @@ def switched_off(term: Term, share: Array, worth: float) -> FittedTerm:
     )
 
 
-def _importance(rows: Rows, k: int, mean: Array) -> float:
-    """Mean absolute contribution of term ``k`` over the rows, and over several classes."""
-    nothing = 0.0 if mean.ndim == 1 else np.zeros(mean.shape[1])
-    contribution = predict(rows.keep_terms([k]), [mean], nothing)
-    return float(np.mean(rows.weight @ np.abs(contribution) / rows.weight.sum()))
+def _importances(rows: AnyRows, means: Sequence[Array]) -> list[float]:
+    """Mean absolute contribution of every term over the rows, and over several classes."""
+    (sums,) = rows.total(partial(_absolute_sums, tuple(means)))
+    return [float(value) / rows.count for value in sums]
+
+
+def _absolute_sums(means: Sequence[Array], parts: Iterable[Rows]) -> Totals:
+    totals = np.zeros(len(means))
+    for part in parts:
+        for k, (position, mean) in enumerate(zip(part.positions, means, strict=True)):
+            absolute = np.abs(read(position, mean))
+            totals[k] += np.mean(part.weight @ absolute)
+    return (totals,)
 
 
 def _architecture(term: Term) -> Architecture | None:

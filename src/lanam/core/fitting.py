@@ -1,4 +1,4 @@
-"""The whole fit, readable as a script: columns and a response in, a ``FittedModel`` out.
+"""The whole fit, readable as a script: tables of columns and a response in, a ``FittedModel`` out.
 
 The first stage fits a network per column, then effects of single values where the residuals ask for
 them. The second adds joint networks of pairs of columns and fits on with all terms. Each ends by
@@ -7,25 +7,27 @@ dropping the terms that the evidence does not pay for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from lanam.core import adam, gauss_newton, kron, posterior
+from lanam.core import adam, gauss_newton, kron, posterior, statistics
 from lanam.core.arrays import Array
 from lanam.core.assembly import assemble, unused
-from lanam.core.gaps import Gaps, weigh
+from lanam.core.gaps import weigh
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.levels import add_levels
-from lanam.core.likelihoods import Poisson, find_likelihood
+from lanam.core.likelihoods import Likelihood, Poisson
 from lanam.core.model import FittedModel, FittedTerm, ScoredPair
 from lanam.core.options import Options
 from lanam.core.prepare import prepare
+from lanam.core.rows import Rows
 from lanam.core.second_stage import second_stage
 from lanam.core.selection import null_fit
 from lanam.core.stage import Stage, resume
-from lanam.core.statistics import predict
+from lanam.core.tables import Tables, Totals
 from lanam.core.training import Run, fit_and_select, threads, train
 
 #: Noise at the start, in units of the noise around the intercept alone.
@@ -36,10 +38,8 @@ _COLUMN_WIDTH = 8
 
 
 def fit(
-    columns: Array,
-    response: Array,
-    weight: Array,
-    likelihood: str,
+    tables: Tables,
+    likelihood: Likelihood,
     options: Options,
     random_state: int,
     n_levels: Sequence[int] = (),
@@ -48,9 +48,8 @@ def fit(
 
     ``n_levels`` has the number of levels of every column of categories, -1 for numeric ones.
     """
-    with threads(columns.shape[1] * _COLUMN_WIDTH):
-        known = find_likelihood(likelihood, n_classes=int(response.max()) + 1)
-        prepared = prepare(columns, response, weight, known, options, n_levels)
+    with threads(tables.n_columns * _COLUMN_WIDTH):
+        prepared = prepare(tables, likelihood, options, n_levels)
         run = Run(prepared, options)
         problem = gauss_newton.make_problem(
             prepared.terms,
@@ -58,13 +57,14 @@ def fit(
             prepared.units.likelihood,
             options.posterior == "joint",
             options.evidence_update,
+            options.memory,
         )
         *seeds, second_seed = _seeds(random_state, options)
         best: Stage | None = None
         for seed in seeds:
             own_rng = np.random.default_rng(seed)
-            stage = _first_stage(columns, problem, run, own_rng)
-            stage = _settle_noise(columns, stage, run, own_rng)
+            stage = _first_stage(problem, run, own_rng)
+            stage = _settle_noise(stage, run, own_rng)
             if best is None or stage.state.evidence > best.state.evidence:
                 best = stage
             if stage.reason == "interrupted":
@@ -74,23 +74,21 @@ def fit(
     if best.reason == "interrupted":
         # Who interrupts the first stage does not want to wait for a second.
         run.options = replace(options, interactions=0)
-    return _finish(columns, best, run, np.random.default_rng(second_seed))
+    return _finish(best, run, np.random.default_rng(second_seed))
 
 
 def fit_on(
     model: FittedModel,
-    columns: Array,
-    response: Array,
-    weight: Array,
+    tables: Tables,
     options: Options,
     random_state: int,
 ) -> FittedModel:
     """The second stage alone, on a model whose terms and hyperparameters are where it starts."""
-    with threads(columns.shape[1] * _COLUMN_WIDTH):
-        prepared, stage = resume(model, columns, response, weight, options)
+    with threads(tables.n_columns * _COLUMN_WIDTH):
+        prepared, stage = resume(model, tables, options)
     run = Run(prepared, options, history=[dict(record) for record in model.history])
     second_seed = _seeds(random_state, options)[-1]
-    wider = _finish(columns, stage, run, np.random.default_rng(second_seed))
+    wider = _finish(stage, run, np.random.default_rng(second_seed))
     return replace(wider, pairs=_remembered(model.pairs, wider.pairs))
 
 
@@ -114,7 +112,7 @@ def _seeds(random_state: int, options: Options) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(random_state).spawn(options.n_restarts + 1)
 
 
-def _first_stage(columns: Array, problem: Problem, run: Run, rng: np.random.Generator) -> Stage:
+def _first_stage(problem: Problem, run: Run, rng: np.random.Generator) -> Stage:
     # Without a term there is nothing for Adam to train.
     if run.options.solver == "adam" and problem.terms:
         return train(problem, None, run, rng)
@@ -127,16 +125,16 @@ def _first_stage(columns: Array, problem: Problem, run: Run, rng: np.random.Gene
     if units.likelihood.noise_bounds is not None:
         smallest = units.likelihood.noise_bounds[0]
         noise = max(_START_NOISE * null_fit(problem.rows, units.likelihood)[1], smallest)
-    state = State(known, units.likelihood.start(units.y, problem.rows.weight), noise)
+    state = State(known, statistics.start(problem.rows, units.likelihood), noise)
     off: list[FittedTerm] = []
     run.newest = (problem, state)
     try:
         problem, state, converged = fit_and_select("smooth", problem, state, run, rng, off)
-        weighed = weigh(problem, state, Gaps.of(columns))
+        weighed = weigh(problem, state)
         if weighed[0] is not problem:
             problem, state, converged = fit_and_select("gaps", *weighed, run, rng, off)
         if run.options.level_effects:
-            wider = add_levels(problem, state, columns, run.prepared.levels, rng)
+            wider = add_levels(problem, state, run.prepared.levels, rng)
             if wider is not None:
                 problem, state, converged = fit_and_select("levels", *wider, run, rng, off)
         reason = "converged" if converged else "max_iter"
@@ -146,35 +144,50 @@ def _first_stage(columns: Array, problem: Problem, run: Run, rng: np.random.Gene
     return Stage(problem, state, tuple(off), reason)
 
 
-def _settle_noise(columns: Array, stage: Stage, run: Run, rng: np.random.Generator) -> Stage:
+def _settle_noise(stage: Stage, run: Run, rng: np.random.Generator) -> Stage:
     """The noise that all terms together leave: what gaps add to it, and what rare counts hide of it."""
     if run.options.solver == "adam" or stage.reason == "interrupted":
         return stage
-    problem, state = weigh(stage.problem, stage.state, Gaps.of(columns))
+    problem, state = weigh(stage.problem, stage.state)
     if problem is not stage.problem:
         limits, record = (run.options.max_iter, run.options.tol), run.recorder("gaps", problem)
         state, _ = gauss_newton.converge(problem, state, rng, *limits, record)
     if isinstance(problem.likelihood, Poisson):
         # Of small counts the deviance says too little: most of them are zero whatever the dispersion.
-        rows, f = problem.rows, predict(problem.rows, state.values, state.intercept)
-        spread = float(rows.information @ problem.likelihood.pearson(rows.y, f))
-        freedom = max(rows.count - state.n_effective - 1.0, 1.0)
+        spread = _pearson(problem, state)
+        freedom = max(problem.rows.count - state.n_effective - 1.0, 1.0)
         if spread / freedom > state.noise:
             noisier = replace(state, noise=spread / freedom)
             state = gauss_newton.settle(problem, noisier, np.random.default_rng(0))
     return replace(stage, problem=problem, state=state)
 
 
-def _finish(columns: Array, stage: Stage, run: Run, rng: np.random.Generator) -> FittedModel:
+def _pearson(problem: Problem, state: State) -> float:
+    """Squared deviations from the means of all rows, in units of the means."""
+    job = partial(_pearson_sum, tuple(state.values), float(state.intercept))
+    (total,) = problem.rows.total(job)
+    return float(total)
+
+
+def _pearson_sum(values: tuple[Array, ...], intercept: float, parts: Iterable[Rows]) -> Totals:
+    likelihood = Poisson()
+    sums = (
+        part.information @ likelihood.pearson(part.y, statistics.predict(part, values, intercept))
+        for part in parts
+    )
+    return (np.array(sum(sums)),)
+
+
+def _finish(stage: Stage, run: Run, rng: np.random.Generator) -> FittedModel:
     """Add the pairs that were asked for, and put the model together."""
     options, prepared = run.options, run.prepared
     pairs: tuple[ScoredPair, ...] = ()
     asks = options.interactions not in (0, ())
     if asks:
-        stage, pairs = second_stage(columns, stage, run, rng)
+        stage, pairs = second_stage(stage, run, rng)
     with threads(stage.width):
         if asks:
-            stage = _settle_noise(columns, stage, run, rng)
+            stage = _settle_noise(stage, run, rng)
         if options.solver == "adam" and stage.problem.terms:
             solution = adam.solution(stage.problem, stage.state, options, rng)
         else:

@@ -11,7 +11,9 @@ are then weighed by ``s^2 / v_i``, and new rows with gaps have wider intervals t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.optimize import nnls
@@ -19,7 +21,8 @@ from scipy.optimize import nnls
 from lanam.core import gauss_newton, statistics
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
-from lanam.core.statistics import Rows
+from lanam.core.rows import Rows
+from lanam.core.tables import Totals
 
 #: Nats for each column that the weights must bring.
 _WORTH = 1.0
@@ -30,61 +33,79 @@ _ROUNDS = 3
 _CLOSE = 0.05
 
 
-@dataclass(frozen=True)
-class Gaps:
-    """Where rows have missing values: ``columns`` that have any, and which rows lack them (n, k)."""
-
-    n_columns: int
-    columns: tuple[int, ...]
-    missing: Array
-
-    @classmethod
-    def of(cls, columns: Array) -> Gaps:
-        """Of a table (n, D)."""
-        gone = [k for k in range(columns.shape[1]) if np.isnan(columns[:, k]).any()]
-        return cls(columns.shape[1], tuple(gone), np.isnan(columns[:, gone]).astype(np.float64))
-
-
-def weigh(problem: Problem, state: State, gaps: Gaps) -> tuple[Problem, State]:
+def weigh(problem: Problem, state: State) -> tuple[Problem, State]:
     """The problem with its rows weighed by how noisy their gaps make them, if that pays.
 
     The state's noise becomes that of rows without gaps.
     """
-    rows = problem.rows
+    rows, gaps = problem.rows, problem.rows.gaps
     # Beyond its floor the noise is not to be believed.
-    if not gaps.columns or not problem.likelihood.quadratic or state.noise <= 2e-6:
+    if not gaps or not problem.likelihood.quadratic or state.noise <= 2e-6:
         return problem, state
-    residual = rows.y - statistics.predict(rows, state.values, state.intercept)
-    squares, weight = np.square(residual), rows.weight
-    constant = float(weight @ squares / weight.sum())
-    design = np.column_stack([np.ones(len(squares)), gaps.missing])
-    variance = np.full(len(squares), constant)
+
+    def totals(coefficients: Array) -> Totals:
+        job = partial(_gap_sums, state.values, float(state.intercept), gaps, coefficients)
+        return rows.total(job)
+
+    # Where all variances are the same, their size does not matter to the regression.
+    gram, target, log_density = totals(np.append(1.0, np.zeros(len(gaps))))
+    constant = float(target[0]) / rows.count
+    even = -0.5 * rows.count * (np.log(constant) + 1.0)
     for _ in range(_ROUNDS):
-        # A square's own variance is twice the square of its mean.
-        root = np.sqrt(weight) / variance
         try:
-            coefficients, _ = nnls(root[:, None] * design, root * squares)
+            found = _not_negative(gram, target)
         except RuntimeError:  # gaps that say the same of rows may keep it going in circles
             return problem, state
-        least = max(float(coefficients[0]), 1e-3 * constant)
-        variance = least + gaps.missing @ coefficients[1:]
-    gain = 0.5 * float(
-        weight @ (np.log(constant / variance) + squares / constant - squares / variance)
-    )
-    if gain < _WORTH * len(gaps.columns):
+        coefficients = np.append(max(float(found[0]), 1e-3 * constant), found[1:])
+        gram, target, log_density = totals(coefficients)
+    gain = float(log_density) - even
+    if gain < _WORTH * len(gaps):
         return problem, state
-    noisier = np.zeros(gaps.n_columns)
-    noisier[list(gaps.columns)] = coefficients[1:] / least
+    noisier = np.zeros(rows.n_columns)
+    noisier[list(gaps)] = coefficients[1:] / coefficients[0]
     if rows.gap_noise is not None and np.allclose(noisier, rows.gap_noise, _CLOSE, _CLOSE):
         return problem, state
-    precise = weighed_by(rows, noisier, gaps)
     weighed = gauss_newton.make_problem(
-        problem.terms, precise, problem.likelihood, problem.joint, problem.evidence_update
+        problem.terms,
+        rows.weighed_by(noisier),
+        problem.likelihood,
+        problem.joint,
+        problem.evidence_update,
+        problem.memory,
     )
-    return weighed, replace(state, noise=least)
+    return weighed, replace(state, noise=float(coefficients[0]))
 
 
-def weighed_by(rows: Rows, gap_noise: Array, gaps: Gaps) -> Rows:
-    """Rows weighed by how noisy their gaps make them."""
-    relative = 1.0 + gaps.missing @ gap_noise[list(gaps.columns)]
-    return replace(rows, precision=1.0 / relative, gap_noise=gap_noise)
+def _gap_sums(
+    values: Sequence[Array],
+    intercept: float,
+    gaps: Sequence[int],
+    coefficients: Array,
+    parts: Iterable[Rows],
+) -> Totals:
+    """The squared residuals' regression where variances are as ``coefficients`` say.
+
+    Its normal equations, and the residuals' log-density. A square's own variance is twice the square of
+    its mean.
+    """
+    size = len(gaps) + 1
+    gram, target, log_density = np.zeros((size, size)), np.zeros(size), 0.0
+    for part in parts:
+        squares = np.square(part.y - statistics.predict(part, values, intercept))
+        gone = np.isnan(part.columns[:, list(gaps)])
+        design = np.column_stack([np.ones(len(part)), gone])
+        variance = design @ coefficients
+        scaled = design * (part.weight / np.square(variance))[:, None]
+        gram += scaled.T @ design
+        target += scaled.T @ squares
+        log_density -= 0.5 * float(part.weight @ (np.log(variance) + squares / variance))
+    return gram, target, np.array(log_density)
+
+
+def _not_negative(gram: Array, target: Array) -> Array:
+    """The coefficients, none of them negative, of a regression with these normal equations."""
+    size, vectors = np.linalg.eigh(gram)
+    kept = size > 1e-13 * size[-1]
+    root = np.sqrt(size[kept])
+    found, _ = nnls(root[:, None] * vectors[:, kept].T, vectors[:, kept].T @ target / root)
+    return np.asarray(found)

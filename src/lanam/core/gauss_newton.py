@@ -24,11 +24,11 @@ import numpy as np
 from lanam.core import evidence, statistics
 from lanam.core.arrays import Array
 from lanam.core.evidence import Hyper, LinearModel, Posterior, WideLevels
-from lanam.core.knots import Position
 from lanam.core.likelihoods import Likelihood
 from lanam.core.linearise import Compressed, compress, initial_precision, tangent
 from lanam.core.prior import Prior
-from lanam.core.statistics import Intercept, Quadratic, Rows, evaluate
+from lanam.core.rows import AnyRows
+from lanam.core.statistics import Intercept, Quadratic, RowQuadratic, evaluate
 from lanam.core.terms import LevelTerm, Term
 
 #: Prior variance a term starts with, in units of the response's (on the link scale). Small, so that few
@@ -60,28 +60,36 @@ class Problem:
     """What stays the same while a set of terms is fitted."""
 
     terms: tuple[Term, ...]
-    rows: Rows
+    rows: AnyRows
     shares: tuple[Array, ...]
     likelihood: Likelihood
     joint: bool
     evidence_update: str
     #: the log-likelihood as a quadratic where it is one, made once
     exact: Quadratic | None = None
+    #: bytes that cross-tables may have
+    memory: float = statistics.CROSS_TABLE_BYTES
 
     def quadratic(self, state: State) -> Quadratic:
         """The log-likelihood as a quadratic around a state."""
         if self.exact is not None:
             return self.exact
-        return statistics.quadratic(self.rows, self.likelihood, state.values, state.intercept)
+        known = state.quadratic
+        if known is not None and known.rows is self.rows and known.is_around(state.values):
+            return known
+        return self.expand(state)
+
+    def expand(self, state: State) -> RowQuadratic:
+        """The log-likelihood as a quadratic around a state, made anew."""
+        return statistics.row_quadratic(self.rows, self.likelihood, state.values, state.intercept)
 
     @property
     def n_rows(self) -> float | None:
         """How many observations there are where there is a noise to learn."""
         return None if self.likelihood.noise_bounds is None else self.rows.count
 
-    def log_likelihood(self, state: State, noise: float) -> float:
-        """The true log-likelihood of a state's prediction."""
-        value = statistics.log_likelihood(self.rows, self.likelihood, state.values, state.intercept)
+    def at_noise(self, value: float, noise: float) -> float:
+        """A log-likelihood at unit noise as that at another."""
         return value if self.n_rows is None else evidence.at_noise(value, self.n_rows, noise)
 
     @property
@@ -115,7 +123,10 @@ class TermState:
 
 @dataclass(frozen=True)
 class State:
-    """What all terms have learned; ``objective`` is what training climbs (``evidence.py``)."""
+    """What all terms have learned; ``objective`` is what training climbs (``evidence.py``).
+
+    ``quadratic`` is the log-likelihood around it, if that was made on the way here.
+    """
 
     terms: tuple[TermState, ...]
     intercept: Intercept
@@ -123,6 +134,7 @@ class State:
     evidence: float = -np.inf
     n_effective: float = 0.0
     objective: float = -np.inf
+    quadratic: RowQuadratic | None = None
 
     @property
     def values(self) -> list[Array]:
@@ -157,35 +169,32 @@ def start_at(term: Term, expansion: Array, share: Array, n_outputs: int = 1) -> 
 
 def make_problem(
     terms: Sequence[Term],
-    rows: Rows,
+    rows: AnyRows,
     likelihood: Likelihood,
     joint: bool,
     evidence_update: str,
+    memory: float = statistics.CROSS_TABLE_BYTES,
 ) -> Problem:
     """Weigh the entries and, where the likelihood is quadratic, sum it once."""
-    total = float(rows.weight.sum())
-    shares = tuple(sums / total for sums in statistics.entry_sums(rows, rows.weight))
-    exact = None
-    if likelihood.quadratic:
-        zeros = [np.zeros(size) for size in rows.sizes]
-        exact = statistics.quadratic(rows, likelihood, zeros, 0.0)
-    return Problem(tuple(terms), rows, shares, likelihood, joint, evidence_update, exact)
+    weights, exact = statistics.weights_and_quadratic(rows, likelihood, memory)
+    shares = tuple(own / rows.count for own in weights)
+    return Problem(tuple(terms), rows, shares, likelihood, joint, evidence_update, exact, memory)
 
 
 def widen(
     problem: Problem,
     state: State,
     terms: Sequence[Term],
-    positions: Sequence[Position],
     rng: np.random.Generator,
 ) -> tuple[Problem, State]:
     """The problem with more terms, at their start; what is known of the others stays as it is."""
     wider = make_problem(
         (*problem.terms, *terms),
-        problem.rows.with_terms(positions, [len(term.entries) for term in terms]),
+        problem.rows.with_terms(terms),
         problem.likelihood,
         problem.joint,
         problem.evidence_update,
+        problem.memory,
     )
     fresh = tuple(
         start(term, share, rng, problem.likelihood.n_outputs)
@@ -333,9 +342,14 @@ def _damped(problem: Problem, before: State, after: State, predicted: float) -> 
     """
     if problem.likelihood.quadratic:
         return after
-    old = problem.log_likelihood(before, after.noise)
+    made = problem.quadratic(before)
+    assert isinstance(made, RowQuadratic)
+    old = problem.at_noise(made.value, after.noise)
     for _ in range(6):
-        new = problem.log_likelihood(after, after.noise)
+        # What the next pass begins with: it is made here, and kept.
+        made = problem.expand(after)
+        after = replace(after, quadratic=made)
+        new = problem.at_noise(made.value, after.noise)
         # Half of a promised gain, or a loss half as large again as promised, is good enough.
         if new >= predicted - 0.5 * abs(predicted - old) - 1e-9:
             return after
@@ -346,6 +360,7 @@ def _damped(problem: Problem, before: State, after: State, predicted: float) -> 
                 for old_term, new_term in zip(before.terms, after.terms, strict=True)
             ),
             intercept=0.5 * (before.intercept + after.intercept),
+            quadratic=None,
         )
     return after
 

@@ -12,8 +12,9 @@ All are computed after the first stage, for every pair, without fitting one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -26,13 +27,18 @@ from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import (
     NO_CATEGORIES,
     Categories,
-    place_categories,
+    Levels,
+    choose_categories,
     place_levels,
     standard_inputs,
-    summarise,
 )
+from lanam.core.likelihoods import Likelihood
 from lanam.core.prior import inverse_and_log_det
 from lanam.core.purity import purify
+from lanam.core.rows import Rows
+from lanam.core.statistics import Intercept
+from lanam.core.summaries import ColumnSummary, Summary
+from lanam.core.tables import Totals, add
 
 Pair = tuple[int, int]
 
@@ -63,7 +69,7 @@ def score(
     kind: str,
     problem: Problem,
     state: State,
-    columns: Array,
+    summary: Summary,
     pairs: Sequence[Pair],
     rng: np.random.Generator,
     categories: Mapping[int, Categories] = NO_CATEGORIES,
@@ -73,12 +79,11 @@ def score(
     ``categories`` are the columns of codes.
     """
     if kind == "evidence":
-        slope, curvature = statistics.slopes(
-            problem.rows, problem.likelihood, state.values, state.intercept
-        )
-        slope, curvature = slope / state.noise, statistics.own_curvature(curvature) / state.noise
-        weight = problem.rows.weight
-        return evidence_scores(columns, weight, slope, curvature, pairs, categories)
+        binned = bin_columns(summary, pairs, categories)
+        cells = {feature: (own.entries, own.number) for feature, own in binned.items()}
+        point = (problem.likelihood, tuple(state.values), state.intercept)
+        sums = problem.rows.total(partial(_cell_sums_of_rows, point, cells, pairs))
+        return evidence_scores(binned, pairs, [total / state.noise for total in sums])
     effects = joint_precision(problem, state, rng)
     if not kind.endswith("_full"):
         effects = effects.last_layer()
@@ -90,73 +95,123 @@ def score(
 
 
 @dataclass(frozen=True)
-class _Binned:
-    """A column in few cells: every row's cell, and for each length scale a kernel's directions.
+class Binned:
+    """A column in few cells, and for each length scale a kernel's directions.
 
-    ``directions[l]`` (cells, r) are scaled so that ``directions @ directions.T`` is the kernel, made
-    orthogonal to constants under the data; ``sizes[l]`` are their prior variances over the data.
+    ``number[entry]`` is the cell of an entry among those that have rows, of which there are
+    ``n_cells``. ``directions[l]`` (cells, r) are scaled so that ``directions @ directions.T`` is the
+    kernel, made orthogonal to constants under the data; ``sizes[l]`` are their prior variances over
+    the data.
     """
 
-    cell: IntArray
+    entries: Levels | Categories
+    number: IntArray
     n_cells: int
     directions: tuple[Array, ...]
     sizes: tuple[Array, ...]
 
 
-def evidence_scores(
-    columns: Array,
-    weight: Array,
-    slope: Array,
-    curvature: Array,
-    pairs: Sequence[Pair],
-    categories: Mapping[int, Categories] = NO_CATEGORIES,
-) -> Array:
-    """Gain in log evidence from a joint term, maximised over its length scale and variance.
-
-    ``slope`` and ``curvature`` are of the rows' log-likelihood at the first stage's prediction, in units
-    of the noise; of several outputs, each a column, the gains are summed. The joint term is a Gaussian
-    process: a product of two kernels on a grid of cells, without what main effects could say. Levels of
-    categories, and missing values, are cells that no other is near to.
-    """
+def bin_columns(
+    summary: Summary, pairs: Sequence[Pair], categories: Mapping[int, Categories] = NO_CATEGORIES
+) -> dict[int, Binned]:
+    """The columns of some pairs in few cells."""
     features = sorted({feature for pair in pairs for feature in pair})
     # Many small matrices: threads inside BLAS would cost more than they bring.
     with threadpool_limits(limits=1, user_api="blas"):
-        binned = {
-            feature: _bin(columns[:, feature] + 0.0, weight, categories.get(feature))
+        return {
+            feature: _bin(summary.columns[feature], coded=feature in categories)
             for feature in features
         }
-        outputs = list(zip(np.atleast_2d(slope.T), np.atleast_2d(curvature.T), strict=True))
+
+
+def evidence_scores(
+    binned: Mapping[int, Binned], pairs: Sequence[Pair], sums: Sequence[Array]
+) -> Array:
+    """Gain in log evidence from a joint term, maximised over its length scale and variance.
+
+    ``sums`` are, for every pair, the curvature and the slope of the log-likelihood of the rows in each of
+    its cells at the first stage's prediction, in units of the noise (2, cells, outputs); the gains of
+    several outputs are summed. The joint term is a Gaussian process: a product of two kernels on a grid
+    of cells, without what main effects could say. Levels of categories, and missing values, are cells
+    that no other is near to.
+    """
+    with threadpool_limits(limits=1, user_api="blas"):
         gains = [
-            sum(_evidence_gain(binned[i], binned[j], *output) for output in outputs)
-            for i, j in pairs
+            sum(
+                _evidence_gain(binned[i], binned[j], seen, pull)
+                for seen, pull in zip(curvature.T, slope.T, strict=True)
+            )
+            for (i, j), (curvature, slope) in zip(pairs, sums, strict=True)
         ]
     return np.array(gains, dtype=float)
 
 
-def pair_levels(column: Array, weight: Array, categories: Categories) -> Categories:
+Cells = Mapping[int, tuple[Levels | Categories, IntArray]]
+
+
+def _cell_sums_of_rows(
+    point: tuple[Likelihood, tuple[Array, ...], Intercept],
+    cells: Cells,
+    pairs: Sequence[Pair],
+    parts: Iterable[Rows],
+) -> Totals:
+    totals: Totals | None = None
+    for part in parts:
+        slope, curvature = statistics.slopes(part, *point)
+        own = cell_sums(part.columns, slope, statistics.own_curvature(curvature), cells, pairs)
+        totals = own if totals is None else add(totals, own)
+    assert totals is not None, "a pass has a part at least"
+    return totals
+
+
+def cell_sums(
+    columns: Array, slope: Array, curvature: Array, cells: Cells, pairs: Sequence[Pair]
+) -> Totals:
+    """Curvature and slope of rows in every cell of some pairs: (2, cells, outputs) each."""
+    cell = {
+        feature: number[entries.locate(columns[:, feature]).index]
+        for feature, (entries, number) in cells.items()
+    }
+    size = {feature: int(number.max()) + 1 for feature, (_, number) in cells.items()}
+    outputs = [np.atleast_2d(values.T) for values in (curvature, slope)]
+    totals = []
+    for first, second in pairs:
+        joint = cell[first] * np.int32(size[second]) + cell[second]
+        n_cells = size[first] * size[second]
+        sums = [[sum_by(joint, own, n_cells) for own in values] for values in outputs]
+        totals.append(np.swapaxes(np.array(sums), 1, 2))
+    return tuple(totals)
+
+
+def pair_levels(column: ColumnSummary) -> Categories:
     """The entries that a column of codes has in a pair."""
-    return place_categories(column, weight, len(categories.entry_of), _MAX_LEVELS)
+    return choose_categories(column.mass, column.arrival, _MAX_LEVELS)
 
 
-def _bin(column: Array, weight: Array, categories: Categories | None) -> _Binned:
-    if categories is not None:
-        entries = pair_levels(column, weight, categories)
-        return _binned(entries.locate(column).index, len(entries), weight, np.empty(0))
-    distribution = summarise(column, weight)
+def _bin(column: ColumnSummary, *, coded: bool) -> Binned:
+    distribution = column.distribution
+    if coded:
+        entries = pair_levels(column)
+        mass = sum_by(entries.entry_of, column.mass, len(entries))
+        mass[entries.n_own] = distribution.missing
+        return _binned(entries, mass, np.empty(0))
     cells = place_levels(distribution, _N_BINS, _N_BINS)
     cell_of_value = cells.locate(distribution.values * distribution.scale).index
-    total = sum_by(cell_of_value, distribution.mass, len(cells.points))
+    mass = sum_by(cell_of_value, distribution.mass, len(cells))
     inputs = distribution.mass * standard_inputs(distribution)
-    centres = sum_by(cell_of_value, inputs, len(total)) / total
-    return _binned(cells.locate(column).index, len(cells), weight, centres)
+    n_points = len(cells.points)
+    centres = sum_by(cell_of_value, inputs, n_points)[:n_points] / mass[:n_points]
+    if cells.missing:
+        mass[n_points] = distribution.missing
+    return _binned(cells, mass, centres)
 
 
-def _binned(cell: IntArray, n_cells: int, weight: Array, centres: Array) -> _Binned:
-    """Rows in cells, the first of which have ``centres``; of the others none is near to another."""
-    mass = sum_by(cell, weight, n_cells)
+def _binned(entries: Levels | Categories, mass: Array, centres: Array) -> Binned:
+    """Entries of so much weight as cells, the first of which have ``centres``; no other is near to one."""
+    n_cells = len(mass)
     seen = np.flatnonzero(mass)
     share = mass[seen] / mass.sum()
-    cell_among_seen = np.cumsum(mass > 0.0) - 1
+    number = np.maximum(np.cumsum(mass > 0.0) - 1, 0).astype(np.int32)
     kernels = []
     for length in _LENGTHS:
         kernel = np.eye(n_cells)
@@ -166,7 +221,7 @@ def _binned(cell: IntArray, n_cells: int, weight: Array, centres: Array) -> _Bin
         most = _MAX_DIRECTIONS + len(seen) - len(centres)
         kernels.append(_kernel_directions(kernel[np.ix_(seen, seen)], share, most))
     directions, sizes = zip(*kernels, strict=True)
-    return _Binned(cell_among_seen[cell].astype(np.int32), len(seen), directions, sizes)
+    return Binned(entries, number, len(seen), directions, sizes)
 
 
 def _kernel_directions(kernel: Array, share: Array, most: int) -> tuple[Array, Array]:
@@ -179,11 +234,9 @@ def _kernel_directions(kernel: Array, share: Array, most: int) -> tuple[Array, A
     return vectors[:, keep] / root[:, None] * np.sqrt(size[keep]), size[keep]
 
 
-def _evidence_gain(first: _Binned, second: _Binned, slope: Array, curvature: Array) -> float:
+def _evidence_gain(first: Binned, second: Binned, seen: Array, pull: Array) -> float:
+    """Of curvature ``seen`` and slope ``pull`` in every cell."""
     shape = (first.n_cells, second.n_cells)
-    cell = first.cell * np.int32(shape[1]) + second.cell
-    seen = sum_by(cell, curvature, shape[0] * shape[1])
-    pull = sum_by(cell, slope, shape[0] * shape[1])
     products = []
     for left, left_size, right, right_size in zip(
         first.directions, first.sizes, second.directions, second.sizes, strict=True

@@ -394,14 +394,27 @@ def place_categories(
     Of more than ``max_own`` levels the most frequent have an entry of their own; of equally frequent ones
     those that come first in the data, so that their names do not matter.
     """
-    if max_own is None or n_levels <= max_own:
-        return Categories(np.arange(n_levels), n_levels)
-    known = (column >= 0.0) & (column < n_levels)
+    return choose_categories(*level_counts(column, weight, n_levels), max_own)
+
+
+def level_counts(column: Array, weight: Array, n_levels: int) -> tuple[Array, Array]:
+    """Weight of every code below ``n_levels``, and the row in which it first comes up."""
+    if n_levels < 0:
+        return np.empty(0), np.empty(0)
+    known = np.flatnonzero((column >= 0.0) & (column < n_levels))
     codes = column[known].astype(np.intp)
     mass = sum_by(codes, weight[known], n_levels)
-    seen, first = np.unique(codes, return_index=True)
-    arrival = np.full(n_levels, len(codes))
-    arrival[seen] = first
+    arrival = np.full(n_levels, np.inf)
+    # The earliest is written last.
+    arrival[codes[::-1]] = known[::-1]
+    return mass, arrival
+
+
+def choose_categories(mass: Array, arrival: Array, max_own: int | None = None) -> Categories:
+    """The same for codes of which weight and arrival are known."""
+    n_levels = len(mass)
+    if max_own is None or n_levels <= max_own:
+        return Categories(np.arange(n_levels), n_levels)
     own = np.zeros(n_levels, dtype=bool)
     own[np.lexsort((arrival, -mass))[:max_own]] = True
     return Categories(np.where(own, np.cumsum(own) - 1, max_own + 1), max_own)

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from lanam.core import evidence, gauss_newton, networks, statistics
+from lanam.core import evidence, gauss_newton, networks
 from lanam.core.arrays import Array, sum_by
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.linearise import centred
@@ -195,7 +195,7 @@ class KronPosterior:
 
 def blocks(problem: Problem, state: State) -> tuple[KronBlock, ...]:
     """Every term's curvature where its network is expanded."""
-    total = float(problem.rows.weight.sum())
+    total = problem.rows.count
     curvatures = problem.quadratic(state).entry_curvature()
     return tuple(
         block(term, known.expansion, share * total, curvature)
@@ -212,11 +212,8 @@ def posterior(problem: Problem, state: State) -> KronPosterior:
         own.factor_table(term, known.precision, share, state.noise)
         for term, (own, known), share in zip(problem.terms, made, problem.shares, strict=True)
     )
-    _, curvature = statistics.slopes(
-        problem.rows, problem.likelihood, state.values, state.intercept
-    )
     covariance = np.eye(sum(table.shape[1] for table in tables) + 1)
-    seen = float(curvature.sum()) / state.noise
+    seen = problem.quadratic(state).total_curvature / state.noise
     covariance[-1, -1] = 1.0 / (seen + evidence.INTERCEPT_PRECISION)
     return KronPosterior(
         tables,

@@ -6,7 +6,9 @@ after the smooth fit ask for one. Screening is closed form; what passes is fitte
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +16,10 @@ from lanam.core import gauss_newton, statistics
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import Levels, Position
+from lanam.core.likelihoods import Likelihood
+from lanam.core.rows import Rows
+from lanam.core.statistics import Intercept
+from lanam.core.tables import Totals
 from lanam.core.terms import LevelTerm
 
 #: Nats a level effect must promise to be tried.
@@ -55,62 +61,73 @@ def level_gain(weight: Array, score: Array) -> LevelGain:
     return LevelGain(evidence, variance, variance * score / (1.0 + variance * weight))
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    term: LevelTerm
-    position: Position
-    weight: Array
-
-    def gain(self, slope: Array, noise: float) -> LevelGain:
-        score = _level_sums(self.position, slope, len(self.weight)) / noise
-        return level_gain(self.weight, score)
-
-
-def _level_sums(position: Position, row_values: Array, size: int) -> Array:
-    """Sums per level; a column for each of several outputs."""
-    if row_values.ndim == 1:
-        return statistics.spread(position, row_values, size)
-    return np.column_stack([statistics.spread(position, own, size) for own in row_values.T])
-
-
 def add_levels(
-    problem: Problem,
-    state: State,
-    columns: Array,
-    levels: dict[int, Levels],
-    rng: np.random.Generator,
+    problem: Problem, state: State, levels: dict[int, Levels], rng: np.random.Generator
 ) -> tuple[Problem, State] | None:
     """Add the level effects that pay, best first, each on what the ones before it left over.
 
     None where no column needs one.
     """
-    rows = problem.rows
-    slope, curvature = statistics.slopes(rows, problem.likelihood, state.values, state.intercept)
-    candidates = []
-    for feature, entries in levels.items():
-        if len(entries.points) >= _MIN_LEVELS:
-            position = entries.locate(columns[:, feature])
-            own = statistics.own_curvature(curvature)
-            weight = _level_sums(position, own, len(entries)) / state.noise
-            candidates.append(_Candidate(LevelTerm((feature,), entries), position, weight))
-    added: list[_Candidate] = []
-    variances: list[float] = []
-    while candidates:
-        gains = [candidate.gain(slope, state.noise) for candidate in candidates]
-        best = max(range(len(gains)), key=lambda k: gains[k].evidence)
+    candidates = [
+        LevelTerm((feature,), entries)
+        for feature, entries in levels.items()
+        if len(entries.points) >= _MIN_LEVELS
+    ]
+    if not candidates:
+        return None
+    rows, n_before = problem.rows.with_terms(candidates), len(problem.terms)
+    sizes = [len(term.entries) for term in candidates]
+    added: dict[int, LevelGain] = {}
+    while len(added) < len(candidates):
+        learned = {n_before + k: gain.mean for k, gain in added.items()}
+        point = (problem.likelihood, tuple(state.values), state.intercept)
+        sums = rows.total(partial(_level_sums, point, learned, sizes))
+        left = [k for k in range(len(candidates)) if k not in added]
+        gains = {
+            k: level_gain(sums[2 * k] / state.noise, sums[2 * k + 1] / state.noise) for k in left
+        }
+        best = max(left, key=lambda k: gains[k].evidence)
         if gains[best].evidence < _WORTH:
             break
-        added.append(candidates.pop(best))
-        variances.append(gains[best].variance)
-        learned = gains[best].mean[added[-1].position.index]
-        slope = slope - statistics.curved(curvature, learned)
+        added[best] = gains[best]
     if not added:
         return None
-    terms, positions = [c.term for c in added], [c.position for c in added]
-    wider, state = gauss_newton.widen(problem, state, terms, positions, rng)
-    n_before = len(problem.terms)
+    wider, state = gauss_newton.widen(problem, state, [candidates[k] for k in added], rng)
     tuned = tuple(
-        replace(known, precision=np.array([1.0 / variance]))
-        for known, variance in zip(state.terms[n_before:], variances, strict=True)
+        replace(known, precision=np.array([1.0 / gain.variance]))
+        for known, gain in zip(state.terms[n_before:], added.values(), strict=True)
     )
     return wider, replace(state, terms=(*state.terms[:n_before], *tuned))
+
+
+def _level_sums(
+    point: tuple[Likelihood, tuple[Array, ...], Intercept],
+    learned: dict[int, Array],
+    sizes: Sequence[int],
+    parts: Iterable[Rows],
+) -> Totals:
+    """Curvature and slope of every candidate's levels; of several outputs, a column each.
+
+    Candidates are the last terms, and ``learned`` what was learned of some of them.
+    """
+    n_outputs = point[0].n_outputs
+    shapes = [(size, n_outputs) if n_outputs > 1 else (size,) for size in sizes]
+    totals = [np.zeros(shape) for shape in shapes for _ in range(2)]
+    for part in parts:
+        n_before = len(part.positions) - len(sizes)
+        slope, curvature = statistics.slopes(part.keep_terms(range(n_before)), *point)
+        for k, mean in learned.items():
+            slope = slope - statistics.curved(curvature, mean[part.positions[k].index])
+        own = statistics.own_curvature(curvature)
+        for k, size in enumerate(sizes):
+            position = part.positions[n_before + k]
+            totals[2 * k] += _spread(position, own, size)
+            totals[2 * k + 1] += _spread(position, slope, size)
+    return tuple(totals)
+
+
+def _spread(position: Position, row_values: Array, size: int) -> Array:
+    """Sums per level; a column for each of several outputs."""
+    if row_values.ndim == 1:
+        return statistics.spread(position, row_values, size)
+    return np.column_stack([statistics.spread(position, own, size) for own in row_values.T])

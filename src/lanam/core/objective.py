@@ -18,8 +18,8 @@ from lanam.core.gauss_newton import Problem
 from lanam.core.knots import Position
 from lanam.core.likelihoods import Likelihood
 from lanam.core.linearise import centred
+from lanam.core.rows import Rows
 from lanam.core.stacked import Stack
-from lanam.core.statistics import Rows
 from lanam.core.terms import SmoothTerm, Term
 
 Single = NDArray[np.float32]
@@ -66,6 +66,7 @@ class Objective:
             tuple(term.entries.network_inputs.astype(dtype) for term in terms),
         )
         rows = problem.rows
+        assert isinstance(rows, Rows), "batches are drawn from rows at hand"
         position, share = _stack_positions(rows, stack)
         batch = Batch(position, share, rows.y.astype(dtype), rows.weight.astype(dtype))
         pure = tuple(
@@ -73,7 +74,7 @@ class Objective:
             for term, own, data in zip(terms, stack.entries, problem.shares, strict=True)
             if term.kind == "pair"
         )
-        return cls(stack, batch, problem.likelihood, float(rows.weight.sum()), pure)
+        return cls(stack, batch, problem.likelihood, rows.count, pure)
 
     def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
         """One epoch: all rows in shuffled batches of almost equal size."""

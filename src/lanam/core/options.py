@@ -31,6 +31,10 @@ class Options:
     max_iter: int = 100
     tol: float = 0.05
     n_restarts: int = 1
+    #: threads for passes over rows
+    n_jobs: int = 1
+    #: bytes that cross-tables may have
+    memory: float = 600e6
     #: called with every new record of the history; used to show progress
     on_iteration: Callable[[dict[str, Any]], None] | None = None
 

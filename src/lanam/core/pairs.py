@@ -1,4 +1,4 @@
-"""Joint networks of pairs of columns, added to a fitted model (method.md 6)."""
+"""Joint networks of pairs of columns: where they are tabulated (method.md 6)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lanam.core import gauss_newton
-from lanam.core.arrays import Array
-from lanam.core.gauss_newton import Problem, State
 from lanam.core.interactions import Pair, pair_levels
-from lanam.core.knots import (
-    NO_CATEGORIES,
-    Axis,
-    Categories,
-    Grid,
-    locate,
-    place_knots,
-    summarise,
-)
+from lanam.core.knots import NO_CATEGORIES, Axis, Categories, Grid, place_knots
 from lanam.core.options import Options
-from lanam.core.terms import MixedTerm, SmoothTerm, Term
+from lanam.core.summaries import Summary
+from lanam.core.terms import MixedTerm, SmoothTerm
 
 #: Knots of a column within a pair: fewer than for a column alone, because a grid has their square. And
 #: every knot takes a mean of its rows out of the pair: with few rows that mean is noise, so where a
@@ -34,20 +24,19 @@ _MARGINS = np.array([0.2, 1.0])
 
 
 def place_grids(
-    columns: Array,
-    weight: Array,
+    summary: Summary,
     pairs: Sequence[Pair],
     categories: Mapping[int, Categories] = NO_CATEGORIES,
 ) -> list[Grid]:
     """A grid of entries for every pair; ``categories`` are the columns of codes."""
     axes: dict[int, Axis] = {}
-    affordable = int(np.clip(np.sqrt(weight.sum()) / 2.0, _MIN_KNOTS, _MAX_KNOTS))
+    affordable = int(np.clip(np.sqrt(summary.total_weight) / 2.0, _MIN_KNOTS, _MAX_KNOTS))
     for feature in sorted({feature for pair in pairs for feature in pair}):
-        column = columns[:, feature] + 0.0
+        column = summary.columns[feature]
         if feature in categories:
-            axes[feature] = pair_levels(column, weight, categories[feature])
+            axes[feature] = pair_levels(column)
             continue
-        distribution = summarise(column, weight)
+        distribution = column.distribution
         few = len(distribution.values) <= _MAX_KNOTS
         knots = place_knots(distribution, _MAX_KNOTS if few else affordable, _MARGINS)
         assert knots is not None, "a constant column cannot interact"
@@ -56,14 +45,13 @@ def place_grids(
 
 
 def pair_terms(
-    columns: Array,
-    weight: Array,
+    summary: Summary,
     pairs: Sequence[Pair],
     options: Options,
     categories: Mapping[int, Categories] = NO_CATEGORIES,
 ) -> list[SmoothTerm | MixedTerm]:
     """A joint term for every pair."""
-    grids = place_grids(columns, weight, pairs, categories)
+    grids = place_grids(summary, pairs, categories)
     return [pair_term(pair, grid, options) for pair, grid in zip(pairs, grids, strict=True)]
 
 
@@ -73,15 +61,3 @@ def pair_term(pair: tuple[int, ...], grid: Grid, options: Options) -> SmoothTerm
     if grid.smooth:
         return SmoothTerm(pair, grid, joint, options.prior_groups)
     return MixedTerm(pair, grid, joint, options.pair_architecture(1), options.prior_groups)
-
-
-def add_terms(
-    problem: Problem,
-    state: State,
-    columns: Array,
-    terms: Sequence[Term],
-    rng: np.random.Generator,
-) -> tuple[Problem, State]:
-    """The problem with more terms; what is known of the others stays as it is."""
-    positions = [locate(term.entries, term.features, columns) for term in terms]
-    return gauss_newton.widen(problem, state, terms, positions, rng)

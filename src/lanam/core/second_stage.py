@@ -14,15 +14,15 @@ from functools import partial
 import numpy as np
 
 from lanam.core import interactions, selection
-from lanam.core.arrays import Array
 from lanam.core.assembly import switched_off
-from lanam.core.gauss_newton import Problem
+from lanam.core.gauss_newton import Problem, widen
 from lanam.core.interactions import Pair
 from lanam.core.knots import Categories
 from lanam.core.model import ACTIVE, FittedTerm, ScoredPair
-from lanam.core.pairs import add_terms, pair_terms
+from lanam.core.pairs import pair_terms
 from lanam.core.selection import Needed
 from lanam.core.stage import Stage, term_of
+from lanam.core.summaries import Summary
 from lanam.core.training import Run, fit_and_select, threads, train
 
 #: Where the evidence is to say how many pairs there are, so many are tried at once, in at most so many
@@ -43,7 +43,7 @@ _MAX_WIDTH = 2000
 
 
 def second_stage(
-    columns: Array, stage: Stage, run: Run, rng: np.random.Generator
+    stage: Stage, run: Run, rng: np.random.Generator
 ) -> tuple[Stage, tuple[ScoredPair, ...]]:
     """Score all pairs, try some, keep what pays.
 
@@ -51,22 +51,23 @@ def second_stage(
     were named are tried at once; of ``k`` the best ``k``, then others in place of those that went; for
     ``"auto"`` the best that promise something.
     """
-    usable = [k for k in range(columns.shape[1]) if k not in run.prepared.unused]
+    n_columns = stage.problem.rows.n_columns
+    usable = [k for k in range(n_columns) if k not in run.prepared.unused]
     search = _Search.of(run, interactions.all_pairs(usable), _active_pairs(stage))
     first: dict[Pair, float] = {}
     scores: dict[Pair, float] = {}
     try:
-        first = scores = search.score(stage, columns, search.pairs, rng)
+        first = scores = search.score(stage, search.pairs, rng)
         left = [pair for pair in search.pairs if pair not in search.known]
         for number in range(_MAX_ROUNDS):
             if number and search.kind == "evidence":
-                scores = scores | search.score(stage, columns, left, rng)
+                scores = scores | search.score(stage, left, rng)
             found = len(_active_pairs(stage) - search.known)
             tried = search.choose(left, scores, found, stage.width)
             if not tried:
                 break
             with threads(stage.width + _PAIR_WIDTH * len(tried)):
-                stage = _try_pairs(columns, stage, tried, search, run, rng)
+                stage = _try_pairs(stage, tried, search, run, rng)
             left = [pair for pair in left if pair not in tried]
             if stage.reason == "interrupted" or not _active_pairs(stage) & set(tried):
                 break
@@ -76,7 +77,7 @@ def second_stage(
     if len(first) < len(search.pairs):
         return stage, ()  # interrupted before all were scored
     told = search.tell(first, scores, stage)
-    return stage, told + _unusable(columns.shape[1], run.prepared.unused)
+    return stage, told + _unusable(n_columns, run.prepared.unused)
 
 
 def _active_pairs(stage: Stage) -> set[tuple[int, ...]]:
@@ -92,12 +93,15 @@ class _Search:
     pairs: tuple[Pair, ...]
     known: frozenset[tuple[int, ...]]
     categories: dict[int, Categories]
+    summary: Summary
 
     @classmethod
     def of(cls, run: Run, pairs: Sequence[Pair], known: set[tuple[int, ...]]) -> _Search:
         options = run.options
         asked, kind = options.interactions, options.interaction_score
-        return cls(asked, kind, tuple(pairs), frozenset(known), run.prepared.categories)
+        prepared = run.prepared
+        categories, summary = prepared.categories, prepared.summary
+        return cls(asked, kind, tuple(pairs), frozenset(known), categories, summary)
 
     def needed(self, n_pairs: int, n_precisions: int = 2) -> float:
         """Nats the weakest of ``n_pairs`` must be worth, if it has so many precisions.
@@ -116,11 +120,11 @@ class _Search:
         return _TUNED + more + float(np.log(against))
 
     def score(
-        self, stage: Stage, columns: Array, pairs: Sequence[Pair], rng: np.random.Generator
+        self, stage: Stage, pairs: Sequence[Pair], rng: np.random.Generator
     ) -> dict[Pair, float]:
         """Scores of some pairs on what a stage left over."""
         values = interactions.score(
-            self.kind, stage.problem, stage.state, columns, pairs, rng, self.categories
+            self.kind, stage.problem, stage.state, self.summary, pairs, rng, self.categories
         ).tolist()
         return dict(zip(pairs, values, strict=True))
 
@@ -187,7 +191,6 @@ def _unusable(n_columns: int, unused: dict[int, str]) -> tuple[ScoredPair, ...]:
 
 
 def _try_pairs(
-    columns: Array,
     stage: Stage,
     tried: Sequence[Pair],
     search: _Search,
@@ -196,14 +199,13 @@ def _try_pairs(
 ) -> Stage:
     """Fit with some more pairs; those that do not pay are off, and without any all is as it was."""
     options = run.options
-    weight = stage.problem.rows.weight
-    fresh = pair_terms(columns, weight, tried, options, search.categories)
+    fresh = pair_terms(search.summary, tried, options, search.categories)
     # With less noise, columns that were off may be worth something beside their pair.
     beside = {(feature,) for pair in tried for feature in pair}
     back = [term for term in stage.off if term.kind != "level" and term.features in beside]
     # In the columns' order, whenever they went.
     returning = [term_of(term, options) for term in sorted(back, key=lambda term: term.features)]
-    problem, state = add_terms(stage.problem, stage.state, columns, [*returning, *fresh], rng)
+    problem, state = widen(stage.problem, stage.state, [*returning, *fresh], rng)
     retried = {*beside, *tried}
     stays_off = [term for term in stage.off if term.features not in retried or term.kind == "level"]
     off: list[FittedTerm] = []

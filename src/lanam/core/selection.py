@@ -12,7 +12,8 @@ from lanam.core.arrays import Array
 from lanam.core.evidence import Posterior, at_noise
 from lanam.core.likelihoods import Likelihood
 from lanam.core.prior import Prior, inverse_and_log_det
-from lanam.core.statistics import Rows, evaluate
+from lanam.core.rows import AnyRows
+from lanam.core.statistics import evaluate
 
 #: A term stays if it is worth this many nats of evidence. Its precisions were tuned, which by itself
 #: makes a useless term look worth up to about this much.
@@ -109,7 +110,7 @@ def term_worth(prior: Prior, posterior: Posterior) -> list[float]:
     return [_worth(posterior.mean, posterior.covariance, block)[0] for block in prior.blocks]
 
 
-def null_evidence(rows: Rows, likelihood: Likelihood) -> float:
+def null_evidence(rows: AnyRows, likelihood: Likelihood) -> float:
     """Log evidence of the intercept alone: what a model must beat."""
     value, noise = null_fit(rows, likelihood)
     if likelihood.noise_bounds is None:
@@ -117,10 +118,11 @@ def null_evidence(rows: Rows, likelihood: Likelihood) -> float:
     return at_noise(value, rows.count, noise) + rows.log_precision
 
 
-def null_fit(rows: Rows, likelihood: Likelihood) -> tuple[float, float]:
+def null_fit(rows: AnyRows, likelihood: Likelihood) -> tuple[float, float]:
     """Log-likelihood of the intercept alone at unit noise, and the noise around it."""
-    start = likelihood.start(rows.y, rows.weight)
-    value = statistics.log_likelihood(rows.keep_terms([]), likelihood, [], start)
+    alone = rows.keep_terms([])
+    start = statistics.start(alone, likelihood)
+    value = statistics.log_likelihood(alone, likelihood, [], start)
     if likelihood.noise_bounds is None:
         return value, 1.0
     return value, max(-2.0 * value / rows.count, likelihood.noise_bounds[0])

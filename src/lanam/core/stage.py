@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from lanam.core import gauss_newton
-from lanam.core.arrays import Array
-from lanam.core.gaps import Gaps, weighed_by
 from lanam.core.gauss_newton import Problem, State
-from lanam.core.knots import Categories, Grid, Levels, locate
+from lanam.core.knots import Categories, Grid, Levels
 from lanam.core.likelihoods import find_likelihood
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.options import Options
 from lanam.core.pairs import pair_term
-from lanam.core.prepare import Prepared, Units, is_wide
-from lanam.core.statistics import Rows
+from lanam.core.prepare import Prepared, is_wide, rows_of
+from lanam.core.summaries import summarise_tables
+from lanam.core.tables import Tables
 from lanam.core.terms import LevelTerm, SmoothTerm, Term
+from lanam.core.units import Units
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,7 @@ class Stage:
         return own * self.problem.likelihood.n_outputs
 
 
-def resume(
-    model: FittedModel, columns: Array, response: Array, weight: Array, options: Options
-) -> tuple[Prepared, Stage]:
+def resume(model: FittedModel, tables: Tables, options: Options) -> tuple[Prepared, Stage]:
     """The end of the fit that made ``model``, on these rows: its own knots, terms and precisions.
 
     Raises
@@ -50,20 +48,26 @@ def resume(
     ValueError
         If ``options`` describe other networks than those of the model.
     """
-    n_classes = model.n_outputs + 1
-    units = Units.of(response, weight, find_likelihood(model.likelihood, n_classes))
+    categories = {
+        t.features[0]: t.entries for t in model.terms if isinstance(t.entries, Categories)
+    }
+    n_levels = [
+        len(categories[k].entry_of) if k in categories else -1 for k in range(tables.n_columns)
+    ]
+    summary = summarise_tables(tables, n_levels)
+    units = Units.of(summary.spread, find_likelihood(model.likelihood, model.n_outputs + 1))
     active = [term for term in model.terms if term.active]
     terms = tuple(_term(fitted, options) for fitted in active)
-    rows = Rows(
-        tuple(locate(term.entries, term.features, columns) for term in terms),
-        tuple(len(term.entries) for term in terms),
-        units.y,
-        weight,
-    )
+    rows = rows_of(tables, terms, units, summary, options.n_jobs)
     if model.gap_variance is not None:
-        rows = weighed_by(rows, model.gap_variance / model.noise_variance, Gaps.of(columns))
+        rows = rows.weighed_by(model.gap_variance / model.noise_variance)
     problem = gauss_newton.make_problem(
-        terms, rows, units.likelihood, options.posterior == "joint", options.evidence_update
+        terms,
+        rows,
+        units.likelihood,
+        options.posterior == "joint",
+        options.evidence_update,
+        options.memory,
     )
 
     def outputs(values: Any) -> Any:
@@ -86,10 +90,7 @@ def resume(
         state = gauss_newton.settle(problem, state, np.random.default_rng(0))
     unused = {t.features[0]: t.status for t in model.terms if t.entries is None}
     off = tuple(t for t in model.terms if not t.active and t.entries is not None)
-    categories = {
-        t.features[0]: t.entries for t in model.terms if isinstance(t.entries, Categories)
-    }
-    prepared = Prepared(units, (), rows, {}, categories, unused)
+    prepared = Prepared(units, (), rows, {}, categories, unused, summary)
     return prepared, Stage(problem, state, off, model.stop_reason)
 
 

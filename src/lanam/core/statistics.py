@@ -8,16 +8,21 @@ exact and made once for a Gaussian likelihood, made anew around each new predict
 With ``f = Z z``, ``Z = [W_1 T_1, ..., W_D T_D, 1]``, that is ``Z' diag(gamma) Z`` and ``Z' h``. Two forms
 with one interface:
 
-- ``RowQuadratic`` keeps the rows and builds ``Z`` on each call; cheap for few rows;
+- ``RowQuadratic`` goes over the rows and builds ``Z`` on each call; cheap for few rows, and for an
+  expansion that is used once;
 - ``TableQuadratic`` sums the cross-tables ``W_d' diag(gamma) W_d'`` of entry pairs once; after that
   no call depends on the number of rows.
+
+Whatever is asked of all rows is a job over parts of them, of which ``Rows.total`` merges the answers:
+where the parts are does not matter here (``rows.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -25,7 +30,9 @@ from scipy.sparse import csr_array
 
 from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.core.knots import Position
-from lanam.core.likelihoods import Likelihood
+from lanam.core.likelihoods import Likelihood, Softmax
+from lanam.core.rows import AnyRows, Rows
+from lanam.core.tables import Totals
 
 #: One number, or one for each of several outputs.
 Intercept: TypeAlias = float | Array
@@ -33,60 +40,8 @@ Intercept: TypeAlias = float | Array
 _CHUNK_ROWS = 1 << 17
 _DESIGN_CHUNK_ROWS = 1 << 13
 
-#: Cross-tables larger than this are not made.
-_CROSS_TABLE_BYTES = 600e6
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Training rows as the core sees them: a position in every term's table, and a response.
-
-    ``weight`` is how often a row was seen. Where gaps make some noisier than others (``gaps.py``),
-    ``precision`` is how much each says compared to one without, and ``gap_noise`` what every column adds
-    to the noise where it is missing, in units of it.
-    """
-
-    positions: tuple[Position, ...]
-    sizes: tuple[int, ...]
-    y: Array
-    weight: Array
-    precision: Array | None = None
-    gap_noise: Array | None = None
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    @cached_property
-    def information(self) -> Array:
-        """How much every row says."""
-        return self.weight if self.precision is None else self.weight * self.precision
-
-    @cached_property
-    def log_precision(self) -> float:
-        """What the rows' precisions add to a Gaussian log-likelihood."""
-        return 0.0 if self.precision is None else 0.5 * float(self.weight @ np.log(self.precision))
-
-    @cached_property
-    def count(self) -> float:
-        """How many observations there are."""
-        return float(self.weight.sum())
-
-    def with_terms(self, positions: Sequence[Position], sizes: Sequence[int]) -> Rows:
-        """The same rows with more terms."""
-        return replace(self, positions=(*self.positions, *positions), sizes=(*self.sizes, *sizes))
-
-    def keep_terms(self, kept: Sequence[int]) -> Rows:
-        """The same rows with some of the terms."""
-        return replace(
-            self,
-            positions=tuple(self.positions[k] for k in kept),
-            sizes=tuple(self.sizes[k] for k in kept),
-        )
-
-
-def _chunks(n_rows: int, size: int) -> Iterator[slice]:
-    for start in range(0, n_rows, size):
-        yield slice(start, start + size)
+#: Cross-tables larger than this are not made, unless somebody says otherwise.
+CROSS_TABLE_BYTES = 600e6
 
 
 def read(position: Position, table: Array) -> Array:
@@ -130,41 +85,82 @@ def spread(position: Position, values: Array, size: int) -> Array:
     return total
 
 
-def predict(
-    rows: Rows, values: Sequence[Array], intercept: Intercept, part: slice = slice(None)
-) -> Array:
-    """The link-scale prediction of some rows from the terms' tabulated values, all outputs at once."""
-    f = np.empty((len(rows.y[part]), *np.shape(intercept)))
+def predict(rows: Rows, values: Sequence[Array], intercept: Intercept) -> Array:
+    """The link-scale prediction of rows from the terms' tabulated values, all outputs at once."""
+    f = np.empty((len(rows), *np.shape(intercept)))
     f[:] = intercept
     for position, table in zip(rows.positions, values, strict=True):
-        f += read(position.rows(part), table)
+        f += read(position, table)
     return f
 
 
 def entry_sums(rows: Rows, row_values: Array) -> list[Array]:
     """Sums of a row value per table entry, a vector a term."""
-    totals = [np.zeros(size) for size in rows.sizes]
-    for part in _chunks(len(rows), _CHUNK_ROWS):
-        for total, position in zip(totals, rows.positions, strict=True):
-            total += spread(position.rows(part), row_values[part], len(total))
-    return totals
+    return [
+        spread(position, row_values, size)
+        for position, size in zip(rows.positions, rows.sizes, strict=True)
+    ]
+
+
+def entry_weights(rows: AnyRows) -> Totals:
+    """Weight at every table entry, a vector a term."""
+    return rows.total(partial(_entry_weights, rows.sizes))
+
+
+def _entry_weights(sizes: Sequence[int], parts: Iterable[Rows]) -> Totals:
+    totals = [np.zeros(size) for size in sizes]
+    for part in _pieces(parts, _CHUNK_ROWS):
+        for total, own in zip(totals, entry_sums(part, part.weight), strict=True):
+            total += own
+    return tuple(totals)
+
+
+def _pieces(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
+    for part in parts:
+        yield from part.parts(size)
 
 
 def log_likelihood(
-    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
+    rows: AnyRows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
 ) -> float:
     """Weighted log-likelihood of all rows, at unit noise."""
+    (total,) = rows.total(partial(_log_likelihood, likelihood, values, intercept))
+    return float(total)
+
+
+def _log_likelihood(
+    likelihood: Likelihood, values: Sequence[Array], intercept: Intercept, parts: Iterable[Rows]
+) -> Totals:
     total = 0.0
-    for part in _chunks(len(rows), _CHUNK_ROWS):
-        f = predict(rows, values, intercept, part)
-        total += float(rows.information[part] @ likelihood.log_prob(rows.y[part], f))
-    return total
+    for part in _pieces(parts, _CHUNK_ROWS):
+        f = predict(part, values, intercept)
+        total += float(part.information @ likelihood.log_prob(part.y, f))
+    return (np.array(total),)
+
+
+def start(rows: AnyRows, likelihood: Likelihood) -> Intercept:
+    """The intercept of the best constant model."""
+    (mass,) = rows.total(partial(_response_mass, likelihood))
+    if isinstance(likelihood, Softmax):
+        return likelihood.start(np.arange(likelihood.n_classes, dtype=np.float64), mass)
+    # The mean is all that matters.
+    return likelihood.start(mass[:1] / mass[1:], np.ones(1))
+
+
+def _response_mass(likelihood: Likelihood, parts: Iterable[Rows]) -> Totals:
+    """Weight of every class; otherwise, the weighted sum of the response and the weight."""
+    if isinstance(likelihood, Softmax):
+        n_classes = likelihood.n_classes
+        masses = (sum_by(part.y.astype(np.intp), part.weight, n_classes) for part in parts)
+        return (np.sum(list(masses), axis=0),)
+    sums = (np.array([part.weight @ part.y, part.weight.sum()]) for part in parts)
+    return (np.sum(list(sums), axis=0),)
 
 
 def slopes(
     rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
 ) -> tuple[Array, Array]:
-    """Slope and curvature of every row's log-likelihood at unit noise."""
+    """Slope and curvature of the log-likelihood of every row at hand, at unit noise."""
     return _slopes(likelihood, rows.y, rows.information, predict(rows, values, intercept))
 
 
@@ -205,14 +201,14 @@ def evaluate(table: Array, coordinates: Array, n_outputs: int) -> Array:
     return values[:, 0] if n_outputs == 1 else values
 
 
-def design_matrix(rows: Rows, tables: Sequence[Array], part: slice = slice(None)) -> Array:
-    """``Z`` of some rows, the intercept's column last."""
+def design_matrix(rows: Rows, tables: Sequence[Array]) -> Array:
+    """``Z`` of rows, the intercept's column last."""
     widths = [table.shape[1] for table in tables]
-    design = np.empty((len(rows.y[part]), sum(widths) + 1))
-    start = 0
+    design = np.empty((len(rows), sum(widths) + 1))
+    first = 0
     for position, table, width in zip(rows.positions, tables, widths, strict=True):
-        design[:, start : start + width] = read(position.rows(part), table)
-        start += width
+        design[:, first : first + width] = read(position, table)
+        first += width
     design[:, -1] = 1.0
     return design
 
@@ -227,11 +223,7 @@ class Expansion:
     pseudo_response: Array
     curvature: Array
     constant: float
-
-    @property
-    def n_outputs(self) -> int:
-        """How many outputs there are."""
-        return 1 if self.pseudo_response.ndim == 1 else self.pseudo_response.shape[1]
+    value: float
 
 
 def expand(likelihood: Likelihood, y: Array, weight: Array, f: Array) -> Expansion:
@@ -240,41 +232,72 @@ def expand(likelihood: Likelihood, y: Array, weight: Array, f: Array) -> Expansi
     value = float(weight @ likelihood.log_prob(y, f))
     bent = curved(curvature, f)
     constant = value - float(np.vdot(f, slope)) - 0.5 * float(np.vdot(f, bent))
-    return Expansion(slope + bent, curvature, constant)
+    return Expansion(slope + bent, curvature, constant, value)
+
+
+@dataclass(frozen=True)
+class _Around:
+    """The point that the log-likelihood is expanded around."""
+
+    likelihood: Likelihood
+    values: tuple[Array, ...]
+    intercept: Intercept
+
+    def expand(self, part: Rows) -> Expansion:
+        """The quadratic of some rows."""
+        # One that is exact is the same wherever it is made.
+        exact = self.likelihood.quadratic
+        f = np.zeros(len(part)) if exact else predict(part, self.values, self.intercept)
+        return expand(self.likelihood, part.y, part.information, f)
 
 
 @dataclass(frozen=True)
 class RowQuadratic:
-    """The quadratic kept as rows."""
+    """The quadratic as rows: made anew whenever it is asked.
 
-    rows: Rows
-    expansion: Expansion
+    ``kept`` are the terms it is for, of all that the expansion is around.
+    """
+
+    rows: AnyRows
+    around: _Around
+    kept: tuple[int, ...]
+
+    def is_around(self, values: Sequence[Array]) -> bool:
+        """Whether it was made around just these arrays."""
+        own = self.around.values
+        return len(own) == len(values) and all(map(operator.is_, own, values))
+
+    @cached_property
+    def _sums(self) -> Totals:
+        return self.rows.total(partial(_expansion_sums, self.around, self.rows.sizes))
 
     @property
     def constant(self) -> float:
         """Log-likelihood of the zero prediction."""
-        return self.expansion.constant
+        return float(self._sums[-1][0])
+
+    @property
+    def value(self) -> float:
+        """Log-likelihood at unit noise of what it was made around; of zero where it is exact."""
+        return float(self._sums[-1][1])
+
+    @property
+    def total_curvature(self) -> float:
+        """Sum of ``gamma`` over all rows, and outputs."""
+        return float(self._sums[-1][2])
 
     def entry_curvature(self) -> list[Array]:
         """Sums of ``gamma`` per table entry, a vector a term; over all outputs."""
-        own = own_curvature(self.expansion.curvature)
-        return entry_sums(self.rows, own if own.ndim == 1 else own.sum(axis=1))
+        return [self._sums[k] for k in self.kept]
 
     def keep_terms(self, kept: Sequence[int]) -> RowQuadratic:
         """The same quadratic for some of the terms."""
-        return RowQuadratic(self.rows.keep_terms(kept), self.expansion)
+        return replace(self, kept=tuple(self.kept[k] for k in kept))
 
     def normal_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
         """``Z' diag(gamma) Z`` and ``Z' h``."""
-        if self.expansion.n_outputs > 1:
-            return self._joint_equations(tables)
-        n_columns = sum(table.shape[1] for table in tables) + 1
-        gram, target = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
-        for part in _chunks(len(self.rows), _DESIGN_CHUNK_ROWS):
-            design = design_matrix(self.rows, tables, part)
-            target += self.expansion.pseudo_response[part] @ design
-            design *= np.sqrt(self.expansion.curvature[part])[:, None]
-            gram += design.T @ design
+        job = _joint_equations if self.around.likelihood.n_outputs > 1 else _normal_equations
+        gram, target = self.rows.total(partial(job, self.around, self.kept, tables))
         return gram, target
 
     def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array, Array]:
@@ -282,33 +305,80 @@ class RowQuadratic:
 
         The diagonal of ``W_k' gamma W_k``, ``W_k' gamma Z`` and ``W_k' h``.
         """
-        position, size = self.rows.positions[k], self.rows.sizes[k]
-        cross = np.zeros((size, sum(table.shape[1] for table in tables) + 1))
-        for part in _chunks(len(self.rows), _DESIGN_CHUNK_ROWS):
-            design = design_matrix(self.rows, tables, part)
-            index, weight = position.index[part], self.expansion.curvature[part]
-            own = csr_array((weight, (index, np.arange(len(index)))), shape=(size, len(index)))
-            cross += own @ design
+        job = partial(
+            _level_equations, self.around, self.kept, tables, k, self.rows.sizes[self.kept[k]]
+        )
+        cross, target = self.rows.total(job)
         # The intercept's column of Z is one: its sums are the diagonal.
-        return cross[:, -1].copy(), cross, spread(position, self.expansion.pseudo_response, size)
+        return cross[:, -1].copy(), cross, target
 
-    def _joint_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
-        """The same for several outputs, each with its own coordinates in the same tables."""
-        expansion, n_outputs = self.expansion, self.expansion.n_outputs
-        places = output_places([table.shape[1] for table in tables], n_outputs)
-        gram, target = np.zeros((places.size, places.size)), np.zeros(places.size)
-        for part in _chunks(len(self.rows), _DESIGN_CHUNK_ROWS):
-            design = design_matrix(self.rows, tables, part)
-            for i, own in enumerate(places):
-                target[own] += expansion.pseudo_response[part, i] @ design
-                weighted = design * expansion.curvature[part, i, i, None]
-                gram[np.ix_(own, own)] += design.T @ weighted
-                for j in range(i):
-                    weighted = design * expansion.curvature[part, i, j, None]
-                    block = weighted.T @ design
-                    gram[np.ix_(own, places[j])] += block
-                    gram[np.ix_(places[j], own)] += block.T
-        return gram, target
+
+def _expansion_sums(around: _Around, sizes: Sequence[int], parts: Iterable[Rows]) -> Totals:
+    """Curvature at every entry, a vector a term; then constant, value and all curvature."""
+    totals, scalars = [np.zeros(size) for size in sizes], np.zeros(3)
+    for part in _pieces(parts, _CHUNK_ROWS):
+        expansion = around.expand(part)
+        own = own_curvature(expansion.curvature)
+        own = own if own.ndim == 1 else own.sum(axis=1)
+        for total, sums in zip(totals, entry_sums(part, own), strict=True):
+            total += sums
+        scalars += expansion.constant, expansion.value, own.sum()
+    return (*totals, scalars)
+
+
+def _normal_equations(
+    around: _Around, kept: Sequence[int], tables: Sequence[Array], parts: Iterable[Rows]
+) -> Totals:
+    n_columns = sum(table.shape[1] for table in tables) + 1
+    gram, target = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
+    for part in _pieces(parts, _DESIGN_CHUNK_ROWS):
+        expansion = around.expand(part)
+        design = design_matrix(part.keep_terms(kept), tables)
+        target += expansion.pseudo_response @ design
+        design *= np.sqrt(expansion.curvature)[:, None]
+        gram += design.T @ design
+    return gram, target
+
+
+def _level_equations(
+    around: _Around,
+    kept: Sequence[int],
+    tables: Sequence[Array],
+    k: int,
+    size: int,
+    parts: Iterable[Rows],
+) -> Totals:
+    cross = np.zeros((size, sum(table.shape[1] for table in tables) + 1))
+    target = np.zeros(size)
+    for part in _pieces(parts, _DESIGN_CHUNK_ROWS):
+        expansion, own_part = around.expand(part), part.keep_terms(kept)
+        design, position = design_matrix(own_part, tables), own_part.positions[k]
+        rows = np.arange(len(part))
+        own = csr_array((expansion.curvature, (position.index, rows)), shape=(size, len(part)))
+        cross += own @ design
+        target += spread(position, expansion.pseudo_response, size)
+    return cross, target
+
+
+def _joint_equations(
+    around: _Around, kept: Sequence[int], tables: Sequence[Array], parts: Iterable[Rows]
+) -> Totals:
+    """Normal equations of several outputs, each with its own coordinates in the same tables."""
+    places = output_places([table.shape[1] for table in tables], around.likelihood.n_outputs)
+    gram, target = np.zeros((places.size, places.size)), np.zeros(places.size)
+    for part in _pieces(parts, _DESIGN_CHUNK_ROWS):
+        expansion = around.expand(part)
+        design = design_matrix(part.keep_terms(kept), tables)
+        for i, own in enumerate(places):
+            target[own] += expansion.pseudo_response[:, i] @ design
+            weighted = design * expansion.curvature[:, i, i, None]
+            gram[np.ix_(own, own)] += design.T @ weighted
+            for j in range(i):
+                weighted = design * expansion.curvature[:, i, j, None]
+                block = weighted.T @ design
+                gram[np.ix_(own, places[j])] += block
+                gram[np.ix_(places[j], own)] += block.T
+    return gram, target
 
 
 @dataclass(frozen=True)
@@ -331,12 +401,26 @@ class TableQuadratic:
         """Where each term's entries, and the intercept's, begin; and where all end."""
         return (0, *np.cumsum([*(len(own) for own in self.seen), 1]).tolist())
 
+    @property
+    def total_curvature(self) -> float:
+        """Sum of ``gamma`` over all rows."""
+        return float(self.cross[-1, -1])
+
     def entry_curvature(self) -> list[Array]:
         """Sums of ``gamma`` per table entry, a vector a term."""
         result = [np.zeros(size) for size in self.sizes]
         for k, (sums, own) in enumerate(zip(result, self.seen, strict=True)):
             sums[own] = self.cross[self.offsets[k] : self.offsets[k + 1], -1]
         return result
+
+    def keep_entries(self, seen: Sequence[IntArray]) -> TableQuadratic:
+        """The same quadratic for some of the entries, of all that there are."""
+        if all(len(own) == size for own, size in zip(seen, self.sizes, strict=True)):
+            return self
+        own = [start + part for start, part in zip(self.offsets[:-2], seen, strict=True)]
+        entries = np.concatenate([*own, [self.offsets[-1] - 1]])
+        cross = self.cross[np.ix_(entries, entries)]
+        return replace(self, cross=cross, pseudo=self.pseudo[entries], seen=tuple(seen))
 
     def keep_terms(self, kept: Sequence[int]) -> TableQuadratic:
         """The same quadratic for some of the terms."""
@@ -387,60 +471,91 @@ class TableQuadratic:
 Quadratic = RowQuadratic | TableQuadratic
 
 
-def quadratic(
-    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
-) -> Quadratic:
-    """The log-likelihood around the given tabulated values, in the form that is cheaper here."""
-    if likelihood.n_outputs > 1:
-        return row_quadratic(rows, likelihood, values, intercept)
-    seen = _seen_entries(rows)
+def weights_and_quadratic(
+    rows: AnyRows, likelihood: Likelihood, largest: float = CROSS_TABLE_BYTES
+) -> tuple[Totals, Quadratic | None]:
+    """Weight at every entry and, where the likelihood is one, its quadratic in the cheaper form.
+
+    ``largest`` are the bytes that cross-tables may have. An expansion that is made anew for every pass
+    is used once: its tables would not pay.
+    """
+    if not likelihood.quadratic:
+        return entry_weights(rows), None
+    zeros = tuple(np.zeros(size) for size in rows.sizes)
+    around = _Around(likelihood, zeros, 0.0)
+    everything = tuple(np.arange(size) for size in rows.sizes)
+    if _tables_pay(rows, everything, largest):
+        # Both at once, and what no row has read is left out afterwards.
+        made, weights = _summed(rows, around, everything)
+        return weights, made.keep_entries([np.flatnonzero(own) for own in weights])
+    weights = entry_weights(rows)
+    seen = tuple(np.flatnonzero(own) for own in weights)
+    if _tables_pay(rows, seen, largest):
+        return weights, _summed(rows, around, seen)[0]
+    return weights, row_quadratic(rows, likelihood, zeros, 0.0)
+
+
+def _tables_pay(rows: AnyRows, seen: Sequence[IntArray], largest: float) -> bool:
     n_entries = sum(len(own) for own in seen) + 1
-    if len(rows) > 2 * n_entries and 8 * n_entries**2 <= _CROSS_TABLE_BYTES:
-        return table_quadratic(rows, likelihood, values, intercept, seen)
-    return row_quadratic(rows, likelihood, values, intercept)
+    return len(rows) > 2 * n_entries and cross_table_bytes(n_entries) <= largest
 
 
-def _seen_entries(rows: Rows) -> tuple[IntArray, ...]:
-    """Each term's entries that some row reads."""
-    return tuple(np.flatnonzero(sums) for sums in entry_sums(rows, rows.weight))
+def cross_table_bytes(n_entries: int) -> int:
+    """Bytes of the cross-tables of so many entries."""
+    return 8 * n_entries**2
 
 
 def row_quadratic(
-    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
+    rows: AnyRows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
 ) -> RowQuadratic:
-    """The expansion around the given tabulated values, kept as rows."""
-    f = predict(rows, values, intercept)
-    return RowQuadratic(rows, expand(likelihood, rows.y, rows.information, f))
+    """The expansion around the given tabulated values, as rows."""
+    around = _Around(likelihood, tuple(values), intercept)
+    return RowQuadratic(rows, around, tuple(range(len(rows.sizes))))
 
 
 def table_quadratic(
-    rows: Rows,
+    rows: AnyRows,
     likelihood: Likelihood,
     values: Sequence[Array],
     intercept: Intercept,
-    seen: tuple[IntArray, ...] | None = None,
 ) -> TableQuadratic:
-    """The same expansion, summed into cross-tables chunk by chunk."""
-    seen = _seen_entries(rows) if seen is None else seen
+    """The same expansion, summed into cross-tables of the entries that rows read."""
+    seen = tuple(np.flatnonzero(own) for own in entry_weights(rows))
+    return _summed(rows, _Around(likelihood, tuple(values), intercept), seen)[0]
+
+
+def _summed(
+    rows: AnyRows, around: _Around, seen: tuple[IntArray, ...]
+) -> tuple[TableQuadratic, Totals]:
+    """The expansion in cross-tables of some entries, and the weight at every entry."""
+    totals = rows.total(partial(_cross_tables, around, rows.sizes, seen))
+    cross, pseudo, constant, *weights = totals
+    return TableQuadratic(cross, pseudo, float(constant), seen, rows.sizes), tuple(weights)
+
+
+def _cross_tables(
+    around: _Around, sizes: Sequence[int], seen: Sequence[IntArray], parts: Iterable[Rows]
+) -> Totals:
     offsets = (0, *np.cumsum([*(len(own) for own in seen), 1]).tolist())
     cross, pseudo = np.zeros((offsets[-1], offsets[-1])), np.zeros(offsets[-1])
-    constant = 0.0
-    for part in _chunks(len(rows), _CHUNK_ROWS):
-        f = predict(rows, values, intercept, part)
-        chunk = expand(likelihood, rows.y[part], rows.information[part], f)
+    constant, weights = 0.0, [np.zeros(size) for size in sizes]
+    for part in _pieces(parts, _CHUNK_ROWS):
+        chunk = around.expand(part)
         constant += chunk.constant
-        positions = [position.rows(part) for position in rows.positions]
+        for total, own in zip(weights, entry_sums(part, part.weight), strict=True):
+            total += own
+        positions = part.positions
         for k, position in enumerate(positions):
             here = slice(offsets[k], offsets[k + 1])
-            pseudo[here] += spread(position, chunk.pseudo_response, rows.sizes[k])[seen[k]]
-            cross[here, -1] += spread(position, chunk.curvature, rows.sizes[k])[seen[k]]
+            pseudo[here] += spread(position, chunk.pseudo_response, sizes[k])[seen[k]]
+            cross[here, -1] += spread(position, chunk.curvature, sizes[k])[seen[k]]
             for j in range(k + 1):
-                table = np.zeros((rows.sizes[j], rows.sizes[k]))
+                table = np.zeros((sizes[j], sizes[k]))
                 _add_cross_table(table, positions[j], position, chunk.curvature)
                 cross[offsets[j] : offsets[j + 1], here] += table[np.ix_(seen[j], seen[k])]
         pseudo[-1] += chunk.pseudo_response.sum()
         cross[-1, -1] += chunk.curvature.sum()
-    return TableQuadratic(cross, pseudo, constant, seen, rows.sizes)
+    return cross, pseudo, np.array(constant), *weights
 
 
 def _corners(position: Position) -> list[tuple[int, Array | None]]:

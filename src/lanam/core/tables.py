@@ -56,3 +56,19 @@ class Tables(Protocol):
         It is given one group of pieces or several, each with a piece at least and in the order of the
         rows; what it says of these is merged in that order, the earlier first.
         """
+
+
+@dataclass(frozen=True)
+class ArrayTables:
+    """Rows at hand: one table, and no other."""
+
+    table: Table
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns there are."""
+        return int(self.table.columns.shape[1])
+
+    def total(self, job: Job, merge: Merge = add) -> Totals:
+        """What a job says of the table."""
+        return job([self.table])

@@ -1,0 +1,234 @@
+"""What placing the terms needs to know of all rows: distributions, counts, and columns that are the same.
+
+Of rows at hand the distributions are exact. Of tables in pieces they are made in one pass of mergeable
+sketches (``sketches.py``): exact too where a column has few distinct values, and otherwise with a rank
+error that is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from lanam.core import sketches
+from lanam.core.arrays import Array
+from lanam.core.knots import Distribution, level_counts, summarise
+from lanam.core.sketches import DistinctCount
+from lanam.core.tables import ArrayTables, Table, Tables, Totals
+from lanam.core.units import Spread
+
+Pair = tuple[int, int]
+
+#: Arrays that a column's sketch is made of.
+_SKETCH_ARRAYS = 5
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """One column: its distribution, and about how many distinct values there are.
+
+    Of a column of codes, ``mass`` and ``arrival`` are every code's weight, and where it first comes up.
+    """
+
+    distribution: Distribution
+    n_values: float
+    mass: Array
+    arrival: Array
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All rows: how many, the response, about how many differ; the columns, and which are the same.
+
+    ``twins`` maps columns to an earlier one with the same values, or the same levels by other names.
+    """
+
+    n_rows: int
+    spread: Spread
+    n_distinct: float
+    columns: tuple[ColumnSummary, ...]
+    twins: dict[int, int]
+
+    @property
+    def total_weight(self) -> float:
+        """How many observations there are."""
+        return self.spread.total_weight
+
+    @property
+    def gaps(self) -> tuple[int, ...]:
+        """The columns with missing values."""
+        return tuple(k for k, own in enumerate(self.columns) if own.distribution.missing)
+
+
+def summarise_tables(tables: Tables, n_levels: Sequence[int] = ()) -> Summary:
+    """Summarise all rows; ``n_levels`` is as ``prepare`` has it."""
+    levels = n_levels or [-1] * tables.n_columns
+    if isinstance(tables, ArrayTables):
+        n_rows, spread, n_distinct, columns = _of_table(tables.table, levels)
+    else:
+        totals = tables.total(partial(_sketched, levels), partial(_merged, levels))
+        n_rows, spread, n_distinct, columns = _read(totals, levels)
+    twins = _twins(tables, columns, levels)
+    return Summary(n_rows, spread, n_distinct, tuple(columns), twins)
+
+
+def _of_table(
+    table: Table, levels: Sequence[int]
+) -> tuple[int, Spread, float, list[ColumnSummary]]:
+    columns = []
+    for column, n_levels in zip(table.columns.T, levels, strict=True):
+        distribution = summarise(column + 0.0, table.weight)
+        mass, arrival = level_counts(column, table.weight, n_levels)
+        n_values = len(distribution.values)
+        columns.append(ColumnSummary(distribution, n_values, mass, arrival))
+    distinct = sketches.count_distinct(sketches.hash_rows(table.columns, table.response))
+    spread = Spread.of(table.response, table.weight)
+    return len(table), spread, distinct.estimate, columns
+
+
+# Totals of a pass: [rows, response's spread], distinct rows, then a column each: arrays of a sketch, or
+# every code's mass and arrival.
+
+
+def _sketched(levels: Sequence[int], tables: Iterable[Table]) -> Totals:
+    totals: Totals | None = None
+    for table in tables:
+        own = _sketch(table, levels)
+        totals = own if totals is None else _merged(levels, totals, own)
+    assert totals is not None, "a pass has a piece at least"
+    return totals
+
+
+def _sketch(table: Table, levels: Sequence[int]) -> Totals:
+    spread = Spread.of(table.response, table.weight)
+    head = [len(table), spread.total_weight, spread.magnitude, spread.mean, spread.variance]
+    distinct = sketches.count_distinct(sketches.hash_rows(table.columns, table.response))
+    parts: list[Array] = [np.array(head, dtype=np.float64), distinct.smallest]
+    # Arrivals of an earlier piece come first, wherever in it.
+    before = table.number * 2.0**32
+    for column, n_levels in zip(table.columns.T, levels, strict=True):
+        parts += sketches.to_arrays(sketches.sketch_column(column, table.weight))
+        if n_levels >= 0:
+            mass, arrival = level_counts(column, table.weight, n_levels)
+            parts += [mass, np.where(mass > 0.0, arrival + before, np.inf)]
+    return tuple(parts)
+
+
+def _merged(levels: Sequence[int], first: Totals, second: Totals) -> Totals:
+    one, two = _Arrays(first), _Arrays(second)
+    rows_and_spread = [part.take(1)[0] for part in (one, two)]
+    spread = Spread(*rows_and_spread[0][1:]).merged(Spread(*rows_and_spread[1][1:]))
+    n_rows = rows_and_spread[0][0] + rows_and_spread[1][0]
+    head = [n_rows, spread.total_weight, spread.magnitude, spread.mean, spread.variance]
+    merged: list[Array] = [np.array(head)]
+    counts = [DistinctCount(*part.take(1)) for part in (one, two)]
+    merged.append(sketches.merge_counts(*counts).smallest)
+    for n_levels in levels:
+        own = [sketches.from_arrays(part.take(_SKETCH_ARRAYS)) for part in (one, two)]
+        merged += sketches.to_arrays(sketches.merge(*own))
+        if n_levels >= 0:
+            (mass, arrival), (more, later) = one.take(2), two.take(2)
+            merged += [mass + more, np.minimum(arrival, later)]
+    return tuple(merged)
+
+
+def _read(totals: Totals, levels: Sequence[int]) -> tuple[int, Spread, float, list[ColumnSummary]]:
+    parts = _Arrays(totals)
+    n_rows, *spread = parts.take(1)[0].tolist()
+    distinct = DistinctCount(*parts.take(1))
+    columns = []
+    for n_levels in levels:
+        sketch = sketches.from_arrays(parts.take(_SKETCH_ARRAYS))
+        mass, arrival = parts.take(2) if n_levels >= 0 else (np.empty(0), np.empty(0))
+        distribution = sketches.distribution(sketch)
+        columns.append(ColumnSummary(distribution, sketch.n_distinct, mass, arrival))
+    return int(n_rows), Spread(*spread), distinct.estimate, columns
+
+
+class _Arrays:
+    """Arrays that are taken from the front."""
+
+    def __init__(self, arrays: Totals) -> None:
+        self._arrays: Iterator[Array] = iter(arrays)
+
+    def take(self, n_arrays: int) -> Totals:
+        return tuple(next(self._arrays) for _ in range(n_arrays))
+
+
+# --- columns that are the same ----------------------------------------------------------------------
+
+
+def _twins(
+    tables: Tables, columns: Sequence[ColumnSummary], levels: Sequence[int]
+) -> dict[int, int]:
+    """Columns with the same values, or the same levels by other names, as an earlier one."""
+    alike = [
+        pair
+        for pair in combinations(range(len(columns)), 2)
+        if (levels[pair[0]] >= 0) == (levels[pair[1]] >= 0)
+        and _could_be_same(*(columns[k] for k in pair), coded=levels[pair[0]] >= 0)
+    ]
+    if not alike:
+        return {}
+    found = _Arrays(tables.total(partial(_compared, alike, levels), _larger))
+    twins: dict[int, int] = {}
+    for first, second in alike:
+        # Every code of either must go with one code of the other.
+        ends = found.take(2 if levels[first] >= 0 else 1)
+        if all(bool((largest <= -smallest).all()) for largest, smallest in ends):
+            twins.setdefault(second, first)
+    return twins
+
+
+def _could_be_same(first: ColumnSummary, second: ColumnSummary, *, coded: bool) -> bool:
+    if coded:
+        seen = [np.sort(own.mass[own.mass > 0.0]) for own in (first, second)]
+        return np.array_equal(seen[0], seen[1])
+    one, two = first.distribution, second.distribution
+    return (
+        one.missing == two.missing
+        and one.scale == two.scale
+        and np.array_equal(one.values, two.values)
+    )
+
+
+def _compared(alike: Sequence[Pair], levels: Sequence[int], tables: Iterable[Table]) -> Totals:
+    """Of every pair, by code of one column, the largest code of the other and minus the smallest.
+
+    Both directions; for numbers one, in which 1 and 0 stand for a row that differs.
+    """
+    totals: Totals | None = None
+    for table in tables:
+        own: list[Array] = []
+        for first, second in alike:
+            one, two = table.columns[:, first], table.columns[:, second]
+            if levels[first] >= 0:
+                codes = [_with_missing(one, levels[first]), _with_missing(two, levels[second])]
+                own.append(_ends(codes[0], codes[1], levels[first] + 1))
+                own.append(_ends(codes[1], codes[0], levels[second] + 1))
+            else:
+                differ = np.any((one != two) & ~(np.isnan(one) & np.isnan(two)))
+                own.append(np.array([[float(differ)], [0.0]]))
+        totals = tuple(own) if totals is None else _larger(totals, tuple(own))
+    assert totals is not None, "a pass has a piece at least"
+    return totals
+
+
+def _with_missing(codes: Array, n_levels: int) -> Array:
+    return np.where(np.isnan(codes), n_levels, codes)
+
+
+def _ends(codes: Array, others: Array, size: int) -> Array:
+    ends = np.full((2, size), -np.inf)
+    index = codes.astype(np.intp)
+    np.maximum.at(ends[0], index, others)
+    np.maximum.at(ends[1], index, -others)
+    return ends
+
+
+def _larger(first: Totals, second: Totals) -> Totals:
+    return tuple(map(np.maximum, first, second))

@@ -1,0 +1,82 @@
+"""The core's functions for rows at hand: arrays in, as most tests have them."""
+
+import numpy as np
+
+from lanam.core import fitting, gauss_newton, interactions, pairs, prepare, stage
+from lanam.core.knots import NO_CATEGORIES
+from lanam.core.likelihoods import find_likelihood
+from lanam.core.summaries import summarise_tables
+from lanam.core.tables import ArrayTables, Table
+from lanam.core.units import Spread, Units
+
+
+def tables(columns, y=None, weight=None):
+    """Rows as the core is given them."""
+    n_rows = len(columns)
+    y = np.zeros(n_rows) if y is None else y
+    return ArrayTables(Table(columns, y, np.ones(n_rows) if weight is None else weight))
+
+
+def levels_of(columns, categories):
+    """How many levels each column has, -1 for numeric ones."""
+    return [len(categories[k].entry_of) if k in categories else -1 for k in range(columns.shape[1])]
+
+
+def summary(columns, weight=None, categories=NO_CATEGORIES):
+    """What placing terms needs to know."""
+    return summarise_tables(tables(columns, weight=weight), levels_of(columns, categories))
+
+
+def fit(columns, y, weight, likelihood, options, seed, n_levels=()):
+    """``fitting.fit``."""
+    known = find_likelihood(likelihood, int(y.max()) + 1)
+    return fitting.fit(tables(columns, y, weight), known, options, seed, n_levels)
+
+
+def fit_on(model, columns, y, weight, options, seed):
+    """``fitting.fit_on``."""
+    return fitting.fit_on(model, tables(columns, y, weight), options, seed)
+
+
+def prepared(columns, y, weight, likelihood, options, n_levels=()):
+    """``prepare.prepare``."""
+    return prepare.prepare(tables(columns, y, weight), likelihood, options, n_levels)
+
+
+def resume(model, columns, y, weight, options):
+    """``stage.resume``."""
+    return stage.resume(model, tables(columns, y, weight), options)
+
+
+def units(y, weight, likelihood):
+    """Standard units of a response."""
+    return Units.of(Spread.of(y, weight), likelihood)
+
+
+def place_grids(columns, weight, own, categories=NO_CATEGORIES):
+    """``pairs.place_grids``."""
+    return pairs.place_grids(summary(columns, weight, categories), own, categories)
+
+
+def pair_terms(columns, weight, own, options, categories=NO_CATEGORIES):
+    """``pairs.pair_terms``."""
+    return pairs.pair_terms(summary(columns, weight, categories), own, options, categories)
+
+
+def widen(problem, state, terms, rng):
+    """``gauss_newton.widen``."""
+    return gauss_newton.widen(problem, state, terms, rng)
+
+
+def evidence_scores(columns, weight, slope, curvature, own, categories=NO_CATEGORIES):
+    """``interactions.evidence_scores`` of rows with these slopes and curvatures."""
+    binned = interactions.bin_columns(summary(columns, weight, categories), own, categories)
+    cells = {feature: (one.entries, one.number) for feature, one in binned.items()}
+    sums = interactions.cell_sums(columns, slope, curvature, cells, own)
+    return interactions.evidence_scores(binned, own, sums)
+
+
+def score(kind, problem, state, columns, own, rng, categories=NO_CATEGORIES):
+    """``interactions.score``."""
+    known = summary(columns, problem.rows.weight, categories)
+    return interactions.score(kind, problem, state, known, own, rng, categories)
