@@ -1,0 +1,524 @@
+"""Dask's frames: one task a partition, and only totals move.
+
+What a fit asks for is sent to where the partitions are; what comes back is merged as a tree, neighbours
+first and the earlier before the later. The tree depends on the number of partitions and on nothing else:
+two workers or twenty, and whichever of them dies, give the same numbers to the last bit.
+
+Work is done by the active client of ``dask.distributed``, or without one by Dask's own scheduler in this
+process. Workers (and their scheduler) need lanam installed, and nothing else of ours.
+
+Nothing is scattered: data that was scattered is gone with the worker that held it. What all tasks of a
+pass share is a node of the graph instead, which is sent to the cluster once, goes from worker to worker,
+and can be had again.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from functools import cache
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from lanam.core.tables import Job, Merge, Table, Tables, Totals, add
+from lanam.engines.interface import Piece, Result
+
+#: How many results a task merges: a worker holds so many at once. More would save few tasks.
+_MERGED_AT_ONCE = 4
+#: Bytes of encoded tables kept in this process when there is no cluster to keep them.
+_KEPT_HERE = 2**30
+
+
+def is_dask_frame(table: Any) -> bool:
+    """Whether this is a frame of Dask; asking does not import it.
+
+    Examples
+    --------
+    >>> is_dask_frame([[1.0, 2.0]])
+    False
+    """
+    return any(
+        kind.__name__ == "DataFrame" and kind.__module__.startswith(("dask.dataframe", "dask_expr"))
+        for kind in type(table).__mro__
+    )
+
+
+class DaskSource:
+    """A Dask frame as a `Source`: its pieces are its partitions.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+        Of pandas partitions, with columns named by text.
+    keep : int
+        Without a cluster, bytes of encoded tables that stay in this process from pass to pass; the
+        partitions beyond are read and encoded anew in each. With a cluster all tables stay on the workers,
+        which write to disk what their memory does not hold.
+
+    Attributes
+    ----------
+    n_rows : int or None
+        How many rows there are, once a `reduce` has gone over them.
+    """
+
+    title = "the Dask frame"
+
+    def __init__(self, frame: Any, keep: int = _KEPT_HERE) -> None:
+        _require_dask()
+        meta = frame._meta
+        library = type(meta).__module__.split(".")[0]
+        if library != "pandas":
+            raise TypeError(
+                f"{self.title} has partitions of {library}: make them pandas's with "
+                "ddf = ddf.to_backend('pandas')"
+            )
+        odd = [name for name in meta.columns if not isinstance(name, str)]
+        if odd:
+            raise ValueError(
+                f"{self.title} has a column named {odd[0]!r}: names must be text, for example by "
+                "ddf = ddf.rename(columns=str)"
+            )
+        twice = meta.columns[meta.columns.duplicated()]
+        if len(twice):
+            raise ValueError(
+                f"{self.title} has more than one column named {twice[0]!r}: columns are told apart "
+                "by their names, so rename one of them or leave it out"
+            )
+        self.n_rows: int | None = None
+        self._frame = frame
+        self._keep = keep
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(self._frame.columns)
+
+    @property
+    def fingerprint(self) -> str:
+        """Dask's own token of how the frame is made: the same for the same data read the same way."""
+        from dask.base import tokenize
+
+        return str(tokenize(self._frame))
+
+    def empty(self) -> Any:
+        """A pandas frame of no rows with the columns' dtypes.
+
+        Text that Dask keeps in arrow's memory is pandas's own ``string`` dtype here and in the pieces.
+        Categories that Dask does not know are none here: the column is known to be categorical, and
+        each piece has those of its partition, which may differ in number and order.
+        """
+        meta = self._frame._meta.iloc[:0].copy()
+        for name in meta.columns:
+            if hasattr(meta[name], "cat") and not self._frame[name].cat.known:
+                meta[name] = meta[name].cat.set_categories([])
+        return meta
+
+    def reduce(
+        self,
+        columns: Sequence[str],
+        function: Callable[[Iterable[Piece]], Result],
+        merge: Callable[[Result, Result], Result],
+    ) -> Result:
+        """What ``function`` makes of all pieces, reading these columns only.
+
+        Partitions without rows are no pieces, and a result of None is left out.
+        """
+        results = _by_partition(summarise_partition, self._frame[list(columns)], function)
+        counted = _computed(_merged_in_order(results, _Counted(merge)))
+        if counted is None:
+            raise ValueError(f"{self.title} has no rows")
+        self.n_rows, result = counted
+        return result
+
+    def encoded(self, columns: Sequence[str], encode: Callable[[Piece], Table]) -> Tables:
+        """The rows as the core wants them, encoded once and kept."""
+        tables = _by_partition(encode_partition, self._frame[list(columns)], encode)
+        return DaskTables(tables, self._keep)
+
+
+class DaskTables:
+    """Encoded partitions as the core's `Tables`, from the tasks that make them.
+
+    With a cluster they are made once and stay on the workers until this object is gone; a table that is
+    lost with its worker is made again by Dask.
+    """
+
+    def __init__(self, tables: Sequence[Any], keep: int) -> None:
+        self._lazy = tables
+        self._shelf = _Shelf(keep)
+        self._kept: list[Any] | None = None
+        self._width: int | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns there are: the first table says so."""
+        if self._width is None:
+            widths = (self._computed(_task(_width)(table)) for table in self._tables())
+            self._width = next((width for width in widths if width is not None), 0)
+        return self._width
+
+    def total(self, job: Job, merge: Merge = add) -> Totals:
+        """What a job says of all tables, one table at a time."""
+        try:
+            total = self._total(job, merge)
+        except CancelledError:  # the cluster was restarted and has forgotten the tables
+            self.release()
+            total = self._total(job, merge)
+        if total is None:
+            raise ValueError("the Dask frame has no rows that count")
+        return total
+
+    def release(self) -> None:
+        """Let workers forget the tables; who asks again has them made again."""
+        self._kept = None
+
+    def _total(self, job: Job, merge: Merge) -> Totals | None:
+        shared = _shared(job)
+        results = [
+            _task(total_of_table)(shared, table, number)
+            for number, table in enumerate(self._tables())
+        ]
+        total: Totals | None = self._computed(_merged_in_order(results, merge))
+        return total
+
+    def _computed(self, task: Any) -> Any:
+        import dask
+
+        try:  # jobs may be large; Dask's remedy, to send them once, is what `_shared` does
+            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+                return _computed(task)
+        except KeyboardInterrupt:
+            # An interactive session keeps the traceback, and with it this object: without this the
+            # cluster would go on encoding.
+            self.release()
+            raise
+
+    def _tables(self) -> list[Any]:
+        client = _client()
+        if client is None:
+            return [
+                _shared(self._shelf[number])
+                if number in self._shelf
+                else _task(self._shelf.put)(number, table)
+                for number, table in enumerate(self._lazy)
+            ]
+        if self._kept is None:
+            self._kept = client.persist(self._lazy)
+        return self._kept
+
+
+def map_partitions(
+    function: Callable[[Any], Any], frame: Any, columns: str | Sequence[str], dtype: Any = float
+) -> Any:
+    """What a function says of each row of a Dask frame, as a lazy frame or series of Dask's.
+
+    Parameters
+    ----------
+    function : callable
+        From a pandas frame of some rows to an array of as many, or to several arrays in a tuple, which are
+        put side by side. It is sent to the cluster once, with all it holds, say a fitted model.
+    frame : dask.dataframe.DataFrame
+    columns : str or sequence of str
+        One name for a series, a sequence for a frame. Of arrays with more than two axes the last varies
+        fastest.
+    dtype : dtype, default=float
+        Of the results.
+
+    Returns
+    -------
+    result : dask.dataframe.Series or dask.dataframe.DataFrame
+        With the index and the divisions of ``frame``. Partitions without rows are not shown to the
+        function: they give results without rows.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> from lanam.engines.dask import map_partitions
+    >>> ddf = dd.from_pandas(pd.DataFrame({"x": [1.0, 2.0, 3.0]}), npartitions=2)
+    >>> map_partitions(lambda frame: 2.0 * frame["x"].to_numpy(), ddf, "twice").compute().tolist()
+    [2.0, 4.0, 6.0]
+    """
+    _require_dask()
+    names = columns if isinstance(columns, str) else tuple(columns)
+    meta = _labelled(np.empty(0, dtype), frame._meta.iloc[:0], names, dtype)
+    return frame.map_partitions(
+        predict_partition, _shared(function), columns=names, dtype=dtype, meta=meta
+    )
+
+
+# What tasks do. Their names are what Dask's dashboard shows.
+
+
+def summarise_partition(
+    frame: Any, function: Callable[[Iterable[Piece]], Result], partition_info: Any = None
+) -> tuple[int, Result] | None:
+    """A partition's number of rows and what the function makes of it."""
+    if not len(frame):
+        return None
+    piece = _piece(frame, partition_info)
+    with _named(piece.place), _one_thread:
+        result = function((piece,))
+    return None if result is None else (len(frame), result)
+
+
+def encode_partition(
+    frame: Any, encode: Callable[[Piece], Table], partition_info: Any = None
+) -> Table | None:
+    """A partition as a table."""
+    if not len(frame):
+        return None
+    piece = _piece(frame, partition_info)
+    with _named(piece.place), _one_thread:
+        return encode(piece)
+
+
+def total_of_table(job: Job, table: Table | None, number: int) -> Totals | None:
+    """What the job says of a table."""
+    if table is None or not len(table):
+        return None
+    with _named(_place(number)), _one_thread:
+        return job((table,))
+
+
+def merge_in_order(merge: Callable[[Any, Any], Any], *results: Any) -> Any:
+    """Neighbours merged until one is left; None is nothing to merge."""
+    rest = list(results)
+    while len(rest) > 1:
+        rest = [_pair(merge, *rest[first : first + 2]) for first in range(0, len(rest), 2)]
+    return rest[0]
+
+
+def predict_partition(
+    frame: Any, function: Callable[[Any], Any], columns: str | tuple[str, ...], dtype: Any
+) -> Any:
+    """What the function says of a partition's rows, under these names."""
+    if not len(frame):
+        return _labelled(np.empty(0, dtype), frame, columns, dtype)
+    with _one_thread:
+        return _labelled(function(frame), frame, columns, dtype)
+
+
+def _pair(merge: Callable[[Any, Any], Any], first: Any, second: Any = None) -> Any:
+    if first is None or second is None:
+        return second if first is None else first
+    return merge(first, second)
+
+
+def _width(table: Table | None) -> int | None:
+    return None if table is None else table.columns.shape[1]
+
+
+def _piece(frame: Any, partition_info: Any) -> Piece:
+    number = partition_info["number"]
+    return Piece(frame, _place(number), 0, number)
+
+
+def _place(number: int) -> str:
+    return f"partition {number}"
+
+
+class _Counted:
+    """Merges (number of rows, result)."""
+
+    def __init__(self, merge: Callable[[Any, Any], Any]) -> None:
+        self.merge = merge
+
+    def __call__(self, first: tuple[int, Any], second: tuple[int, Any]) -> tuple[int, Any]:
+        return first[0] + second[0], self.merge(first[1], second[1])
+
+
+def _labelled(values: Any, frame: Any, columns: str | tuple[str, ...], dtype: Any) -> Any:
+    import pandas as pd
+
+    parts = values if isinstance(values, tuple) else (values,)
+    if isinstance(columns, str):
+        return pd.Series(np.asarray(parts[0], dtype), frame.index, name=columns)
+    if not len(frame):
+        table = np.empty((0, len(columns)), dtype)
+    else:
+        table = np.hstack([np.reshape(np.asarray(part, dtype), (len(frame), -1)) for part in parts])
+    return pd.DataFrame(table, frame.index, columns)
+
+
+@contextmanager
+def _named(place: str) -> Iterator[None]:
+    """What goes wrong within says where."""
+    try:
+        yield
+    except Exception as error:
+        if place not in str(error):
+            if error.args == (str(error),):
+                error.args = (f"{place}: {error}",)
+            else:  # an error of more than a message
+                error.add_note(f"in {place}")
+        raise
+
+
+class _OneThread:
+    """BLAS is held to one thread while any task of this process runs: Dask's threads are the others.
+
+    The library has one limit for the whole process. The first task in sets it and the last out puts back
+    what was there: if each did, one could put back what another had set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limit = _libraries().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    # Looking for the libraries takes milliseconds, as long as many a task.
+    return ThreadpoolController()
+
+
+_one_thread = _OneThread()
+_TASKS = {
+    task.__name__
+    for task in (summarise_partition, encode_partition, total_of_table, merge_in_order)
+}
+
+
+class _Shelf:
+    """Tables kept in this process, as far as they fit. Another process starts with none and keeps none."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._tables: dict[int, Table | None] = {}
+        self._lock = threading.Lock()
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._tables
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Shelf, (0,)
+
+    def __getitem__(self, number: int) -> Table | None:
+        return self._tables[number]
+
+    def put(self, number: int, table: Table | None) -> Table | None:
+        arrays = () if table is None else (table.columns, table.response, table.weight)
+        size = sum(array.nbytes for array in arrays)
+        with self._lock:
+            if size <= self._room:
+                self._room -= size
+                self._tables[number] = table
+        return table
+
+
+# How tasks are run.
+
+
+def _require_dask() -> None:
+    try:
+        import dask.dataframe  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            'Dask frames need the package dask: install it with `pip install "lanam[dask]"`'
+        ) from error
+
+
+def _task(function: Callable[..., Any]) -> Any:
+    from dask import delayed
+
+    return delayed(function, pure=False)
+
+
+def _shared(value: Any) -> Any:
+    """A value that many tasks have: one node of the graph."""
+    from dask import delayed
+
+    return delayed(value, name=f"shared-{uuid.uuid4()}", traverse=False)
+
+
+def _by_partition(task: Callable[..., Any], frame: Any, value: Any) -> list[Any]:
+    """A task for each partition, which Dask makes one with reading it."""
+    import dask
+
+    # The type of the result is not looked at: it is no frame.
+    mapped = frame.map_partitions(task, _shared(value), meta=(None, object), enforce_metadata=False)
+    # Where few columns are read, Dask would put several partitions of Parquet into one, and
+    # "partition 3" would not be the user's.
+    with dask.config.set({"optimization.tune.active": False}):
+        return list(mapped.to_delayed())
+
+
+def _merged_in_order(results: Sequence[Any], merge: Callable[[Any, Any], Any]) -> Any:
+    """All results as one; the same tree of pairs however many of its nodes are one task."""
+    rest = list(results)
+    while len(rest) > 1:
+        groups = [rest[at : at + _MERGED_AT_ONCE] for at in range(0, len(rest), _MERGED_AT_ONCE)]
+        rest = [
+            _task(merge_in_order)(merge, *group) if len(group) > 1 else group[0] for group in groups
+        ]
+    return rest[0]
+
+
+def _computed(task: Any) -> Any:
+    """A task's result; if it cannot be had, nothing is left running for it."""
+    client = _client()
+    try:
+        return task.compute() if client is None else _computed_by(client, task)
+    except Exception as error:
+        failure = error.with_traceback(_traceback_of_task(error.__traceback__))
+    raise failure
+
+
+def _computed_by(client: Any, task: Any) -> Any:
+    from distributed import KilledWorker
+
+    future = client.compute(task)
+    try:
+        return future.result()
+    except KilledWorker as error:
+        raise RuntimeError(
+            "workers died again and again at the same task, most likely for want of memory: make "
+            "partitions smaller with ddf.repartition(partition_size='50MB'), or give workers more. If "
+            "they were taken away for other reasons, let more of them go: "
+            "dask.config.set({'distributed.scheduler.allowed-failures': 20}) before the cluster starts"
+        ) from error
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def _traceback_of_task(traceback: TracebackType | None) -> TracebackType | None:
+    """Without how Dask came to run the task; all of it where the task was not ours."""
+    link = traceback
+    while link is not None:
+        if link.tb_frame.f_code.co_name in _TASKS:
+            return link
+        link = link.tb_next
+    return traceback
+
+
+def _client() -> Any:
+    """The client that Dask would compute with; None where that is a scheduler in this process."""
+    if "distributed" not in sys.modules:
+        return None
+    from dask.base import get_scheduler
+    from distributed import Client
+
+    owner = getattr(get_scheduler(), "__self__", None)
+    return owner if isinstance(owner, Client) else None
