@@ -20,14 +20,19 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
 from lanam.cli.errors import Complaint, Misuse
-
-#: What stands for a missing value in a CSV file, besides what ``--missing`` adds.
-MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
+from lanam.engines.delimited import (
+    CONVERSION,
+    LINE_ENDS,
+    MISSING,
+    RAGGED,
+    find_delimiter,
+    has_line,
+    line_ends,
+)
 
 #: Bytes of a CSV file that are read at once; Arrow reads up to 32 such blocks ahead.
 BLOCK_SIZE = 1 << 20
 
-_DELIMITERS = (",", ";", "\t", "|")
 _COMPRESSED = (".gz", ".bz2", ".zst")
 _CSV = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
@@ -35,7 +40,6 @@ _PARQUET = (".parquet", ".pq")
 #: Arrow counts the bytes of a block in 31 bits.
 _LARGEST_BLOCK = (1 << 31) - (1 << 20)
 _HEAD = 1 << 16
-_LINE_ENDS = b"\r\n"
 _LONGEST_HEADER = 1 << 24
 _MAX_ROWS = 1 << 17
 
@@ -300,14 +304,14 @@ def open_source(path: str, dialect: Dialect | None = None) -> Source:
             head, _ = _read_head(opened)
     source = Source(path, kind, (), dialect, stream)
     header = _header(head, source)
-    delimiter = dialect.delimiter or _find_delimiter(header, path)
+    delimiter = dialect.delimiter or find_delimiter(header, usual_delimiter(path))
     names = tuple(next(csv.reader(io.StringIO(header), delimiter=delimiter)))
     return replace(
         source,
         names=_distinct(names, source.title),
         dialect=replace(dialect, delimiter=delimiter),
         found=dialect.delimiter is None and delimiter != usual_delimiter(path),
-        bare=not _has_line(head.lstrip(_LINE_ENDS)),
+        bare=not has_line(head.lstrip(LINE_ENDS)),
     )
 
 
@@ -333,21 +337,12 @@ def _standard_input() -> Any:
 def _read_head(stream: Any) -> tuple[bytes, Any]:
     """The beginning of a file with all of its header, and the rest of it."""
     head, take = b"", getattr(stream, "read1", stream.read)
-    while not _has_line(head.lstrip(_LINE_ENDS)) and len(head) < _LONGEST_HEADER:
+    while not has_line(head.lstrip(LINE_ENDS)) and len(head) < _LONGEST_HEADER:
         more = take(_HEAD)
         if not more:
             break
         head += more
     return head, stream
-
-
-def _has_line(head: bytes) -> bool:
-    """Whether a line ends outside of quotes."""
-    return any(head[:end].count(b'"') % 2 == 0 for end in _line_ends(head))
-
-
-def _line_ends(head: bytes) -> Iterator[int]:
-    return (match.start() for match in re.finditer(rb"[\r\n]", head))
 
 
 class _Rejoined(io.RawIOBase):
@@ -372,7 +367,7 @@ class _Rejoined(io.RawIOBase):
 def _header(head: bytes, source: Source) -> str:
     """The header as text."""
     encoding = source.dialect.encoding
-    head = head.lstrip(_LINE_ENDS)  # as Arrow does
+    head = head.lstrip(LINE_ENDS)  # as Arrow does
     if head.startswith(b"PAR1"):
         raise Complaint(f"{source.title} is a Parquet file: give it a name that ends in .parquet")
     if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and _is_utf8(encoding):
@@ -381,8 +376,7 @@ def _header(head: bytes, source: Source) -> str:
         decoder = codecs.getincrementaldecoder("utf-8-sig" if _is_utf8(encoding) else encoding)()
     except LookupError:
         raise Misuse(f"--encoding {encoding} is not known: utf-8 and latin-1 are usual") from None
-    ends = (end for end in _line_ends(head) if head[:end].count(b'"') % 2 == 0)
-    first = head[: next(ends, len(head))] if _is_utf8(encoding) else head
+    first = head[: next(line_ends(head), len(head))] if _is_utf8(encoding) else head
     try:
         text = decoder.decode(first)
     except UnicodeDecodeError:
@@ -407,16 +401,6 @@ def _not_text(where: str, encoding: str) -> str:
     )
 
 
-def _find_delimiter(header: str, path: str) -> str:
-    """What stands between the names: what makes most columns of them, the usual one rather than another."""
-    candidates = (usual_delimiter(path), *_DELIMITERS)
-
-    def n_columns(delimiter: str) -> int:
-        return len(next(csv.reader(io.StringIO(header), delimiter=delimiter), []))
-
-    return max(candidates, key=n_columns)
-
-
 def _distinct(names: tuple[str, ...], title: str) -> tuple[str, ...]:
     twice = sorted({name for name in names if name and names.count(name) > 1})
     if twice:
@@ -427,16 +411,6 @@ def _distinct(names: tuple[str, ...], title: str) -> tuple[str, ...]:
     return names
 
 
-_CONVERSION = re.compile(
-    r"In CSV column #(?P<column>\d+): (?:Row #(?P<row>\d+): )?CSV conversion error to (?P<to>\w+): "
-    r"(?:invalid value '(?P<value>.*?)'|(?P<text>invalid UTF8 data))",
-    re.DOTALL,
-)
-_RAGGED = re.compile(
-    r"CSV parse error: (?:Row #(?P<row>\d+): )?Expected (?P<wanted>\d+) columns, got (?P<got>\d+)"
-    r"(?:: (?P<line>.*))?",
-    re.DOTALL,
-)
 _HOLDS = {"double": "numbers", "int64": "whole numbers", "bool": "truth values"}
 
 
@@ -460,13 +434,13 @@ def _in_words(message: str, source: Source) -> str:
     title = source.title
     if source.kind == "parquet":
         return f"{title} cannot be read as a Parquet file; is it whole? ({message})"
-    if found := _CONVERSION.search(message):
+    if found := CONVERSION.search(message):
         name = source.names[int(found["column"])]
         if found["text"]:
             where = f"{title}{_row(found['row'])}: column {name!r}"
             return _not_text(where, source.dialect.encoding)
         return _wrong_cell(source, found["row"], name, found["to"], found["value"])
-    if found := _RAGGED.search(message):
+    if found := RAGGED.search(message):
         line = f" ({found['line'].strip()[:60]})" if found["line"] else ""
         return (
             f"{title}{_row(found['row'])}: {found['got']} cells, and the header has {found['wanted']}{line}"

@@ -1,0 +1,483 @@
+"""Tables in files that need not fit in memory: Parquet, CSV and Arrow, one file or many.
+
+Files are read part by part and anew for every pass, by as many threads as are asked for; a thread has
+one piece in memory and the one that it made of it.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lanam.core.tables import Job, Merge, Table, Totals, add
+from lanam.engines.formats import FORMATS, LARGEST_PIECE, Format, arrow, format_of
+from lanam.engines.interface import Piece, Result
+from lanam.engines.types import folder_column, folder_types, folder_values, unify
+
+#: Told of rows that were read, and of how many there are: None where nobody knows yet.
+Hook = Callable[[int, int | None], None]
+
+#: No part of a file is in more pieces than this, by which pieces get numbers before they are read.
+_MOST_PIECES = 1 << 20
+
+
+def open_files(
+    path: Any, *, n_jobs: int = 1, memory: int = 0, progress: Hook | None = None
+) -> FileSource:
+    """A table in one file or in many, of which only what it holds was read so far.
+
+    Parameters
+    ----------
+    path : str, path-like or sequence of these
+        A file, a folder with all data files in it and below, a pattern such as ``"sales/*.parquet"``,
+        or several of these. Files whose name begins with a dot or an underscore are skipped in
+        folders. They are read in the order of their names; the names of folders like ``year=2024`` are
+        columns.
+    n_jobs : int, default=1
+        How many threads read and work.
+    memory : int, default=0
+        Bytes that may hold the encoded table from pass to pass, if all of it fits.
+    progress : callable, default=None
+        Told after every piece how many rows of a pass were read, and of how many (None if that is not
+        known), by the thread that read it.
+
+    Raises
+    ------
+    ValueError
+        If there are no such files, they are not of one kind or not whole, or their columns differ.
+    ImportError
+        Without pyarrow.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+    >>> table = pa.table({"age": [40, 61, 50], "city": ["Rome", "Bonn", None]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(table, f"{folder}/a.parquet", row_group_size=2)
+    ...     source = open_files(folder)
+    ...     source.names, source.n_rows
+    (('age', 'city'), 3)
+    """
+    arrow()
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
+        raise ValueError(f"n_jobs={n_jobs!r} is not known: give the number of threads, 1 or more")
+    several = isinstance(path, Sequence) and not isinstance(path, str)
+    asked = [os.fspath(each) for each in (path if several else [path])]
+    if not asked:
+        raise ValueError("an empty list of files: name a file or a folder")
+    found = [pair for each in asked for pair in _found(each)]
+    kind = _require_one_kind([file for file, _ in found])
+    title = asked[0] if len(asked) == 1 else f"{asked[0]} and {len(asked) - 1} more"
+    files, types = _look(found, kind)
+    units = tuple(_units(files))
+    if not units:
+        raise ValueError(f"{title} has no rows: is it the right one?")
+    return FileSource(title, kind, files, types, units, n_jobs, memory, progress)
+
+
+def _found(path: str) -> list[tuple[str, str]]:
+    """Files below a path, and their names below it."""
+    path = os.path.expanduser(path)
+    if os.path.isfile(path):
+        if format_of(path) is None:
+            raise ValueError(
+                f"{path}: the name does not say what the file is: {_endings()} are known"
+            )
+        return [(path, os.path.basename(path))]
+    if os.path.isdir(path):
+        files = _below(path, path)
+        if not files:
+            raise ValueError(
+                f"the folder {path} has no data files: their names end in {_endings()}"
+            )
+        return files
+    if not glob.has_magic(path):
+        raise ValueError(f"there is no file or folder {path}: mind the spelling, and where you are")
+    root = os.path.dirname(path[: next(k for k in range(len(path)) if glob.has_magic(path[k]))])
+    matched = sorted(glob.glob(path, recursive=True))
+    files = [
+        pair
+        for each in matched
+        for pair in (
+            _below(each, root)
+            if os.path.isdir(each)
+            else [(each, os.path.relpath(each, root or "."))]
+        )
+    ]
+    known = {pair: None for pair in files if format_of(pair[0]) is not None}
+    if not known:
+        raise ValueError(f"no data file matches {path}: their names end in {_endings()}")
+    return list(known)
+
+
+def _below(folder: str, root: str) -> list[tuple[str, str]]:
+    """Data files in a folder and below, by name, and their names below ``root``."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        visible = (name for name in names if not name.startswith((".", "_")))
+        found += [os.path.join(place, name) for name in visible if format_of(name) is not None]
+    return sorted((path, os.path.relpath(path, root or ".")) for path in found)
+
+
+def _endings() -> str:
+    return ", ".join(ending for kind in FORMATS for ending in kind.endings)
+
+
+def _require_one_kind(files: Sequence[str]) -> Format:
+    """The kind of all files, of which none may be there twice."""
+    first: dict[Any, str] = {}
+    for path in files:
+        first.setdefault(format_of(path), path)
+    kinds = list(first)
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{first[kinds[0]]} is {kinds[0].title}, and {first[kinds[1]]} is {kinds[1].title}: pass files "
+            f"of one kind, for example by a pattern, *{kinds[0].endings[0]}"
+        )
+    seen: set[str] = set()
+    for path in files:
+        if (real := os.path.realpath(path)) in seen:
+            raise ValueError(f"{path} is there twice, and its rows would count twice: pass it once")
+        seen.add(real)
+    return kinds[0]
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file.
+
+    Attributes
+    ----------
+    path, name
+        Where it is, and what it is called below what was asked for.
+    rows
+        How many rows each of its parts has; None where only reading tells.
+    own
+        Names of its own columns.
+    folders
+        Values of columns that its folders are named for, and their types.
+    """
+
+    path: str
+    name: str
+    rows: tuple[int | None, ...]
+    own: frozenset[str]
+    folders: Mapping[str, tuple[str | None, Any]]
+
+
+def _look(
+    found: Sequence[tuple[str, str]], kind: Format
+) -> tuple[tuple[_File, ...], dict[str, Any]]:
+    """The files, and the types of their columns."""
+    values = [folder_values(name) for _, name in found]
+    known = folder_types(values)
+    files, types = [], []
+    for (path, name), said in zip(found, values, strict=True):
+        contents = kind.look(path)
+        # What a file has itself goes before what its folders say.
+        folders = {
+            column: (value, known[column])
+            for column, value in said.items()
+            if column not in contents.types
+        }
+        files.append(_File(path, name, contents.rows, frozenset(contents.types), folders))
+        types.append((path, {**contents.types, **{name: known[name] for name in folders}}))
+    return tuple(files), unify(types)
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A part of a file, which one thread reads; ``number`` is that of its first piece."""
+
+    file: _File
+    part: int
+    size: int
+    number: int
+
+
+def _units(files: Iterable[_File]) -> Iterator[_Unit]:
+    """The parts of all files that have rows."""
+    filled = (
+        (file, part, n_rows)
+        for file in files
+        for part, n_rows in enumerate(file.rows)
+        if n_rows != 0
+    )
+    for count, (file, part, n_rows) in enumerate(filled):
+        size = os.path.getsize(file.path) if n_rows is None else n_rows
+        yield _Unit(file, part, size, count * _MOST_PIECES)
+
+
+def _shared_out(units: Sequence[_Unit], n_groups: int) -> list[list[_Unit]]:
+    """Neighbours together, in groups of about the same size."""
+    ends = np.cumsum([unit.size for unit in units])
+    middles = ends - 0.5 * np.array([unit.size for unit in units])
+    group = (middles / ends[-1] * n_groups).astype(int).tolist()
+    together = groupby(zip(group, units, strict=True), key=lambda pair: pair[0])
+    return [[unit for _, unit in pairs] for _, pairs in together]
+
+
+class _Pass:
+    """One pass over the rows, by several threads that stop together."""
+
+    def __init__(self, progress: Hook | None, n_rows: int | None) -> None:
+        self._progress, self._n_rows = progress, n_rows
+        self._done = 0
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+
+    def read(self, n_rows: int) -> None:
+        """Count rows that were read."""
+        if self._stopped.is_set():
+            raise _StoppedError
+        if self._progress is not None:
+            with self._lock:
+                self._done += n_rows
+                self._progress(self._done, self._n_rows)
+
+    def run(self, work: Sequence[Callable[[], Result]]) -> list[Result]:
+        """What each piece of work returns, done in a thread each; the first error ends all."""
+        if len(work) == 1:
+            return [work[0]()]
+        with ThreadPoolExecutor(len(work)) as pool:
+            running = [pool.submit(each) for each in work]
+            try:
+                wait(running, return_when=FIRST_EXCEPTION)
+            finally:  # whatever happened, Ctrl-C too: nobody goes on for nothing
+                if not all(each.done() for each in running):
+                    self._stopped.set()
+        errors = [error for each in running if (error := each.exception()) is not None]
+        if errors:
+            raise next(error for error in errors if not isinstance(error, _StoppedError))
+        return [each.result() for each in running]
+
+
+class _StoppedError(Exception):
+    """Raised in threads whose work is no longer wanted."""
+
+
+@dataclass(frozen=True, eq=False)
+class FileSource:
+    """A table in files, as `open_files` finds them."""
+
+    title: str
+    _format: Format
+    _files: tuple[_File, ...]
+    _types: Mapping[str, Any]
+    _units: tuple[_Unit, ...]
+    n_jobs: int = 1
+    memory: int = 0
+    progress: Hook | None = None
+    # Rows of files that only reading tells.
+    _counted: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(self._types)
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are; of CSV files None until they were read."""
+        rows = [
+            self._counted.get(file.path) if n_rows is None else n_rows
+            for file in self._files
+            for n_rows in file.rows
+        ]
+        known = [n_rows for n_rows in rows if n_rows is not None]
+        return sum(known) if len(known) == len(rows) else None
+
+    @property
+    def fingerprint(self) -> str:
+        """What is the same as long as the files are: of their names, sizes, times and numbers of rows."""
+        told = []
+        for file in self._files:
+            about = os.stat(file.path)
+            told.append((Path(file.name).as_posix(), about.st_size, about.st_mtime_ns, file.rows))
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+    def empty(self) -> Any:
+        """An arrow table of no rows with the columns' types."""
+        return arrow().schema(list(self._types.items())).empty_table()
+
+    def reduce(
+        self,
+        columns: Sequence[str],
+        function: Callable[[Iterable[Piece]], Result],
+        merge: Callable[[Result, Result], Result],
+    ) -> Result:
+        """What ``function`` makes of all pieces, reading these columns only."""
+        run = _Pass(self.progress, self.n_rows)
+        pieces = self.pieces(columns, run)
+        return reduce(merge, run.run([partial(function, group) for group in pieces]))
+
+    def encoded(self, columns: Sequence[str], encode: Callable[[Piece], Table]) -> FileTables:
+        """The rows as the core wants them; those that do not count are left out."""
+        return FileTables(self, tuple(columns), encode)
+
+    def pieces(self, columns: Sequence[str], run: _Pass) -> list[Iterator[Piece]]:
+        """All pieces, a group for each thread."""
+        return [self._read(columns, group, run) for group in _shared_out(self._units, self.n_jobs)]
+
+    def _read(self, columns: Sequence[str], units: Sequence[_Unit], run: _Pass) -> Iterator[Piece]:
+        for file, mine in groupby(units, key=lambda unit: unit.file):
+            numbers = {unit.part: unit.number for unit in mine}
+            types = {name: self._read_as(name) for name in columns if name in file.own}
+            n_rows = 0
+            for some in self._format.read(file.path, list(numbers), types):
+                run.read(some.batch.num_rows)
+                place = file.path + self._format.place(some.part, len(file.rows))
+                frame = _frame(file, columns, some.batch)
+                yield Piece(frame, place, some.first_row, numbers[some.part])
+                numbers[some.part] += 1
+                n_rows += some.batch.num_rows
+            if None in file.rows:
+                self._counted[file.path] = n_rows
+
+    def _read_as(self, name: str) -> Any:
+        """Whole numbers of CSV files are floats: one further down may have a fraction."""
+        pa = arrow()
+        kind = self._types[name]
+        return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
+
+
+def _frame(file: _File, columns: Sequence[str], batch: Any) -> Any:
+    arrays = [
+        batch.column(name)
+        if name in file.own
+        else folder_column(*file.folders[name], batch.num_rows)
+        for name in columns
+    ]
+    return arrow().Table.from_arrays(arrays, list(columns))
+
+
+class FileTables:
+    """The rows of files as the core wants them: `lanam.core.tables.Tables`.
+
+    Files are read and encoded anew for every total, unless all fits in the source's ``memory``.
+    """
+
+    def __init__(
+        self, source: FileSource, columns: tuple[str, ...], encode: Callable[[Piece], Table]
+    ) -> None:
+        self._source, self._columns, self._encode = source, columns, encode
+        nothing = Piece(source.empty().select(columns), source.title, 0, 0)
+        self._n_columns = encode(nothing).columns.shape[1]
+        self._kept: list[list[Table]] = []
+        self._memory = source.memory
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns there are."""
+        return self._n_columns
+
+    def total(self, job: Job, merge: Merge = add) -> Totals:
+        """What a job says of all pieces."""
+        if self._kept:
+            run = _Pass(None, None)
+            return reduce(merge, run.run([partial(job, tables) for tables in self._kept]))
+        source = self._source
+        run = _Pass(source.progress, source.n_rows)
+        keeping = _Keeping(self._memory)
+        groups = [
+            keeping.noted(_joined(map(self._encode, pieces)))
+            for pieces in source.pieces(self._columns, run)
+        ]
+        results = run.run([partial(_say, job, tables) for tables in groups])
+        said = [result for result in results if result is not None]
+        if not said:
+            raise ValueError(
+                f"{source.title} has no row with a positive weight: nothing is left to fit"
+            )
+        self._kept = keeping.tables()
+        if not self._kept:  # nor will they fit next time
+            self._memory = 0
+        return reduce(merge, said)
+
+
+def _say(job: Job, tables: Iterator[Table]) -> Totals | None:
+    """What a job says of some pieces; nothing where there are none."""
+    some = _unless_none(tables)
+    return None if some is None else job(some)
+
+
+def _unless_none(tables: Iterator[Table]) -> Iterator[Table] | None:
+    # A function of its own, so that nobody holds the first table while the others are read.
+    for first in tables:
+        return chain([first], tables)
+    return None
+
+
+def _joined(tables: Iterable[Table]) -> Iterator[Table]:
+    """Small tables together, because each costs a job something however small it is."""
+    waiting: list[Table] = []
+    for table in tables:
+        if waiting and sum(map(len, waiting)) + len(table) > LARGEST_PIECE:
+            waiting = [_below_each_other(waiting)]
+            yield waiting.pop()
+        if len(table):
+            waiting.append(table)
+    if waiting:
+        yield _below_each_other(waiting)
+
+
+def _below_each_other(tables: Sequence[Table]) -> Table:
+    if len(tables) == 1:
+        return tables[0]
+    shape = sum(map(len, tables)), tables[0].columns.shape[1]
+    columns = np.empty(shape, order="F")
+    np.concatenate([table.columns for table in tables], out=columns)
+    return Table(
+        columns,
+        np.concatenate([table.response for table in tables]),
+        np.concatenate([table.weight for table in tables]),
+        tables[0].number,
+    )
+
+
+class _Keeping:
+    """Tables that are kept as they go by, as long as all of them fit."""
+
+    def __init__(self, memory: int) -> None:
+        self._left = memory
+        self._lock = threading.Lock()
+        self._kept: list[list[Table]] = []
+        self._n_whole = 0
+
+    def noted(self, tables: Iterator[Table]) -> Iterator[Table]:
+        """The same tables."""
+        if self._left <= 0:
+            return tables
+        mine: list[Table] = []
+        self._kept.append(mine)
+        return self._note(tables, mine)
+
+    def _note(self, tables: Iterator[Table], mine: list[Table]) -> Iterator[Table]:
+        for table in tables:
+            with self._lock:
+                self._left -= table.columns.nbytes + table.response.nbytes + table.weight.nbytes
+            if self._left >= 0:
+                mine.append(table)
+            else:
+                mine.clear()
+            yield table
+        with self._lock:
+            self._n_whole += 1
+
+    def tables(self) -> list[list[Table]]:
+        """What was kept, if that is all."""
+        whole = self._left >= 0 and self._n_whole == len(self._kept)
+        return [tables for tables in self._kept if tables] if whole else []
