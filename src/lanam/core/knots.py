@@ -15,12 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, IntArray, sum_by
+from lanam.core.searching import Search
+
+#: Rows that are located at a time: what is computed for them stays in the cache.
+_BLOCK = 1 << 14
 
 #: Beyond this many standard deviations a network's input grows logarithmically, so that an outlier
 #: does not squeeze all other values into one point.
@@ -105,20 +110,37 @@ class Knots:
 
         Missing values stand on their entry or, where there is none, on the first knot.
         """
-        gone = np.isnan(column)
+        index = np.empty(len(column), dtype=_index_type(len(self)))
+        fraction = np.empty(len(column), dtype=np.float32)
+        between = False
+        for start in range(0, len(column), _BLOCK):
+            own = slice(start, start + _BLOCK)
+            place, part = self._locate(column[own])
+            index[own], fraction[own] = place, part
+            between = between or bool(np.any((part != 0.0) & (part != 1.0)))
+        if between:
+            return Position(index, fraction)
+        return Position((index + (fraction == 1.0)).astype(index.dtype), None)
+
+    def _locate(self, column: Array) -> tuple[IntArray, Array]:
+        """The knot at or before every value, and how far it is towards the next."""
         with np.errstate(over="ignore"):
             scaled = np.clip(column / self.scale, self.points[0], self.points[-1])
-        if gone.any():
+        gone = np.isnan(scaled)
+        some_gone = bool(gone.any())
+        if some_gone:
             scaled[gone] = self.points[0]
-        index = np.searchsorted(self.points, scaled, side="right") - 1
-        index = np.minimum(index, len(self.points) - 2)
-        left = self.points[index]
-        fraction = (scaled - left) / (self.points[index + 1] - left)
-        if self.missing:
+        index = np.minimum(self._search.last_at_most(scaled), len(self.points) - 2)
+        left = np.take(self.points, index)
+        scaled -= left
+        scaled /= np.take(self.points[1:], index) - left
+        if some_gone and self.missing:
             index[gone] = len(self.points)
-        if np.all((fraction == 0.0) | (fraction == 1.0)):
-            return Position(_compact(index + (fraction == 1.0), len(self)), None)
-        return Position(_compact(index, len(self)), fraction.astype(np.float32))
+        return index, scaled
+
+    @cached_property
+    def _search(self) -> Search:
+        return Search(self.points)
 
 
 @dataclass(frozen=True)
@@ -147,16 +169,20 @@ class Levels:
         """Positions of a column's values."""
         with np.errstate(over="ignore"):
             scaled = column / self.scale
+        gone = np.isnan(scaled)
+        scaled[gone] = 0.0
+        index = self._search.last_at_most(scaled) + 1
         if self.exact:
             # The nearest level, if the number is the same to six digits: it may come back as float32.
-            middles = 0.5 * (self.points[1:] + self.points[:-1])
-            index = np.searchsorted(middles, scaled)
             seen = np.abs(scaled - self.points[index]) <= 1e-6 * np.abs(self.points[index])
             index = np.where(seen, index, len(self) - 1)
-        else:
-            index = np.searchsorted(self.edges, scaled, side="right")
-        index[np.isnan(column)] = len(self.points)
+        index[gone] = len(self.points)
         return Position(_compact(index, len(self)), None)
+
+    @cached_property
+    def _search(self) -> Search:
+        """Among what divides the levels: their middles, or the bins' edges."""
+        return Search(0.5 * (self.points[1:] + self.points[:-1]) if self.exact else self.edges)
 
 
 @dataclass(frozen=True)
@@ -250,8 +276,13 @@ def locate(entries: Entries, features: tuple[int, ...], columns: Array) -> Posit
 
 
 def _compact(index: IntArray, size: int) -> IntArray:
-    """Indices in two bytes where they fit: positions are most of what a fit keeps of its rows."""
-    return index.astype(np.int16 if size <= np.iinfo(np.int16).max else np.int32)
+    """Indices in as few bytes as fit."""
+    return index.astype(_index_type(size))
+
+
+def _index_type(size: int) -> type[np.int16 | np.int32]:
+    """Two bytes where they are enough: positions are most of what a fit keeps of its rows."""
+    return np.int16 if size <= np.iinfo(np.int16).max else np.int32
 
 
 def power_of_two_scale(column: Array) -> float:

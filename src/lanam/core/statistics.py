@@ -59,14 +59,19 @@ def read(position: Position, table: Array) -> Array:
 
 
 def _read_along(position: Position, table: Array) -> Array:
-    left = table[position.index]
+    left = _take(table, position.index)
     if position.fraction is None:
         return left
     # Whoever stands on the last entry has no next one.
-    step = np.diff(table, axis=0, append=table[-1:])[position.index]
+    step = _take(np.diff(table, axis=0, append=table[-1:]), position.index)
     step *= position.fraction if table.ndim == 1 else position.fraction[:, None]
     left += step
     return left
+
+
+def _take(table: Array, index: IntArray) -> Array:
+    # Either is about twice as fast as the other for its kind of table.
+    return table[index] if table.ndim == 1 else np.take(table, index, axis=0)
 
 
 def spread(position: Position, values: Array, size: int) -> Array:

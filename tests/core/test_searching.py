@@ -1,0 +1,56 @@
+"""Looking numbers up by a grid is looking them up one by one."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from lanam.core import searching
+from lanam.core.searching import Search
+
+RNG = np.random.default_rng(0)
+
+DRAWS = {
+    "normal": RNG.standard_normal(6000),
+    "lognormal": np.exp(3.0 * RNG.standard_normal(6000)),
+    "integers": RNG.integers(-40, 40, 6000).astype(float),
+    "two scales": RNG.standard_normal(6000) * np.where(RNG.uniform(size=6000) < 0.5, 1e-9, 1.0),
+    "huge": 1e300 * RNG.standard_normal(6000),
+    "tiny": 1e-300 * RNG.standard_normal(6000),
+    "one point twice": np.repeat([1.0, 2.0, np.nextafter(2.0, 3.0)], 2000),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("n_points", [2, 3, 40, 264])
+def test_it_is_searchsorted(name, n_points):
+    numbers = DRAWS[name]
+    points = np.unique(RNG.choice(numbers, n_points))
+    # On the points, just beside them, far beyond them, and zeros of either sign.
+    beside = np.concatenate([points, np.nextafter(points, np.inf), np.nextafter(points, -np.inf)])
+    ends = [-np.finfo(float).max, np.finfo(float).max, 0.0, -0.0]
+    asked = np.concatenate([numbers, np.resize(beside, 1000), ends])
+    found = Search(points).last_at_most(asked)
+    np.testing.assert_array_equal(found, np.searchsorted(points, asked, side="right") - 1)
+
+
+def test_grids_are_used_where_they_help():
+    assert isinstance(Search(np.linspace(-1.0, 1.0, 200))._grid.cells, searching._EvenCells)
+    assert isinstance(Search(np.geomspace(1e-9, 1e9, 200))._grid.cells, searching._BitCells)
+    assert Search(np.array([1.0, 1.0]))._grid is None
+    crowded = np.sort(np.append(1.0 + 1e-12 * np.arange(100), np.linspace(-9.0, 9.0, 100)))
+    assert Search(crowded)._grid is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arrays(np.float64, st.integers(2, 40), elements=st.floats(allow_nan=False, width=64)),
+    st.integers(0, 2**32 - 1),
+)
+def test_any_points(values, seed):
+    points = np.unique(np.clip(values, -1e308, 1e308))
+    rng = np.random.default_rng(seed)
+    asked = np.concatenate([rng.choice(points, 3000), rng.standard_normal(2000)])
+    found = Search(points).last_at_most(asked)
+    np.testing.assert_array_equal(found, np.searchsorted(points, asked, side="right") - 1)
