@@ -237,10 +237,10 @@ def factorise(cells: Cells) -> tuple[Array, tuple[Any, ...]]:
     if cells.holds == NUMBERS and any(map(math.isinf, found)):
         require_no_infinity(_numbers(cells)[:, None], [cells.place.name])
     if present is None:
-        return inverse.astype(np.float64), _plain_levels(found)
+        return inverse.astype(np.float64), plain_levels(found)
     codes = np.full(cells.n_rows, np.nan)
     codes[present] = inverse
-    return codes, _plain_levels(found)
+    return codes, plain_levels(found)
 
 
 def _factorise_objects(
@@ -255,7 +255,7 @@ def _factorise_objects(
     return found, np.fromiter(map(codes.__getitem__, listed), np.intp, len(listed))
 
 
-def _plain_levels(levels: list[Any]) -> tuple[Any, ...]:
+def plain_levels(levels: list[Any]) -> tuple[Any, ...]:
     """Levels as plain Python values; whole numbers as integers, as which they were meant.
 
     A library without missing integers makes floats of them.

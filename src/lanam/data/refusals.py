@@ -150,7 +150,9 @@ class Place:
         if backend not in lines:
             lines = _LINES.get(_plainly(what), {})
         quoted = '"' + self.name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        line = lines.get(backend, "").format(c=quoted, i=self.index)
+        # Arrow's tables are often pieces of others, in which a column has another index.
+        index = f"X.column_names.index({quoted})" if backend == "pyarrow" else self.index
+        line = lines.get(backend, "").format(c=quoted, i=index)
         return f"`{line}`" if line else ""
 
     def remedy(self, what: str) -> str:

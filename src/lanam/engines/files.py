@@ -141,7 +141,7 @@ def _require_one_kind(files: Sequence[str]) -> Format:
     first: dict[Any, str] = {}
     for path in files:
         first.setdefault(format_of(path), path)
-    kinds = list(first)
+    kinds: list[Format] = list(first)
     if len(kinds) > 1:
         raise ValueError(
             f"{first[kinds[0]]} is {kinds[0].title}, and {first[kinds[1]]} is {kinds[1].title}: pass files "
@@ -375,7 +375,7 @@ class FileTables:
     ) -> None:
         self._source, self._columns, self._encode = source, columns, encode
         nothing = Piece(source.empty().select(columns), source.title, 0, 0)
-        self._n_columns = encode(nothing).columns.shape[1]
+        self._n_columns = int(encode(nothing).columns.shape[1])
         self._kept: list[list[Table]] = []
         self._memory = source.memory
 

@@ -1,0 +1,98 @@
+"""Pieces of a table to arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.tables import Table
+from lanam.data import NUMERIC, Column, Schema, as_frame, encode_table
+from lanam.engines.folding import fold
+from lanam.engines.interface import Piece
+from lanam.engines.places import in_piece
+from lanam.engines.roles import CLASSIFICATION, COUNTS, Roles, Rows, read_rows
+from lanam.observations import rates
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Makes of a piece what the core wants: a function that can be sent elsewhere.
+
+    Attributes
+    ----------
+    roles
+        What the columns are for.
+    schema
+        What the features are; ranges need not be known.
+    task
+        ``"regression"``, ``"counts"`` or ``"classification"``.
+    classes
+        What a classifier's target numbers, ascending.
+    unit
+        The exposure that is one to the core.
+    """
+
+    roles: Roles
+    schema: Schema
+    task: str
+    classes: tuple[Any, ...] = ()
+    unit: float = 1.0
+
+    def __call__(self, piece: Piece) -> Table:
+        """The rows of a piece that have a positive weight.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For what a fit in memory refuses, with the place.
+        """
+        if len(piece.frame) == 0:
+            nothing = np.empty(0)
+            return Table(np.empty((0, self.schema.n_columns)), nothing, nothing, piece.number)
+        rows = read_rows(piece, self.roles, self.task)
+        frame: Any = as_frame(piece.frame)
+        columns = np.empty((len(rows.target), self.schema.n_columns), order="F")
+        for index, column in enumerate(self.schema.columns):
+            with in_piece(piece):
+                columns[:, index] = _encode(frame[column.name], column)[rows.counted]
+        with in_piece(piece, self.roles.target):
+            return Table(columns, *self._response(rows), piece.number)
+
+    def _response(self, rows: Rows) -> tuple[Array, Array]:
+        if self.task == COUNTS:
+            return rates(rows.target, rows.weight, rows.exposure, self.unit)
+        if self.task == CLASSIFICATION:
+            return self._numbers(rows), rows.weight
+        return rows.target, rows.weight
+
+    def _numbers(self, rows: Rows) -> Array:
+        known = {label: number for number, label in enumerate(self.classes)}
+        numbers = np.array([known.get(label, -1) for label in rows.labels.tolist()], dtype=float)
+        response: Array = numbers[rows.target]
+        if (response < 0.0).any():
+            label = rows.labels.tolist()[rows.target[np.argmax(response < 0.0)]]
+            raise ValueError(
+                f"y has the label {label!r}, which was not among the training data's: "
+                f"{list(self.classes)}"
+            )
+        return response
+
+
+def _encode(series: Any, column: Column) -> Array:
+    """One column's numbers or codes."""
+    if column.kind == NUMERIC and np.isnan(column.lowest):
+        # Its range is not known yet. That it is one of numbers is, and truth values may be some.
+        column = replace(column, lowest=0.0, highest=1.0)
+    distinct, positions = fold(series)
+    columns, surprises = encode_table(distinct.to_frame(), Schema((column,)))
+    unseen = [value for surprise in surprises for value in surprise.examples]
+    if unseen:
+        raise ValueError(
+            f"column {column.name!r} has the level {unseen[0]!r}, which it did not have before: did the "
+            "data change? Pass the training data, or fit again"
+        )
+    codes = columns[:, 0]
+    return codes if positions is None else np.append(codes, np.nan)[positions]

@@ -1,0 +1,53 @@
+"""Text as its distinct values and which of them each row has: work on text is done once for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+
+def fold(series: Any) -> tuple[Any, NDArray[np.intp] | None]:
+    """A column's distinct values, none of them missing, and which of them each row has: -1 for none.
+
+    Columns of other things than text and categories come back as they are, with None.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = nw.from_native(pa.table({"city": ["Rome", None, "Bonn", "Rome"]}))
+    >>> distinct, positions = fold(table["city"])
+    >>> distinct.to_list(), positions
+    (['Rome', 'Bonn'], array([ 0, -1,  1,  0]))
+    """
+    native = series.to_native()
+    if series.dtype not in (nw.String, nw.Categorical, nw.Enum):
+        return series, None
+    if series.implementation.is_pyarrow():
+        found, positions = _fold_arrow(native)
+    elif series.implementation.is_pandas_like():
+        found, positions = native.drop_duplicates().dropna(), native.factorize()[0]
+    else:
+        return series, None
+    folded: Any = nw.from_native(found, series_only=True)
+    return folded.alias(series.name), np.asarray(positions, dtype=np.intp)
+
+
+def _fold_arrow(column: Any) -> tuple[Any, NDArray[np.intp]]:
+    import pyarrow as pa
+
+    categories = pa.types.is_dictionary(column.type)
+    column = (column if categories else column.dictionary_encode()).unify_dictionaries()
+    chunks = [chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    positions = np.concatenate([np.empty(0, np.intp), *chunks]).astype(np.intp)
+    dictionary = column.chunk(0).dictionary if chunks else pa.array([], column.type.value_type)
+    if not categories:
+        return pa.chunked_array([dictionary]), positions
+    # Categories that no row has stay categories, and their order is the dtype's.
+    used = np.bincount(positions + 1, minlength=len(dictionary) + 1)[1:] > 0
+    moved = np.append(np.cumsum(used) - 1, -1)
+    indices = pa.array(np.flatnonzero(used), pa.int32())
+    found = pa.chunked_array([pa.DictionaryArray.from_arrays(indices, dictionary)])
+    return found, moved[positions]

@@ -1,0 +1,225 @@
+"""What the columns of a table in pieces are for, and the rows' targets, weights and exposures."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from lanam.core.arrays import Array
+from lanam.data import as_frame, bad_row, find_column
+from lanam.engines.folding import fold
+from lanam.engines.interface import Piece, Source
+from lanam.engines.places import in_piece
+from lanam.inputs import as_response, require_exposures, require_squares, require_weights
+from lanam.observations import require_counts
+
+REGRESSION, COUNTS, CLASSIFICATION = "regression", "counts", "classification"
+
+#: Lines that leave out rows without a value.
+_DROP = {
+    "pyarrow": "X = X.filter(pc.is_valid(X[{name}]))",
+    "pandas": "X = X.dropna(subset=[{name}])",
+}
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What columns are for.
+
+    Attributes
+    ----------
+    target
+        The column to predict.
+    weight
+        The column that says how often each row counts, if there is one.
+    exposure
+        The column of what counts were counted over, or one number for all, or nothing.
+    features
+        The columns to predict from.
+    """
+
+    target: str
+    weight: str | None
+    exposure: str | float | None
+    features: tuple[str, ...]
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The columns that are not to predict from."""
+        exposure = self.exposure if isinstance(self.exposure, str) else None
+        return tuple(name for name in (self.target, self.weight, exposure) if name is not None)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that a fit reads."""
+        return self.features + self.others
+
+
+def read_roles(
+    source: Source, target: Any, sample_weight: Any = None, exposure: Any = None
+) -> Roles:
+    """What ``fit`` says of the columns of a table in pieces.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or one would have two roles.
+    """
+    if not isinstance(target, str):
+        raise ValueError(
+            f"the target of {source.title} is one of its columns: pass its name, for example "
+            f"target={source.names[-1]!r}"
+        )
+    names = source.names
+    find_column(target, names, "target")
+    weight = _column_named(sample_weight, source, "sample_weight")
+    if isinstance(exposure, numbers.Real):
+        over: str | float | None = float(exposure)
+        require_exposures(np.array([over]))
+    else:
+        over = _column_named(exposure, source, "exposure")
+    roles = Roles(target, weight, over, ())
+    given = dict(zip(("target", "sample_weight", "exposure"), (target, weight, over), strict=True))
+    for name in roles.others:
+        both = [argument for argument, value in given.items() if value == name]
+        if len(both) > 1:
+            raise ValueError(
+                f"{both[0]} and {both[1]} both name the column {name!r}: it is one only"
+            )
+    features = tuple(name for name in names if name not in roles.others)
+    if not features:
+        raise ValueError(f"{source.title} has no column besides {', '.join(map(repr, names))}")
+    return Roles(target, weight, over, features)
+
+
+def _column_named(value: Any, source: Source, argument: str) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ValueError(
+            f"{argument} of {source.title} is one of its columns: pass its name, not values "
+            f"({type(value).__name__})"
+        )
+    find_column(value, source.names, argument)
+    return value
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is known of some rows besides their features.
+
+    Attributes
+    ----------
+    counted
+        Which of them have a positive weight; the others are in no array here.
+    weight, exposure
+        One a row.
+    target
+        Numbers, or which of ``labels`` each row has.
+    labels
+        The classes' names, not all of which a row need have.
+    """
+
+    counted: NDArray[np.bool_]
+    weight: Array
+    exposure: Array
+    target: NDArray[Any]
+    labels: NDArray[Any]
+
+
+def read_rows(piece: Piece, roles: Roles, task: str) -> Rows:
+    """Targets, weights and exposures of a piece, checked as those of a table in memory are.
+
+    Raises
+    ------
+    ValueError
+        It says where.
+    """
+    frame: Any = as_frame(piece.frame)
+    n_rows = len(frame)
+    weight, exposure, labels = np.ones(n_rows), np.ones(n_rows), np.empty(0)
+    if roles.weight is not None:
+        with in_piece(piece, roles.weight):
+            weight = _read_numbers(frame[roles.weight], "sample_weight", "use 0 to leave a row out")
+            require_weights(weight)
+    with in_piece(piece, roles.target):
+        _refuse_missing_target(frame[roles.target])
+        target: NDArray[Any]
+        if task == CLASSIFICATION:
+            labels, target = _read_labels(frame[roles.target])
+        else:
+            target = as_response(frame[roles.target].to_numpy(), "LANAMRegressor")
+            # That all are very small is for those to say who know all.
+            require_squares(max(float(np.max(np.abs(target), initial=0.0)), 1.0))
+        if task == COUNTS:
+            require_counts(target)
+    if isinstance(roles.exposure, str):
+        with in_piece(piece, roles.exposure):
+            remedy = "leave out rows in which nothing could be counted"
+            exposure = _read_numbers(frame[roles.exposure], "exposure", remedy)
+            require_exposures(exposure)
+    elif roles.exposure is not None:
+        exposure = np.full(n_rows, roles.exposure)
+    counted = weight > 0.0
+    return Rows(counted, weight[counted], exposure[counted], target[counted], labels)
+
+
+def _read_numbers(series: Any, argument: str, remedy: str) -> Array:
+    """Finite numbers."""
+    try:
+        values = np.asarray(series.to_numpy()).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{argument} must be numbers, and it is not ({error})") from error
+    for bad, word in ((np.isnan(values), "missing"), (np.isinf(values), "infinite")):
+        if bad.any():
+            raise bad_row(
+                f"{argument} is {word} in {bad.sum()} of {len(values)} rows, the first of them row ",
+                int(np.argmax(bad)),
+                f": {remedy}",
+            )
+    return values
+
+
+def _refuse_missing_target(series: Any) -> None:
+    missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
+    if series.dtype.is_float():  # to arrow NaN is a value
+        missing = missing | np.isnan(series.to_numpy())
+    if missing.any():
+        backend = "pyarrow" if series.implementation.is_pyarrow() else "pandas"
+        raise bad_row(
+            f"the target is missing in {missing.sum()} of {len(missing)} rows, the first of them row ",
+            int(np.argmax(missing)),
+            ". Drop these rows, because a target cannot be imputed, for example with "
+            f"`{_DROP[backend].format(name=repr(series.name))}`",
+        )
+
+
+def _read_labels(series: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Labels, and which of them each row has."""
+    distinct, positions = fold(series)
+    labels = np.asarray(distinct.to_numpy())
+    if labels.dtype.kind == "O":
+        text = [isinstance(label, str) for label in labels.tolist()]
+        if any(text) and not all(text):
+            raise mixed_labels()
+        if not any(text):  # among objects numbers are objects too
+            labels = np.array(labels.tolist())
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+        check_classification_targets(labels)
+    if positions is not None:
+        return labels, positions
+    found, inverse = np.unique(labels, return_inverse=True)
+    return found, inverse
+
+
+def mixed_labels() -> ValueError:
+    """The error for labels that have no order."""
+    return ValueError(
+        "y mixes text and other labels, which have no order: make all of them text, for example with "
+        "`y = [str(label) for label in y]`"
+    )

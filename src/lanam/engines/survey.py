@@ -1,0 +1,375 @@
+"""What must be known of a table in pieces before its rows can be arrays.
+
+Kinds of columns come from dtypes. Levels, classes and the mean exposure are in the rows: one pass over
+the columns that have them. A table of numbers with a Gaussian target needs none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.core.likelihoods import Poisson
+from lanam.core.tables import Table, Totals
+from lanam.data import CATEGORICAL, NUMERIC, Column, Schema, as_frame, read_categorical
+from lanam.data.cells import NOTHING, NUMBERS, TEXT, Cells, read_cells
+from lanam.data.encoding import factorise, plain_levels
+from lanam.data.refusals import Place, free_text, mixed
+from lanam.data.schema import is_free_text, kind_of
+from lanam.engines.encoder import Encoder
+from lanam.engines.folding import fold
+from lanam.engines.interface import Piece, Source
+from lanam.engines.places import in_piece, with_note
+from lanam.engines.roles import (
+    CLASSIFICATION,
+    COUNTS,
+    REGRESSION,
+    Roles,
+    mixed_labels,
+    read_roles,
+    read_rows,
+)
+from lanam.inputs import require_squares
+from lanam.observations import Units, require_an_event
+
+__all__ = [
+    "CLASSIFICATION",
+    "COUNTS",
+    "REGRESSION",
+    "Encoder",
+    "Roles",
+    "Surveyed",
+    "read_roles",
+    "require_enough",
+    "survey",
+    "tally",
+    "wider",
+]
+
+#: So many different values are not gathered if they are free text so far: memory is not for that.
+_MANY_LEVELS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Surveyed(Units):
+    """What was learned of a table in pieces.
+
+    Attributes
+    ----------
+    roles
+        What the columns are for.
+    task
+        ``"regression"``, ``"counts"`` or ``"classification"``.
+    schema
+        What the features are, without ranges: the rows' summaries tell these.
+    classes
+        Of a classifier, the target's labels, ascending.
+    unit, log_unit
+        The exposure that is one to the core, and its logarithm.
+    left_out
+        What the core's log-density leaves out, summed over rows.
+    """
+
+    roles: Roles
+    task: str
+    schema: Schema
+    classes: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    unit: float = 1.0
+    log_unit: float = 0.0
+    left_out: float = 0.0
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are; 0 where the target is numbers."""
+        return len(self.classes)
+
+    @property
+    def likelihood(self) -> str:
+        """The likelihood's name."""
+        if self.task == CLASSIFICATION:
+            return "softmax" if self.n_classes > 2 else "bernoulli"
+        return "poisson" if self.task == COUNTS else "gaussian"
+
+    @property
+    def encoder(self) -> Encoder:
+        """What makes arrays of pieces."""
+        classes = tuple(self.classes.tolist())
+        return Encoder(self.roles, self.schema, self.task, classes, self.unit)
+
+
+def survey(
+    source: Source, roles: Roles, categorical: Any = "auto", task: str = REGRESSION
+) -> Surveyed:
+    """Learn what must be known before rows can be arrays.
+
+    Parameters
+    ----------
+    source
+        The table.
+    roles
+        What its columns are for.
+    categorical
+        The argument ``categorical_features``: names or indices of features.
+    task
+        ``"regression"``, ``"counts"`` or ``"classification"``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For what a fit in memory refuses, with the place.
+    """
+    empty: Any = as_frame(source.empty())
+    declared = read_categorical(categorical, roles.features)
+    looked_at = {
+        name: index in declared
+        for index, name in enumerate(roles.features)
+        if _needs_a_look(read_cells(empty.select(name), 0, name), index in declared)
+    }
+    look = _Look(roles, task, looked_at, source.title)
+    merge = partial(_merge, source.title)
+    found = source.reduce(look.columns, look, merge) if look.columns else _Found()
+    backend = empty.implementation.name.lower()
+    kinds = [
+        _learn(name, found.columns[name], source.title)
+        if name in looked_at
+        else Column(name, NUMERIC, np.nan, np.nan)
+        for name in roles.features
+    ]
+    surveyed = Surveyed(roles, task, Schema(tuple(kinds), backend))
+    if task == REGRESSION:
+        return surveyed
+    require_enough(found.n_rows)
+    if task == COUNTS:
+        require_an_event(np.array([found.events]))
+        unit = found.exposure / found.weight
+        return replace(surveyed, unit=unit, log_unit=math.log(unit), left_out=found.left_out)
+    whole = empty[roles.target].dtype.is_integer()  # a CSV file's are floats until all are read
+    classes = found.classes.astype(np.int64) if whole else found.classes
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has one class only ({classes.tolist()[0]!r}) among the rows with a positive weight: a "
+            "classifier needs rows of two classes"
+        )
+    return replace(surveyed, classes=classes)
+
+
+def _needs_a_look(cells: Cells, declared: bool) -> bool:
+    """Whether a column of this dtype has levels, or might be anything."""
+    return kind_of(cells, declared=declared) == CATEGORICAL or cells.holds == NOTHING
+
+
+@dataclass(frozen=True)
+class _Values:
+    """What a column holds.
+
+    Attributes
+    ----------
+    place
+        Where it stands, for errors.
+    examples
+        A value of each kind that it has.
+    n_values
+        How many values are not missing.
+    certain
+        Whether it is of categories by its dtype or by what the user says.
+    levels
+        Its different values, if it is categorical.
+    order
+        The dtype's order of them; None where some piece has values and no order.
+    """
+
+    place: Place
+    examples: Mapping[str, Any]
+    n_values: int
+    certain: bool
+    levels: frozenset[Any]
+    order: tuple[Any, ...] | None
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What pieces hold: columns, labels, and sums over rows with a positive weight."""
+
+    columns: Mapping[str, _Values] = field(default_factory=dict)
+    classes: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    n_rows: int = 0
+    weight: float = 0.0
+    exposure: float = 0.0
+    events: float = 0.0
+    left_out: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What goes over pieces: which columns it looks at, and whether they are categories by declaration."""
+
+    roles: Roles
+    task: str
+    declared: Mapping[str, bool]
+    title: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What must be read."""
+        others = {
+            REGRESSION: (),
+            COUNTS: self.roles.others,
+            CLASSIFICATION: replace(self.roles, exposure=None).others,
+        }
+        return (*self.declared, *others[self.task])
+
+    def __call__(self, pieces: Iterable[Piece]) -> _Found:
+        return reduce(partial(_merge, self.title), map(self._look, pieces))
+
+    def _look(self, piece: Piece) -> _Found:
+        frame: Any = as_frame(piece.frame)
+        columns = {}
+        for name, declared in self.declared.items():
+            with in_piece(piece):
+                columns[name] = _read_values(frame[name], name, declared)
+        if self.task == REGRESSION:
+            return _Found(columns)
+        rows = read_rows(piece, self.roles, self.task)
+        found = _Found(columns, n_rows=len(rows.weight), weight=float(rows.weight.sum()))
+        if self.task == CLASSIFICATION:
+            return replace(found, classes=np.unique(rows.labels[np.unique(rows.target)]))
+        return replace(
+            found,
+            exposure=float(rows.weight @ rows.exposure),
+            events=float(rows.target.sum()),
+            left_out=Poisson().constant(rows.target, rows.weight),
+        )
+
+
+def _read_values(series: Any, name: str, declared: bool) -> _Values:
+    distinct, positions = fold(series)
+    cells = read_cells(distinct.to_frame(), 0, name)
+    n_values = len(cells.values) if positions is None else int((positions >= 0).sum())
+    categorical = kind_of(cells, declared=declared) == CATEGORICAL
+    levels = factorise(cells)[1] if categorical else ()
+    examples = {cells.holds: cells.values.flat[0]} if cells.values.size else {}
+    order = cells.order if cells.categorical else None if n_values else ()
+    certain = declared or cells.categorical
+    return _Values(cells.place, examples, n_values, certain, frozenset(levels), order)
+
+
+def _merge(title: str, first: _Found, second: _Found) -> _Found:
+    columns = {
+        name: _merge_values(title, values, second.columns[name])
+        for name, values in first.columns.items()
+    }
+    return _Found(
+        columns,
+        _merge_classes(first.classes, second.classes),
+        first.n_rows + second.n_rows,
+        first.weight + second.weight,
+        first.exposure + second.exposure,
+        first.events + second.events,
+        first.left_out + second.left_out,
+    )
+
+
+def _merge_classes(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    if not (len(first) and len(second)):  # the dtype of nothing says nothing
+        return first if len(first) else second
+    if (first.dtype.kind in "OU") != (second.dtype.kind in "OU"):
+        raise mixed_labels()
+    return np.unique(np.concatenate([first, second]))
+
+
+def _merge_values(title: str, first: _Values, second: _Values) -> _Values:
+    order = first.order if first.order == second.order else None
+    if first.order is not None and second.order is not None and order is None:
+        order = tuple(dict.fromkeys(first.order + second.order))
+    merged = _Values(
+        first.place,
+        {**second.examples, **first.examples},
+        first.n_values + second.n_values,
+        first.certain or second.certain,
+        first.levels | second.levels,
+        order,
+    )
+    if len(merged.levels) > _MANY_LEVELS:
+        _refuse_free_text(merged, title)
+    return merged
+
+
+def _learn(name: str, values: _Values, title: str) -> Column:
+    """What a column is by all of its values."""
+    holds = set(values.examples)
+    if TEXT in holds and len(holds) > 1:
+        other = next(example for what, example in values.examples.items() if what != TEXT)
+        raise _of(title, mixed(values.place, other, values.examples[TEXT]))
+    # Truth values among numbers are numbers.
+    what = NUMBERS if NUMBERS in holds else holds.pop() if holds else NOTHING
+    cells = Cells(values.place, what, 0, np.empty(0))
+    kind = kind_of(cells, declared=values.certain)
+    if kind == NUMERIC:
+        return Column(name, kind, np.nan, np.nan)
+    _refuse_free_text(values, title)
+    levels = [+level for level in values.levels] if what == NUMBERS else list(values.levels)
+    in_order = (
+        [level for level in values.order if level in values.levels]
+        if values.order
+        else sorted(levels)
+    )
+    return Column(name, kind, np.nan, np.nan, plain_levels(in_order))
+
+
+def _refuse_free_text(values: _Values, title: str) -> None:
+    if values.certain or TEXT not in values.examples:
+        return
+    if is_free_text(list(values.levels), values.n_values):
+        example = min(values.levels)
+        raise _of(title, free_text(values.place, len(values.levels), values.n_values, example))
+
+
+def _of(title: str, error: ValueError) -> ValueError:
+    return ValueError(f"in {title}: {with_note(str(error))}")
+
+
+def tally(tables: Iterable[Table]) -> Totals:
+    """A job: number of rows and total weight, and the lowest and the highest response."""
+    n_rows, weight, lowest, highest = 0, 0.0, math.inf, -math.inf
+    for table in tables:
+        n_rows += len(table)
+        weight += float(table.weight.sum())
+        lowest = min(lowest, float(table.response.min()))
+        highest = max(highest, float(table.response.max()))
+    return np.array([float(n_rows), weight]), np.array([lowest]), np.array([highest])
+
+
+def wider(first: Totals, second: Totals) -> Totals:
+    """Merges what `tally` says."""
+    return (
+        first[0] + second[0],
+        np.minimum(first[1], second[1]),
+        np.maximum(first[2], second[2]),
+    )
+
+
+def require_enough(n_rows: int, largest: float = 1.0) -> None:
+    """Refuse what no model can be fitted to, by what is known of all rows.
+
+    Parameters
+    ----------
+    n_rows
+        How many have a positive weight.
+    largest
+        The largest magnitude of a response that is a number.
+
+    Raises
+    ------
+    ValueError
+    """
+    if n_rows == 0:
+        raise ValueError("sample_weight is zero for every row: nothing is left to fit")
+    if n_rows == 1:
+        raise ValueError("only 1 sample has a positive weight: a fit needs at least 2")
+    require_squares(largest)
