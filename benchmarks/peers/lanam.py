@@ -30,7 +30,7 @@ class LaplaceAdditive:
             return Fitted(
                 probabilities(classifier, task),
                 effect=None if task == "multiclass" else additive(classifier),
-                info=_learned(classifier),
+                info=learned(classifier),
                 model=classifier,
             )
         if task == "counts":
@@ -43,7 +43,7 @@ class LaplaceAdditive:
                 ),
                 predict_mean=counts.predict,
                 log_density=counts.log_likelihood,
-                info=_learned(counts),
+                info=learned(counts),
                 model=counts,
             )
         model = LANAMRegressor(random_state=seed, **self.arguments).fit(X, y)
@@ -51,7 +51,7 @@ class LaplaceAdditive:
             lambda rows: Prediction(*model.predict(rows, return_std=True)),
             predict_mean=model.predict,
             effect=additive(model),
-            info=_learned(model),
+            info=learned(model),
             model=model,
         )
 
@@ -69,7 +69,8 @@ def additive(model: Any) -> Callable[[Table, int], tuple[np.ndarray, np.ndarray]
     return effect
 
 
-def _learned(model: Any) -> dict[str, Any]:
+def learned(model: Any) -> dict[str, Any]:
+    """What results tell of a fit besides its predictions."""
     return {
         "log_evidence": float(model.log_evidence_),
         "n_iter": int(model.n_iter_),
