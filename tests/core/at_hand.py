@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lanam.core import fitting, gauss_newton, interactions, pairs, prepare, stage
+from lanam.core import fitting, interactions, pairs, prepare, stage
 from lanam.core.knots import NO_CATEGORIES
 from lanam.core.likelihoods import find_likelihood
 from lanam.core.summaries import summarise_tables
@@ -61,11 +61,6 @@ def place_grids(columns, weight, own, categories=NO_CATEGORIES):
 def pair_terms(columns, weight, own, options, categories=NO_CATEGORIES):
     """``pairs.pair_terms``."""
     return pairs.pair_terms(summary(columns, weight, categories), own, options, categories)
-
-
-def widen(problem, state, terms, rng):
-    """``gauss_newton.widen``."""
-    return gauss_newton.widen(problem, state, terms, rng)
 
 
 def evidence_scores(columns, weight, slope, curvature, own, categories=NO_CATEGORIES):

@@ -22,7 +22,6 @@ from lanam.core.moments import Moments
 from lanam.core.networks import Architecture
 from lanam.core.objective import Objective
 from lanam.core.options import Options
-from lanam.core.pairs import add_terms
 from lanam.core.stacked import Stack
 from tests.core import at_hand
 from tests.oracles import (
@@ -455,7 +454,7 @@ def with_pairs(problem, options, pairs=((0, 1),), n_rows=200):
     """The same problem with joint networks."""
     columns = toy(n_rows)[0]
     terms = at_hand.pair_terms(columns, problem.rows.weight, pairs, options)
-    return add_terms(problem, State((), 0.0, 1.0), columns, terms, np.random.default_rng(0))[0]
+    return gauss_newton.widen(problem, State((), 0.0, 1.0), terms, np.random.default_rng(0))[0]
 
 
 class TestPairs:

@@ -119,16 +119,33 @@ class TestInvariances:
         assert_same_model(shuffled, fit(columns, y, None, likelihood), columns, atol=1e-6)
 
     @pytest.mark.parametrize(
-        ("setting", "value"),
-        [("_CROSS_TABLE_BYTES", 0), ("_CHUNK_ROWS", 17), ("_DESIGN_CHUNK_ROWS", 17)],
+        ("memory", "chunks"),
+        [
+            (0.0, {}),
+            (600e6, {"_CHUNK_ROWS": 17}),
+            (0.0, {"_CHUNK_ROWS": 17}),
+            (0.0, {"_DESIGN_CHUNK_ROWS": 17}),
+        ],
     )
-    def test_how_rows_are_summed(self, likelihood, setting, value, monkeypatch):
+    def test_how_rows_are_summed(self, likelihood, memory, chunks, monkeypatch):
         options = replace(QUICK, max_knots=16)  # few entries, so that cross-tables pay
         columns, y = data(likelihood)
         expected = fit(columns, y, None, likelihood, options)
-        monkeypatch.setattr(statistics, setting, value)
-        found = fit(columns, y, None, likelihood, options)
+        for setting, value in chunks.items():
+            monkeypatch.setattr(statistics, setting, value)
+        found = fit(columns, y, None, likelihood, replace(options, memory=memory))
         assert_same_model(found, expected, columns, atol=1e-6)
+
+    @pytest.mark.parametrize("memory", [0.0, 600e6])
+    def test_cross_tables_are_made_where_memory_allows(self, memory, monkeypatch):
+        made, original = [], statistics._cross_tables
+        monkeypatch.setattr(
+            statistics, "_cross_tables", lambda *given: made.append(1) or original(*given)
+        )
+        options = replace(QUICK, max_knots=16, memory=memory)
+        model = fit(*data(), options=options)
+        at_hand.resume(model, *data(), np.ones(200), options)
+        assert bool(made) == (memory > 0.0)
 
     def test_columns_draw_their_starts_one_after_the_other(self):
         # The order of columns decides who gets which start, and that is all of it: a column

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from lanam.core import evidence, fitting, gaps, gauss_newton, kron, posterior, scoring, statistics
-from lanam.core.gaps import Gaps, weigh, weighed_by
+from lanam.core.gaps import weigh
 from lanam.core.gauss_newton import State
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.options import Options
@@ -31,10 +31,10 @@ def noise_alone(n=400, extra=(0.0, 3.0, 1.5), least=0.5, seed=0):
     return columns, rng.choice([-1.0, 1.0], n) * np.sqrt(variance), variance
 
 
-def problem_of(y, weight=None, likelihood="gaussian"):
+def problem_of(y, columns, weight=None, likelihood="gaussian"):
     """No terms: the intercept is all there is, at zero."""
     weight = np.ones(len(y)) if weight is None else weight
-    rows = Rows((), (), y, weight)
+    rows = Rows((), (), y, weight, columns=columns)
     problem = gauss_newton.make_problem((), rows, LIKELIHOODS[likelihood], True, "mackay")
     return problem, State((), 0.0, 1.0)
 
@@ -42,14 +42,15 @@ def problem_of(y, weight=None, likelihood="gaussian"):
 class TestWeigh:
     def test_columns_with_gaps(self):
         columns, _, _ = noise_alone()
-        found = Gaps.of(columns)
+        found = Rows((), (), np.zeros(400), np.ones(400), columns=columns)
         assert found.n_columns == 3
-        assert found.columns == (1, 2)
-        np.testing.assert_array_equal(found.missing, np.isnan(columns[:, 1:]))
+        assert found.gaps == (1, 2)
+        noisier = found.weighed_by(np.array([0.0, 1.0, 2.0]))
+        np.testing.assert_allclose(1.0 / noisier.precision - 1.0, np.isnan(columns) @ [0, 1, 2])
 
     def test_squares_that_are_variances_are_told_apart_to_the_last_digit(self):
         columns, y, variance = noise_alone()
-        problem, state = weigh(*problem_of(y), Gaps.of(columns))
+        problem, state = weigh(*problem_of(y, columns))
         assert state.noise == pytest.approx(0.5, rel=1e-10)
         np.testing.assert_allclose(problem.rows.gap_noise, [0.0, 6.0, 3.0], rtol=1e-9)
         np.testing.assert_allclose(state.noise / problem.rows.precision, variance, rtol=1e-9)
@@ -62,7 +63,7 @@ class TestWeigh:
         rng = np.random.default_rng(0)
         columns, _, variance = noise_alone(n=20_000)
         y = np.sqrt(variance) * rng.standard_normal(len(variance))
-        problem, state = weigh(*problem_of(y), Gaps.of(columns))
+        problem, state = weigh(*problem_of(y, columns))
         # Some 6000 squares each: 2% and more where other gaps add to the noise.
         assert state.noise == pytest.approx(0.5, rel=0.08)
         np.testing.assert_allclose(
@@ -71,8 +72,8 @@ class TestWeigh:
 
     def test_residuals_are_those_of_the_state(self):
         columns, y, _ = noise_alone()
-        problem, state = problem_of(y + 5.0)
-        _, moved = weigh(problem, replace(state, intercept=5.0), Gaps.of(columns))
+        problem, state = problem_of(y + 5.0, columns)
+        _, moved = weigh(problem, replace(state, intercept=5.0))
         assert moved.noise == pytest.approx(0.5)
         assert moved.intercept == 5.0
 
@@ -81,9 +82,9 @@ class TestWeigh:
         columns, _, variance = noise_alone()
         y = np.sqrt(variance) * rng.standard_normal(len(variance))
         often = rng.integers(1, 4, len(y))
-        weighted, one = weigh(*problem_of(y, often.astype(float)), Gaps.of(columns))
-        twice = Gaps.of(np.repeat(columns, often, axis=0))
-        repeated, other = weigh(*problem_of(np.repeat(y, often)), twice)
+        weighted, one = weigh(*problem_of(y, columns, often.astype(float)))
+        twice = np.repeat(columns, often, axis=0)
+        repeated, other = weigh(*problem_of(np.repeat(y, often), twice))
         assert one.noise == pytest.approx(other.noise, rel=1e-9)
         np.testing.assert_allclose(weighted.rows.gap_noise, repeated.rows.gap_noise, rtol=1e-8)
         assert weighted.rows.log_precision == pytest.approx(repeated.rows.log_precision, rel=1e-9)
@@ -94,8 +95,8 @@ class TestWeigh:
         y = np.where(np.isnan(columns).any(axis=1), 0.1, 1.0) * np.random.default_rng(0).choice(
             [-1.0, 1.0], len(columns)
         )
-        given = problem_of(y)
-        found = weigh(*given, Gaps.of(columns))
+        given = problem_of(y, columns)
+        found = weigh(*given)
         assert found[0] is given[0]
         assert found[1] is given[1]
 
@@ -108,30 +109,31 @@ class TestWeigh:
         assert gain > 10.0
         for worth, changed in ((0.499999 * gain, True), (0.500001 * gain, False)):
             monkeypatch.setattr(gaps, "_WORTH", worth)
-            given = problem_of(y)
-            assert (weigh(*given, Gaps.of(columns))[0] is not given[0]) == changed
+            given = problem_of(y, columns)
+            assert (weigh(*given)[0] is not given[0]) == changed
 
     def test_where_there_is_nothing_to_weigh(self):
         columns, y, _ = noise_alone()
-        complete = Gaps.of(np.nan_to_num(columns))
-        assert complete.columns == ()
-        given = problem_of(y)
-        assert weigh(*given, complete)[0] is given[0]
+        complete = problem_of(y, np.nan_to_num(columns))
+        assert complete[0].rows.gaps == ()
+        assert weigh(*complete)[0] is complete[0]
+        given = problem_of(y, columns)
+        assert weigh(*given)[0] is not given[0]
         # Beyond its floor the noise is not to be believed.
         tiny = given[0], replace(given[1], noise=1e-6)
-        assert weigh(*tiny, Gaps.of(columns))[0] is given[0]
-        counts = problem_of(np.round(np.square(y)), likelihood="poisson")
-        assert weigh(*counts, Gaps.of(columns))[0] is counts[0]
+        assert weigh(*tiny)[0] is given[0]
+        counts = problem_of(np.round(np.square(y)), columns, likelihood="poisson")
+        assert weigh(*counts)[0] is counts[0]
 
 
 class TestRows:
     def test_what_rows_say(self):
         columns, y, _ = noise_alone(n=50)
         weight = np.random.default_rng(0).uniform(0.5, 2.0, 50)
-        plain = Rows((), (), y, weight)
+        plain = Rows((), (), y, weight, columns=columns)
         assert plain.information is plain.weight
         assert plain.log_precision == 0.0
-        found = weighed_by(plain, np.array([0.0, 6.0, 3.0]), Gaps.of(columns))
+        found = plain.weighed_by(np.array([0.0, 6.0, 3.0]))
         expected = [
             1.0 / (1.0 + 6.0 * np.isnan(row[1]) + 3.0 * np.isnan(row[2])) for row in columns
         ]
@@ -143,7 +145,8 @@ class TestRows:
     def test_the_intercept_alone(self):
         columns, y, _ = noise_alone(n=200)
         weight = np.random.default_rng(0).integers(1, 3, 200).astype(float)
-        rows = weighed_by(Rows((), (), y, weight), np.array([0.0, 6.0, 3.0]), Gaps.of(columns))
+        plain = Rows((), (), y, weight, columns=columns)
+        rows = plain.weighed_by(np.array([0.0, 6.0, 3.0]))
         constant = weight @ y / weight.sum()
         noise = weight @ (rows.precision * np.square(y - constant)) / weight.sum()
         assert null_fit(rows, LIKELIHOODS["gaussian"])[1] == pytest.approx(noise)
@@ -232,7 +235,7 @@ class TestFit:
         found = fit(columns, y)
         assert found.gap_variance is None
         assert "gaps" not in [record["stage"] for record in found.history]
-        monkeypatch.setattr(fitting, "weigh", lambda problem, state, gaps: (problem, state))
+        monkeypatch.setattr(fitting, "weigh", lambda problem, state: (problem, state))
         without = fit(columns, y)
         assert found.log_evidence == without.log_evidence
         for one, other in zip(found.terms, without.terms, strict=True):
@@ -348,7 +351,7 @@ def test_sums_over_rows_are_of_what_they_say():
     columns, y = curve_data(80)
     rng = np.random.default_rng(0)
     made = at_hand.prepared(columns, y, rng.uniform(0.5, 2.0, 80), LIKELIHOODS["gaussian"], QUICK)
-    rows = weighed_by(made.rows, np.array([2.0, 1.0]), Gaps.of(columns))
+    rows = made.rows.weighed_by(np.array([2.0, 1.0]))
     plain = replace(made.rows, weight=rows.information)
     values = [rng.standard_normal(size) for size in rows.sizes]
     tables = [rng.standard_normal((size, 2)) for size in rows.sizes]

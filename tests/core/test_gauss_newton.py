@@ -184,7 +184,10 @@ class TestDamping:
         problem, state = self.problem()
         after, _, _ = converge(problem, state, max_iter=3)
         promised = self.log_likelihood(problem, after)
-        assert gauss_newton._damped(problem, state, after, promised) is after
+        found = gauss_newton._damped(problem, state, after, promised)
+        # The same, but for the expansion around it, which comes along.
+        assert replace(found, quadratic=after.quadratic) == after
+        assert found.quadratic.is_around(after.values)
 
     def test_a_step_far_too_long_is_halved_until_it_helps(self):
         problem, state = self.problem()

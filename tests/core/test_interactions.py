@@ -104,8 +104,10 @@ class TestEvidence:
 
     def test_main_effects_count_for_nothing(self):
         columns, residual, weight = residuals(rho=0.9)
-        edges = interactions._bin(columns[:, 0], weight, None).cell
-        sums = RNG(1).standard_normal(12)[edges] + 3.0 * columns[:, 2]
+        binned = interactions.bin_columns(at_hand.summary(columns, weight), [(0, 2)])[0]
+        assert binned.n_cells == 12
+        cell = binned.number[binned.entries.locate(columns[:, 0]).index]
+        sums = RNG(1).standard_normal(12)[cell] + 3.0 * columns[:, 2]
         found = scores_of(columns, residual + sums, weight, pairs=[(0, 2)])
         expected = scores_of(columns, residual, weight, pairs=[(0, 2)])
         assert_close(found, expected, "rounding")

@@ -209,9 +209,11 @@ class TestScores:
     def test_rare_levels_share_a_cell(self, monkeypatch):
         monkeypatch.setattr(interactions, "_MAX_LEVELS", 2)
         column = np.repeat(np.arange(4.0), [9, 7, 2, 1])
-        binned = interactions._bin(column, np.ones(19), Categories(np.arange(4), 4))
+        columns, codes = np.column_stack([column, column]), {0: Categories(np.arange(4), 4)}
+        binned = interactions.bin_columns(at_hand.summary(columns, None, codes), [(0, 1)], codes)[0]
         assert binned.n_cells == 3
-        np.testing.assert_array_equal(binned.cell, np.repeat([0, 1, 2, 2], [9, 7, 2, 1]))
+        cell = binned.number[binned.entries.locate(column).index]
+        np.testing.assert_array_equal(cell, np.repeat([0, 1, 2, 2], [9, 7, 2, 1]))
 
 
 def test_columns_that_are_never_missing_together():

@@ -43,7 +43,7 @@ def wider(likelihood="gaussian", options=OPTIONS, own=((0, 1), (0, 2))):
     columns, y, weight = data(likelihood=likelihood)
     problem, state = started(columns, y, weight, likelihood, options)
     terms = at_hand.pair_terms(columns, weight, own, options)
-    return (*at_hand.widen(problem, state, terms, RNG(1)), columns)
+    return (*gauss_newton.widen(problem, state, terms, RNG(1)), columns)
 
 
 class TestGrids:

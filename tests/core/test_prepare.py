@@ -24,9 +24,10 @@ class TestUnits:
         y, weight = rng.normal(7.0, 3.0, 50), rng.uniform(0.5, 2.0, 50)
         found = units(y, weight)
         assert found.shift == pytest.approx(np.average(y, weights=weight))
-        assert np.average(found.y, weights=weight) == pytest.approx(0.0, abs=1e-12)
-        assert np.average(found.y**2, weights=weight) == pytest.approx(1.0)
-        assert_close(found.shift + found.scale * found.y, y, "rounding")
+        standard = found.standard(y)
+        assert np.average(standard, weights=weight) == pytest.approx(0.0, abs=1e-12)
+        assert np.average(standard**2, weights=weight) == pytest.approx(1.0)
+        assert_close(found.shift + found.scale * standard, y, "rounding")
         assert found.total_weight == pytest.approx(weight.sum())
 
     def test_evidence_is_of_the_response_in_its_own_unit(self):
@@ -38,20 +39,21 @@ class TestUnits:
     def test_any_scale(self, scale):
         y = np.array([1.0, 4.0, 2.0, -3.0])
         found = units(y * scale)
-        assert_close(found.y, units(y).y, "rounding")
+        assert_close(found.standard(y * scale), units(y).standard(y), "rounding")
         assert found.scale / scale == pytest.approx(y.std())
 
     @pytest.mark.parametrize("value", [0.0, 5.0, -1e200, 0.1])
     def test_a_constant_response_is_all_shift(self, value):
-        found = units(np.full(7, value))
+        y = np.full(7, value)
+        found = units(y)
         assert found.shift == pytest.approx(value)
-        np.testing.assert_allclose(found.y, 0.0, atol=1e-3)
+        np.testing.assert_allclose(found.standard(y), 0.0, atol=1e-3)
         assert 0.0 < found.scale < 1e-8 * max(abs(value), 1.0)
 
     def test_a_bernoulli_response_stays_as_it_is(self):
         y = np.array([0.0, 1.0, 1.0])
         found = units(y, likelihood=BERNOULLI)
-        assert found.y is y
+        assert found.standard(y) is y
         assert (found.shift, found.scale) == (0.0, 1.0)
         assert found.log_evidence(-2.0) == -2.0
 

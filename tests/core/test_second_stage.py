@@ -411,7 +411,7 @@ class TestSeparatedClasses:
         problem, state = started(columns, y, np.ones(150), "bernoulli", QUICK)
         terms = at_hand.pair_terms(columns, np.ones(150), [(0, 1), (1, 2)], QUICK)
         rng = np.random.default_rng(0)
-        problem, state = at_hand.widen(problem, state, terms, rng)
+        problem, state = gauss_newton.widen(problem, state, terms, rng)
         state, _ = gauss_newton.converge(problem, state, rng, 30, 0.05, lambda state: None)
         kinds = [term.features for term in problem.terms]
         assert kinds[3:] == [(0, 1), (1, 2)]
@@ -442,7 +442,8 @@ class TestNamed:
         assert model.pairs[0].features == (0, 1)
 
     def test_need_not_make_up_for_a_search(self):
-        search = second_stage._Search("auto", "evidence", tuple([(0, 1)] * 100), frozenset(), {})
+        all_pairs = tuple([(0, 1)] * 100)
+        search = second_stage._Search("auto", "evidence", all_pairs, frozenset(), {}, None)
         named = replace(search, asked=((0, 1),))
         assert named.needed(1) == 0.0
         assert search.needed(1) > 5.0
@@ -569,7 +570,7 @@ class TestModel:
         problem, state = started(columns, y, weight, options=QUICK)
         terms = at_hand.pair_terms(columns, weight, [(1, 2), (0, 1)], QUICK)
         rng = np.random.default_rng(0)
-        problem, state = at_hand.widen(problem, state, terms, rng)
+        problem, state = gauss_newton.widen(problem, state, terms, rng)
         order = [2, 3, 0, 4]
         off = [switched_off(problem.terms[1], problem.shares[1], 0.5)]
         problem, state = problem.keep(order), state.keep(order)
@@ -806,16 +807,16 @@ class TestInterrupts:
         columns, y = data()
         plain = fit(columns, y, options=QUICK)
 
-        def badly_started(problem, state, columns, terms, rng):
+        def badly_started(problem, state, terms, rng):
             """New networks with priors far too wide, which one pass cannot mend."""
-            wider, state = at_hand.widen(problem, state, terms, rng)
+            wider, state = gauss_newton.widen(problem, state, terms, rng)
             known = list(state.terms)
             for k in range(len(problem.terms), len(known)):
                 tiny = 1e-9 * known[k].precision
                 known[k] = replace(known[k], precision=tiny, smallest_precision=tiny)
             return wider, replace(state, terms=tuple(known))
 
-        monkeypatch.setattr(second_stage, "add_terms", badly_started)
+        monkeypatch.setattr(second_stage, "widen", badly_started)
         options = replace(QUICK, interactions=asked)
         model, seen = self.interrupted(columns, y, "gaussian", 1, options)
         assert seen[0]["log_evidence"] < plain.log_evidence

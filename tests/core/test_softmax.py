@@ -149,7 +149,7 @@ class TestSums:
             target += design.T @ pull
             value += w * likelihood.log_prob(y, f[i : i + 1])[0]
             value += -pull @ f[i] + 0.5 * f[i] @ curvature[i] @ f[i]
-        made = statistics.quadratic(rows, likelihood, values, intercept)
+        made = statistics.row_quadratic(rows, likelihood, values, intercept)
         found = made.normal_equations(tables)
         assert_close(found[0], gram, "single precision")
         assert_close(found[0], found[0].T, "rounding")
@@ -161,7 +161,7 @@ class TestSums:
 
     def test_keeping_terms(self):
         rows, values, tables, intercept = rows_example()
-        made = statistics.quadratic(rows, Softmax(4), values, intercept)
+        made = statistics.row_quadratic(rows, Softmax(4), values, intercept)
         gram, target = made.normal_equations(tables)
         kept = [*range(9, 15), 15, 16, 17]
         found = made.keep_terms([1]).normal_equations(tables[1:])

@@ -1,5 +1,7 @@
 """Sums over rows against loops over rows, in every form and with every chunk size."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from lanam.core.knots import (
 )
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.statistics import Rows
+from lanam.core.terms import LevelTerm
 from tests.oracles import (
     all_entries_matrix,
     assert_close,
@@ -90,7 +93,7 @@ class TestReading:
         rows, values, _ = example()
         expected = all_entries_matrix(rows) @ np.concatenate([*values, [0.7]])
         assert_close(statistics.predict(rows, values, 0.7), expected, "rounding")
-        part = statistics.predict(rows, values, 0.7, slice(10, 20))
+        part = statistics.predict(rows.part(slice(10, 20)), values, 0.7)
         assert_close(part, expected[10:20], "rounding")
 
     def test_design_matrix(self):
@@ -190,16 +193,50 @@ def test_the_gaussian_quadratic_is_exact_wherever_it_is_made():
     assert elsewhere.constant == pytest.approx(at_zero.constant)
 
 
-def test_the_form_is_chosen_by_the_number_of_rows_and_the_memory(monkeypatch):
+@pytest.mark.parametrize(
+    ("n", "unread", "largest", "form"),
+    [
+        # 15 entries and the intercept, more than twice as many rows
+        (50, 0, 8 * 16**2, statistics.TableQuadratic),
+        (50, 0, 8 * 16**2 - 1, statistics.RowQuadratic),
+        (33, 0, 600e6, statistics.TableQuadratic),
+        (32, 0, 600e6, statistics.RowQuadratic),
+        # Entries that no row reads do not count, for the rows or the bytes.
+        (50, 100, 600e6, statistics.TableQuadratic),
+        (50, 100, 8 * 16**2, statistics.TableQuadratic),
+        (50, 100, 8 * 16**2 - 1, statistics.RowQuadratic),
+        (50, 2, 600e6, statistics.TableQuadratic),
+    ],
+)
+def test_the_form_is_chosen_by_the_number_of_rows_and_the_memory(n, unread, largest, form):
     likelihood = LIKELIHOODS["gaussian"]
-    few, values, _ = example(n=20)
-    many, _, _ = example(n=50)
-    assert isinstance(statistics.quadratic(few, likelihood, values, 0.0), statistics.RowQuadratic)
-    assert isinstance(
-        statistics.quadratic(many, likelihood, values, 0.0), statistics.TableQuadratic
-    )
-    monkeypatch.setattr(statistics, "_CROSS_TABLE_BYTES", 8 * 15**2)
-    assert isinstance(statistics.quadratic(many, likelihood, values, 0.0), statistics.RowQuadratic)
+    rows, values, tables = example(n=n)
+    rows = replace(rows, sizes=(*SIZES[:2], SIZES[2] + unread))
+    values[2] = np.concatenate([values[2], np.zeros(unread)])
+    tables[2] = np.concatenate([tables[2], np.ones((unread, 1))])
+    weights, made = statistics.weights_and_quadratic(rows, likelihood, largest)
+    assert isinstance(made, form)
+    for found, expected in zip(weights, statistics.entry_sums(rows, rows.weight), strict=True):
+        assert_close(found, expected, "rounding")
+    # Where it is made does not matter: it is the Gaussian one.
+    expected = statistics.row_quadratic(rows, likelihood, values, 0.3)
+    for one, other in zip(
+        made.normal_equations(tables), expected.normal_equations(tables), strict=True
+    ):
+        assert_close(one, other, "rounding")
+    for one, other in zip(made.entry_curvature(), expected.entry_curvature(), strict=True):
+        assert_close(one, other, "rounding")
+    assert made.constant == pytest.approx(expected.constant)
+    if form is statistics.TableQuadratic:
+        assert [len(seen) for seen in made.seen] == list(SIZES)
+
+
+def test_other_likelihoods_are_expanded_when_asked():
+    rows, _, _ = example("bernoulli")
+    weights, made = statistics.weights_and_quadratic(rows, LIKELIHOODS["bernoulli"])
+    assert made is None
+    for found, expected in zip(weights, statistics.entry_sums(rows, rows.weight), strict=True):
+        assert_close(found, expected, "rounding")
 
 
 def test_rows_gain_and_lose_terms():
@@ -207,9 +244,14 @@ def test_rows_gain_and_lose_terms():
     small = rows.keep_terms([2, 0])
     expected = statistics.predict(rows, [values[0], 0.0 * values[1], values[2]], 0.0)
     assert_close(statistics.predict(small, [values[2], values[0]], 0.0), expected, "rounding")
-    wide = small.with_terms([rows.positions[1]], [SIZES[1]])
-    assert wide.sizes == (5, 6, 4)
-    found = statistics.predict(wide, [values[2], values[0], values[1]], 0.0)
+    # A column on which the second term's levels stand where its positions say.
+    column = np.linspace(-1.0, 2.0, SIZES[1])[rows.positions[1].index]
+    levels = place_levels(summarise(column, np.ones(len(rows))), SIZES[1], SIZES[1])
+    assert len(levels) == SIZES[1] + 1  # one more for all other values
+    small = replace(small, columns=np.column_stack([np.zeros(len(rows)), column]))
+    wide = small.with_terms([LevelTerm((1,), levels)])
+    assert wide.sizes == (5, 6, SIZES[1] + 1)
+    found = statistics.predict(wide, [values[2], values[0], np.append(values[1], 9.0)], 0.0)
     assert_close(found, statistics.predict(rows, values, 0.0), "rounding")
 
 

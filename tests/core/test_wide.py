@@ -328,7 +328,7 @@ def fitted(request, _wide, lossless):
     phi, precision, blocks = dense_features(model, columns, options)
     noise = model.noise_variance / units.scale**2
     blocks = None if request.param == "joint" else blocks
-    dense = DensePosterior(phi, precision, units.y, weight, noise, blocks)
+    dense = DensePosterior(phi, precision, units.standard(y), weight, noise, blocks)
     return model, units, dense, options, (columns, y, weight)
 
 
@@ -357,14 +357,14 @@ class TestFitted:
             assert_close(scoring.link_mean(model, rows), mean, "rounding")
 
     def test_evidence_and_what_a_term_is_worth(self, fitted):
-        model, units, dense, options, (columns, _, weight) = fitted
+        model, units, dense, options, (columns, y, weight) = fitted
         assert_close(model.log_evidence, units.log_evidence(dense.log_evidence), "conditioning")
         _, precision, blocks = dense_features(model, columns, options)
         phi, _ = design_of(model, columns, options)
         noise = model.noise_variance / units.scale**2
         own = [blocks[1]]
         without = DensePosterior(
-            phi[:, own[0]], precision[own[0]], units.y, weight, noise,
+            phi[:, own[0]], precision[own[0]], units.standard(y), weight, noise,
             None if options.posterior == "joint" else [slice(0, own[0].stop - own[0].start)],
         )  # fmt: skip
         assert model.terms[0].evidence == pytest.approx(
