@@ -85,8 +85,8 @@ class ColumnSketch:
     The share of the weight up to any value is that of ``points`` to within ``error``, and so is the
     rank of any quantile. ``error`` is at most ``PRECISION`` (0.05%), whatever the number of rows and
     pieces and the order in which they are merged, unless more than ``EXACT_VALUES`` buckets would be
-    needed for that (continuous columns need about 3000, and up to 10,000 where pieces differ); then both
-    are twice as large, or more, and ``error`` still holds.
+    needed for that (continuous columns need about 3000, and up to 10,000 where pieces differ); then it is
+    larger, and still known.
     """
 
     points: Array
@@ -379,8 +379,11 @@ def _leaf(values: Array) -> Hashes:
 
 
 def _float(leaf: Hashes) -> Array:
-    """The other way round; what is beyond the largest floats is those."""
-    leaf = np.clip(leaf, _ENDS[0], _ENDS[1])
+    """The other way round; what is beyond the largest floats is those.
+
+    Minus zero, which is none of the values, is the float before it.
+    """
+    leaf = np.clip(leaf - (leaf == _SIGN - np.uint64(1)), _ENDS[0], _ENDS[1])
     return np.where(leaf >= _SIGN, leaf ^ _SIGN, ~leaf).view(np.float64)
 
 
