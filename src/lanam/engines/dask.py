@@ -14,12 +14,14 @@ and can be had again.
 
 from __future__ import annotations
 
+import pickle
 import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from types import TracebackType
 from typing import Any
@@ -169,15 +171,10 @@ class DaskTables:
         try:
             total = self._total(job, merge)
         except CancelledError:  # the cluster was restarted and has forgotten the tables
-            self.release()
             total = self._total(job, merge)
         if total is None:
             raise ValueError("the Dask frame has no rows that count")
         return total
-
-    def release(self) -> None:
-        """Let workers forget the tables; who asks again has them made again."""
-        self._kept = None
 
     def _total(self, job: Job, merge: Merge) -> Totals | None:
         shared = _shared(job)
@@ -194,17 +191,19 @@ class DaskTables:
         try:  # jobs may be large; Dask's remedy, to send them once, is what `_shared` does
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
                 return _computed(task)
-        except KeyboardInterrupt:
-            # An interactive session keeps the traceback, and with it this object: without this the
-            # cluster would go on encoding.
-            self.release()
+        except BaseException:
+            # The traceback holds this object, and a session may keep it: the cluster would go on encoding
+            # and hold the tables. Who asks again has them made again.
+            client, kept, self._kept = _client(), self._kept, None
+            if client is not None and kept is not None:
+                client.cancel(kept)
             raise
 
     def _tables(self) -> list[Any]:
         client = _client()
         if client is None:
             return [
-                _shared(self._shelf[number])
+                _node(self._shelf[number])
                 if number in self._shelf
                 else _task(self._shelf.put)(number, table)
                 for number, table in enumerate(self._lazy)
@@ -258,37 +257,43 @@ def map_partitions(
 
 
 def summarise_partition(
-    frame: Any, function: Callable[[Iterable[Piece]], Result], partition_info: Any = None
-) -> tuple[int, Result] | None:
+    frame: Any, function: _Carried, partition_info: Any = None
+) -> _Carried | None:
     """A partition's number of rows and what the function makes of it."""
     if not len(frame):
         return None
     piece = _piece(frame, partition_info)
-    with _named(piece.place), _one_thread:
-        result = function((piece,))
-    return None if result is None else (len(frame), result)
+    with _named(piece.place), _one_thread():
+        result = function.value((piece,))
+    return None if result is None else _Carried((len(frame), result))
 
 
-def encode_partition(
-    frame: Any, encode: Callable[[Piece], Table], partition_info: Any = None
-) -> Table | None:
+def encode_partition(frame: Any, encode: _Carried, partition_info: Any = None) -> _Carried | None:
     """A partition as a table."""
     if not len(frame):
         return None
     piece = _piece(frame, partition_info)
-    with _named(piece.place), _one_thread:
-        return encode(piece)
+    with _named(piece.place), _one_thread():
+        table = encode.value(piece)
+    # Of one layout, whatever that of the partition: numpy rounds differently by it, and the core reads one
+    # column at a time. Views would keep the whole partition in memory.
+    arrays = {
+        name: np.require(getattr(table, name), requirements=["F", "O"])
+        for name in ("columns", "response", "weight")
+    }
+    return _Carried(replace(table, **arrays), sum(array.nbytes for array in arrays.values()))
 
 
-def total_of_table(job: Job, table: Table | None, number: int) -> Totals | None:
+def total_of_table(job: _Carried, table: _Carried | None, number: int) -> _Carried | None:
     """What the job says of a table."""
-    if table is None or not len(table):
+    if table is None or not len(table.value):
         return None
-    with _named(_place(number)), _one_thread:
-        return job((table,))
+    with _named(_place(number)), _one_thread():
+        totals = job.value((table.value,))
+    return _Carried(totals, sum(array.nbytes for array in totals))
 
 
-def merge_in_order(merge: Callable[[Any, Any], Any], *results: Any) -> Any:
+def merge_in_order(merge: Callable[[Any, Any], Any], *results: _Carried | None) -> _Carried | None:
     """Neighbours merged until one is left; None is nothing to merge."""
     rest = list(results)
     while len(rest) > 1:
@@ -297,23 +302,24 @@ def merge_in_order(merge: Callable[[Any, Any], Any], *results: Any) -> Any:
 
 
 def predict_partition(
-    frame: Any, function: Callable[[Any], Any], columns: str | tuple[str, ...], dtype: Any
+    frame: Any, function: _Carried, columns: str | tuple[str, ...], dtype: Any
 ) -> Any:
     """What the function says of a partition's rows, under these names."""
     if not len(frame):
         return _labelled(np.empty(0, dtype), frame, columns, dtype)
-    with _one_thread:
-        return _labelled(function(frame), frame, columns, dtype)
+    return _labelled(function.value(frame), frame, columns, dtype)
 
 
-def _pair(merge: Callable[[Any, Any], Any], first: Any, second: Any = None) -> Any:
+def _pair(
+    merge: Callable[[Any, Any], Any], first: _Carried | None, second: _Carried | None = None
+) -> _Carried | None:
     if first is None or second is None:
         return second if first is None else first
-    return merge(first, second)
+    return _Carried(merge(first.value, second.value), max(first.size, second.size))
 
 
-def _width(table: Table | None) -> int | None:
-    return None if table is None else table.columns.shape[1]
+def _width(table: _Carried | None) -> _Carried | None:
+    return None if table is None else _Carried(table.value.columns.shape[1])
 
 
 def _piece(frame: Any, partition_info: Any) -> Piece:
@@ -338,14 +344,16 @@ class _Counted:
 def _labelled(values: Any, frame: Any, columns: str | tuple[str, ...], dtype: Any) -> Any:
     import pandas as pd
 
-    parts = values if isinstance(values, tuple) else (values,)
+    # Of text and objects pandas would say by the values what they are, and of none it cannot.
+    own = pd.Series(np.empty(0, dtype)).dtype
+    parts = [
+        np.asarray(part, dtype) for part in (values if isinstance(values, tuple) else (values,))
+    ]
     if isinstance(columns, str):
-        return pd.Series(np.asarray(parts[0], dtype), frame.index, name=columns)
-    if not len(frame):
-        table = np.empty((0, len(columns)), dtype)
-    else:
-        table = np.hstack([np.reshape(np.asarray(part, dtype), (len(frame), -1)) for part in parts])
-    return pd.DataFrame(table, frame.index, columns)
+        return pd.Series(parts[0], frame.index, dtype=own, name=columns)
+    shape = (len(frame), -1) if len(frame) else (0, len(columns))
+    table = np.hstack([np.reshape(part, shape) for part in parts])
+    return pd.DataFrame(table, frame.index, list(columns), dtype=own)
 
 
 @contextmanager
@@ -362,38 +370,46 @@ def _named(place: str) -> Iterator[None]:
         raise
 
 
-class _OneThread:
-    """BLAS is held to one thread while any task of this process runs: Dask's threads are the others.
-
-    The library has one limit for the whole process. The first task in sets it and the last out puts back
-    what was there: if each did, one could put back what another had set.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._limit: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._limit = _libraries().limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._limit.restore_original_limits()
-
-
 @cache
 def _libraries() -> ThreadpoolController:
     # Looking for the libraries takes milliseconds, as long as many a task.
     return ThreadpoolController()
 
 
-_one_thread = _OneThread()
+def _one_thread() -> Any:
+    """BLAS held to one thread: the others are Dask's.
+
+    The limit is the whole process's. Where tasks of several threads overlap, the one that leaves last may
+    put back the limit of one that it found: that is where a worker of Dask's stands anyway.
+    """
+    return _libraries().limit(limits=1, user_api="blas")
+
+
+class _Carried:
+    """A value on its way between tasks, which arrives as it was sent.
+
+    Dask would hand out arrays as views of what came over the wire, wherever in memory they happen to lie
+    there. On unaligned arrays numpy is slower, and rounds differently: results would depend on which worker
+    a task ran on. Nor would Dask know how large a value of our own is, and what to put on disk first.
+    """
+
+    def __init__(self, value: Any, size: int = 0) -> None:
+        self.value = value
+        self.size = size
+
+    def __sizeof__(self) -> int:
+        return self.size
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        import cloudpickle  # Dask's own, for functions of notebooks
+
+        return _received, (cloudpickle.dumps(self.value),)
+
+
+def _received(content: bytes) -> _Carried:
+    return _Carried(pickle.loads(content), len(content))
+
+
 _TASKS = {
     task.__name__
     for task in (summarise_partition, encode_partition, total_of_table, merge_in_order)
@@ -405,7 +421,7 @@ class _Shelf:
 
     def __init__(self, room: int) -> None:
         self._room = room
-        self._tables: dict[int, Table | None] = {}
+        self._tables: dict[int, _Carried | None] = {}
         self._lock = threading.Lock()
 
     def __contains__(self, number: int) -> bool:
@@ -414,12 +430,11 @@ class _Shelf:
     def __reduce__(self) -> tuple[Any, ...]:
         return _Shelf, (0,)
 
-    def __getitem__(self, number: int) -> Table | None:
+    def __getitem__(self, number: int) -> _Carried | None:
         return self._tables[number]
 
-    def put(self, number: int, table: Table | None) -> Table | None:
-        arrays = () if table is None else (table.columns, table.response, table.weight)
-        size = sum(array.nbytes for array in arrays)
+    def put(self, number: int, table: _Carried | None) -> _Carried | None:
+        size = 0 if table is None else table.size
         with self._lock:
             if size <= self._room:
                 self._room -= size
@@ -447,6 +462,10 @@ def _task(function: Callable[..., Any]) -> Any:
 
 def _shared(value: Any) -> Any:
     """A value that many tasks have: one node of the graph."""
+    return _node(_Carried(value))
+
+
+def _node(value: _Carried | None) -> Any:
     from dask import delayed
 
     return delayed(value, name=f"shared-{uuid.uuid4()}", traverse=False)
@@ -479,10 +498,18 @@ def _computed(task: Any) -> Any:
     """A task's result; if it cannot be had, nothing is left running for it."""
     client = _client()
     try:
-        return task.compute() if client is None else _computed_by(client, task)
+        if client is not None:
+            result = _computed_by(client, task)
+        else:
+            with _one_thread():  # as a rule the limit of all threads
+                result = task.compute()
+        return None if result is None else result.value
     except Exception as error:
         failure = error.with_traceback(_traceback_of_task(error.__traceback__))
-    raise failure
+    try:
+        raise failure
+    finally:
+        del failure  # or it holds this frame, which holds it
 
 
 def _computed_by(client: Any, task: Any) -> Any:

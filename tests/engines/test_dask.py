@@ -1,0 +1,605 @@
+"""Dask frames against the same job over the whole frame in memory.
+
+Functions that workers run are of this module: workers inherit the path on which it is found.
+"""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from lanam.core.tables import Table
+from lanam.engines.dask import (
+    DaskSource,
+    _Carried,
+    is_dask_frame,
+    map_partitions,
+    merge_in_order,
+)
+
+pd = pytest.importorskip("pandas")
+dd = pytest.importorskip("dask.dataframe")
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+sizeof = pytest.importorskip("dask.sizeof").sizeof
+
+N_ROWS, N_PARTITIONS = 330, 11
+
+
+@pytest.fixture(scope="module")
+def frame():
+    generator = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "x": generator.normal(size=N_ROWS),
+            "z": generator.normal(size=N_ROWS),
+            "y": generator.normal(size=N_ROWS),
+            "city": generator.choice(["Bern", "Chur", "Genf"], N_ROWS),
+            "row": np.arange(N_ROWS),
+        }
+    )
+
+
+@pytest.fixture
+def ddf(frame):
+    return dd.from_pandas(frame, npartitions=N_PARTITIONS)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    # Workers that die and tasks that fail are what is tested, not news.
+    with distributed.LocalCluster(**settings, silence_logs=logging.CRITICAL) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(1, timeout=20)
+        yield client
+    cluster.scheduler.allowed_failures = 3
+
+
+def forgotten(cluster, seconds=5.0):
+    """Whether the cluster has no task left, given some time."""
+    end = time.monotonic() + seconds
+    while cluster.scheduler.tasks and time.monotonic() < end:
+        time.sleep(0.02)
+    return not cluster.scheduler.tasks
+
+
+# Functions, encoders and jobs
+
+
+def described(pieces):
+    return [
+        (piece.place, piece.first_row, piece.number, list(piece.frame), len(piece.frame))
+        for piece in pieces
+    ]
+
+
+def in_a_row(first, second):
+    return first + second
+
+
+def encode(piece, log=None):
+    note(log, piece.number)
+    columns = piece.frame[["x", "z"]].to_numpy()
+    return Table(columns, piece.frame["y"].to_numpy(), np.ones(len(columns)), piece.number)
+
+
+def encode_positive(piece):
+    table = encode(piece)
+    rows = table.response > 0.0
+    return Table(table.columns[rows], table.response[rows], table.weight[rows], table.number)
+
+
+def note(log, number):
+    if log is not None:
+        with open(log, "a") as file:
+            file.write(f"{number}\n")
+
+
+def noted(log):
+    with open(log) as file:
+        return list(file)
+
+
+def products(tables):
+    """Sums that rounding makes depend on the order."""
+    tables = list(tables)
+    return (
+        sum(table.columns.T @ table.columns for table in tables),
+        sum(np.sum(np.exp(table.response)) for table in tables),
+    )
+
+
+def numbers(tables):
+    return (np.concatenate([[table.number] * len(table) for table in tables]),)
+
+
+def joined(first, second):
+    return tuple(np.concatenate(pair) for pair in zip(first, second, strict=True))
+
+
+def process(tables):
+    return (np.full(len(list(tables)), os.getpid()),)
+
+
+def blas_threads(tables):
+    time.sleep(0.01)  # so that tasks overlap
+    return (np.array([library["num_threads"] for library in blas()]) * len(list(tables)),)
+
+
+def blas():
+    return [library for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def slow(seconds, tables):
+    time.sleep(seconds)
+    return products(tables)
+
+
+def dying(marker, number, tables):
+    """Kills the worker at a table, as long as the marker is not there."""
+    (table,) = tables
+    if table.number == number and not os.path.exists(marker):
+        note(marker, number)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return products([table])
+
+
+def deadly(number, tables):
+    if tables[0].number == number:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return products(tables)
+
+
+def failing(error, tables):
+    (table,) = tables
+    if table.number == 7:
+        raise error
+    return products([table])
+
+
+def complaining(pieces):
+    for piece in pieces:
+        if piece.number == 3:
+            raise ValueError(f"{piece.place}, row 5: column 'x' holds 'abc'")
+    return 1
+
+
+class Heavy:
+    """Something to call that counts how often it leaves this process."""
+
+    pickled = 0
+
+    def __getstate__(self):
+        Heavy.pickled += 1
+        return {}
+
+    def __call__(self, tables):
+        return products(tables)
+
+
+class HeavyModel(Heavy):
+    def __call__(self, frame):
+        return frame["x"].to_numpy()
+
+
+def whole(frame, job):
+    return job([encode_frame(frame)])
+
+
+def encode_frame(frame):
+    return Table(frame[["x", "z"]].to_numpy(), frame["y"].to_numpy(), np.ones(len(frame)))
+
+
+def tables_of(ddf, encoder=encode, **options):
+    return DaskSource(ddf, **options).encoded(["x", "z", "y"], encoder)
+
+
+def same_bits(first, second):
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+# What is a Dask frame, and what one says of itself
+
+
+def test_dask_frames_are_known_without_importing_dask(frame, ddf):
+    assert is_dask_frame(ddf)
+    assert not is_dask_frame(ddf["x"])
+    assert not is_dask_frame(frame)
+    code = (
+        "import sys, lanam.engines.dask as engine; engine.is_dask_frame([]);"
+        "assert not {'dask', 'pandas', 'distributed'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_dask_the_extra_is_named(monkeypatch, ddf):
+    monkeypatch.setitem(sys.modules, "dask.dataframe", None)
+    for call in (lambda: DaskSource(ddf), lambda: map_partitions(len, ddf, "n")):
+        with pytest.raises(ImportError, match=r'pip install "lanam\[dask\]"'):
+            call()
+
+
+def test_names_dtypes_and_fingerprint(frame, ddf):
+    source = DaskSource(ddf)
+    assert source.names == ("x", "z", "y", "city", "row")
+    assert source.n_rows is None
+    empty = source.empty()
+    assert isinstance(empty, pd.DataFrame)
+    assert len(empty) == 0
+    assert list(empty.dtypes) == list(ddf.dtypes)
+    again = DaskSource(dd.from_pandas(frame, npartitions=N_PARTITIONS))
+    other = DaskSource(dd.from_pandas(frame.assign(x=0.0), npartitions=N_PARTITIONS))
+    assert again.fingerprint == source.fingerprint != other.fingerprint
+
+
+def test_unknown_categories_are_none_and_known_ones_stay(frame):
+    known = frame.assign(zone=pd.Categorical(frame["city"], ["Genf", "Bern", "Chur"]))
+    ddf = dd.from_pandas(known, npartitions=3).astype({"city": "category"})
+    empty = DaskSource(ddf).empty()
+    assert list(empty["city"].cat.categories) == []
+    assert list(empty["zone"].cat.categories) == ["Genf", "Bern", "Chur"]
+    assert not ddf["city"].cat.known  # asking has not changed the user's frame
+    seen = DaskSource(ddf).reduce(["city"], levels, set.union)
+    assert seen == {"Bern", "Chur", "Genf"}
+
+
+def levels(pieces):
+    return set().union(*(piece.frame["city"].cat.categories for piece in pieces))
+
+
+def test_columns_need_names_of_their_own(frame):
+    numbered = dd.from_pandas(frame.rename(columns={"x": 0}), npartitions=2)
+    with pytest.raises(ValueError, match=r"named 0: .* ddf\.rename\(columns=str\)"):
+        DaskSource(numbered)
+    DaskSource(numbered.rename(columns=str))  # the remedy is one
+    twice = dd.from_pandas(frame.rename(columns={"x": "z"}), npartitions=2)
+    with pytest.raises(ValueError, match="more than one column named 'z'"):
+        DaskSource(twice)
+
+
+# Pieces and how they are merged
+
+
+@pytest.mark.parametrize("where", ["threads", "cluster"])
+def test_pieces_are_the_partitions_in_order(frame, ddf, where, request):
+    if where == "cluster":
+        request.getfixturevalue("client")
+    source = DaskSource(ddf)
+    pieces = source.reduce(["y", "x"], described, in_a_row)
+    assert pieces == [(f"partition {k}", 0, k, ["y", "x"], 30) for k in range(N_PARTITIONS)]
+    assert source.n_rows == N_ROWS
+
+
+def test_partitions_of_parquet_keep_their_numbers(frame, tmp_path):
+    for number, first in enumerate(range(0, N_ROWS, 30)):
+        frame[first : first + 30].to_parquet(tmp_path / f"part-{number:02}.parquet")
+    read = dd.read_parquet(tmp_path / "*.parquet")
+    pieces = DaskSource(read).reduce(["x"], described, in_a_row)
+    assert pieces == [(f"partition {k}", 0, k, ["x"], 30) for k in range(N_PARTITIONS)]
+
+
+def test_partitions_without_rows_are_no_pieces(ddf):
+    source = DaskSource(ddf[ddf["row"] >= 60])
+    pieces = source.reduce(["x"], described, in_a_row)
+    assert [number for _, _, number, _, _ in pieces] == list(range(2, N_PARTITIONS))
+    assert source.n_rows == N_ROWS - 60
+    tables = source.encoded(["x", "z", "y"], encode)
+    assert tables.n_columns == 2
+    assert list(np.unique(tables.total(numbers, joined)[0])) == list(range(2, N_PARTITIONS))
+
+
+def test_results_of_none_are_left_out(ddf):
+    assert DaskSource(ddf).reduce(["x"], even_numbers, in_a_row) == [0, 2, 4, 6, 8, 10]
+
+
+def even_numbers(pieces):
+    return [piece.number for piece in pieces if piece.number % 2 == 0] or None
+
+
+def test_no_rows_at_all_are_refused(ddf):
+    source = DaskSource(ddf[ddf["x"] > 1e9])
+    with pytest.raises(ValueError, match="the Dask frame has no rows"):
+        source.reduce(["x"], described, in_a_row)
+    with pytest.raises(ValueError, match="no rows that count"):
+        source.encoded(["x", "z", "y"], encode).total(products)
+    with pytest.raises(ValueError, match="no rows that count"):
+        tables_of(ddf, encode_none).total(products)
+
+
+def encode_none(piece):
+    table = encode(piece)
+    return Table(table.columns[:0], table.response[:0], table.weight[:0], table.number)
+
+
+def names_of(pieces):
+    (piece,) = pieces
+    return "abcdefghijklmnopqrstuvwxyz"[piece.number]
+
+
+def bracket(first, second):
+    return f"({first}{second})"
+
+
+@pytest.mark.parametrize("n_partitions", [1, 2, 3, 4, 5, 6, 7, 9, 16, 17, 21])
+def test_neighbours_are_merged_pair_by_pair(frame, n_partitions):
+    nodes = list("abcdefghijklmnopqrstuvwxyz"[:n_partitions])
+    while len(nodes) > 1:
+        nodes = ["(" + "".join(pair) + ")" if len(pair) > 1 else pair[0] for pair in pairs(nodes)]
+    ddf = dd.from_pandas(frame[:42], npartitions=n_partitions)
+    assert ddf.npartitions == n_partitions
+    with dask.config.set(scheduler="synchronous"):
+        assert DaskSource(ddf).reduce(["x"], names_of, bracket) == nodes[0]
+
+
+def pairs(nodes):
+    return [nodes[at : at + 2] for at in range(0, len(nodes), 2)]
+
+
+def test_merging_passes_nothing_by():
+    a, b = _Carried("a"), _Carried("b")
+    assert merge_in_order(bracket, None, a, None, None, b).value == "(ab)"
+    assert merge_in_order(bracket, None, None) is None
+
+
+# Totals
+
+
+def test_totals_are_those_of_the_whole_frame(frame, ddf, client):
+    tables = tables_of(ddf)
+    assert tables.n_columns == 2
+    there = tables.total(products)
+    assert all(map(np.allclose, there, whole(frame, products)))
+    order = tables.total(numbers, joined)[0]
+    assert list(order) == list(np.repeat(np.arange(N_PARTITIONS), 30))
+    with dask.config.set(scheduler="threads"):
+        here = tables_of(ddf).total(products)
+    assert same_bits(here, there)
+
+
+def test_rows_that_do_not_count_are_left_out(frame, ddf):
+    total = tables_of(ddf, encode_positive).total(products)
+    assert all(map(np.allclose, total, whole(frame[frame["y"] > 0.0], products)))
+
+
+def test_the_scheduler_is_the_one_that_dask_would_take(ddf, client):
+    tables = tables_of(ddf)
+    assert os.getpid() not in tables.total(process, joined)[0]
+    with dask.config.set(scheduler="threads"):
+        assert set(tables.total(process, joined)[0]) == {os.getpid()}
+
+
+def test_workers_encode_once_and_forget_with_the_object(ddf, client, cluster, tmp_path):
+    log = str(tmp_path / "log")
+    tables = tables_of(ddf, partial(encode, log=log))
+    assert tables.n_columns == 2
+    for _ in range(3):
+        tables.total(products)
+    assert sorted(map(int, noted(log))) == list(range(N_PARTITIONS))
+    assert cluster.scheduler.tasks
+    del tables
+    assert forgotten(cluster)
+
+
+@pytest.mark.parametrize(("share", "later"), [(0.0, 11), (0.5, 6), (1.0, 0)])
+def test_without_a_cluster_tables_are_kept_as_far_as_they_fit(frame, ddf, tmp_path, share, later):
+    log = tmp_path / "log"
+    size = N_ROWS * 4 * 8  # two columns, a response and a weight
+    tables = tables_of(ddf, partial(encode, log=log), keep=int(share * size))
+    first = tables.total(products)
+    assert len(log.read_text().split()) == N_PARTITIONS
+    for _ in range(2):
+        assert same_bits(tables.total(products), first)
+    assert len(log.read_text().split()) == N_PARTITIONS + 2 * later
+
+
+def test_frames_that_workers_hold_already(frame, ddf, client):
+    total = tables_of(ddf.persist()).total(products)
+    assert all(map(np.allclose, total, whole(frame, products)))
+
+
+def test_large_jobs_are_sent_once(frame, ddf, client):
+    tables = tables_of(ddf)
+    tables.n_columns  # noqa: B018
+    Heavy.pickled = 0
+    assert all(map(np.allclose, tables.total(Heavy()), whole(frame, products)))
+    assert 1 <= Heavy.pickled <= 3  # to the scheduler, to a worker; and once to measure it
+    large = partial(weighed, np.ones(2_000_000))  # Dask does not warn of it
+    assert tables.total(large)[0] == N_PARTITIONS * 2_000_000
+
+
+def weighed(values, tables):
+    return (np.array(values.sum() * len(list(tables))),)
+
+
+def test_tables_are_whole_wherever_they_are(ddf, client):
+    with dask.config.set(scheduler="threads"):
+        here = tables_of(ddf).total(layout, joined)[0]
+    assert np.all(here)
+    assert np.all(tables_of(ddf).total(layout, joined)[0])
+    # What goes over the wire comes as it was, not as a view at any address, and Dask knows its size.
+    sizes = np.arange(1001, 1011)
+    there = client.map(straight, client.scatter([_Carried(np.ones(size)) for size in sizes]))
+    aligned, measured = map(np.array, zip(*client.gather(there), strict=True))
+    assert np.all(aligned)
+    assert np.all((measured >= 8 * sizes) & (measured < 8 * sizes + 500))
+    results = tables_of(ddf).total(products)
+    assert results[0].flags.aligned
+
+
+def layout(tables):
+    return (
+        np.array(
+            [
+                array.flags.aligned and array.flags.f_contiguous
+                for table in tables
+                for array in (table.columns, table.response, table.weight)
+            ]
+        ),
+    )
+
+
+def straight(carried):
+    return carried.value.flags.aligned, sizeof(carried)
+
+
+def test_tasks_leave_one_thread_to_blas(ddf, client):
+    with threadpool_limits(2, user_api="blas"):
+        before = [library["num_threads"] for library in blas()]
+        with dask.config.set(scheduler="threads", num_workers=3):
+            assert set(tables_of(ddf).total(blas_threads, joined)[0]) == {1}
+        assert [library["num_threads"] for library in blas()] == before == [2] * len(before)
+    client.run(set_blas_threads, 2)
+    assert set(tables_of(ddf).total(blas_threads, joined)[0]) == {1}
+
+
+def set_blas_threads(number):
+    # Only one thread, as long as it lives, can set limits: not that of the worker's own loop.
+    thread = threading.Thread(target=threadpool_limits, args=(number, "blas"))
+    thread.start()
+    thread.join()
+
+
+# What goes wrong
+
+
+def test_a_worker_that_dies_changes_nothing(ddf, client, tmp_path):
+    log, marker = str(tmp_path / "log"), str(tmp_path / "marker")
+    tables = tables_of(ddf, partial(encode, log=log))
+    before = tables.total(products)
+    assert same_bits(tables.total(partial(dying, marker, 5)), before)
+    assert os.path.exists(marker)
+    assert len(noted(log)) > N_PARTITIONS  # its tables were made again
+    assert same_bits(tables.total(products), before)
+
+
+def test_workers_that_die_at_the_same_task_are_not_sacrificed_for_ever(ddf, client, cluster):
+    cluster.scheduler.allowed_failures = 0
+    tables = tables_of(ddf)
+    with pytest.raises(RuntimeError, match=r"want of memory: .*repartition.*allowed-failures"):
+        tables.total(partial(deadly, 5))
+    assert tables.total(numbers, joined)[0].size == N_ROWS
+
+
+def test_tables_that_the_cluster_has_forgotten_are_made_again(ddf, client):
+    tables = tables_of(ddf)
+    before = tables.total(products)
+    client.cancel([distributed.Future(key, client) for key in client.futures])  # as a restart does
+    assert same_bits(tables.total(products), before)
+
+
+@pytest.mark.parametrize("where", ["threads", "cluster"])
+def test_errors_name_the_partition(ddf, where, request, cluster):
+    if where == "cluster":
+        request.getfixturevalue("client")
+    source, tables = DaskSource(ddf), tables_of(ddf)
+    with pytest.raises(ValueError, match=r"^partition 3, row 5: column 'x' holds 'abc'$") as caught:
+        source.reduce(["x"], complaining, in_a_row)
+    # From this module to that module and back: nothing of how Dask got there.
+    files = [os.path.basename(entry.path) for entry in caught.traceback]
+    assert set(files) == {"test_dask.py", "dask.py"}
+    assert len(files) == 5
+    with pytest.raises(TypeError, match=r"^partition 7: no$"):
+        tables.total(partial(failing, TypeError("no")))
+    with pytest.raises(KeyError) as caught:
+        tables.total(partial(failing, KeyError("x")))
+    assert caught.value.args == ("x",)
+    assert caught.value.__notes__ == ["in partition 7"]
+    assert forgotten(cluster)
+    assert tables.total(numbers, joined)[0].size == N_ROWS  # who asks again is answered
+
+
+def test_an_interrupt_leaves_nothing_running(ddf, client, cluster):
+    tables = tables_of(ddf)
+    before = tables.total(products)
+    timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
+    started = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt) as caught:  # it holds the tables, as a session would
+        tables.total(partial(slow, 0.5))
+    assert time.monotonic() - started < 2.0  # two workers would have had three seconds of it
+    assert forgotten(cluster)
+    assert caught.value is not None
+    assert same_bits(tables.total(products), before)
+
+
+# Predictions
+
+
+def test_a_series_of_predictions(frame, ddf):
+    result = map_partitions(twice, ddf, "prediction")
+    assert result.divisions == ddf.divisions
+    assert result.npartitions == N_PARTITIONS
+    assert result.dtype == float
+    pd.testing.assert_series_equal(result.compute(), 2.0 * frame["x"].rename("prediction"))
+
+
+def twice(frame):
+    assert len(frame)
+    return 2.0 * frame["x"].to_numpy()
+
+
+def test_a_frame_of_predictions(frame, ddf):
+    both = map_partitions(mean_and_terms, ddf, ["mean", "x", "z"]).compute()
+    expected = pd.DataFrame({"mean": frame["y"], "x": frame["x"], "z": frame["z"]})
+    pd.testing.assert_frame_equal(both, expected)
+    cube = map_partitions(cubes, ddf, ["x a", "x b", "z a", "z b"]).compute()
+    for term in "xz":
+        assert np.array_equal(cube[f"{term} a"], frame[term])
+        assert np.array_equal(cube[f"{term} b"], -frame[term])
+    one = map_partitions(twice, ddf, ["prediction"])  # a sequence is a frame
+    assert list(one.columns) == ["prediction"]
+    assert list(one.compute().columns) == ["prediction"]
+
+
+def mean_and_terms(frame):
+    return frame["y"].to_numpy(), frame[["x", "z"]].to_numpy()
+
+
+def cubes(frame):
+    terms = frame[["x", "z"]].to_numpy()
+    return np.stack([terms, -terms], axis=2)
+
+
+@pytest.mark.parametrize("dtype", [float, int, bool, object, np.dtype("<U4")])
+@pytest.mark.parametrize("columns", ["label", ["label"]])
+def test_partitions_without_rows_have_results_of_the_right_dtype(frame, dtype, columns):
+    rows = dd.from_pandas(frame, npartitions=4)
+    rows = rows[rows["row"] >= 200]
+    result = map_partitions(partial(labels, dtype), rows, columns, dtype)
+    parts = [part.compute() for part in result.to_delayed()]
+    assert len(parts[0]) == 0
+    wanted = result._meta
+    for part in parts:
+        assert type(part) is type(wanted)
+        assert np.all(part.dtypes == wanted.dtypes)
+        assert part.index.dtype == wanted.index.dtype
+    assert len(result.compute()) == N_ROWS - 200
+
+
+def labels(dtype, frame):
+    return np.asarray(frame["city"], dtype) if np.dtype(dtype).kind in "OU" else ones(dtype, frame)
+
+
+def ones(dtype, frame):
+    return np.ones(len(frame), dtype)
+
+
+def test_models_are_sent_once(frame, ddf, client):
+    Heavy.pickled = 0
+    result = map_partitions(HeavyModel(), ddf, "x").compute()
+    assert np.array_equal(result, frame["x"])
+    assert 1 <= Heavy.pickled <= 4  # not once for each of eleven partitions
