@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scale.cells import OURS, Results, Sizes
+from benchmarks.scale.cells import COLUMNS, OURS, Results, Sizes
 from benchmarks.scale.growth import Series, Sweep, all_series
 from benchmarks.scale.targets import PEAK
 
@@ -40,7 +40,7 @@ def draw_time(results: Results, sizes: Sizes, limit: float) -> Any | None:
     if not any(found):
         return None
     figure, axes = _panels(2)
-    titles = (f"{10} columns", f"{sizes.sweep_columns_rows:,} rows")
+    titles = (f"{COLUMNS} columns", f"{sizes.sweep_columns_rows:,} rows")
     for panel, sweep, series, title in zip(axes, sweeps, found, titles, strict=True):
         for one in series:
             panel.plot(one.sizes, one.values, **_style(one))
@@ -66,42 +66,43 @@ def draw_memory(results: Results, sizes: Sizes, limit: float) -> Any | None:
     ]
     if not series:
         return None
-    figure, (panel,) = _panels(1)
+    figure, (panel,) = _panels(1, width=7.6)
     for one in series:
         panel.plot(one.sizes, [value / 1e9 for value in one.values], **_style(one))
     rows = sorted({size for one in series for size in one.sizes})
-    panel.plot(rows, [size * 11 * 8 / 1e9 for size in rows], color="0.6", lw=1, ls=":")
-    panel.annotate(
+    panel.plot(rows, [table_bytes(size) / 1e9 for size in rows], color="0.6", lw=1, ls=":")
+    middle = rows[-1] / 10**0.5
+    _note(
+        panel,
         "the table itself",
-        (rows[-1], rows[-1] * 11 * 8 / 1e9),
-        xytext=(-4, -4),
-        textcoords="offset points",
-        ha="right",
+        (middle, table_bytes(middle) / 1e9),
+        (5, -3),
         va="top",
         color="0.4",
-        fontsize=8,
     )
     panel.axhline(PEAK / 1e9, color="#c28f2c", lw=0.9, ls=(0, (5, 2)), zorder=0)
-    panel.annotate(
-        f"target: {PEAK / 1e9:g} GB",
-        (rows[0], PEAK / 1e9),
-        xytext=(0, 3),
-        textcoords="offset points",
-        color="#8a6414",
-        fontsize=8,
-    )
+    _note(panel, f"target: {PEAK / 1e9:g} GB", (rows[0], PEAK / 1e9), (0, 3), color="#8a6414")
     panel.set(xscale="log", yscale="log", xlabel="rows", ylabel="peak memory of the process, GB")
-    panel.set_ylim(bottom=0.05)
+    panel.set_ylim(bottom=0.1)  # Python and its libraries need more
+    top = panel.get_ylim()[1]
+    ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if tick <= top]
+    panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    panel.set_yticks([], minor=True)
     _legend(figure, [series], False)
     return figure
 
 
-def _panels(number: int) -> tuple[Any, Any]:
+def table_bytes(rows: float) -> float:
+    """All columns and the target as doubles."""
+    return rows * (COLUMNS + 1) * 8
+
+
+def _panels(number: int, width: float = 8.8) -> tuple[Any, Any]:
     from lanam.plot.common import pyplot
 
     plt = pyplot()
     figure, axes = plt.subplots(
-        1, number, figsize=(4.4 * number, 3.8), layout="constrained", squeeze=False, sharey=True
+        1, number, figsize=(width, 3.8), layout="constrained", squeeze=False, sharey=True
     )
     for panel in axes[0]:
         panel.spines[["top", "right"]].set_visible(False)
@@ -132,18 +133,16 @@ def _linear(panel: Any, series: list[Series]) -> None:
     lowest = min(
         value / size for one in series for size, value in zip(one.sizes, one.values, strict=True)
     )
-    ends = (sizes[0], sizes[-1])
+    ends = (max(sizes[0], sizes[-1] / 100), sizes[-1])  # further down it says no more
     panel.plot(ends, [0.6 * lowest * size for size in ends], color="0.7", lw=0.9, ls=":")
-    panel.annotate(
-        "slope 1",
-        (ends[1], 0.6 * lowest * ends[1]),
-        xytext=(0, -4),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-        color="0.5",
-        fontsize=8,
-    )
+    middle = (ends[0] * ends[1]) ** 0.5
+    _note(panel, "slope 1", (middle, 0.6 * lowest * middle), (5, -3), va="top", color="0.5")
+
+
+def _note(
+    panel: Any, text: str, point: tuple[float, float], offset: tuple[float, float], **style: Any
+) -> None:
+    panel.annotate(text, point, xytext=offset, textcoords="offset points", fontsize=8, **style)
 
 
 def _plain_ticks(panel: Any, series: list[Series]) -> None:
@@ -161,4 +160,6 @@ def _legend(figure: Any, found: list[list[Series]], cut: bool) -> None:
     if cut:
         cross = {"marker": "x", "color": "0.3", "ls": "none", "mew": 1.8}
         handles.append(Line2D([], [], label="given up at the limit", **cross))
-    figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=8)
+    figure.legend(
+        handles=handles, loc="outside right center", handlelength=3, frameon=False, fontsize=8
+    )

@@ -31,7 +31,8 @@ def estimator(cell: Cell) -> Any:
     from lanam import LANAMClassifier, LANAMRegressor
 
     kind = LANAMRegressor if cell.target == "y" else LANAMClassifier
-    return kind(interactions="auto" if cell.model == "lanam-auto" else 0, random_state=0)
+    model = kind(interactions="auto" if cell.model == "lanam-auto" else 0, random_state=0)
+    return model.set_params(n_jobs=cell.threads) if "n_jobs" in model.get_params() else model
 
 
 def measure_fit(cell: Cell, folder: Path | None) -> Row:
@@ -39,13 +40,15 @@ def measure_fit(cell: Cell, folder: Path | None) -> Row:
     peer = all_peers()[cell.model]
     if reason := peer.missing():
         raise RuntimeError(reason)
-    task = data.TARGETS[cell.target]
     # with pairs a fit of EBM takes long even on the sixty rows that wake its libraries
     warm_up([all_peers()["ebm"] if cell.model == "ebm-pairs" else peer], cell.threads)
     fit: Callable[[], Fitted]
     if cell.source == "memory":
         X, y = data.in_memory(cell.rows, cell.columns, cell.target)
-        fit = lambda: peer.fit(X, y, task, 0, cell.threads)  # noqa: E731
+        if cell.model in OURS:
+            fit = lambda: ours(estimator(cell).fit(X, y))  # noqa: E731
+        else:
+            fit = lambda: peer.fit(X, y, data.TARGETS[cell.target], 0, cell.threads)  # noqa: E731
     else:
         import pyarrow.dataset  # noqa: F401  not on the clock
 
@@ -70,11 +73,13 @@ def measure_fit(cell: Cell, folder: Path | None) -> Row:
 
 
 def ours(model: Any) -> Fitted:
-    """A fitted model of ours as peers are given; rows come as frames, as those it was fitted on did."""
+    """A fitted model of ours as peers are; rows are named where those it was fitted on were."""
     import pandas as pd
 
-    def named(X: Any) -> pd.DataFrame:
-        return pd.DataFrame(X, columns=model.feature_names_in_)
+    names = getattr(model, "feature_names_in_", None)
+
+    def named(X: Array) -> Any:
+        return X if names is None else pd.DataFrame(X, columns=names)
 
     def predict(X: Any) -> Prediction:
         if hasattr(model, "predict_proba"):

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from benchmarks.metrics import log_log_slope
-from benchmarks.scale.cells import Cell, Results, Sizes, cells
+from benchmarks.scale.cells import COLUMNS, Cell, Results, Sizes, cells
 
 Sweep = Literal["rows", "columns"]
 TITLES = {
@@ -56,7 +56,7 @@ def sweep_cells(sweep: Sweep, sizes: Sizes) -> list[Cell]:
     """The cells of part 3 along rows or along columns; one may belong to both."""
     fixed = cells(3, sizes)
     if sweep == "rows":
-        return [cell for cell in fixed if cell.columns == 10 and cell.rows in sizes.sweep]
+        return [cell for cell in fixed if cell.columns == COLUMNS and cell.rows in sizes.sweep]
     along = [cell for cell in fixed if cell.rows == sizes.sweep_columns_rows]
     return [cell for cell in along if cell.target == "y"]
 

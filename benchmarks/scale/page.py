@@ -11,7 +11,7 @@ import pandas as pd
 from benchmarks.markdown import MISSING, markdown, number
 from benchmarks.paper.tables.conditions import condition_lines
 from benchmarks.paper.tables.words import folded, paragraphs, worded
-from benchmarks.scale.cells import PARTS, Cell, Results, Sizes, cells
+from benchmarks.scale.cells import COLUMNS, PARTS, Cell, Results, Sizes, cells
 from benchmarks.scale.growth import Sweep, all_series, sweep_cells
 from benchmarks.scale.targets import (
     LIKELIHOODS,
@@ -79,9 +79,13 @@ def not_run(results: Results, sizes: Sizes) -> str:
         missing = [cell for cell in own if results.get(cell) is None]
         if missing:
             lines.append(f"- {title}: {len(missing)} of {len(own)} measurements not run.")
+        failed: dict[str, list[Cell]] = {}
         for cell in own:
             if "error" in (row := results.get(cell) or {}):
-                lines.append(f"- {title}: **{cell} failed**: {_flat(row['error'])}")
+                failed.setdefault(_flat(row["error"]), []).append(cell)
+        for error, those in failed.items():
+            others = f" and {len(those) - 1} more" if len(those) > 1 else ""
+            lines.append(f"- {title}: **failed: {those[0]}{others}**: {error}")
     return "### Not run, and failed\n\n" + "\n".join(lines) if lines else ""
 
 
@@ -136,7 +140,7 @@ def large_tables(results: Results, sizes: Sizes) -> str:
     header = ["likelihood", "pairs", "fit s", "reference passes", "of whole columns", "peak GB"]
     header += ["of them the fit's", "passes over rows", "NLL", "the truth's", "signal recovered"]
     header += ["worst function's error", "columns + pairs active"]
-    title = f"{sizes.most:,} rows of 10 numeric columns, from Parquet"
+    title = f"{sizes.most:,} rows of {COLUMNS} numeric columns, from Parquet"
     legend = (
         "Held-out rows: NLL beside that of the functions that made the rows; the share of the "
         "signal's variance that is recovered; the root mean squared error of the worst column's "
@@ -170,7 +174,7 @@ def growth_tables(results: Results, sizes: Sizes, limit: float) -> Iterable[str]
             seconds = [dict(zip(one.sizes, one.values, strict=True)).get(size) for one in found]
             shown = [c if s is None else _seconds(s) for c, s in zip(cut, seconds, strict=True)]
             lines.append([f"{size:,}", *shown])
-        fixed = "10 columns" if sweep == "rows" else f"{sizes.sweep_columns_rows:,} rows"
+        fixed = f"{COLUMNS} columns" if sweep == "rows" else f"{sizes.sweep_columns_rows:,} rows"
         title = f"Seconds of a fit against {sweep} ({fixed})"
         yield markdown([sweep, *(one.title for one in found)], lines, title)
         for one in found:
