@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.signedinteger[Any]]
 
+#: One number, or one for each of several outputs.
+Intercept: TypeAlias = float | Array
+
 
 def sum_by(index: NDArray[np.integer[Any]], values: Array, size: int) -> Array:
     """Sums of ``values`` per index below ``size``."""

@@ -18,7 +18,7 @@ from lanam.core.likelihoods import Softmax
 from lanam.core.model import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
 from lanam.core.networks import Architecture
 from lanam.core.posterior import Solution
-from lanam.core.rows import AnyRows, Rows
+from lanam.core.rows import Rows, StreamedRows
 from lanam.core.statistics import read
 from lanam.core.tables import Totals
 from lanam.core.terms import LevelTerm, Term
@@ -39,7 +39,7 @@ def assemble(
         return scale * values if contrasts is None else values @ contrasts.T
 
     means = [own(mean) for mean in solution.means]
-    importances = _importances(problem.rows, means)
+    importances = _importances(problem, means)
     active = [
         FittedTerm(
             kind=term.kind,
@@ -135,8 +135,18 @@ def switched_off(term: Term, share: Array, worth: float) -> FittedTerm:
     )
 
 
-def _importances(rows: AnyRows, means: Sequence[Array]) -> list[float]:
-    """Mean absolute contribution of every term over the rows, and over several classes."""
+def _importances(problem: Problem, means: Sequence[Array]) -> list[float]:
+    """Mean absolute contribution of every term over the rows, and over several classes.
+
+    Of rows that must be read again for it, over the entries: that is the same but where a function
+    changes its sign between two of them.
+    """
+    rows = problem.rows
+    if isinstance(rows, StreamedRows):
+        shares = problem.shares
+        return [
+            float(np.mean(share @ np.abs(mean))) for share, mean in zip(shares, means, strict=True)
+        ]
     (sums,) = rows.total(partial(_absolute_sums, tuple(means)))
     return [float(value) / rows.count for value in sums]
 

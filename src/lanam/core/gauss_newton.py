@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lanam.core import evidence, statistics
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, Intercept
 from lanam.core.evidence import Hyper, LinearModel, Posterior, WideLevels
 from lanam.core.likelihoods import Likelihood
 from lanam.core.linearise import Compressed, compress, initial_precision, tangent
 from lanam.core.prior import Prior
-from lanam.core.rows import AnyRows
-from lanam.core.statistics import Intercept, Quadratic, RowQuadratic, evaluate
+from lanam.core.rows import AnyRows, StreamedRows
+from lanam.core.statistics import Quadratic, RowQuadratic, evaluate
 from lanam.core.terms import LevelTerm, Term
 
 #: Prior variance a term starts with, in units of the response's (on the link scale). Small, so that few
@@ -176,7 +176,9 @@ def make_problem(
     memory: float = statistics.CROSS_TABLE_BYTES,
 ) -> Problem:
     """Weigh the entries and, where the likelihood is quadratic, sum it once."""
-    weights, exact = statistics.weights_and_quadratic(rows, likelihood, memory)
+    weights, null, exact = statistics.weights_and_quadratic(rows, likelihood, memory)
+    if isinstance(rows, StreamedRows):
+        rows = replace(rows, null=null)
     shares = tuple(own / rows.count for own in weights)
     return Problem(tuple(terms), rows, shares, likelihood, joint, evidence_update, exact, memory)
 

@@ -21,7 +21,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lanam.core import gauss_newton, statistics
-from lanam.core.arrays import Array, IntArray, sum_by
+from lanam.core.arrays import Array, IntArray, Intercept, sum_by
 from lanam.core.evidence import Hyper, marginal_precision
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import (
@@ -36,7 +36,6 @@ from lanam.core.likelihoods import Likelihood
 from lanam.core.prior import inverse_and_log_det
 from lanam.core.purity import purify
 from lanam.core.rows import Rows
-from lanam.core.statistics import Intercept
 from lanam.core.summaries import ColumnSummary, Summary
 from lanam.core.tables import Totals, add
 

@@ -13,12 +13,11 @@ from functools import partial
 import numpy as np
 
 from lanam.core import gauss_newton, statistics
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, Intercept
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import Levels, Position
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import Rows
-from lanam.core.statistics import Intercept
 from lanam.core.tables import Totals
 from lanam.core.terms import LevelTerm
 

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, Intercept
 from lanam.core.knots import Entries, Grid, Knots
 from lanam.core.networks import Architecture
-from lanam.core.statistics import Intercept
 
 ACTIVE = "active"
 SWITCHED_OFF = "switched off: evidence"

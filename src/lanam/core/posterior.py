@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lanam.core import gauss_newton, selection
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, Intercept
 from lanam.core.evidence import LevelPosterior, Posterior
 from lanam.core.gauss_newton import Problem, Regression, State
-from lanam.core.statistics import Intercept
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lanam.core.arrays import Intercept
 from lanam.core.knots import (
     Categories,
     Entries,
@@ -15,7 +16,7 @@ from lanam.core.knots import (
     place_knots,
     place_levels,
 )
-from lanam.core.likelihoods import Likelihood
+from lanam.core.likelihoods import Likelihood, Softmax
 from lanam.core.model import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.options import Options
 from lanam.core.rows import AnyRows, Rows, StreamedRows
@@ -73,7 +74,8 @@ def prepare(
     ``n_levels`` has the number of levels of every column of categories, and -1 for numeric ones; none
     is given where all are numeric.
     """
-    summary = summarise_tables(tables, n_levels)
+    n_classes = likelihood.n_classes if isinstance(likelihood, Softmax) else -1
+    summary = summarise_tables(tables, n_levels, n_classes)
     units = Units.of(summary.spread, likelihood)
     architecture = options.architecture(1)
     terms: list[Term] = []
@@ -111,8 +113,23 @@ def rows_of(
     if isinstance(tables, ArrayTables):
         return Rows.of(tables.table, terms, units, n_threads)
     return StreamedRows(
-        tables, tuple(terms), units, summary.total_weight, summary.n_rows, summary.gaps
+        tables,
+        tuple(terms),
+        units,
+        summary.total_weight,
+        summary.n_rows,
+        summary.gaps,
+        _start(summary, units),
     )
+
+
+def _start(summary: Summary, units: Units) -> Intercept:
+    """The intercept of the best constant model."""
+    if isinstance(units.likelihood, Softmax):
+        numbers = np.arange(len(summary.classes), dtype=np.float64)
+        return units.likelihood.start(numbers, summary.classes)
+    mean = summary.spread.mean * summary.spread.magnitude
+    return units.likelihood.start(units.standard(np.array([mean])), np.ones(1))
 
 
 def _widest(n_levels: Sequence[int], likelihood: Likelihood, options: Options) -> int | None:

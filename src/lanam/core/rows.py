@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, Intercept
 from lanam.core.knots import Position, locate
 from lanam.core.tables import Merge, Table, Tables, Totals, add
 from lanam.core.terms import Term
@@ -147,7 +147,11 @@ RowJob: TypeAlias = Callable[[Iterable[Rows]], Totals]
 
 @dataclass(frozen=True)
 class StreamedRows:
-    """Rows of tables in pieces: of each its part is made when it comes up."""
+    """Rows of tables in pieces: of each its part is made when it comes up.
+
+    ``start`` is the intercept of the best constant model and ``null`` its log-likelihood at unit noise, if
+    that is known: nobody should go over all rows for these.
+    """
 
     tables: Tables
     terms: tuple[Term, ...]
@@ -155,6 +159,8 @@ class StreamedRows:
     count: float
     n_rows: int
     gaps: tuple[int, ...]
+    start: Intercept
+    null: float | None = None
     gap_noise: Array | None = None
 
     def __len__(self) -> int:
@@ -193,7 +199,7 @@ class StreamedRows:
 
     def weighed_by(self, gap_noise: Array) -> StreamedRows:
         """The same rows, weighed by how noisy their gaps make them."""
-        return replace(self, gap_noise=gap_noise)
+        return replace(self, gap_noise=gap_noise, null=None)
 
 
 AnyRows: TypeAlias = Rows | StreamedRows

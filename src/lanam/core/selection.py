@@ -120,9 +120,7 @@ def null_evidence(rows: AnyRows, likelihood: Likelihood) -> float:
 
 def null_fit(rows: AnyRows, likelihood: Likelihood) -> tuple[float, float]:
     """Log-likelihood of the intercept alone at unit noise, and the noise around it."""
-    alone = rows.keep_terms([])
-    start = statistics.start(alone, likelihood)
-    value = statistics.log_likelihood(alone, likelihood, [], start)
+    value = statistics.null_log_likelihood(rows, likelihood)
     if likelihood.noise_bounds is None:
         return value, 1.0
     return value, max(-2.0 * value / rows.count, likelihood.noise_bounds[0])

@@ -23,22 +23,22 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from lanam.core.arrays import Array, IntArray, sum_by
+from lanam.core.arrays import Array, IntArray, Intercept, sum_by
 from lanam.core.knots import Position
 from lanam.core.likelihoods import Likelihood, Softmax
-from lanam.core.rows import AnyRows, Rows
+from lanam.core.rows import AnyRows, Rows, StreamedRows
 from lanam.core.tables import Totals
-
-#: One number, or one for each of several outputs.
-Intercept: TypeAlias = float | Array
 
 _CHUNK_ROWS = 1 << 17
 _DESIGN_CHUNK_ROWS = 1 << 13
+_TABLE_CHUNK_ROWS = 1 << 18
+
+#: Of more terms than this fewer rows are summed into cross-tables at once.
+_TERMS_AT_ONCE = 16
 
 #: Cross-tables larger than this are not made, unless somebody says otherwise.
 CROSS_TABLE_BYTES = 600e6
@@ -71,7 +71,7 @@ def _read_along(position: Position, table: Array) -> Array:
 
 def _take(table: Array, index: IntArray) -> Array:
     # Either is about twice as fast as the other for its kind of table.
-    return table[index] if table.ndim == 1 else np.take(table, index, axis=0)
+    return table[index] if table.ndim == 1 else np.take(table, index.astype(np.intp), axis=0)
 
 
 def spread(position: Position, values: Array, size: int) -> Array:
@@ -109,15 +109,26 @@ def entry_sums(rows: Rows, row_values: Array) -> list[Array]:
 
 def entry_weights(rows: AnyRows) -> Totals:
     """Weight at every table entry, a vector a term."""
-    return rows.total(partial(_entry_weights, rows.sizes))
+    return rows.total(partial(_entry_weights, rows.sizes, None))
 
 
-def _entry_weights(sizes: Sequence[int], parts: Iterable[Rows]) -> Totals:
-    totals = [np.zeros(size) for size in sizes]
+def _entry_weights(
+    sizes: Sequence[int], null: tuple[Likelihood, Intercept] | None, parts: Iterable[Rows]
+) -> Totals:
+    """Weights at the entries and, if it is asked for, the log-likelihood of a constant."""
+    totals, value = [np.zeros(size) for size in sizes], 0.0
     for part in _pieces(parts, _CHUNK_ROWS):
         for total, own in zip(totals, entry_sums(part, part.weight), strict=True):
             total += own
-    return tuple(totals)
+        value += _constant_value(null, part)
+    return tuple(totals) if null is None else (*totals, np.array(value))
+
+
+def _constant_value(null: tuple[Likelihood, Intercept] | None, part: Rows) -> float:
+    if null is None:
+        return 0.0
+    f = predict(part.keep_terms([]), [], null[1])
+    return float(part.information @ null[0].log_prob(part.y, f))
 
 
 def _pieces(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
@@ -145,6 +156,8 @@ def _log_likelihood(
 
 def start(rows: AnyRows, likelihood: Likelihood) -> Intercept:
     """The intercept of the best constant model."""
+    if isinstance(rows, StreamedRows):
+        return rows.start
     (mass,) = rows.total(partial(_response_mass, likelihood))
     if isinstance(likelihood, Softmax):
         return likelihood.start(np.arange(likelihood.n_classes, dtype=np.float64), mass)
@@ -160,6 +173,13 @@ def _response_mass(likelihood: Likelihood, parts: Iterable[Rows]) -> Totals:
         return (np.sum(list(masses), axis=0),)
     sums = (np.array([part.weight @ part.y, part.weight.sum()]) for part in parts)
     return (np.sum(list(sums), axis=0),)
+
+
+def null_log_likelihood(rows: AnyRows, likelihood: Likelihood) -> float:
+    """Log-likelihood at unit noise of the best constant model."""
+    if isinstance(rows, StreamedRows) and rows.null is not None:
+        return rows.null
+    return log_likelihood(rows.keep_terms([]), likelihood, [], start(rows, likelihood))
 
 
 def slopes(
@@ -418,6 +438,10 @@ class TableQuadratic:
             sums[own] = self.cross[self.offsets[k] : self.offsets[k + 1], -1]
         return result
 
+    def of_constant(self, f: Intercept) -> float:
+        """The quadratic's value where the same is predicted for all rows."""
+        return float(self.constant + self.pseudo[-1] * f - 0.5 * self.cross[-1, -1] * f**2)
+
     def keep_entries(self, seen: Sequence[IntArray]) -> TableQuadratic:
         """The same quadratic for some of the entries, of all that there are."""
         if all(len(own) == size for own, size in zip(seen, self.sizes, strict=True)):
@@ -478,26 +502,33 @@ Quadratic = RowQuadratic | TableQuadratic
 
 def weights_and_quadratic(
     rows: AnyRows, likelihood: Likelihood, largest: float = CROSS_TABLE_BYTES
-) -> tuple[Totals, Quadratic | None]:
-    """Weight at every entry and, where the likelihood is one, its quadratic in the cheaper form.
+) -> tuple[Totals, float, Quadratic | None]:
+    """Weight at every entry, the log-likelihood of the intercept alone, and the quadratic if it is exact.
 
-    ``largest`` are the bytes that cross-tables may have. An expansion that is made anew for every pass
-    is used once: its tables would not pay.
+    In the cheaper form; ``largest`` are the bytes that cross-tables may have. An expansion that is made
+    anew for every pass is used once: its tables would not pay.
     """
+    null = (likelihood, start(rows, likelihood))
+
+    def weights_alone() -> tuple[Totals, float]:
+        *weights, value = rows.total(partial(_entry_weights, rows.sizes, null))
+        return tuple(weights), float(value)
+
     if not likelihood.quadratic:
-        return entry_weights(rows), None
+        return *weights_alone(), None
     zeros = tuple(np.zeros(size) for size in rows.sizes)
     around = _Around(likelihood, zeros, 0.0)
     everything = tuple(np.arange(size) for size in rows.sizes)
     if _tables_pay(rows, everything, largest):
         # Both at once, and what no row has read is left out afterwards.
         made, weights = _summed(rows, around, everything)
-        return weights, made.keep_entries([np.flatnonzero(own) for own in weights])
-    weights = entry_weights(rows)
+        seen = tuple(np.flatnonzero(own) for own in weights)
+        return weights, made.of_constant(null[1]), made.keep_entries(seen)
+    weights, value = weights_alone()
     seen = tuple(np.flatnonzero(own) for own in weights)
     if _tables_pay(rows, seen, largest):
-        return weights, _summed(rows, around, seen)[0]
-    return weights, row_quadratic(rows, likelihood, zeros, 0.0)
+        return weights, value, _summed(rows, around, seen)[0]
+    return weights, value, row_quadratic(rows, likelihood, zeros, 0.0)
 
 
 def _tables_pay(rows: AnyRows, seen: Sequence[IntArray], largest: float) -> bool:
@@ -544,48 +575,108 @@ def _cross_tables(
     offsets = (0, *np.cumsum([*(len(own) for own in seen), 1]).tolist())
     cross, pseudo = np.zeros((offsets[-1], offsets[-1])), np.zeros(offsets[-1])
     constant, weights = 0.0, [np.zeros(size) for size in sizes]
-    for part in _pieces(parts, _CHUNK_ROWS):
+    for part in _pieces(parts, _table_chunk(len(sizes))):
         chunk = around.expand(part)
         constant += chunk.constant
         for total, own in zip(weights, entry_sums(part, part.weight), strict=True):
             total += own
-        positions = part.positions
-        for k, position in enumerate(positions):
+        readers = [_Reader.of(position) for position in part.positions]
+        for k, (position, right) in enumerate(zip(part.positions, readers, strict=True)):
             here = slice(offsets[k], offsets[k + 1])
             pseudo[here] += spread(position, chunk.pseudo_response, sizes[k])[seen[k]]
             cross[here, -1] += spread(position, chunk.curvature, sizes[k])[seen[k]]
-            for j in range(k + 1):
-                table = np.zeros((sizes[j], sizes[k]))
-                _add_cross_table(table, positions[j], position, chunk.curvature)
-                cross[offsets[j] : offsets[j + 1], here] += table[np.ix_(seen[j], seen[k])]
+            weighted = right.times(chunk.curvature)
+            for j, left in enumerate(readers[: k + 1]):
+                if j == k:
+                    table = _own_table(weighted, left, sizes[k])
+                else:
+                    table = _cross_table(left, weighted, (sizes[j], sizes[k]))
+                some = len(seen[j]) < sizes[j] or len(seen[k]) < sizes[k]
+                table = table[np.ix_(seen[j], seen[k])] if some else table
+                cross[offsets[j] : offsets[j + 1], here] += table
         pseudo[-1] += chunk.pseudo_response.sum()
         cross[-1, -1] += chunk.curvature.sum()
     return cross, pseudo, np.array(constant), *weights
 
 
-def _corners(position: Position) -> list[tuple[int, Array | None]]:
-    """A row's entries as (offset from its index, weight)."""
-    corners: list[tuple[int, Array | None]] = [(0, None)]
-    for step, fraction in ((position.stride, position.across), (1, position.fraction)):
-        if fraction is not None:
-            on = fraction.astype(np.float64)
-            corners = [
-                (offset + more, part if weight is None else weight * part)
-                for offset, weight in corners
-                for more, part in ((0, 1.0 - on), (step, on))
-            ]
-    return corners
+def _table_chunk(n_terms: int) -> int:
+    """Rows of which all readers are made at once: fewer where there are many terms."""
+    return max(_TABLE_CHUNK_ROWS * _TERMS_AT_ONCE // max(n_terms, _TERMS_AT_ONCE), 1)
 
 
-def _add_cross_table(block: Array, left: Position, right: Position, weight: Array) -> None:
-    """Add ``W_left' diag(weight) W_right`` to ``block``."""
-    n_left, n_right = block.shape
-    cell = left.index.astype(np.int64) * n_right + right.index
-    for left_step, left_weight in _corners(left):
-        left_value = weight if left_weight is None else weight * left_weight
-        for right_step, right_weight in _corners(right):
-            value = left_value if right_weight is None else left_value * right_weight
-            table = sum_by(cell, value, n_left * n_right)
-            table = table.reshape(n_left, n_right)
+@dataclass(frozen=True)
+class _Reader:
+    """How rows read a table: products of fractions, and what of them each neighbouring entry gets.
+
+    A row's weight at the entry ``step`` after its index is a sum of its ``products``, whose
+    ``coefficients`` are 0, 1 and -1: of ``1`` and ``f`` between two entries, of ``1``, ``f``, ``a`` and
+    ``f a`` between four.
+    """
+
+    index: IntArray
+    products: tuple[Array, ...]
+    corners: tuple[tuple[int, tuple[int, ...]], ...]
+
+    @classmethod
+    def of(cls, position: Position) -> _Reader:
+        """That of rows at a position."""
+        index = position.index.astype(np.intp)
+        products = [np.ones(len(index))]
+        corners: list[tuple[int, tuple[int, ...]]] = [(0, (1,))]
+        for step, fraction in ((position.stride, position.across), (1, position.fraction)):
+            if fraction is not None:
+                on = fraction.astype(np.float64)
+                products += [product * on for product in products]
+                # 1 - f of what an entry had stays with it, f goes to the next.
+                corners = [
+                    (offset + more, tuple(c * one for c in had) + tuple(c * two for c in had))
+                    for offset, had in corners
+                    for more, one, two in ((0, 1, -1), (step, 0, 1))
+                ]
+        return cls(index, tuple(products), tuple(corners))
+
+    def times(self, weight: Array) -> _Reader:
+        """The same with all products times a number a row."""
+        return replace(self, products=tuple(product * weight for product in self.products))
+
+
+def _cross_table(left: _Reader, right: _Reader, shape: tuple[int, int]) -> Array:
+    """``W_left' diag(weight) W_right``, where the right reader's products have the weight."""
+    cell = left.index * shape[1] + right.index
+    sums = [
+        [sum_by(cell, one * two, shape[0] * shape[1]).reshape(shape) for two in right.products]
+        if number
+        else [sum_by(cell, two, shape[0] * shape[1]).reshape(shape) for two in right.products]
+        for number, one in enumerate(left.products)
+    ]
+    block = np.zeros(shape)
+    for down, left_parts in left.corners:
+        for along, right_parts in right.corners:
             # A row's neighbours lie some entries on; a row on the last entry gives them nothing.
-            block[left_step:, right_step:] += table[: n_left - left_step, : n_right - right_step]
+            target = block[down:, along:]
+            for one, of_left in zip(left_parts, sums, strict=True):
+                for two, table in zip(right_parts, of_left, strict=True):
+                    if one * two:
+                        own = table[: shape[0] - down, : shape[1] - along]
+                        (np.add if one * two > 0 else np.subtract)(target, own, out=target)
+    return block
+
+
+def _own_table(weighted: _Reader, reader: _Reader, size: int) -> Array:
+    """``W' diag(weight) W`` of one term: rows read few entries beside each other."""
+    block = np.zeros((size, size))
+    entry = np.arange(size)
+    sums = [
+        [sum_by(reader.index, one * two, size) for two in weighted.products]
+        for one in reader.products
+    ]
+    for down, left_parts in reader.corners:
+        for along, right_parts in weighted.corners:
+            n_entries = size - max(down, along)
+            total = sum(
+                one * two * of_both[:n_entries]
+                for one, of_left in zip(left_parts, sums, strict=True)
+                for two, of_both in zip(right_parts, of_left, strict=True)
+            )
+            block[entry[:n_entries] + down, entry[:n_entries] + along] += total
+    return block

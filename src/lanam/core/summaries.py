@@ -8,7 +8,7 @@ error that is bounded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
@@ -44,7 +44,8 @@ class ColumnSummary:
 class Summary:
     """All rows: how many, the response, about how many differ; the columns, and which are the same.
 
-    ``twins`` maps columns to an earlier one with the same values, or the same levels by other names.
+    ``classes`` is the weight of every class, where the response numbers them. ``twins`` maps columns to
+    an earlier one with the same values, or the same levels by other names.
     """
 
     n_rows: int
@@ -52,6 +53,7 @@ class Summary:
     n_distinct: float
     columns: tuple[ColumnSummary, ...]
     twins: dict[int, int]
+    classes: Array
 
     @property
     def total_weight(self) -> float:
@@ -64,21 +66,18 @@ class Summary:
         return tuple(k for k, own in enumerate(self.columns) if own.distribution.missing)
 
 
-def summarise_tables(tables: Tables, n_levels: Sequence[int] = ()) -> Summary:
-    """Summarise all rows; ``n_levels`` is as ``prepare`` has it."""
+def summarise_tables(tables: Tables, n_levels: Sequence[int] = (), n_classes: int = -1) -> Summary:
+    """Summarise all rows; ``n_levels`` is as ``prepare`` has it, -1 classes are none."""
     levels = n_levels or [-1] * tables.n_columns
     if isinstance(tables, ArrayTables):
-        n_rows, spread, n_distinct, columns = _of_table(tables.table, levels)
+        summary = _of_table(tables.table, levels, n_classes)
     else:
-        totals = tables.total(partial(_sketched, levels), partial(_merged, levels))
-        n_rows, spread, n_distinct, columns = _read(totals, levels)
-    twins = _twins(tables, columns, levels)
-    return Summary(n_rows, spread, n_distinct, tuple(columns), twins)
+        totals = tables.total(partial(_sketched, levels, n_classes), partial(_merged, levels))
+        summary = _read(totals, levels)
+    return replace(summary, twins=_twins(tables, summary.columns, levels))
 
 
-def _of_table(
-    table: Table, levels: Sequence[int]
-) -> tuple[int, Spread, float, list[ColumnSummary]]:
+def _of_table(table: Table, levels: Sequence[int], n_classes: int) -> Summary:
     columns = []
     for column, n_levels in zip(table.columns.T, levels, strict=True):
         distribution = summarise(column + 0.0, table.weight)
@@ -87,27 +86,29 @@ def _of_table(
         columns.append(ColumnSummary(distribution, n_values, mass, arrival))
     distinct = sketches.count_distinct(sketches.hash_rows(table.columns, table.response))
     spread = Spread.of(table.response, table.weight)
-    return len(table), spread, distinct.estimate, columns
+    classes, _ = level_counts(table.response, table.weight, n_classes)
+    return Summary(len(table), spread, distinct.estimate, tuple(columns), {}, classes)
 
 
-# Totals of a pass: [rows, response's spread], distinct rows, then a column each: arrays of a sketch, or
-# every code's mass and arrival.
+# Totals of a pass: [rows, response's spread], classes, distinct rows, then of each column the arrays of a
+# sketch and, if it has codes, every code's mass and arrival.
 
 
-def _sketched(levels: Sequence[int], tables: Iterable[Table]) -> Totals:
+def _sketched(levels: Sequence[int], n_classes: int, tables: Iterable[Table]) -> Totals:
     totals: Totals | None = None
     for table in tables:
-        own = _sketch(table, levels)
+        own = _sketch(table, levels, n_classes)
         totals = own if totals is None else _merged(levels, totals, own)
     assert totals is not None, "a pass has a piece at least"
     return totals
 
 
-def _sketch(table: Table, levels: Sequence[int]) -> Totals:
+def _sketch(table: Table, levels: Sequence[int], n_classes: int) -> Totals:
     spread = Spread.of(table.response, table.weight)
     head = [len(table), spread.total_weight, spread.magnitude, spread.mean, spread.variance]
     distinct = sketches.count_distinct(sketches.hash_rows(table.columns, table.response))
-    parts: list[Array] = [np.array(head, dtype=np.float64), distinct.smallest]
+    classes, _ = level_counts(table.response, table.weight, n_classes)
+    parts: list[Array] = [np.array(head, dtype=np.float64), classes, distinct.smallest]
     # Arrivals of an earlier piece come first, wherever in it.
     before = table.number * 2.0**32
     for column, n_levels in zip(table.columns.T, levels, strict=True):
@@ -124,7 +125,8 @@ def _merged(levels: Sequence[int], first: Totals, second: Totals) -> Totals:
     spread = Spread(*rows_and_spread[0][1:]).merged(Spread(*rows_and_spread[1][1:]))
     n_rows = rows_and_spread[0][0] + rows_and_spread[1][0]
     head = [n_rows, spread.total_weight, spread.magnitude, spread.mean, spread.variance]
-    merged: list[Array] = [np.array(head)]
+    classes = [part.take(1)[0] for part in (one, two)]
+    merged: list[Array] = [np.array(head), classes[0] + classes[1]]
     counts = [DistinctCount(*part.take(1)) for part in (one, two)]
     merged.append(sketches.merge_counts(*counts).smallest)
     for n_levels in levels:
@@ -136,9 +138,10 @@ def _merged(levels: Sequence[int], first: Totals, second: Totals) -> Totals:
     return tuple(merged)
 
 
-def _read(totals: Totals, levels: Sequence[int]) -> tuple[int, Spread, float, list[ColumnSummary]]:
+def _read(totals: Totals, levels: Sequence[int]) -> Summary:
     parts = _Arrays(totals)
     n_rows, *spread = parts.take(1)[0].tolist()
+    (classes,) = parts.take(1)
     distinct = DistinctCount(*parts.take(1))
     columns = []
     for n_levels in levels:
@@ -146,7 +149,8 @@ def _read(totals: Totals, levels: Sequence[int]) -> tuple[int, Spread, float, li
         mass, arrival = parts.take(2) if n_levels >= 0 else (np.empty(0), np.empty(0))
         distribution = sketches.distribution(sketch)
         columns.append(ColumnSummary(distribution, sketch.n_distinct, mass, arrival))
-    return int(n_rows), Spread(*spread), distinct.estimate, columns
+    own = tuple(columns)
+    return Summary(int(n_rows), Spread(*spread), distinct.estimate, own, {}, classes)
 
 
 class _Arrays:
