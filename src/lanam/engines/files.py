@@ -415,21 +415,25 @@ def _say(job: Job, tables: Iterator[Table]) -> Totals | None:
 
 
 def _unless_none(tables: Iterator[Table]) -> Iterator[Table] | None:
-    # A function of its own, so that nobody holds the first table while the others are read.
+    # A function of its own and an iterator, so that nobody holds the first table while others are read.
     for first in tables:
-        return chain([first], tables)
+        return chain(iter([first]), tables)
     return None
 
 
 def _joined(tables: Iterable[Table]) -> Iterator[Table]:
     """Small tables together, because each costs a job something however small it is."""
     waiting: list[Table] = []
+    enough = LARGEST_PIECE // 2
     for table in tables:
-        if waiting and sum(map(len, waiting)) + len(table) > LARGEST_PIECE:
-            waiting = [_below_each_other(waiting)]
-            yield waiting.pop()
+        if waiting and len(table) >= enough:
+            yield _below_each_other(waiting)
+            waiting = []
         if len(table):
             waiting.append(table)
+        if sum(map(len, waiting)) >= enough:
+            waiting = [_below_each_other(waiting)]
+            yield waiting.pop()
     if waiting:
         yield _below_each_other(waiting)
 

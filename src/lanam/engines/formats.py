@@ -23,6 +23,9 @@ LARGEST_PIECE = 1 << 18
 #: Bytes of a CSV file that are read at once.
 BLOCK_SIZE = 1 << 22
 
+#: Bytes of a column of a Parquet file that are read at once.
+_BUFFER = 1 << 16
+
 #: Bytes of a CSV file by which its columns are known.
 _HEAD = 1 << 20
 
@@ -107,8 +110,8 @@ class Parquet:
         names = list(types)
         with (
             _named_errors(path, self.title),
-            # Not the whole row group at once, however large it is.
-            arrow().parquet.ParquetFile(path, pre_buffer=False) as file,
+            # As it is needed, and not a whole row group at once, however large that is.
+            arrow().parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file,
         ):
             for part in parts:
                 first = 0
@@ -189,6 +192,8 @@ class Csv:
                 batch = next(iter(reader), None)
             if batch is None or batch.num_rows == 0:
                 return Contents(types, (0,))
+            for name in (name for name, kind in types.items() if pa.types.is_binary(kind)):
+                raise ValueError(_not_utf8(f"{path}, column {name!r}"))
             unknown = [name for name, kind in types.items() if kind == pa.null()]
             return Contents({**types, **self._later(path, unknown, header)}, (None,))
 
@@ -318,14 +323,13 @@ def _named_errors(path: str, what: str) -> Iterator[None]:
     pa = arrow()
     try:
         yield
-    except (pa.ArrowException, EOFError) as error:
+    except (pa.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # the system's, and not about what is in it
+            raise ValueError(f"{path} cannot be read: {os.strerror(error.errno)}") from error
         raise ValueError(
             f"{path} cannot be read as {what}: is it whole, and is it one? Write or copy it again, or "
             f"leave it out ({error})"
         ) from error
-    except OSError as error:
-        reason = error.strerror or error
-        raise ValueError(f"{path} cannot be read as {what} ({reason})") from error
 
 
 @contextmanager

@@ -153,11 +153,10 @@ def read_rows(piece: Piece, roles: Roles, task: str) -> Rows:
         if task == CLASSIFICATION:
             labels, target = _read_labels(frame[roles.target])
         else:
-            target = as_response(frame[roles.target].to_numpy(), "LANAMRegressor")
+            response = as_response(frame[roles.target].to_numpy(), "LANAMRegressor")
             # That all are very small is for those to say who know all.
-            require_squares(max(float(np.max(np.abs(target), initial=0.0)), 1.0))
-        if task == COUNTS:
-            require_counts(target)
+            require_squares(max(float(np.max(np.abs(response), initial=0.0)), 1.0))
+            target = require_counts(response) if task == COUNTS else response
     if isinstance(roles.exposure, str):
         with in_piece(piece, roles.exposure):
             remedy = "leave out rows in which nothing could be counted"
