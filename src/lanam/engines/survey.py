@@ -126,20 +126,21 @@ def survey(
     """
     empty: Any = as_frame(source.empty())
     declared = read_categorical(categorical, roles.features)
+    dtypes = [read_cells(empty.select(name), 0, name) for name in roles.features]
     looked_at = {
         name: index in declared
         for index, name in enumerate(roles.features)
-        if _needs_a_look(read_cells(empty.select(name), 0, name), index in declared)
+        if _needs_a_look(dtypes[index], index in declared)
     }
     look = _Look(roles, task, looked_at, source.title)
     merge = partial(_merge, source.title)
     found = source.reduce(look.columns, look, merge) if look.columns else _Found()
     backend = empty.implementation.name.lower()
     kinds = [
-        _learn(name, found.columns[name], source.title)
+        _learn(name, dtype.holds, found.columns[name], source.title)
         if name in looked_at
         else Column(name, NUMERIC, np.nan, np.nan)
-        for name in roles.features
+        for name, dtype in zip(roles.features, dtypes, strict=True)
     ]
     surveyed = Surveyed(roles, task, Schema(tuple(kinds), backend))
     if task == REGRESSION:
@@ -253,7 +254,7 @@ def _read_values(series: Any, name: str, declared: bool) -> _Values:
     n_values = len(cells.values) if positions is None else int((positions >= 0).sum())
     categorical = kind_of(cells, declared=declared) == CATEGORICAL
     levels = factorise(cells)[1] if categorical else ()
-    examples = {cells.holds: cells.values.flat[0]} if cells.values.size else {}
+    examples = {cells.holds: cells.values[:1].tolist()[0]} if cells.values.size else {}
     order = cells.order if cells.categorical else None if n_values else ()
     certain = declared or cells.categorical
     return _Values(cells.place, examples, n_values, certain, frozenset(levels), order)
@@ -300,24 +301,23 @@ def _merge_values(title: str, first: _Values, second: _Values) -> _Values:
     return merged
 
 
-def _learn(name: str, values: _Values, title: str) -> Column:
-    """What a column is by all of its values."""
+def _learn(name: str, dtype: str, values: _Values, title: str) -> Column:
+    """What a column is by all of its values, or by its dtype where it has none."""
     holds = set(values.examples)
     if TEXT in holds and len(holds) > 1:
         other = next(example for what, example in values.examples.items() if what != TEXT)
         raise _of(title, mixed(values.place, other, values.examples[TEXT]))
     # Truth values among numbers are numbers.
-    what = NUMBERS if NUMBERS in holds else holds.pop() if holds else NOTHING
+    what = NUMBERS if NUMBERS in holds else holds.pop() if holds else dtype
     cells = Cells(values.place, what, 0, np.empty(0))
     kind = kind_of(cells, declared=values.certain)
     if kind == NUMERIC:
         return Column(name, kind, np.nan, np.nan)
     _refuse_free_text(values, title)
-    levels = [+level for level in values.levels] if what == NUMBERS else list(values.levels)
     in_order = (
         [level for level in values.order if level in values.levels]
         if values.order
-        else sorted(levels)
+        else sorted(values.levels)
     )
     return Column(name, kind, np.nan, np.nan, plain_levels(in_order))
 
