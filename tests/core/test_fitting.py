@@ -122,7 +122,7 @@ class TestInvariances:
         ("memory", "chunks"),
         [
             (0.0, {}),
-            (600e6, {"_CHUNK_ROWS": 17}),
+            (600e6, {"_TABLE_CHUNK_ROWS": 17}),
             (0.0, {"_CHUNK_ROWS": 17}),
             (0.0, {"_DESIGN_CHUNK_ROWS": 17}),
         ],

@@ -61,6 +61,7 @@ def name(request):
 def _chunks(request, monkeypatch):
     monkeypatch.setattr(statistics, "_CHUNK_ROWS", request.param)
     monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", request.param)
+    monkeypatch.setattr(statistics, "_TABLE_CHUNK_ROWS", request.param)
 
 
 class TestReading:
@@ -214,7 +215,8 @@ def test_the_form_is_chosen_by_the_number_of_rows_and_the_memory(n, unread, larg
     rows = replace(rows, sizes=(*SIZES[:2], SIZES[2] + unread))
     values[2] = np.concatenate([values[2], np.zeros(unread)])
     tables[2] = np.concatenate([tables[2], np.ones((unread, 1))])
-    weights, made = statistics.weights_and_quadratic(rows, likelihood, largest)
+    weights, null, made = statistics.weights_and_quadratic(rows, likelihood, largest)
+    assert null == pytest.approx(statistics.null_log_likelihood(rows, likelihood))
     assert isinstance(made, form)
     for found, expected in zip(weights, statistics.entry_sums(rows, rows.weight), strict=True):
         assert_close(found, expected, "rounding")
@@ -233,7 +235,10 @@ def test_the_form_is_chosen_by_the_number_of_rows_and_the_memory(n, unread, larg
 
 def test_other_likelihoods_are_expanded_when_asked():
     rows, _, _ = example("bernoulli")
-    weights, made = statistics.weights_and_quadratic(rows, LIKELIHOODS["bernoulli"])
+    weights, null, made = statistics.weights_and_quadratic(rows, LIKELIHOODS["bernoulli"])
+    share = np.average(rows.y, weights=rows.weight)
+    expected = rows.weight @ np.where(rows.y > 0.0, np.log(share), np.log1p(-share))
+    assert null == pytest.approx(expected)
     assert made is None
     for found, expected in zip(weights, statistics.entry_sums(rows, rows.weight), strict=True):
         assert_close(found, expected, "rounding")

@@ -1,0 +1,564 @@
+"""Totals over rows: the same whether rows are at hand, in pieces, or shared among threads."""
+
+import pickle
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lanam.core import assembly, fitting, gaps, gauss_newton, interactions, kron, levels, statistics
+from lanam.core import rows as core_rows
+from lanam.core.gauss_newton import State
+from lanam.core.knots import Grid, choose_categories, locate, place_knots, place_levels
+from lanam.core.likelihoods import find_likelihood
+from lanam.core.networks import Architecture
+from lanam.core.prepare import rows_of
+from lanam.core.rows import Rows, StreamedRows
+from lanam.core.selection import null_evidence, null_fit
+from lanam.core.summaries import summarise_tables
+from lanam.core.tables import ArrayTables, Table
+from lanam.core.terms import LevelTerm, SmoothTerm
+from lanam.core.units import Units
+from tests.core.in_pieces import CUTS, Pieces, cut
+from tests.oracles import assert_close
+
+N_ROWS = 401
+N_LEVELS = (-1, -1, 5, -1)
+LIKELIHOODS = ["gaussian", "bernoulli", "poisson", "softmax"]
+
+
+@pytest.fixture(params=LIKELIHOODS)
+def name(request):
+    return request.param
+
+
+def made_up(name, seed=0):
+    """Numbers, few numbers, codes and more numbers, with gaps; a response, and weights."""
+    rng = np.random.default_rng(seed)
+    columns = np.column_stack(
+        [
+            rng.standard_normal(N_ROWS),
+            rng.integers(0, 7, N_ROWS) * 0.3,
+            rng.integers(0, 5, N_ROWS),
+            rng.exponential(size=N_ROWS),
+        ]
+    )
+    columns[rng.uniform(size=columns.shape) < 0.1] = np.nan
+    columns[:, 1] = np.nan_to_num(columns[:, 1])
+    response = {
+        "gaussian": lambda: rng.normal(3.0, 2.0, N_ROWS),
+        "bernoulli": lambda: rng.integers(0, 2, N_ROWS).astype(float),
+        "poisson": lambda: rng.poisson(1.5, N_ROWS).astype(float),
+        "softmax": lambda: rng.integers(0, 3, N_ROWS).astype(float),
+    }[name]()
+    return Table(columns, response, rng.uniform(0.3, 3.0, N_ROWS))
+
+
+class Example:
+    """The same rows at hand and in pieces, and tables that they read."""
+
+    def __init__(self, name, how="odd ones"):
+        self.likelihood = find_likelihood(name, 3)
+        self.table = made_up(name)
+        n_classes = 3 if name == "softmax" else -1
+        self.summary = summarise_tables(ArrayTables(self.table), N_LEVELS, n_classes)
+        self.units = Units.of(self.summary.spread, self.likelihood)
+        self.pieces = cut(how, self.table.columns, self.table.response, self.table.weight)
+        known = [own.distribution for own in self.summary.columns]
+        few, many = place_knots(known[1], 20), place_knots(known[0], 9)
+        codes = self.summary.columns[2]
+        self.codes = choose_categories(codes.mass, codes.arrival)
+        network, joint = (Architecture(n, (3,), "gelu", (1.0,)) for n in (1, 2))
+        self.terms = (
+            SmoothTerm((0,), many, network, "layer"),
+            SmoothTerm((1,), few, network, "layer"),
+            LevelTerm((2,), self.codes),
+            SmoothTerm((0, 1), Grid(many, few), joint, "layer"),
+        )
+        self.at_hand = Rows.of(self.table, self.terms, self.units)
+        self.streamed = rows_of(self.pieces, self.terms, self.units, self.summary)
+        assert isinstance(self.streamed, StreamedRows)
+        rng = np.random.default_rng(1)
+        n_outputs = self.likelihood.n_outputs
+        more = () if n_outputs == 1 else (n_outputs,)
+        self.values = tuple(0.3 * rng.standard_normal((size, *more)) for size in self.at_hand.sizes)
+        self.intercept = 0.2 if n_outputs == 1 else 0.2 * rng.standard_normal(n_outputs)
+        self.tables = tuple(rng.standard_normal((size, 2)) for size in self.at_hand.sizes)
+        self.point = (self.likelihood, self.values, self.intercept)
+
+    def both(self, gap_noise=None):
+        """Rows at hand, and in pieces."""
+        rows = (self.at_hand, self.streamed)
+        return rows if gap_noise is None else tuple(own.weighed_by(gap_noise) for own in rows)
+
+
+@pytest.fixture(params=list(CUTS))
+def example(request, name):
+    return Example(name, request.param)
+
+
+def assert_same(found, expected):
+    """Arrays and numbers, nested as they are, are the same but for the order of sums."""
+    if isinstance(expected, tuple | list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other)
+    else:
+        # Of what cancels to nothing rounding is left.
+        found, expected = np.asarray(found), np.asarray(expected)
+        assert found.shape == expected.shape
+        size = max(np.abs(expected).max(initial=0.0), 1.0)
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12 * size)
+
+
+def number_of_parts(parts):
+    """A job: how many parts there were, and their rows."""
+    sizes = [len(part) for part in parts]
+    return np.array(len(sizes)), np.array(sizes)
+
+
+def in_order(parts):
+    """A job: the responses, one after the other."""
+    return (np.concatenate([part.y for part in parts]),)
+
+
+def joined(first, second):
+    return tuple(map(np.concatenate, zip(first, second, strict=True)))
+
+
+class TestPieces:
+    def test_what_they_are(self, example):
+        at_hand, streamed = example.both()
+        assert len(streamed) == len(at_hand) == N_ROWS
+        assert streamed.n_columns == at_hand.n_columns == 4
+        assert streamed.sizes == at_hand.sizes
+        assert streamed.gaps == at_hand.gaps == (0, 2, 3)
+        assert streamed.count == pytest.approx(at_hand.count, rel=1e-14)
+        assert streamed.gap_noise is at_hand.gap_noise is None
+        assert streamed.log_precision == at_hand.log_precision == 0.0
+
+    def test_every_row_is_there_once_and_in_order(self, example):
+        for rows in example.both():
+            (found,) = rows.total(in_order, joined)
+            np.testing.assert_array_equal(found, example.at_hand.y)
+
+    def test_parts_are_located_as_the_whole(self, example):
+        (found,) = example.streamed.total(_positions, joined)
+        (expected,) = _positions([example.at_hand])
+        np.testing.assert_array_equal(found, expected)
+
+    def test_weights_and_likelihoods(self, example):
+        found, expected = (
+            (
+                statistics.entry_weights(rows),
+                statistics.log_likelihood(rows, *example.point),
+                statistics.start(rows, example.likelihood),
+                null_fit(rows, example.likelihood),
+                null_evidence(rows, example.likelihood),
+            )
+            for rows in example.both()[::-1]
+        )
+        assert_same(found, expected)
+
+    def test_quadratics(self, example):
+        found, expected = (
+            _told(statistics.row_quadratic(rows, *example.point), example)
+            for rows in example.both()[::-1]
+        )
+        assert_same(found, expected)
+
+    @pytest.mark.parametrize("kept", [(3, 0), (2,), ()])
+    def test_of_some_terms(self, example, kept):
+        tables, values = ([whole[k] for k in kept] for whole in (example.tables, example.values))
+        for change in (lambda own, rows: own.keep_terms(kept), _fresh(kept)):
+            found, expected = (
+                change(statistics.row_quadratic(rows, *example.point), rows).normal_equations(
+                    tables
+                )
+                for rows in example.both()[::-1]
+            )
+            assert_same(found, expected)
+        few, point = example.streamed.keep_terms(kept), (example.likelihood, values)
+        expected = statistics.log_likelihood(
+            example.at_hand.keep_terms(kept), *point, example.intercept
+        )
+        assert_same(statistics.log_likelihood(few, *point, example.intercept), expected)
+
+    def test_more_terms(self, example):
+        entries = place_levels(example.summary.columns[3].distribution, 1000, 30)
+        more = [LevelTerm((3,), entries)]
+        wide, expected = (rows.with_terms(more) for rows in example.both()[::-1])
+        assert wide.sizes == expected.sizes == (*example.at_hand.sizes, len(entries))
+        assert_same(statistics.entry_weights(wide), statistics.entry_weights(expected))
+        assert_same(
+            statistics.entry_weights(wide)[-1],
+            statistics.spread(
+                locate(entries, (3,), example.table.columns), example.table.weight, len(entries)
+            ),
+        )
+
+    def test_sums_of_levels(self, example):
+        candidates = [
+            LevelTerm((k,), place_levels(example.summary.columns[k].distribution, 1000, 30))
+            for k in (1, 3)
+        ]
+        sizes = [len(term.entries) for term in candidates]
+        shape = (sizes[1], *np.shape(example.intercept))
+        learned = {len(example.terms) + 1: np.random.default_rng(2).standard_normal(shape)}
+        found, expected = (
+            rows.with_terms(candidates).total(
+                core_job(levels._level_sums, example.point, learned, sizes)
+            )
+            for rows in example.both()[::-1]
+        )
+        assert_same(found, expected)
+
+    def test_importances(self, example):
+        def importances(rows, values):
+            return assembly._importances(_problem(example, rows, range(4)), values)
+
+        at_hand, streamed = example.both()
+        # Between two entries a function may change its sign: then the entries say a little more.
+        found, expected = (importances(rows, example.values) for rows in (streamed, at_hand))
+        assert (np.array(found) >= np.array(expected) - 1e-12).all()
+        assert found[2] == pytest.approx(expected[2])
+        positive = [np.abs(own) for own in example.values]
+        assert_same(importances(streamed, positive), importances(at_hand, positive))
+
+    def test_the_constant_model_needs_no_pass(self, example):
+        at_hand, streamed = example.both()
+        assert streamed.null is None
+        made = _problem(example, streamed, range(4)).rows
+        expected = statistics.null_log_likelihood(at_hand, example.likelihood)
+        assert made.null == pytest.approx(expected, rel=1e-12)
+        for own in (made.keep_terms([0]), made.with_terms(example.terms[:1])):
+            assert own.null == made.null
+            assert_same(statistics.null_log_likelihood(own, example.likelihood), expected)
+        unread = replace(made, tables=None)
+        assert_same(null_fit(unread, example.likelihood), null_fit(at_hand, example.likelihood))
+        assert_same(
+            null_evidence(unread, example.likelihood), null_evidence(at_hand, example.likelihood)
+        )
+        # Of rows that are weighed anew it is another.
+        assert made.weighed_by(np.ones(4)).null is None
+
+    def test_cells_of_pairs(self, example):
+        pairs, codes = [(0, 1), (0, 2), (2, 3)], {2: example.codes}
+        binned = interactions.bin_columns(example.summary, pairs, codes)
+        cells = {feature: (own.entries, own.number) for feature, own in binned.items()}
+        job = core_job(interactions._cell_sums_of_rows, example.point, cells, pairs)
+        found, expected = (rows.total(job) for rows in example.both()[::-1])
+        assert_same(found, expected)
+        slope, curvature = statistics.slopes(example.at_hand, *example.point)
+        for (first, second), (seen, pull) in zip(pairs, found, strict=True):
+            size = binned[first].n_cells * binned[second].n_cells
+            assert len(seen) == len(pull) == size
+            own = statistics.own_curvature(curvature).reshape(N_ROWS, -1)
+            assert_close(seen.sum(axis=0), own.sum(axis=0), "rounding")
+            assert_close(pull.sum(axis=0), slope.reshape(N_ROWS, -1).sum(axis=0), "rounding")
+
+    def test_kronecker_factors(self, example):
+        # One column each is what they are made of.
+        own = [0, 1]
+        found, expected = (_kron(example, rows.keep_terms(own), own) for rows in example.both())
+        assert_same(found, expected)
+
+
+def _told(quadratic, example, tables=None):
+    """All that a quadratic says."""
+    tables = example.tables if tables is None else tables
+    told = [
+        quadratic.normal_equations(tables),
+        quadratic.entry_curvature(),
+        quadratic.total_curvature,
+        quadratic.constant,
+    ]
+    if isinstance(quadratic, statistics.RowQuadratic):
+        told.append(quadratic.value)
+    if example.likelihood.n_outputs == 1:
+        told.append(quadratic.level_equations(2, tables))
+    return told
+
+
+def _fresh(kept):
+    """The quadratic of fewer terms, made anew around what they say."""
+
+    def make(quadratic, rows):
+        around = quadratic.around
+        values = [around.values[k] for k in kept]
+        return statistics.row_quadratic(
+            rows.keep_terms(kept), around.likelihood, values, around.intercept
+        )
+
+    return make
+
+
+def _positions(parts):
+    """A job: where every row is in every term's table."""
+    return (
+        np.concatenate(
+            [
+                np.column_stack(
+                    [
+                        statistics.read(position, np.arange(float(size)))
+                        for position, size in zip(part.positions, part.sizes, strict=True)
+                    ]
+                )
+                for part in parts
+            ]
+        ),
+    )
+
+
+def core_job(function, *given):
+    """A job as the core makes them."""
+    return core_rows.partial(function, *given)
+
+
+def _problem(example, rows, own):
+    terms = [example.terms[k] for k in own]
+    return gauss_newton.make_problem(terms, rows, example.likelihood, True, "mackay")
+
+
+def _kron(example, rows, own):
+    problem, rng = _problem(example, rows, own), np.random.default_rng(0)
+    known = tuple(
+        replace(
+            gauss_newton.start(term, share, rng, example.likelihood.n_outputs),
+            values=example.values[k],
+        )
+        for term, share, k in zip(problem.terms, problem.shares, own, strict=True)
+    )
+    return kron.posterior(problem, State(known, example.intercept, 0.7)).covariance
+
+
+class TestGaussian:
+    """What is asked of a Gaussian response alone."""
+
+    @pytest.fixture(params=list(CUTS))
+    def example(self, request):
+        return Example("gaussian", request.param)
+
+    @pytest.mark.parametrize(
+        ("kept", "largest", "form"),
+        [
+            # all entries; those that rows read; neither
+            ((0, 1, 2), 600e6, statistics.TableQuadratic),
+            ((0, 1, 2, 3), 600e6, statistics.TableQuadratic),
+            ((0, 1, 2, 3), 0.0, statistics.RowQuadratic),
+        ],
+    )
+    def test_its_quadratic_is_made_once(self, example, kept, largest, form):
+        (weights, null, found), (own, own_null, expected) = (
+            statistics.weights_and_quadratic(rows.keep_terms(kept), example.likelihood, largest)
+            for rows in example.both()[::-1]
+        )
+        assert_same(null, own_null)
+        assert type(found) is type(expected) is form
+        assert_same(weights, own)
+        tables = [example.tables[k] for k in kept]
+        assert_same(_told(found, example, tables), _told(expected, example, tables))
+
+    def test_cross_tables(self, example):
+        found, expected = (
+            statistics.table_quadratic(rows, *example.point) for rows in example.both()[::-1]
+        )
+        assert_same(_told(found, example), _told(expected, example))
+
+    def test_gaps(self, example):
+        coefficients = np.array([0.5, 0.3, 2.0, 0.1])
+        job = core_job(gaps._gap_sums, example.values, 0.2, (0, 2, 3), coefficients)
+        found, expected = (rows.total(job) for rows in example.both()[::-1])
+        assert_same(found, expected)
+
+    def test_rows_weighed_by_their_gaps(self, example):
+        noise = np.array([0.5, 0.0, 2.0, 1.0])
+        at_hand, streamed = example.both(noise)
+        assert streamed.gap_noise is noise
+        assert streamed.log_precision == pytest.approx(at_hand.log_precision, rel=1e-12)
+        assert at_hand.log_precision < -10.0
+        found, expected = (
+            (
+                statistics.log_likelihood(rows, *example.point),
+                statistics.entry_weights(rows),
+                _told(statistics.row_quadratic(rows, *example.point), example),
+                _told(statistics.table_quadratic(rows, *example.point), example),
+                null_fit(rows, example.likelihood),
+                null_evidence(rows, example.likelihood),
+            )
+            for rows in (streamed, at_hand)
+        )
+        assert_same(found, expected)
+        # Fewer terms do not lose it, and more do not.
+        for change in (lambda r: r.keep_terms([0]), lambda r: r.with_terms(example.terms[:1])):
+            assert change(streamed).gap_noise is noise
+            assert_same(change(streamed).log_precision, at_hand.log_precision)
+
+    def test_weighing(self, example):
+        state = State(tuple(_Known(own) for own in example.values), 0.2, 0.5)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gaps, "_WORTH", -1e9)
+            found, expected = (
+                gaps.weigh(_problem(example, rows, range(4)), state)
+                for rows in example.both()[::-1]
+            )
+        assert_same(found[0].rows.gap_noise, expected[0].rows.gap_noise)
+        assert expected[0].rows.gap_noise.max() > 0.0
+        assert found[1].noise == pytest.approx(expected[1].noise, rel=1e-10)
+
+
+class _Known:
+    def __init__(self, values):
+        self.values = values
+
+
+def test_pearsons_sum():
+    example = Example("poisson")
+    job = core_job(fitting._pearson_sum, example.values, 0.2)
+    found, expected = (rows.total(job) for rows in example.both()[::-1])
+    assert_same(found, expected)
+
+
+class TestThreads:
+    @pytest.fixture(autouse=True)
+    def _few_rows_a_thread(self, monkeypatch):
+        monkeypatch.setattr(core_rows, "_ROWS_A_THREAD", 20)
+
+    def shared(self, example, n_threads=3):
+        return replace(example.at_hand, n_threads=n_threads)
+
+    @pytest.mark.parametrize(
+        ("n_threads", "least", "parts"),
+        [(1, 20, 1), (3, 20, 3), (100, 20, 20), (3, 201, 1), (3, 200, 2), (3, 500, 1)],
+    )
+    def test_each_has_enough_rows(self, n_threads, least, parts, monkeypatch):
+        monkeypatch.setattr(core_rows, "_ROWS_A_THREAD", least)
+        rows = self.shared(Example("gaussian"), n_threads)
+        n_parts, sizes = rows.total(number_of_parts, _counted)
+        assert n_parts == len(sizes) == parts
+        assert sizes.sum() == N_ROWS
+        assert sizes.max() - sizes.min() <= 1
+
+    def test_they_are_threads(self):
+        wait, seen = threading.Barrier(3), set()
+
+        def job(parts):
+            wait.wait(timeout=30.0)  # all three are under way at once
+            seen.add(threading.get_ident())
+            return (np.array(float(len(list(parts)))),)
+
+        self.shared(Example("gaussian")).total(job)
+        assert len(seen) == 3
+        assert threading.get_ident() not in seen
+
+    def test_rows_stay_in_order(self):
+        example = Example("gaussian")
+        (found,) = self.shared(example).total(in_order, joined)
+        np.testing.assert_array_equal(found, example.at_hand.y)
+
+    def test_an_error_of_one_is_told(self):
+        def job(parts):
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            self.shared(Example("gaussian")).total(job)
+
+    def test_all_totals(self, name):
+        example = Example(name)
+        found, expected = (
+            (
+                statistics.entry_weights(rows),
+                statistics.log_likelihood(rows, *example.point),
+                statistics.start(rows, example.likelihood),
+                _told(statistics.row_quadratic(rows, *example.point), example),
+                assembly._importances(_problem(example, rows, range(4)), example.values),
+            )
+            for rows in (self.shared(example), example.at_hand)
+        )
+        assert_same(found, expected)
+
+    def test_gaussian_ones(self):
+        example, noise = Example("gaussian"), np.array([0.5, 0.0, 2.0, 1.0])
+        job = core_job(gaps._gap_sums, example.values, 0.2, (0, 2, 3), np.ones(4))
+        found, expected = (
+            (
+                _told(statistics.table_quadratic(rows.weighed_by(noise), *example.point), example),
+                statistics.log_likelihood(rows.weighed_by(noise), *example.point),
+                rows.total(job),
+            )
+            for rows in (self.shared(example), example.at_hand)
+        )
+        assert_same(found, expected)
+
+    def test_threads_stay_with_the_rows(self):
+        example = Example("gaussian")
+        rows = Rows.of(example.table, example.terms, example.units, n_threads=3)
+        more = rows.with_terms(example.terms[:1]).keep_terms([0]).weighed_by(np.ones(4))
+        for own in (rows, more):
+            assert own.total(number_of_parts, _counted)[0] == 3
+
+
+def _counted(first, second):
+    return first[0] + second[0], np.append(first[1], second[1])
+
+
+class TestParts:
+    def test_some_rows(self):
+        rows = Example("gaussian").at_hand.weighed_by(np.array([0.5, 0.0, 2.0, 1.0]))
+        part = rows.part(slice(30, 77))
+        assert len(part) == 47
+        assert part.sizes == rows.sizes
+        for field in ("y", "weight", "precision", "columns", "information"):
+            np.testing.assert_array_equal(getattr(part, field), getattr(rows, field)[30:77])
+        for one, whole, size in zip(part.positions, rows.positions, rows.sizes, strict=True):
+            table = np.random.default_rng(0).standard_normal(size)
+            np.testing.assert_array_equal(
+                statistics.read(one, table), statistics.read(whole, table)[30:77]
+            )
+
+    @pytest.mark.parametrize(("size", "sizes"), [(500, [401]), (401, [401]), (200, [200, 200, 1])])
+    def test_so_many_at_a_time(self, size, sizes):
+        rows = Example("gaussian").at_hand
+        parts = list(rows.parts(size))
+        assert [len(part) for part in parts] == sizes
+        np.testing.assert_array_equal(np.concatenate([part.y for part in parts]), rows.y)
+
+    def test_of_a_table(self):
+        example = Example("gaussian")
+        rows, table = example.at_hand, example.table
+        mean = np.average(table.response, weights=table.weight)
+        spread = np.sqrt(np.average((table.response - mean) ** 2, weights=table.weight))
+        assert_close(rows.y, (table.response - mean) / spread, "rounding")
+        assert rows.weight is table.weight
+        assert rows.count == pytest.approx(table.weight.sum())
+        assert rows.sizes == tuple(len(term.entries) for term in example.terms)
+
+
+def test_rows_in_pieces_can_be_sent_elsewhere():
+    example = Example("gaussian")
+    rows = example.streamed.weighed_by(np.array([0.5, 0.0, 2.0, 1.0]))
+    again = pickle.loads(pickle.dumps(rows))
+    assert_same(statistics.entry_weights(again), statistics.entry_weights(rows))
+
+
+def test_a_pass_is_one_pass():
+    """Whatever is asked in one go reads the pieces once."""
+    example, passes = Example("gaussian"), []
+
+    class Counted(Pieces):
+        def pieces(self):
+            passes.append(1)
+            return super().pieces()
+
+    counted = Counted(example.pieces.table, example.pieces.ends)
+    rows = replace(example.streamed, tables=counted)
+    problem = _problem(example, rows.keep_terms([0, 1, 2]), range(3))
+    null_evidence(problem.rows, example.likelihood)
+    assembly._importances(problem, example.values[:3])
+    assert len(passes) == 1
+    made = statistics.row_quadratic(rows, *example.point)
+    made.constant, made.value, made.total_curvature, made.entry_curvature()
+    assert len(passes) == 2
+    made.normal_equations(example.tables)
+    assert len(passes) == 3
