@@ -19,7 +19,7 @@ from lanam.core.arrays import Array
 from lanam.core.predictive import moderated_log_odds, softmax_log_probability
 from lanam.explain import require_coverage
 from lanam.inputs import read_labels, read_weights
-from lanam.observations import Observations
+from lanam.observations import Observations, mixed_labels, require_two_classes
 
 #: Values that are held at once where every row has draws, or a covariance of its classes.
 _CHUNK_VALUES = 1 << 22
@@ -88,18 +88,10 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
         if target.dtype.kind == "O" and not all(isinstance(label, str) for label in target):
-            raise ValueError(
-                "y mixes text and other labels, which have no order: make all of them text, for "
-                "example with `y = [str(label) for label in y]`"
-            )
+            raise mixed_labels()
         check_classification_targets(target)
         self.classes_ = np.unique(target)
-        if len(self.classes_) < 2:
-            only = self.classes_.tolist()[0]
-            raise ValueError(
-                f"y has one class only ({only!r}) among the rows with a positive weight: a "
-                "classifier needs rows of two classes"
-            )
+        require_two_classes(self.classes_)
         return self._encode_again(target, weight, exposure)
 
     def _encode_again(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:

@@ -148,3 +148,20 @@ def require_an_event(counts: Array) -> None:
             "y is zero in every row with a positive weight: from no events a rate cannot be learned, "
             "only that it is small. Gather rows until there is an event."
         )
+
+
+def mixed_labels() -> ValueError:
+    """The error for labels that have no order."""
+    return ValueError(
+        "y mixes text and other labels, which have no order: make all of them text, for example with "
+        "`y = [str(label) for label in y]`"
+    )
+
+
+def require_two_classes(classes: np.ndarray) -> None:
+    """Refuse a target with one label only."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has one class only ({classes.tolist()[0]!r}) among the rows with a positive weight: a "
+            "classifier needs rows of two classes"
+        )

@@ -16,7 +16,7 @@ from lanam.engines.folding import fold
 from lanam.engines.interface import Piece, Source
 from lanam.engines.places import in_piece
 from lanam.inputs import as_response, require_exposures, require_squares, require_weights
-from lanam.observations import require_counts
+from lanam.observations import mixed_labels, require_counts
 
 REGRESSION, COUNTS, CLASSIFICATION = "regression", "counts", "classification"
 
@@ -214,11 +214,3 @@ def _read_labels(series: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
         return labels, positions
     found, inverse = np.unique(labels, return_inverse=True)
     return found, inverse
-
-
-def mixed_labels() -> ValueError:
-    """The error for labels that have no order."""
-    return ValueError(
-        "y mixes text and other labels, which have no order: make all of them text, for example with "
-        "`y = [str(label) for label in y]`"
-    )

@@ -31,12 +31,11 @@ from lanam.engines.roles import (
     COUNTS,
     REGRESSION,
     Roles,
-    mixed_labels,
     read_roles,
     read_rows,
 )
 from lanam.inputs import require_squares
-from lanam.observations import Units, require_an_event
+from lanam.observations import Units, mixed_labels, require_an_event, require_two_classes
 
 __all__ = [
     "CLASSIFICATION",
@@ -152,11 +151,7 @@ def survey(
         return replace(surveyed, unit=unit, log_unit=math.log(unit), left_out=found.left_out)
     whole = empty[roles.target].dtype.is_integer()  # a CSV file's are floats until all are read
     classes = found.classes.astype(np.int64) if whole else found.classes
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has one class only ({classes.tolist()[0]!r}) among the rows with a positive weight: a "
-            "classifier needs rows of two classes"
-        )
+    require_two_classes(classes)
     return replace(surveyed, classes=classes)
 
 
