@@ -53,11 +53,10 @@ class Encoder:
             nothing = np.empty(0)
             return Table(np.empty((0, self.schema.n_columns)), nothing, nothing, piece.number)
         rows = read_rows(piece, self.roles, self.task)
-        frame: Any = as_frame(piece.frame)
-        columns = np.empty((len(rows.target), self.schema.n_columns), order="F")
-        for index, column in enumerate(self.schema.columns):
-            with in_piece(piece):
-                columns[:, index] = _encode(frame[column.name], column)[rows.counted]
+        with in_piece(piece):
+            columns = _encode(as_frame(piece.frame), self.schema)
+        if not isinstance(rows.counted, slice):
+            columns = np.asfortranarray(columns[rows.counted])
         with in_piece(piece, self.roles.target):
             return Table(columns, *self._response(rows), piece.number)
 
@@ -81,11 +80,31 @@ class Encoder:
         return response
 
 
-def _encode(series: Any, column: Column) -> Array:
-    """One column's numbers or codes."""
-    if column.kind == NUMERIC and np.isnan(column.lowest):
-        # Its range is not known yet. That it is one of numbers is, and truth values may be some.
-        column = replace(column, lowest=0.0, highest=1.0)
+def _encode(frame: Any, schema: Schema) -> Array:
+    """The features' numbers and codes (n, D)."""
+    names = [column.name for column in schema.columns if column.kind == NUMERIC]
+    numeric = Schema(
+        tuple(_with_range(column) for column in schema.columns if column.name in names)
+    )
+    numbers, _ = encode_table(frame.select(names), numeric)
+    if len(names) == schema.n_columns:
+        return numbers
+    columns = np.empty((len(frame), schema.n_columns), order="F")
+    for index, column in enumerate(schema.columns):
+        columns[:, index] = (
+            numbers[:, names.index(column.name)]
+            if column.kind == NUMERIC
+            else _encode_levels(frame[column.name], column)
+        )
+    return columns
+
+
+def _with_range(column: Column) -> Column:
+    """The column as one of numbers, which truth values may be, where its range is not known yet."""
+    return replace(column, lowest=0.0, highest=1.0) if np.isnan(column.lowest) else column
+
+
+def _encode_levels(series: Any, column: Column) -> Array:
     distinct, positions = fold(series)
     columns, surprises = encode_table(distinct.to_frame(), Schema((column,)))
     unseen = [value for surprise in surprises for value in surprise.examples]

@@ -116,7 +116,7 @@ class Rows:
     Attributes
     ----------
     counted
-        Which of them have a positive weight; the others are in no array here.
+        Which of them have a positive weight, for an index; the others are in no array here.
     weight, exposure
         One a row.
     target
@@ -125,7 +125,7 @@ class Rows:
         The classes' names, not all of which a row need have.
     """
 
-    counted: NDArray[np.bool_]
+    counted: NDArray[np.bool_] | slice
     weight: Array
     exposure: Array
     target: NDArray[Any]
@@ -164,7 +164,7 @@ def read_rows(piece: Piece, roles: Roles, task: str) -> Rows:
             require_exposures(exposure)
     elif roles.exposure is not None:
         exposure = np.full(n_rows, roles.exposure)
-    counted = weight > 0.0
+    counted = slice(None) if weight.all() else weight > 0.0
     return Rows(counted, weight[counted], exposure[counted], target[counted], labels)
 
 
