@@ -32,8 +32,10 @@ class Spread:
 
     def merged(self, other: Spread) -> Spread:
         """Of these rows and others."""
-        magnitude = max(self.magnitude, other.magnitude)
-        one, two = self.magnitude / magnitude, other.magnitude / magnitude
+        both = (self, other)
+        # Zeros alone have no magnitude: theirs must not make others vanish.
+        magnitude = max((own.magnitude for own in both if own.mean or own.variance), default=1.0)
+        one, two = (min(own.magnitude / magnitude, 1.0) for own in both)
         total = self.total_weight + other.total_weight
         share = other.total_weight / total
         step = other.mean * two - self.mean * one
