@@ -33,6 +33,9 @@ from lanam.core.training import Run, fit_and_select, threads, train
 #: Noise at the start, in units of the noise around the intercept alone.
 _START_NOISE = 0.1
 
+#: How many times more rows than a sample has must there be for it to pay.
+_SAMPLE_PAYS = 4
+
 #: Coordinates that a column has in the first stage, about.
 _COLUMN_WIDTH = 8
 
@@ -129,6 +132,7 @@ def _first_stage(problem: Problem, run: Run, rng: np.random.Generator) -> Stage:
     off: list[FittedTerm] = []
     run.newest = (problem, state)
     try:
+        state = _from_a_sample(problem, state, run, rng)
         problem, state, converged = fit_and_select("smooth", problem, state, run, rng, off)
         weighed = weigh(problem, state)
         if weighed[0] is not problem:
@@ -142,6 +146,32 @@ def _first_stage(problem: Problem, run: Run, rng: np.random.Generator) -> Stage:
         problem, state = run.newest
         reason = "interrupted"
     return Stage(problem, state, tuple(off), reason)
+
+
+def _from_a_sample(problem: Problem, state: State, run: Run, rng: np.random.Generator) -> State:
+    """A state to start from: what a sample of the rows says, where there are many more.
+
+    A pass over the sample costs next to nothing, and few are then left to do over all rows.
+    """
+    sample, units = run.prepared.summary.sample, run.prepared.units
+    if sample is None or len(problem.rows) < _SAMPLE_PAYS * len(sample):
+        return state
+    few = gauss_newton.make_problem(
+        problem.terms,
+        Rows.of(sample, problem.terms, units),
+        problem.likelihood,
+        problem.joint,
+        problem.evidence_update,
+        problem.memory,
+    )
+    limits, record = (run.options.max_iter, run.options.tol), run.recorder("sample", few)
+    learned, _ = gauss_newton.converge(few, state, rng, *limits, record)
+    run.newest = (problem, state)
+    terms = tuple(
+        replace(known, precision=own.precision, values=own.values, basis=own.basis)
+        for known, own in zip(state.terms, learned.terms, strict=True)
+    )
+    return State(terms, learned.intercept, learned.noise)
 
 
 def _settle_noise(stage: Stage, run: Run, rng: np.random.Generator) -> Stage:

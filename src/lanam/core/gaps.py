@@ -103,9 +103,14 @@ def _gap_sums(
 
 
 def _not_negative(gram: Array, target: Array) -> Array:
-    """The coefficients, none of them negative, of a regression with these normal equations."""
+    """The coefficients, none of them negative, of a regression with these normal equations.
+
+    Columns that are missing in the same rows share what is added there.
+    """
     size, vectors = np.linalg.eigh(gram)
-    kept = size > 1e-13 * size[-1]
-    root = np.sqrt(size[kept])
-    found, _ = nnls(root[:, None] * vectors[:, kept].T, vectors[:, kept].T @ target / root)
+    smallest = 1e-13 * size[-1]
+    along = np.where(size > smallest, vectors.T @ target, 0.0)
+    # Along directions of which rows say nothing there is a pull to zero: else rounding would decide.
+    root = np.sqrt(np.maximum(size, smallest))
+    found, _ = nnls(root[:, None] * vectors.T, along / root)
     return np.asarray(found)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from lanam.core.likelihoods import Likelihood
 from lanam.core.linearise import Compressed, compress, initial_precision, tangent
 from lanam.core.prior import Prior
 from lanam.core.rows import AnyRows, StreamedRows
-from lanam.core.statistics import Quadratic, RowQuadratic, evaluate
+from lanam.core.statistics import Quadratic, TableQuadratic, evaluate
 from lanam.core.terms import LevelTerm, Term
 
 #: Prior variance a term starts with, in units of the response's (on the link scale). Small, so that few
@@ -46,6 +47,9 @@ _SLACK = 1e-3
 _TUNE_STEPS = 25
 _TUNE_STEPS_WIDE = 10
 _WIDE = 400
+
+#: From so many rows on, going over them once more costs more than all else.
+_MANY_ROWS = 1 << 18
 
 #: When the final posterior is made, every entry counts as seen with this precision (in units of the
 #: response), so that the prior's variance where there is no data is kept to 2% of the response's spread.
@@ -75,13 +79,24 @@ class Problem:
         if self.exact is not None:
             return self.exact
         known = state.quadratic
-        if known is not None and known.rows is self.rows and known.is_around(state.values):
+        if known is not None and known.is_around(state.values):
             return known
         return self.expand(state)
 
-    def expand(self, state: State) -> RowQuadratic:
+    def expand(self, state: State) -> Quadratic:
         """The log-likelihood as a quadratic around a state, made anew."""
-        return statistics.row_quadratic(self.rows, self.likelihood, state.values, state.intercept)
+        point = (self.rows, self.likelihood, state.values, state.intercept)
+        if self.in_tables:
+            seen = tuple(np.flatnonzero(share) for share in self.shares)
+            return statistics.table_quadratic(*point, seen)
+        return statistics.row_quadratic(*point)
+
+    @cached_property
+    def in_tables(self) -> bool:
+        """Whether expansions are summed into cross-tables, so that many passes make use of each."""
+        n_entries = sum(int(np.count_nonzero(share)) for share in self.shares) + 1
+        small = statistics.cross_table_bytes(n_entries) <= self.memory
+        return len(self.rows) >= _MANY_ROWS and small and self.likelihood.n_outputs == 1
 
     @property
     def n_rows(self) -> float | None:
@@ -134,7 +149,7 @@ class State:
     evidence: float = -np.inf
     n_effective: float = 0.0
     objective: float = -np.inf
-    quadratic: RowQuadratic | None = None
+    quadratic: Quadratic | None = None
 
     @property
     def values(self) -> list[Array]:
@@ -143,7 +158,7 @@ class State:
 
     def keep(self, kept: Sequence[int]) -> State:
         """The same state with some of the terms."""
-        return replace(self, terms=tuple(self.terms[k] for k in kept))
+        return replace(self, terms=tuple(self.terms[k] for k in kept), quadratic=None)
 
 
 @dataclass(frozen=True)
@@ -342,11 +357,9 @@ def _damped(problem: Problem, before: State, after: State, predicted: float) -> 
 
     The prior is quadratic and known; all that can go wrong is the likelihood's expansion.
     """
-    if problem.likelihood.quadratic:
+    if problem.exact is not None:
         return after
-    made = problem.quadratic(before)
-    assert isinstance(made, RowQuadratic)
-    old = problem.at_noise(made.value, after.noise)
+    old = problem.at_noise(problem.quadratic(before).value, after.noise)
     for _ in range(6):
         # What the next pass begins with: it is made here, and kept.
         made = problem.expand(after)
@@ -382,6 +395,11 @@ def converge(
     a pass brings little of what was gained since. The second value says whether the passes ended so
     within ``max_iter``.
     """
+    exact = problem.exact is not None
+    if not exact:
+        state = replace(state, quadratic=problem.quadratic(state))
+        if problem.in_tables:
+            return _climb_expansions(problem, state, rng, max_iter, tol, on_pass, before)
     best = replace(state, objective=-np.inf)
     for _ in range(max_iter):
         linear = regression(problem, state, rng)
@@ -394,10 +412,41 @@ def converge(
         on_pass(state)
         rise = state.objective - best.objective
         # Until a non-Gaussian expansion has settled, its evidence may overstate: keep the newest.
-        if rise > 0.0 or not problem.likelihood.quadratic:
+        if rise > 0.0 or not exact:
             best = state
-        gain = 0.0 if before is None else state.evidence - before
-        enough = max(tol, _SLACK * gain)
-        if abs(rise) < enough or (rise < 0.0 and problem.likelihood.quadratic):
+        if abs(rise) < _enough(state, tol, before) or (rise < 0.0 and exact):
             return best, True
     return best, False
+
+
+def _enough(state: State, tol: float, before: float | None) -> float:
+    """A rise that is none."""
+    return max(tol, _SLACK * (0.0 if before is None else state.evidence - before))
+
+
+def _climb_expansions(
+    problem: Problem,
+    state: State,
+    rng: np.random.Generator,
+    max_iter: int,
+    tol: float,
+    on_pass: Callable[[State], None],
+    before: float | None,
+) -> tuple[State, bool]:
+    """The same where going over the rows is dear: each expansion is climbed as if it were exact.
+
+    Passes over the rows are then as few as those of Newton's method.
+    """
+    objective, limits = -np.inf, (max_iter, tol)
+    for _ in range(max_iter):
+        made = problem.quadratic(state)
+        assert isinstance(made, TableQuadratic)
+        fixed = replace(problem, exact=made)
+        after, _ = converge(fixed, state, rng, *limits, on_pass, before)
+        rise, objective = after.objective - objective, after.objective
+        if abs(rise) < _enough(after, tol, before):
+            # What it was made around is as good as where it led.
+            return replace(after, quadratic=made.moved_to(after.values)), True
+        predicted = problem.at_noise(made.of(after.values, after.intercept), after.noise)
+        state = _damped(problem, state, after, predicted)
+    return state, False

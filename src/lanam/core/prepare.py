@@ -20,7 +20,7 @@ from lanam.core.likelihoods import Likelihood, Softmax
 from lanam.core.model import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.options import Options
 from lanam.core.rows import AnyRows, Rows, StreamedRows
-from lanam.core.summaries import Summary, summarise_tables
+from lanam.core.summaries import Summary, Wanted, summarise_tables
 from lanam.core.tables import ArrayTables, Tables
 from lanam.core.terms import LevelTerm, SmoothTerm, Term
 from lanam.core.units import Units
@@ -29,6 +29,9 @@ from lanam.core.units import Units
 #: bins, whose number matters little because their borders mean nothing.
 _MAX_LEVELS = 1000
 _N_BINS = 150
+
+#: A likelihood that is no quadratic is fitted to so many rows first, if there are several times as many.
+SAMPLE_ROWS = 1 << 16
 
 #: Rows that count more often than this on average (a bootstrap, weights that are counts) are copies: a
 #: value that recurs in copies only must not have an effect of its own, which would be their noise.
@@ -74,8 +77,7 @@ def prepare(
     ``n_levels`` has the number of levels of every column of categories, and -1 for numeric ones; none
     is given where all are numeric.
     """
-    n_classes = likelihood.n_classes if isinstance(likelihood, Softmax) else -1
-    summary = summarise_tables(tables, n_levels, n_classes)
+    summary = summarise_tables(tables, n_levels, wanted(likelihood))
     units = Units.of(summary.spread, likelihood)
     architecture = options.architecture(1)
     terms: list[Term] = []
@@ -104,6 +106,12 @@ def prepare(
                 levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
     return Prepared(units, tuple(terms), rows, levels, categories, unused, summary)
+
+
+def wanted(likelihood: Likelihood) -> Wanted:
+    """What of the response must be known, and a sample of rows where they are gone over again and again."""
+    n_classes = likelihood.n_classes if isinstance(likelihood, Softmax) else -1
+    return Wanted(n_classes, 0 if likelihood.quadratic else SAMPLE_ROWS)
 
 
 def rows_of(

@@ -10,11 +10,11 @@ import numpy as np
 from lanam.core import gauss_newton
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import Categories, Grid, Levels
-from lanam.core.likelihoods import Softmax, find_likelihood
+from lanam.core.likelihoods import find_likelihood
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.options import Options
 from lanam.core.pairs import pair_term
-from lanam.core.prepare import Prepared, is_wide, rows_of
+from lanam.core.prepare import Prepared, is_wide, rows_of, wanted
 from lanam.core.summaries import summarise_tables
 from lanam.core.tables import Tables
 from lanam.core.terms import LevelTerm, SmoothTerm, Term
@@ -55,8 +55,7 @@ def resume(model: FittedModel, tables: Tables, options: Options) -> tuple[Prepar
         len(categories[k].entry_of) if k in categories else -1 for k in range(tables.n_columns)
     ]
     likelihood = find_likelihood(model.likelihood, model.n_outputs + 1)
-    n_classes = model.n_outputs + 1 if isinstance(likelihood, Softmax) else -1
-    summary = summarise_tables(tables, n_levels, n_classes)
+    summary = summarise_tables(tables, n_levels, replace(wanted(likelihood), n_sample=0))
     units = Units.of(summary.spread, likelihood)
     active = [term for term in model.terms if term.active]
     terms = tuple(_term(fitted, options) for fitted in active)

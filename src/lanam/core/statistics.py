@@ -23,6 +23,7 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -276,6 +277,10 @@ class _Around:
         return expand(self.likelihood, part.y, part.information, f)
 
 
+def _same_arrays(first: Sequence[Array], second: Sequence[Array]) -> bool:
+    return len(first) == len(second) and all(map(operator.is_, first, second))
+
+
 @dataclass(frozen=True)
 class RowQuadratic:
     """The quadratic as rows: made anew whenever it is asked.
@@ -289,8 +294,7 @@ class RowQuadratic:
 
     def is_around(self, values: Sequence[Array]) -> bool:
         """Whether it was made around just these arrays."""
-        own = self.around.values
-        return len(own) == len(values) and all(map(operator.is_, own, values))
+        return _same_arrays(self.around.values, values)
 
     @cached_property
     def _sums(self) -> Totals:
@@ -420,6 +424,30 @@ class TableQuadratic:
     constant: float
     seen: tuple[IntArray, ...]
     sizes: tuple[int, ...]
+    #: what it was made around, and the log-likelihood at unit noise there; of zero where it is exact
+    around: tuple[Array, ...] = ()
+    value: float = np.nan
+
+    def is_around(self, values: Sequence[Array]) -> bool:
+        """Whether it was made around just these arrays."""
+        return _same_arrays(self.around, values)
+
+    def moved_to(self, values: Sequence[Array]) -> TableQuadratic:
+        """The same, to be taken for that around other values."""
+        return replace(self, around=tuple(values))
+
+    def of(self, values: Sequence[Array], intercept: Intercept) -> float:
+        """The quadratic's value for a prediction by tabulated values."""
+        known = [value[own] for value, own in zip(values, self.seen, strict=True)]
+        whole = np.concatenate([*known, [intercept]])
+        total = self.constant + float(self.pseudo @ whole)
+        for start, stop in pairwise(self.offsets):
+            own = whole[start:stop]
+            # Upper blocks only are there; those beside the diagonal count twice.
+            product = whole[:stop] @ self.cross[:stop, start:stop]
+            before = whole[:start] @ self.cross[:start, start:stop]
+            total -= 0.5 * float((product + before) @ own)
+        return total
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
@@ -461,6 +489,7 @@ class TableQuadratic:
             self.constant,
             tuple(self.seen[k] for k in kept),
             tuple(self.sizes[k] for k in kept),
+            value=self.value,
         )
 
     def normal_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
@@ -554,9 +583,11 @@ def table_quadratic(
     likelihood: Likelihood,
     values: Sequence[Array],
     intercept: Intercept,
+    seen: tuple[IntArray, ...] | None = None,
 ) -> TableQuadratic:
     """The same expansion, summed into cross-tables of the entries that rows read."""
-    seen = tuple(np.flatnonzero(own) for own in entry_weights(rows))
+    if seen is None:
+        seen = tuple(np.flatnonzero(own) for own in entry_weights(rows))
     return _summed(rows, _Around(likelihood, tuple(values), intercept), seen)[0]
 
 
@@ -565,8 +596,11 @@ def _summed(
 ) -> tuple[TableQuadratic, Totals]:
     """The expansion in cross-tables of some entries, and the weight at every entry."""
     totals = rows.total(partial(_cross_tables, around, rows.sizes, seen))
-    cross, pseudo, constant, *weights = totals
-    return TableQuadratic(cross, pseudo, float(constant), seen, rows.sizes), tuple(weights)
+    cross, pseudo, (constant, value), *weights = totals
+    made = TableQuadratic(
+        cross, pseudo, float(constant), seen, rows.sizes, around.values, float(value)
+    )
+    return made, tuple(weights)
 
 
 def _cross_tables(
@@ -574,10 +608,10 @@ def _cross_tables(
 ) -> Totals:
     offsets = (0, *np.cumsum([*(len(own) for own in seen), 1]).tolist())
     cross, pseudo = np.zeros((offsets[-1], offsets[-1])), np.zeros(offsets[-1])
-    constant, weights = 0.0, [np.zeros(size) for size in sizes]
+    scalars, weights = np.zeros(2), [np.zeros(size) for size in sizes]
     for part in _pieces(parts, _table_chunk(len(sizes))):
         chunk = around.expand(part)
-        constant += chunk.constant
+        scalars += chunk.constant, chunk.value
         for total, own in zip(weights, entry_sums(part, part.weight), strict=True):
             total += own
         readers = [_Reader.of(position) for position in part.positions]
@@ -596,7 +630,7 @@ def _cross_tables(
                 cross[offsets[j] : offsets[j + 1], here] += table
         pseudo[-1] += chunk.pseudo_response.sum()
         cross[-1, -1] += chunk.curvature.sum()
-    return cross, pseudo, np.array(constant), *weights
+    return cross, pseudo, scalars, *weights
 
 
 def _table_chunk(n_terms: int) -> int:

@@ -44,8 +44,9 @@ class ColumnSummary:
 class Summary:
     """All rows: how many, the response, about how many differ; the columns, and which are the same.
 
-    ``classes`` is the weight of every class, where the response numbers them. ``twins`` maps columns to
-    an earlier one with the same values, or the same levels by other names.
+    ``classes`` is the weight of every class, where the response numbers them, and ``sample`` some rows,
+    if they were wanted. ``twins`` maps columns to an earlier one with the same values, or the same
+    levels by other names.
     """
 
     n_rows: int
@@ -54,6 +55,7 @@ class Summary:
     columns: tuple[ColumnSummary, ...]
     twins: dict[int, int]
     classes: Array
+    sample: Table | None = None
 
     @property
     def total_weight(self) -> float:
@@ -66,60 +68,96 @@ class Summary:
         return tuple(k for k, own in enumerate(self.columns) if own.distribution.missing)
 
 
-def summarise_tables(tables: Tables, n_levels: Sequence[int] = (), n_classes: int = -1) -> Summary:
-    """Summarise all rows; ``n_levels`` is as ``prepare`` has it, -1 classes are none."""
+@dataclass(frozen=True)
+class Wanted:
+    """What of the response and of the rows is to be summarised besides.
+
+    The weight of so many classes (-1 for none), and a sample of so many rows: of those whose hashes are
+    the smallest, so that it is the same whatever order and pieces rows come in.
+    """
+
+    n_classes: int = -1
+    n_sample: int = 0
+
+
+_NOTHING_MORE = Wanted()
+
+
+def summarise_tables(
+    tables: Tables, n_levels: Sequence[int] = (), wanted: Wanted = _NOTHING_MORE
+) -> Summary:
+    """Summarise all rows; ``n_levels`` is as ``prepare`` has it."""
     levels = n_levels or [-1] * tables.n_columns
     if isinstance(tables, ArrayTables):
-        summary = _of_table(tables.table, levels, n_classes)
+        summary = _of_table(tables.table, levels, wanted)
     else:
-        totals = tables.total(partial(_sketched, levels, n_classes), partial(_merged, levels))
-        summary = _read(totals, levels)
+        job, merge = partial(_sketched, levels, wanted), partial(_merged, levels, wanted)
+        summary = _read(tables.total(job, merge), levels)
     return replace(summary, twins=_twins(tables, summary.columns, levels))
 
 
-def _of_table(table: Table, levels: Sequence[int], n_classes: int) -> Summary:
+def _of_table(table: Table, levels: Sequence[int], wanted: Wanted) -> Summary:
     columns = []
     for column, n_levels in zip(table.columns.T, levels, strict=True):
         distribution = summarise(column + 0.0, table.weight)
         mass, arrival = level_counts(column, table.weight, n_levels)
         n_values = len(distribution.values)
         columns.append(ColumnSummary(distribution, n_values, mass, arrival))
-    distinct = sketches.count_distinct(sketches.hash_rows(table.columns, table.response))
+    hashes = sketches.hash_rows(table.columns, table.response)
+    distinct = sketches.count_distinct(hashes)
     spread = Spread.of(table.response, table.weight)
-    classes, _ = level_counts(table.response, table.weight, n_classes)
-    return Summary(len(table), spread, distinct.estimate, tuple(columns), {}, classes)
+    classes, _ = level_counts(table.response, table.weight, wanted.n_classes)
+    sample = _table(_sample(table, hashes, wanted.n_sample))
+    return Summary(len(table), spread, distinct.estimate, tuple(columns), {}, classes, sample)
 
 
-# Totals of a pass: [rows, response's spread], classes, distinct rows, then of each column the arrays of a
-# sketch and, if it has codes, every code's mass and arrival.
+# Totals of a pass: [rows, response's spread], classes, distinct rows, a sample, then of each column the
+# arrays of a sketch and, if it has codes, every code's mass and arrival.
 
 
-def _sketched(levels: Sequence[int], n_classes: int, tables: Iterable[Table]) -> Totals:
+def _sketched(levels: Sequence[int], wanted: Wanted, tables: Iterable[Table]) -> Totals:
     totals: Totals | None = None
     for table in tables:
-        own = _sketch(table, levels, n_classes)
-        totals = own if totals is None else _merged(levels, totals, own)
+        own = _sketch(table, levels, wanted)
+        totals = own if totals is None else _merged(levels, wanted, totals, own)
     assert totals is not None, "a pass has a piece at least"
     return totals
 
 
-def _sketch(table: Table, levels: Sequence[int], n_classes: int) -> Totals:
+def _sketch(table: Table, levels: Sequence[int], wanted: Wanted) -> Totals:
     spread = Spread.of(table.response, table.weight)
     head = [len(table), spread.total_weight, spread.magnitude, spread.mean, spread.variance]
-    distinct = sketches.count_distinct(sketches.hash_rows(table.columns, table.response))
-    classes, _ = level_counts(table.response, table.weight, n_classes)
+    hashes = sketches.hash_rows(table.columns, table.response)
+    distinct = sketches.count_distinct(hashes)
+    classes, _ = level_counts(table.response, table.weight, wanted.n_classes)
     parts: list[Array] = [np.array(head, dtype=np.float64), classes, distinct.smallest]
-    # Arrivals of an earlier piece come first, wherever in it.
-    before = table.number * 2.0**32
+    parts += _sample(table, hashes, wanted.n_sample)
     for column, n_levels in zip(table.columns.T, levels, strict=True):
         parts += sketches.to_arrays(sketches.sketch_column(column, table.weight))
         if n_levels >= 0:
             mass, arrival = level_counts(column, table.weight, n_levels)
-            parts += [mass, np.where(mass > 0.0, arrival + before, np.inf)]
+            # Arrivals of an earlier piece come first, wherever in it.
+            parts += [mass, table.number + arrival / len(table)]
     return tuple(parts)
 
 
-def _merged(levels: Sequence[int], first: Totals, second: Totals) -> Totals:
+def _sample(table: Table, hashes: sketches.Hashes, n_sample: int) -> list[Array]:
+    """Rows with the smallest hashes, by hash: these, columns, response and weight."""
+    chosen = np.arange(len(table))
+    if n_sample < len(table):
+        chosen = np.argpartition(hashes, n_sample)[:n_sample]
+    chosen = chosen[np.argsort(hashes[chosen], kind="stable")]
+    # As floats, in whose order hashes are too.
+    own = (hashes[chosen] >> np.uint64(11)).astype(np.float64)
+    return [own, table.columns[chosen], table.response[chosen], table.weight[chosen]]
+
+
+def _table(sample: Sequence[Array]) -> Table | None:
+    _, columns, response, weight = sample
+    return Table(np.asfortranarray(columns), response, weight) if len(response) else None
+
+
+def _merged(levels: Sequence[int], wanted: Wanted, first: Totals, second: Totals) -> Totals:
     one, two = _Arrays(first), _Arrays(second)
     rows_and_spread = [part.take(1)[0] for part in (one, two)]
     spread = Spread(*rows_and_spread[0][1:]).merged(Spread(*rows_and_spread[1][1:]))
@@ -129,6 +167,9 @@ def _merged(levels: Sequence[int], first: Totals, second: Totals) -> Totals:
     merged: list[Array] = [np.array(head), classes[0] + classes[1]]
     counts = [DistinctCount(*part.take(1)) for part in (one, two)]
     merged.append(sketches.merge_counts(*counts).smallest)
+    samples = [np.concatenate(pair) for pair in zip(one.take(4), two.take(4), strict=True)]
+    kept = np.argsort(samples[0], kind="stable")[: wanted.n_sample]
+    merged += [own[kept] for own in samples]
     for n_levels in levels:
         own = [sketches.from_arrays(part.take(_SKETCH_ARRAYS)) for part in (one, two)]
         merged += sketches.to_arrays(sketches.merge(*own))
@@ -142,7 +183,7 @@ def _read(totals: Totals, levels: Sequence[int]) -> Summary:
     parts = _Arrays(totals)
     n_rows, *spread = parts.take(1)[0].tolist()
     (classes,) = parts.take(1)
-    distinct = DistinctCount(*parts.take(1))
+    distinct, sample = DistinctCount(*parts.take(1)), _table(parts.take(4))
     columns = []
     for n_levels in levels:
         sketch = sketches.from_arrays(parts.take(_SKETCH_ARRAYS))
@@ -150,7 +191,7 @@ def _read(totals: Totals, levels: Sequence[int]) -> Summary:
         distribution = sketches.distribution(sketch)
         columns.append(ColumnSummary(distribution, sketch.n_distinct, mass, arrival))
     own = tuple(columns)
-    return Summary(int(n_rows), Spread(*spread), distinct.estimate, own, {}, classes)
+    return Summary(int(n_rows), Spread(*spread), distinct.estimate, own, {}, classes, sample)
 
 
 class _Arrays:
@@ -182,7 +223,7 @@ def _twins(
     twins: dict[int, int] = {}
     for first, second in alike:
         # Every code of either must go with one code of the other.
-        ends = found.take(2 if levels[first] >= 0 else 1)
+        ends = found.take(3 if levels[first] >= 0 else 1)
         if all(bool((largest <= -smallest).all()) for largest, smallest in ends):
             twins.setdefault(second, first)
     return twins
@@ -203,20 +244,22 @@ def _could_be_same(first: ColumnSummary, second: ColumnSummary, *, coded: bool) 
 def _compared(alike: Sequence[Pair], levels: Sequence[int], tables: Iterable[Table]) -> Totals:
     """Of every pair, by code of one column, the largest code of the other and minus the smallest.
 
-    Both directions; for numbers one, in which 1 and 0 stand for a row that differs.
+    Both directions, after one in which 1 and 0 stand for a row that differs: in its number or, of codes,
+    in having one. Of numbers that is all.
     """
     totals: Totals | None = None
     for table in tables:
         own: list[Array] = []
         for first, second in alike:
             one, two = table.columns[:, first], table.columns[:, second]
-            if levels[first] >= 0:
+            gone, also_gone = np.isnan(one), np.isnan(two)
+            coded = levels[first] >= 0
+            differ = np.any(gone != also_gone if coded else (one != two) & ~(gone & also_gone))
+            own.append(np.array([[float(differ)], [0.0]]))
+            if coded:
                 codes = [_with_missing(one, levels[first]), _with_missing(two, levels[second])]
                 own.append(_ends(codes[0], codes[1], levels[first] + 1))
                 own.append(_ends(codes[1], codes[0], levels[second] + 1))
-            else:
-                differ = np.any((one != two) & ~(np.isnan(one) & np.isnan(two)))
-                own.append(np.array([[float(differ)], [0.0]]))
         totals = tuple(own) if totals is None else _larger(totals, tuple(own))
     assert totals is not None, "a pass has a piece at least"
     return totals
