@@ -30,7 +30,7 @@ def cluster(workers: int) -> Iterator[Any]:
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",  # any port that is free
             local_directory=scratch,
         ) as local,
         Client(local) as client,

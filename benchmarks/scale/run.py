@@ -77,9 +77,9 @@ class Runner:
         }
 
     def hopeless(self, cell: Cell) -> bool:
-        """Whether the model took too long on no more rows of no more columns."""
+        """Whether the model took longer than it may now on no more rows of no more columns."""
         return any(
-            "cut" in row and row["cut"] <= self.limit and _within(Cell(**row["cell"]), cell)
+            row.get("cut", 0.0) >= self.limit and _within(Cell(**row["cell"]), cell)
             for row in self.results.rows.values()
         )
 

@@ -117,7 +117,7 @@ def test_the_truth_is_a_sum_of_functions_of_unit_variance_and_two_columns_are_us
 
 def test_held_out_rows_are_of_no_folder():
     X, _ = data.in_memory(1_000, 10, "y")
-    assert not np.isin(data.held_out(1_000, 10).X[:, 0], X[:, 0]).any()
+    assert not np.isin(data.held_out(250, 10).X[:, 0], X[:, 0]).any()  # as many as a group has
 
 
 def test_stepped_columns_have_no_more_values_than_knots():
@@ -188,9 +188,9 @@ def test_passes_are_clocked_once_and_can_be_done_again(monkeypatch):
 def encode(piece):
     from lanam.core.tables import Table
 
-    y = piece.frame["y"].to_numpy()
-    columns = piece.frame[data.names(10)].to_numpy()
-    return Table(columns, y, np.ones(len(y)), piece.number)
+    columns = [np.asarray(piece.frame[name]) for name in data.names(10)]
+    y = np.asarray(piece.frame["y"])
+    return Table(np.column_stack(columns), y, np.ones(len(y)), piece.number)
 
 
 def sums(tables):
@@ -250,24 +250,29 @@ def test_a_fit_from_files_is_measured(summing, tmp_path):
     assert row["jobs"]["sums"]["passes"] == 3
     assert row["passes"] == 4
     assert row["fit_seconds"] > 0
-    assert row["peak_bytes"] > row["extra_bytes"] >= 0
+    assert row["peak_bytes"] > row["extra_bytes"]
     np.testing.assert_allclose(summing[0].total, data.in_memory(1_000, 10, "y")[0].sum(axis=0))
 
 
 # truth
 
 
-def test_the_truth_recovers_all_of_itself_and_the_mean_nothing():
-    cell = Cell("fit", "lightgbm", "memory", rows=1_000)
+@pytest.mark.parametrize("target", ["y", "ill"])
+def test_the_truth_recovers_all_of_itself_and_the_mean_nothing(target):
+    cell = Cell("fit", "lightgbm", "memory", target, rows=1_000)
+
+    def saying(signal):
+        if target == "y":
+            return Prediction(signal, np.full(len(signal), data.NOISE))
+        return Prediction(1 / (1 + np.exp(-data.LOG_ODDS * signal)))
 
     def knowing(X):
-        signal = sum(data.effect(X, column) for column in range(10))
-        return Prediction(signal, np.full(len(X), data.NOISE))
+        return saying(sum(data.effect(X, column) for column in range(10)))
 
     row = fits.truth(Fitted(knowing), cell)
     assert row["recovered"] == pytest.approx(1.0)
     assert row["nll"] == pytest.approx(row["nll_truth"])
-    ignorant = fits.truth(Fitted(lambda X: Prediction(np.zeros(len(X)), np.ones(len(X)))), cell)
+    ignorant = fits.truth(Fitted(lambda X: saying(np.zeros(len(X)))), cell)
     assert ignorant["recovered"] == pytest.approx(0.0, abs=0.01)
     assert ignorant["nll"] > ignorant["nll_truth"]
 
@@ -308,7 +313,7 @@ def test_quick_is_a_hundredth_and_the_sweep_ends_at_the_rows_asked_for():
     quick = Sizes(quick=True)
     assert quick.sweep == [100, 1_000, 10_000, 100_000]
     assert quick.agreement == 1_000
-    assert Sizes(rows=2_000_000).most == 2_000_000
+    assert Sizes(rows=2_000_000).most == Sizes(rows=2_000_000).sweep[-1] == 2_000_000
     in_memory = [c for c in cells(3, SIZES) if c.source == "memory" and c.model == "lanam"]
     assert max(cell.rows for cell in in_memory) == 1_000_000
     assert {cell.columns for cell in cells(3, SIZES)} == {10, 30, 100, 300}
@@ -351,9 +356,9 @@ def test_a_peer_that_took_too_long_is_not_tried_on_more(runner):
     ]
     assert runner.results.get(replace(base, rows=3_000))["cut"] == 1.0
     assert runner.results.get(replace(base, rows=500))["fit_seconds"] == 0.5
-    # with more patience it is tried again
-    Recorder(runner.results, runner.data, limit=5.0).run([replace(base, rows=2_000)])
-    assert runner.results.get(replace(base, rows=2_000))["fit_seconds"] == 2.0
+    # with more patience it is tried again, whatever it did on less
+    Recorder(runner.results, runner.data, limit=5.0).run([replace(base, rows=3_000)])
+    assert runner.results.get(replace(base, rows=3_000))["fit_seconds"] == 3.0
 
 
 def test_what_is_measured_stays_and_what_failed_is_tried_again(runner):
