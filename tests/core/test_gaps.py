@@ -89,6 +89,21 @@ class TestWeigh:
         np.testing.assert_allclose(weighted.rows.gap_noise, repeated.rows.gap_noise, rtol=1e-8)
         assert weighted.rows.log_precision == pytest.approx(repeated.rows.log_precision, rel=1e-9)
 
+    @pytest.mark.parametrize("seed", range(5))
+    def test_columns_missing_in_the_same_rows_share_what_they_add(self, seed):
+        columns, y, variance = noise_alone(seed=seed)
+        # The second and three like it, in another order of the rows, and of the columns.
+        wide = np.column_stack([columns[:, 1], columns, columns[:, 1], -columns[:, 1]])
+        order = np.random.default_rng(seed).permutation(len(y))
+        for rows in (np.arange(len(y)), order):
+            problem, state = weigh(*problem_of(y[rows], wide[rows]))
+            assert state.noise == pytest.approx(0.5, rel=1e-8)
+            np.testing.assert_allclose(
+                problem.rows.gap_noise, [1.5, 0.0, 1.5, 3.0, 1.5, 1.5], rtol=1e-6
+            )
+            found = state.noise / problem.rows.precision
+            np.testing.assert_allclose(found, variance[rows], rtol=1e-8)
+
     def test_gaps_that_do_not_add_noise(self):
         columns, _, _ = noise_alone()
         # Less noise where a value is missing cannot be: nothing is changed.

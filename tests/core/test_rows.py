@@ -13,7 +13,7 @@ from lanam.core.gauss_newton import State
 from lanam.core.knots import Grid, choose_categories, locate, place_knots, place_levels
 from lanam.core.likelihoods import find_likelihood
 from lanam.core.networks import Architecture
-from lanam.core.prepare import rows_of
+from lanam.core.prepare import rows_of, wanted
 from lanam.core.rows import Rows, StreamedRows
 from lanam.core.selection import null_evidence, null_fit
 from lanam.core.summaries import summarise_tables
@@ -61,8 +61,8 @@ class Example:
     def __init__(self, name, how="odd ones"):
         self.likelihood = find_likelihood(name, 3)
         self.table = made_up(name)
-        n_classes = 3 if name == "softmax" else -1
-        self.summary = summarise_tables(ArrayTables(self.table), N_LEVELS, n_classes)
+
+        self.summary = summarise_tables(ArrayTables(self.table), N_LEVELS, wanted(self.likelihood))
         self.units = Units.of(self.summary.spread, self.likelihood)
         self.pieces = cut(how, self.table.columns, self.table.response, self.table.weight)
         known = [own.distribution for own in self.summary.columns]
