@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 import threading
+import time
 
 import numpy as np
 import pandas as pd
@@ -146,7 +147,7 @@ class TestReading:
         assert found["text"].isna().tolist() == [False, True, False]
 
     def test_an_index_of_pandas_is_not_a_column(self, folder):
-        frame = a_frame(10).set_index(pd.Index(np.arange(10, 20), name="id"))
+        frame = a_frame(10).set_index(pd.Index([3, 1] * 5, name="id"))
         frame.to_parquet("a.parquet")
         frame.rename_axis(index=None).to_parquet("b.parquet")
         assert open_files(["a.parquet", "b.parquet"]).names == ("row", "x", "city")
@@ -542,8 +543,28 @@ class TestTables:
         with pytest.raises(ValueError, match=r"a.parquet has no row with a positive weight"):
             open_files("a.parquet").encoded(["x", "row"], encode).total(gather, behind)
 
+    def test_small_tables_wait_for_others_and_large_ones_do_not(self, monkeypatch):
+        monkeypatch.setattr(files, "LARGEST_PIECE", 130)
+        sizes = [30, 130, 0, 20, 64, 10, 65, 1]
+        ends = np.cumsum([0, *sizes])
+        tables = [
+            Table(rows[:, None], rows, rows, number)
+            for number, rows in enumerate(map(np.arange, ends[:-1], ends[1:]))
+        ]
+        joined = list(files._joined(tables))
+        assert [len(table) for table in joined] == [30, 130, 84, 10, 65, 1]
+        assert [table.number for table in joined] == [0, 1, 3, 5, 6, 7]
+        rows = np.arange(ends[-1])
+        for name in ("response", "weight"):
+            np.testing.assert_array_equal(
+                np.concatenate([getattr(table, name) for table in joined]), rows
+            )
+        columns = np.concatenate([table.columns for table in joined])
+        np.testing.assert_array_equal(columns[:, 0], rows)
+
+    @pytest.mark.parametrize("memory", [0, 2 * 100 * 4 * 8])
     @pytest.mark.parametrize("n_jobs", [1, 2])
-    def test_few_pieces_are_in_memory_at_once(self, folder, monkeypatch, n_jobs):
+    def test_few_pieces_are_in_memory_at_once(self, folder, monkeypatch, n_jobs, memory):
         small_pieces(monkeypatch, 100)
         write(
             a_frame(3000)[lambda frame: (frame["row"] < 300) | (frame["row"] >= 400)], "a.parquet"
@@ -562,9 +583,10 @@ class TestTables:
                 most[0] = max(most[0], len(alive))
             return Table(columns, table.response, table.weight, table.number)
 
-        tables = open_files("a.parquet", n_jobs=n_jobs).encoded(["x", "row"], watched)
+        source = open_files("a.parquet", n_jobs=n_jobs, memory=memory)
+        tables = source.encoded(["x", "row"], watched)
         tables.total(lambda pieces: (np.array([len(piece) for piece in pieces]),), behind)
-        assert most[0] <= 2 * n_jobs
+        assert most[0] <= 2 * n_jobs + (2 if memory else 0)
 
     def test_memory_stays_bounded(self, folder):
         # Arrow counts its own memory.
@@ -595,6 +617,22 @@ class TestTables:
         with pytest.raises(ValueError, match="row group 2"):
             open_files("a.parquet", n_jobs=n_jobs).encoded(["x", "row"], bad).total(gather, behind)
         assert not [each for each in threading.enumerate() if "ThreadPool" in each.name]
+
+    def test_nobody_reads_on_after_an_error(self, folder, monkeypatch):
+        small_pieces(monkeypatch)
+        write(a_frame(), "a.parquet")
+        read = []
+
+        def bad(piece):
+            read.append(piece)
+            if piece.place.startswith("a.parquet, row group 0"):
+                raise ValueError("bad")
+            time.sleep(0.2)
+            return encode(piece)
+
+        with pytest.raises(ValueError, match="bad"):
+            open_files("a.parquet", n_jobs=2).encoded(["x", "row"], bad).total(gather)
+        assert len(read) <= 3
 
     def test_threads_are_as_many_as_asked_for(self, folder, monkeypatch):
         small_pieces(monkeypatch)

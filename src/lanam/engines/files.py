@@ -377,7 +377,6 @@ class FileTables:
         nothing = Piece(source.empty().select(columns), source.title, 0, 0)
         self._n_columns = int(encode(nothing).columns.shape[1])
         self._kept: list[list[Table]] = []
-        self._memory = source.memory
 
     @property
     def n_columns(self) -> int:
@@ -391,7 +390,7 @@ class FileTables:
             return reduce(merge, run.run([partial(job, tables) for tables in self._kept]))
         source = self._source
         run = _Pass(source.progress, source.n_rows)
-        keeping = _Keeping(self._memory)
+        keeping = _Keeping(source.memory)
         groups = [
             keeping.noted(_joined(map(self._encode, pieces)))
             for pieces in source.pieces(self._columns, run)
@@ -403,8 +402,6 @@ class FileTables:
                 f"{source.title} has no row with a positive weight: nothing is left to fit"
             )
         self._kept = keeping.tables()
-        if not self._kept:  # nor will they fit next time
-            self._memory = 0
         return reduce(merge, said)
 
 

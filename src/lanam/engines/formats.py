@@ -70,7 +70,7 @@ class Format(Protocol):
         """What a file holds."""
 
     def read(self, path: str, parts: Sequence[int], types: Mapping[str, Any]) -> Iterator[Part]:
-        """The columns named in ``types``; those of a CSV file become what is said there."""
+        """The columns named in ``types``, in any order; those of a CSV file become what is said there."""
 
     def place(self, part: int, n_parts: int) -> str:
         """Where a part is in its file, in words that go behind the file's name."""
@@ -118,7 +118,7 @@ class Parquet:
                 for batch in file.iter_batches(
                     LARGEST_PIECE, row_groups=[part], columns=names, use_threads=False
                 ):
-                    yield Part(part, first, batch.select(names))
+                    yield Part(part, first, batch)
                     first += batch.num_rows
 
     def place(self, part: int, n_parts: int) -> str:
@@ -149,7 +149,7 @@ class Ipc:
                 indices = [file.schema.get_field_index(name) for name in names]
             with self._open(path, indices) as file:
                 for part in parts:
-                    batch = file.get_batch(part).select(names)
+                    batch = file.get_batch(part)
                     for first in range(0, batch.num_rows, LARGEST_PIECE):
                         yield Part(part, first, batch.slice(first, LARGEST_PIECE))
 
