@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lanam import explain, storage
-from lanam.arguments import read_interactions, read_options
+from lanam.arguments import read_interactions, read_memory, read_options
 from lanam.core import fitting, scoring
 from lanam.core.arrays import Array
 from lanam.core.knots import Categories
@@ -31,16 +31,21 @@ from lanam.core.options import Options
 from lanam.core.tables import ArrayTables, Table
 from lanam.data import CATEGORICAL, UNSEEN, NewValuesWarning, Schema
 from lanam.editing import Where, edit
+from lanam.engines import DaskSource, FileSource, is_in_pieces, open_source
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.files import require_place, write_atomically
 from lanam.inputs import read_columns, read_exposure, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
 from lanam.observations import Observations
-from lanam.progress import Progress
+from lanam.sessions import FitPlan, Session, fingerprint
+from lanam.streaming import name_of_target, read_source, split_target
 from lanam.summary import Summary, summarise
 
 #: How many columns an error names before it only counts them.
 _MAX_LISTED = 10
+
+#: The part of its memory in which a fit keeps rows of files, if all fit.
+_KEPT = 0.25
 
 
 class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -50,6 +55,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
     _schema: Schema
     interaction_scores_: InteractionScores
     edits_: tuple[dict[str, Any], ...]
+    plan_: FitPlan
 
     def __init__(
         self,
@@ -71,6 +77,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         max_iter: int = 100,
         tol: float = 0.05,
         n_restarts: int = 1,
+        memory: Any = "2GB",
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -91,23 +99,44 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.max_iter = max_iter
         self.tol = tol
         self.n_restarts = n_restarts
+        self.memory = memory
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        target: str | None = None,
+        drop: Sequence[str] = (),
+        checkpoint: Any = None,
+    ) -> Self:
         """Fit the model.
 
         Ctrl-C stops training and keeps the best model so far.
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), or files
             A pandas, polars or pyarrow frame, an array, or a list of rows. Columns are numbers, or
-            categories (see ``categorical_features``); values may be missing.
-        y : array-like of shape (n_samples,)
-            The target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts: a weight of 2 is the row twice, 0 leaves it out.
+            categories (see ``categorical_features``); values may be missing. Or what need not fit in
+            memory: the name of a Parquet, CSV or Arrow file, of a folder of them or a pattern such as
+            "sales/*.parquet", or a Dask frame; these hold the target as well.
+        y : array-like of shape (n_samples,), or str
+            The target, or the name of its column.
+        sample_weight : array-like of shape (n_samples,), or str, default=None
+            How often each row counts: a weight of 2 is the row twice, 0 leaves it out. Of files and
+            Dask frames the name of a column.
+        target : str, default=None
+            The name of the target's column, in place of ``y``.
+        drop : sequence of str, default=()
+            Columns to leave out.
+        checkpoint : str or path, default=None
+            A folder for what is learned of the rows on the way: a fit that was stopped goes on from
+            there when it is started again with the same data and arguments.
 
         Returns
         -------
@@ -122,27 +151,107 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         >>> model.converged_
         True
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, None, target, drop, checkpoint)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        exposure: Any,
+        target: str | None,
+        drop: Sequence[str],
+        checkpoint: Any,
+    ) -> Self:
         options = read_options(self.get_params(deep=False))
         # A fit that fails leaves no mixture of two.
         for learned in ("_model", "calibration_", "metadata_"):
             self.__dict__.pop(learned, None)
+        if is_in_pieces(X):
+            roles = {"sample_weight": sample_weight, "exposure": exposure, "drop": drop}
+            self._fit_pieces(X, name_of_target(y, target), roles, options, checkpoint)
+        else:
+            X, y = split_target(X, y, target, drop)
+            self._fit_rows(X, y, sample_weight, exposure, options, checkpoint)
+        self._warn_if_unfinished()
+        self._warn_of_shared_levels()
+        return self
+
+    def _fit_rows(
+        self, X: Any, y: Any, sample_weight: Any, exposure: Any, options: Options, checkpoint: Any
+    ) -> None:
+        """Fit to rows at hand."""
         columns, schema = read_columns(self, X, fitting=True)
         options = replace(options, interactions=read_interactions(self.interactions, schema.names))
         columns, *rows = self._read_rows(columns, y, sample_weight, exposure)
         schema = schema.narrowed(columns)
         seen = self._encode(*rows)
         require_applicable(options, schema, seen)
-        tables = ArrayTables(Table(columns, seen.response, seen.weight))
         likelihood = find_likelihood(seen.likelihood, seen.n_classes)
-        run = partial(fitting.fit, tables, likelihood, n_levels=schema.n_levels)
-        model = seen.own(self._run(run, options))
-        self._keep(model, schema, len(columns), options.interaction_score)
-        self._warn_if_unfinished()
-        self._warn_of_shared_levels()
-        return self
+        table = Table(columns, seen.response, seen.weight)
+        with Session(options, self.random_state, self.verbose) as session:
+            if checkpoint is not None:
+                require_totals(options)
+                session.keep_at(checkpoint, {"data": fingerprint(table)})
+            tables = ArrayTables(table, session.log)
+            model = fitting.fit(tables, likelihood, session.options, session.seed, schema.n_levels)
+        self._keep(seen.own(model), schema, len(columns), options.interaction_score)
+        self.plan_ = session.plan
+
+    def _fit_pieces(
+        self, X: Any, target: Any, roles: dict[str, Any], options: Options, checkpoint: Any
+    ) -> None:
+        """Fit to files, or to a Dask frame."""
+        require_totals(options)
+        with Session(options, self.random_state, self.verbose) as session:
+            source = self._open(X, session)
+            if checkpoint is not None:
+                about = {"data": source.fingerprint, "target": target, **roles}
+                own = {"categorical_features": self.categorical_features, "task": self._task}
+                session.keep_at(checkpoint, {**about, **own, "pairs": self.interactions})
+            read = read_source(
+                source, target, **roles, **self._reading(self.categorical_features, session)
+            )
+            schema = read.schema
+            self._learn_names(schema.names)
+            self._learn_classes(read.seen.classes)
+            if self._task == "regression" and read.summary.spread.variance == 0.0:
+                warn_of_constant(read.summary.spread.mean * read.summary.spread.magnitude, 5)
+            pairs = read_interactions(self.interactions, schema.names)
+            model = fitting.fit(
+                read.tables,
+                read.likelihood,
+                replace(session.options, interactions=pairs),
+                session.seed,
+                schema.n_levels,
+                read.summary,
+            )
+        n_rows = read.summary.n_rows
+        self._keep(read.seen.own(model), schema, n_rows, options.interaction_score)
+        self.plan_ = session.plan
+
+    def _open(self, X: Any, session: Session) -> FileSource | DaskSource:
+        """What reads a table in pieces, with the threads and the memory that this fit may have."""
+        room = int(read_memory(self.memory) * _KEPT)
+        return open_source(
+            X, n_jobs=session.options.n_jobs, memory=room, progress=session.show_rows
+        )
+
+    def _reading(self, categorical: Any, session: Session) -> dict[str, Any]:
+        return {"categorical": categorical, "task": self._task, "log": session.log}
+
+    def _learn_names(self, names: tuple[str, ...]) -> None:
+        """Set what scikit-learn's checks set of rows at hand."""
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _learn_classes(self, classes: np.ndarray) -> None:
+        """Set the classes of a classifier."""
+
+    @property
+    def _task(self) -> str:
+        """What is fitted: "regression", "counts" or "classification"."""
+        raise NotImplementedError
 
     def add_interactions(
         self,
@@ -204,23 +313,52 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         if interaction_score is not None:
             arguments["interaction_score"] = interaction_score
         options = read_options(arguments)
-        columns = self._columns(X)
+        check_is_fitted(self)
         require_unedited(self.edits_)
         names = self._schema.names
         options = replace(options, interactions=read_interactions(interactions, names))
-        columns, *rows = self._read_rows(columns, y, sample_weight, exposure)
+        if is_in_pieces(X):
+            self._add_pieces(X, y, {"sample_weight": sample_weight, "exposure": exposure}, options)
+            self._warn_if_unfinished()
+            return self
+        X, y = split_target(X, y, None, ())
+        columns, *rows = self._read_rows(self._columns(X), y, sample_weight, exposure)
         require_known_values(columns, self._schema)
         seen = self._encode_again(*rows)
         if not options.interactions:  # what was learned of pairs before is still so
             return self
         require_applicable(options, self._schema, seen)
         known = seen.standard(self._model)
-        tables = ArrayTables(Table(columns, seen.response, seen.weight))
-        run = partial(fitting.fit_on, known, tables)
-        model = seen.own(self._run(run, options))
-        self._keep(model, self._schema, len(columns), options.interaction_score)
+        with Session(options, self.random_state, self.verbose) as session:
+            tables = ArrayTables(Table(columns, seen.response, seen.weight), session.log)
+            model = fitting.fit_on(known, tables, session.options, session.seed)
+        self._keep(seen.own(model), self._schema, len(columns), options.interaction_score)
+        self.plan_ = session.plan
         self._warn_if_unfinished()
         return self
+
+    def _add_pieces(self, X: Any, target: Any, roles: dict[str, Any], options: Options) -> None:
+        """Add pairs to a model with the rows of files, or of a Dask frame."""
+        require_totals(options)
+        if not options.interactions:
+            return
+        schema = self._schema
+        named = [column.name for column in schema.columns if column.kind == CATEGORICAL]
+        with Session(options, self.random_state, self.verbose) as session:
+            read = read_source(
+                self._open(X, session),
+                target,
+                **roles,
+                **self._reading(named, session),
+                drop=(),
+                known=schema,
+            )
+            require_same_classes(self._labels, read.seen.classes)
+            known = read.seen.standard(self._model)
+            model = fitting.fit_on(known, read.tables, session.options, session.seed)
+        n_rows = read.summary.n_rows
+        self._keep(read.seen.own(model), schema, n_rows, options.interaction_score)
+        self.plan_ = session.plan
 
     def _read_rows(
         self, columns: Array, y: Any, sample_weight: Any, exposure: Any
@@ -235,14 +373,6 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         if kept.sum() < 2:
             raise ValueError("only 1 sample has a positive weight: a fit needs at least 2")
         return columns[kept], target[kept], weight[kept], exposed[kept]
-
-    def _run(self, run: Callable[[Options, int], FittedModel], options: Options) -> FittedModel:
-        """Run a fit with this estimator's seed, and with a progress bar if it is wanted."""
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        if not self.verbose:
-            return run(options, seed)
-        with Progress(options.max_iter) as progress:
-            return run(replace(options, on_iteration=progress), seed)
 
     def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
         """The target of the rows, checked."""
@@ -839,6 +969,38 @@ def require_known_values(columns: Array, schema: Schema) -> None:
                 f"column {column.name!r} has {what}{plural}, {before} when the model was fitted: pass "
                 "the training data, or fit again"
             )
+
+
+def require_totals(options: Options) -> None:
+    """Refuse a solver that asks more of the rows than totals over them.
+
+    Raises
+    ------
+    ValueError
+    """
+    if options.solver == "adam":
+        raise ValueError(
+            "solver='adam', the paper's, draws batches of rows in memory: files, Dask frames and "
+            "checkpoints are for solver='gauss-newton', the default"
+        )
+
+
+def require_same_classes(known: np.ndarray | None, classes: np.ndarray) -> None:
+    """Refuse training data of other classes than the model's."""
+    if known is not None and known.tolist() != classes.tolist():
+        raise ValueError(
+            f"the target has the classes {classes.tolist()}, and had {known.tolist()} when the model was "
+            "fitted: pass the training data, or fit again"
+        )
+
+
+def warn_of_constant(value: float, stacklevel: int) -> None:
+    """Warn of a target that is the same in all rows."""
+    warnings.warn(
+        f"y has one value only ({value:g}): the model predicts it everywhere",
+        UserWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def require_applicable(options: Options, schema: Schema, seen: Observations) -> None:

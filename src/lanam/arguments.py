@@ -7,10 +7,13 @@ and what it may be.
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 
 from lanam.core.interactions import Pair
 from lanam.core.options import Options
@@ -89,7 +92,48 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
         max_iter=_require_integer("max_iter", arguments["max_iter"], 1),
         tol=_require_number("tol", arguments["tol"]),
         n_restarts=_require_integer("n_restarts", arguments["n_restarts"], 1),
+        n_jobs=(n_jobs := read_n_jobs(arguments["n_jobs"])),
+        # Every thread has sums of its own, and they are added up.
+        memory=read_memory(arguments["memory"]) / (n_jobs + 1),
     )
+
+
+def read_n_jobs(value: Any) -> int:
+    """How many threads to use: of None, as many as the environment gives us.
+
+    Examples
+    --------
+    >>> read_n_jobs(3), read_n_jobs(None) >= 1
+    (3, True)
+    """
+    available = int(cpu_count())
+    if value is None:
+        given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+        return min(int(given), available) if given.isdigit() and int(given) > 0 else available
+    if isinstance(value, int) and not isinstance(value, bool) and value != 0:
+        return value if value > 0 else max(available + 1 + value, 1)
+    raise ValueError(
+        f"n_jobs={value!r} is not known: give a number of threads, -1 for all, or None for as many as the "
+        "environment gives"
+    )
+
+
+def read_memory(value: Any) -> float:
+    """A number of bytes, or text such as "500MB" or "2GB".
+
+    Examples
+    --------
+    >>> read_memory("1.5 GB"), read_memory(10**9)
+    (1500000000.0, 1000000000.0)
+    """
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*([\d.]+)\s*([kKMGT]?)(i?)B?\s*", value)
+        if found is not None and found[1].count(".") <= 1 and found[1] != ".":
+            power = " KMGT".index(found[2].upper() or " ")
+            value = float(found[1]) * (1024.0 if found[3] else 1000.0) ** power
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
+        return float(value)
+    raise ValueError(f"memory={value!r} is not known: give a number of bytes, or for example '2GB'")
 
 
 def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pair, ...]:

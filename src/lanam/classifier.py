@@ -42,7 +42,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         As for :class:`LANAMRegressor`.
     init_scales, prior_groups, posterior, curvature, solver, evidence_update, categorical_features
         As for :class:`LANAMRegressor`.
-    max_knots, max_iter, tol, n_restarts, random_state, verbose
+    max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
         As for :class:`LANAMRegressor`.
 
     Attributes
@@ -55,7 +55,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         As for :class:`LANAMRegressor`, in log-odds.
     calibration_ : Calibration
         What :meth:`calibrate` found on held-out rows; only after that, and until the next fit.
-    edits_, n_iter_, converged_, history_, n_features_in_, feature_names_in_
+    edits_, plan_, n_iter_, converged_, history_, n_features_in_, feature_names_in_
         As for :class:`LANAMRegressor`.
 
     Examples
@@ -77,6 +77,13 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     """
 
     calibration_: Calibration
+
+    @property
+    def _task(self) -> str:
+        return "classification"
+
+    def _learn_classes(self, classes: np.ndarray) -> None:
+        self.classes_ = classes
 
     def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
         labels = read_labels(self, y, n_rows)

@@ -60,6 +60,22 @@ class Progress:
             self._pending = text
         self._in_stage += 1
 
+    def say(self, text: str) -> None:
+        """Show a line that stays."""
+        if self.rewrites and self._width:
+            self.stream.write("\r" + " " * self._width + "\r")
+            self._width = 0
+        self.stream.write(text + "\n")
+        self.stream.flush()
+
+    def rows(self, number: int, n_rows: int, of: int | None) -> None:
+        """Show how many rows of a pass were read; on a terminal only."""
+        if self.rewrites:
+            known = f" of {of:,}" if of else ""
+            text = f"lanam  pass {number}: {n_rows:,}{known} rows"
+            self._rewrite(min(n_rows / of, 1.0) if of else 0.0, text)
+            self._pending = self._pending or text
+
     def __exit__(
         self,
         kind: type[BaseException] | None,

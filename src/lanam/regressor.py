@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from lanam.additive import AdditiveModel, weighted_mean
+from lanam.additive import AdditiveModel, warn_of_constant, weighted_mean
 from lanam.conformal import (
     Calibration,
     calibrated_by,
@@ -101,6 +101,13 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Stop when the log evidence no longer rises by this much.
     n_restarts : int, default=1
         Fits from so many random starts; the one with the best evidence is kept.
+    memory : int or str, default="2GB"
+        What sums over rows may take, in bytes or as text: where tables of sums fit, iterations need not go
+        over the rows again. What is planned is in ``plan_``, and shown before it is done with
+        ``verbose=1``.
+    n_jobs : int, default=None
+        Threads for passes over many rows; -1 for all cores. None is as many as the environment gives:
+        ``OMP_NUM_THREADS`` if it is set, otherwise all cores.
     random_state : int, RandomState or None, default=None
         An integer makes the fit repeatable.
     verbose : int, default=0
@@ -129,6 +136,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         What :meth:`calibrate` found on held-out rows; only after that, and until the next fit.
     edits_ : tuple of dict
         Records of what :meth:`edit_term` changed, in this order; empty after a fit.
+    plan_ : FitPlan
+        What the fit did with its rows: the size of its sums, and how many passes it took.
     n_iter_, converged_, history_
         Number of iterations, whether the evidence had stopped rising, and a record an iteration.
     n_features_in_, feature_names_in_
@@ -168,6 +177,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         max_iter: int = 100,
         tol: float = 0.05,
         n_restarts: int = 1,
+        memory: Any = "2GB",
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -189,6 +200,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             max_iter=max_iter,
             tol=tol,
             n_restarts=n_restarts,
+            memory=memory,
+            n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
         )
@@ -199,24 +212,44 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         tags.target_tags.positive_only = self.likelihood == "poisson"
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        exposure: Any = None,
+        *,
+        target: str | None = None,
+        drop: Sequence[str] = (),
+        checkpoint: Any = None,
+    ) -> Self:
         """Fit the model.
 
         Ctrl-C stops training and keeps the best model so far.
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), or files
             A pandas, polars or pyarrow frame, an array, or a list of rows. Columns are numbers, or
-            categories (see ``categorical_features``); values may be missing.
-        y : array-like of shape (n_samples,)
-            The target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts: a weight of 2 is the row twice, 0 leaves it out.
-        exposure : float or array-like of shape (n_samples,), default=None
+            categories (see ``categorical_features``); values may be missing. Or what need not fit in
+            memory: the name of a Parquet, CSV or Arrow file, of a folder of them or a pattern such as
+            "sales/*.parquet", or a Dask frame; these hold the target as well.
+        y : array-like of shape (n_samples,), or str
+            The target, or the name of its column.
+        sample_weight : array-like of shape (n_samples,), or str, default=None
+            How often each row counts: a weight of 2 is the row twice, 0 leaves it out. Of files and
+            Dask frames the name of a column.
+        exposure : float, array-like of shape (n_samples,), or str, default=None
             For counts, what each was counted over: hours, kilometres, insured years, inhabitants. The
             mean of y is the exposure times the rate, and the rate is what is learned. One by
-            default.
+            default. Of files and Dask frames a number or the name of a column.
+        target : str, default=None
+            The name of the target's column, in place of ``y``.
+        drop : sequence of str, default=()
+            Columns to leave out.
+        checkpoint : str or path, default=None
+            A folder for what is learned of the rows on the way: a fit that was stopped goes on from
+            there when it is started again with the same data and arguments.
 
         Returns
         -------
@@ -239,7 +272,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> counts.fit(X, events, exposure=hours).predict(X[:2], exposure=3.0).round(1)
         array([30., 30.])
         """
-        self._fit(X, y, sample_weight, exposure)
+        self._refuse_exposure(exposure)
+        self._fit(X, y, sample_weight, exposure, target, drop, checkpoint)
         self._exposed = exposure is not None and bool(np.any(np.asarray(exposure) != 1.0))
         return self
 
@@ -303,13 +337,20 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         response = read_response(self, y, n_rows)
         return require_counts(response) if self._counts else response
 
+    @property
+    def _task(self) -> str:
+        return "counts" if self._counts else "regression"
+
     def _read_exposure(self, exposure: Any, n_rows: int) -> Array:
+        self._refuse_exposure(exposure)
+        return read_exposure(exposure, n_rows)
+
+    def _refuse_exposure(self, exposure: Any) -> None:
         if exposure is not None and not self._counts:
             raise ValueError(
                 "exposure is what counts are counted over, and likelihood='gaussian' is not for "
                 "counts: set likelihood='poisson', or leave exposure out"
             )
-        return read_exposure(exposure, n_rows)
 
     def _require_exposure(self, exposure: Any) -> None:
         """Refuse targets of a model of rates without what they were counted over.
@@ -328,11 +369,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             require_an_event(target)
             return observe_counts(target, weight, exposure)
         if target.min() == target.max():
-            warnings.warn(
-                f"y has one value only ({target[0]:g}): the model predicts it everywhere",
-                UserWarning,
-                stacklevel=4,
-            )
+            warn_of_constant(target[0], 5)
         return Observations(target, weight, "gaussian")
 
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:

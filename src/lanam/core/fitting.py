@@ -27,6 +27,7 @@ from lanam.core.rows import Rows
 from lanam.core.second_stage import second_stage
 from lanam.core.selection import null_fit
 from lanam.core.stage import Stage, resume
+from lanam.core.summaries import Summary
 from lanam.core.tables import Tables, Totals
 from lanam.core.training import Run, fit_and_select, threads, train
 
@@ -46,14 +47,17 @@ def fit(
     options: Options,
     random_state: int,
     n_levels: Sequence[int] = (),
+    summary: Summary | None = None,
 ) -> FittedModel:
     """Fit an additive model; of several restarts of its first stage the one with most evidence is kept.
 
-    ``n_levels`` has the number of levels of every column of categories, -1 for numeric ones.
+    ``n_levels`` has the number of levels of every column of categories, -1 for numeric ones;
+    ``summary`` is that of the tables, if it is known.
     """
-    with threads(tables.n_columns * _COLUMN_WIDTH):
-        prepared = prepare(tables, likelihood, options, n_levels)
+    with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
+        prepared = prepare(tables, likelihood, options, n_levels, summary)
         run = Run(prepared, options)
+        run.announce("columns", prepared.terms)
         problem = gauss_newton.make_problem(
             prepared.terms,
             prepared.rows,
@@ -87,7 +91,7 @@ def fit_on(
     random_state: int,
 ) -> FittedModel:
     """The second stage alone, on a model whose terms and hyperparameters are where it starts."""
-    with threads(tables.n_columns * _COLUMN_WIDTH):
+    with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
         prepared, stage = resume(model, tables, options)
     run = Run(prepared, options, history=[dict(record) for record in model.history])
     second_seed = _seeds(random_state, options)[-1]
@@ -215,7 +219,7 @@ def _finish(stage: Stage, run: Run, rng: np.random.Generator) -> FittedModel:
     asks = options.interactions not in (0, ())
     if asks:
         stage, pairs = second_stage(stage, run, rng)
-    with threads(stage.width):
+    with threads(stage.width, options.n_jobs):
         if asks:
             stage = _settle_noise(stage, run, rng)
         if options.solver == "adam" and stage.problem.terms:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lanam.core.networks import Architecture
+from lanam.core.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Options:
     n_jobs: int = 1
     #: bytes that cross-tables may have
     memory: float = 600e6
+    #: told of every stage's plan before it begins
+    on_plan: Callable[[Plan], None] | None = None
     #: called with every new record of the history; used to show progress
     on_iteration: Callable[[dict[str, Any]], None] | None = None
 

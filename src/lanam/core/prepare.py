@@ -31,7 +31,7 @@ _MAX_LEVELS = 1000
 _N_BINS = 150
 
 #: A likelihood that is no quadratic is fitted to so many rows first, if there are several times as many.
-SAMPLE_ROWS = 1 << 16
+SAMPLE_ROWS = 1 << 17
 
 #: Rows that count more often than this on average (a bootstrap, weights that are counts) are copies: a
 #: value that recurs in copies only must not have an effect of its own, which would be their noise.
@@ -70,14 +70,19 @@ class Prepared:
 
 
 def prepare(
-    tables: Tables, likelihood: Likelihood, options: Options, n_levels: Sequence[int] = ()
+    tables: Tables,
+    likelihood: Likelihood,
+    options: Options,
+    n_levels: Sequence[int] = (),
+    summary: Summary | None = None,
 ) -> Prepared:
     """Place every column's entries, and find the rows among them.
 
     ``n_levels`` has the number of levels of every column of categories, and -1 for numeric ones; none
-    is given where all are numeric.
+    is given where all are numeric. ``summary`` is that of the tables, if it is known.
     """
-    summary = summarise_tables(tables, n_levels, wanted(likelihood))
+    if summary is None:
+        summary = summarise_tables(tables, n_levels, wanted(likelihood))
     units = Units.of(summary.spread, likelihood)
     architecture = options.architecture(1)
     terms: list[Term] = []
@@ -119,7 +124,7 @@ def rows_of(
 ) -> AnyRows:
     """All rows, found among the entries of the terms: at once if they are at hand."""
     if isinstance(tables, ArrayTables):
-        return Rows.of(tables.table, terms, units, n_threads)
+        return Rows.of(tables.table, terms, units, n_threads, tables.log)
     return StreamedRows(
         tables,
         tuple(terms),

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from lanam.core.arrays import Array, Intercept
 from lanam.core.knots import Position, locate
-from lanam.core.tables import Merge, Table, Tables, Totals, add
+from lanam.core.tables import Log, Merge, Table, Tables, Totals, add, name_of
 from lanam.core.terms import Term
 from lanam.core.units import Units
 
@@ -45,9 +45,17 @@ class Rows:
     gap_noise: Array | None = None
     columns: Array = field(default_factory=lambda: np.empty((0, 0)))
     n_threads: int = 1
+    log: Log | None = None
 
     @classmethod
-    def of(cls, table: Table, terms: Sequence[Term], units: Units, n_threads: int = 1) -> Rows:
+    def of(
+        cls,
+        table: Table,
+        terms: Sequence[Term],
+        units: Units,
+        n_threads: int = 1,
+        log: Log | None = None,
+    ) -> Rows:
         """Rows of a table, found among the entries of all terms."""
         empty = cls(
             (),
@@ -56,6 +64,7 @@ class Rows:
             table.weight,
             columns=table.columns,
             n_threads=n_threads,
+            log=log,
         )
         return empty.with_terms(terms)
 
@@ -108,6 +117,11 @@ class Rows:
 
     def total(self, job: RowJob, merge: Merge = add) -> Totals:
         """What a job says of all rows."""
+        if self.log is None:
+            return self._total(job, merge)
+        return self.log(name_of(job), lambda: self._total(job, merge))
+
+    def _total(self, job: RowJob, merge: Merge) -> Totals:
         n_parts = min(self.n_threads, len(self) // _ROWS_A_THREAD)
         if n_parts < 2:
             return job([self])

@@ -66,7 +66,7 @@ def second_stage(
             tried = search.choose(left, scores, found, stage.width)
             if not tried:
                 break
-            with threads(stage.width + _PAIR_WIDTH * len(tried)):
+            with threads(stage.width + _PAIR_WIDTH * len(tried), run.options.n_jobs):
                 stage = _try_pairs(stage, tried, search, run, rng)
             left = [pair for pair in left if pair not in tried]
             if stage.reason == "interrupted" or not _active_pairs(stage) & set(tried):
@@ -205,6 +205,7 @@ def _try_pairs(
     back = [term for term in stage.off if term.kind != "level" and term.features in beside]
     # In the columns' order, whenever they went.
     returning = [term_of(term, options) for term in sorted(back, key=lambda term: term.features)]
+    run.announce("pairs", [*stage.problem.terms, *returning, *fresh])
     problem, state = widen(stage.problem, stage.state, [*returning, *fresh], rng)
     retried = {*beside, *tried}
     stays_off = [term for term in stage.off if term.features not in retried or term.kind == "level"]

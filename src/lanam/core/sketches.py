@@ -303,11 +303,11 @@ def sign_codes(column: Array, row_hash: Hashes, n_levels: int) -> Hashes:
 def sign_levels(sums: Hashes) -> int:
     """The signature of a column of codes: the same where the same rows share a level.
 
-    Whatever the levels' codes, and whether there are more that no row has. Rows without a level are no
-    level.
+    Whatever the levels' codes, and whether there are more that no row has. Rows without a level are
+    the rest.
     """
-    levels, gone = sums[:-1], sums[-1:]
-    return int(_mix(levels[levels != 0]).sum() ^ _mix(~gone)[0])
+    levels = sums[:-1]
+    return int(_mix(levels[levels != 0]).sum())
 
 
 def _sorted_set(numbers: Array) -> Array:
@@ -417,8 +417,10 @@ def _join(
     total = np.add.reduceat(mass, starts)
     moment = points / scale
     moment *= mass
-    mean = np.add.reduceat(moment, starts) / total * scale
-    # Rounding must not put the mean of a node outside, nor change the only value of a leaf.
+    with np.errstate(over="ignore"):
+        mean = np.add.reduceat(moment, starts) / total * scale
+    # Rounding must not put the mean of a node outside (beyond all floats, for the largest), nor change
+    # the only value of a leaf.
     upper = _upper_bits(joint)
     first = leaf[starts] & upper
     return np.clip(mean, _float(first), _float(first | ~upper)) + 0.0, total, joint

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from lanam.core.arrays import Array
@@ -58,11 +59,41 @@ class Tables(Protocol):
         """
 
 
+#: Told the name of a job and what computes its totals; it may know them already.
+Log: TypeAlias = Callable[[str, Callable[[], Totals]], Totals]
+
+
+def name_of(job: Callable[..., Totals]) -> str:
+    """What a job is called: of a ``partial``, the function, or the job that is its first argument."""
+    if isinstance(job, partial):
+        first = job.args[0] if job.args else None
+        return name_of(first if callable(first) else job.func)
+    return str(getattr(job, "__name__", type(job).__name__))
+
+
+@dataclass(frozen=True)
+class LoggedTables:
+    """Tables whose totals go through a log."""
+
+    tables: Tables
+    log: Log
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns there are."""
+        return self.tables.n_columns
+
+    def total(self, job: Job, merge: Merge = add) -> Totals:
+        """What a job says of all pieces."""
+        return self.log(name_of(job), lambda: self.tables.total(job, merge))
+
+
 @dataclass(frozen=True)
 class ArrayTables:
-    """Rows at hand: one table, and no other."""
+    """Rows at hand: one table, and no other; what is asked of its rows goes through the log, if any."""
 
     table: Table
+    log: Log | None = None
 
     @property
     def n_columns(self) -> int:

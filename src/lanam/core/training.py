@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,9 +16,11 @@ from lanam.core.assembly import switched_off
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.model import FittedTerm
 from lanam.core.options import Options
+from lanam.core.plan import Plan
 from lanam.core.prepare import Prepared
 from lanam.core.selection import Needed
 from lanam.core.stage import Stage
+from lanam.core.terms import Term
 
 #: Rounds of dropping weak terms and fitting on.
 _MAX_ROUNDS = 4
@@ -28,9 +30,9 @@ _MAX_ROUNDS = 4
 _WIDE = 1000
 
 
-def threads(width: int) -> threadpool_limits:
+def threads(width: int, n_jobs: int) -> threadpool_limits:
     """One thread inside BLAS where matrices are small: more would cost more than they bring."""
-    return threadpool_limits(limits=1 if width < _WIDE else None, user_api="blas")
+    return threadpool_limits(limits=1 if width < _WIDE else n_jobs, user_api="blas")
 
 
 @dataclass
@@ -45,6 +47,13 @@ class Run:
     history: list[dict[str, Any]] = field(default_factory=list)
     newest: tuple[Problem, State] | None = None
     began: float = field(default_factory=time.perf_counter)
+
+    def announce(self, stage: str, terms: Sequence[Term]) -> None:
+        """Tell what a stage with these terms is going to do."""
+        if self.options.on_plan is not None:
+            rows, likelihood = self.prepared.rows, self.prepared.units.likelihood
+            shape = (len(rows), rows.n_columns)
+            self.options.on_plan(Plan.of(stage, terms, shape, likelihood, self.options.memory))
 
     def recorder(self, stage: str, problem: Problem) -> Callable[[State], None]:
         """A function that records a pass over ``problem``."""

@@ -1,0 +1,133 @@
+"""Tables in pieces, from what ``fit`` is given to what the core fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lanam.core.likelihoods import Likelihood, find_likelihood
+from lanam.core.prepare import wanted
+from lanam.core.summaries import Summary, summarise_tables
+from lanam.core.tables import Log, LoggedTables, Tables
+from lanam.data import Schema, as_frame, find_column
+from lanam.engines import DaskSource, FileSource
+from lanam.engines.survey import Surveyed, read_roles, require_enough, survey
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A table in pieces, ready to be fitted.
+
+    Attributes
+    ----------
+    tables
+        Its rows as the core wants them.
+    seen
+        What was learned of it before they could be arrays.
+    schema
+        What its features are, with their ranges.
+    summary, likelihood
+        As the core wants them.
+    """
+
+    tables: Tables
+    seen: Surveyed
+    schema: Schema
+    summary: Summary
+    likelihood: Likelihood
+
+
+def read_source(
+    source: FileSource | DaskSource,
+    target: Any,
+    *,
+    sample_weight: Any,
+    exposure: Any,
+    drop: Sequence[str],
+    categorical: Any,
+    task: str,
+    log: Log,
+    known: Schema | None = None,
+) -> Streamed:
+    """Learn what must be known of a table in pieces, and summarise its rows in one pass.
+
+    ``known`` is the schema of a model that is to be fitted on, whose columns these must be.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For what a fit in memory refuses, with the place.
+    """
+    roles = read_roles(source, target, sample_weight, exposure)
+    left_out = {source.names[find_column(name, source.names, "drop")] for name in drop}
+    features = tuple(name for name in roles.features if name not in left_out)
+    if known is not None:
+        lost = [name for name in known.names if name not in features]
+        if lost:
+            raise ValueError(
+                f"{source.title} lacks the column {lost[0]!r}, with which the model was fitted: pass the "
+                "training data"
+            )
+        features = known.names
+    if not features:
+        raise ValueError(f"{source.title} has no column left to predict from")
+    roles = replace(roles, features=features)
+    seen = survey(source, roles, categorical, task)
+    if known is not None:
+        seen = replace(seen, schema=known)
+    likelihood = find_likelihood(seen.likelihood, seen.n_classes)
+    tables = LoggedTables(source.encoded(roles.columns, seen.encoder), log)
+    summary = summarise_tables(tables, seen.schema.n_levels, wanted(likelihood))
+    require_enough(summary.n_rows, _largest(summary) if task == "regression" else 1.0)
+    schema = seen.schema if known is not None else _with_ranges(seen.schema, summary)
+    return Streamed(tables, seen, schema, summary, likelihood)
+
+
+def _largest(summary: Summary) -> float:
+    """About the largest magnitude of the response: it is the unit of its spread."""
+    return summary.spread.magnitude
+
+
+def _with_ranges(schema: Schema, summary: Summary) -> Schema:
+    """The columns with the ranges of all rows."""
+    columns = []
+    for column, own in zip(schema.columns, summary.columns, strict=True):
+        distribution = own.distribution
+        if column.levels:
+            ends = [0.0, len(column.levels) - 1.0]
+        elif len(distribution.values):
+            ends = (distribution.values[[0, -1]] * distribution.scale).tolist()
+        else:
+            ends = [np.nan, np.nan]
+        missing = distribution.missing > 0.0
+        columns.append(replace(column, lowest=ends[0], highest=ends[1], missing=missing))
+    return replace(schema, columns=tuple(columns))
+
+
+def name_of_target(y: Any, target: str | None) -> Any:
+    """The target of a table that holds it: by either argument, and by one only."""
+    if y is not None and target is not None:
+        raise ValueError("y and target both say what to predict: pass one of them")
+    return target if y is None else y
+
+
+def split_target(X: Any, y: Any, target: str | None, drop: Sequence[str]) -> tuple[Any, Any]:
+    """A frame in memory that holds its target, and maybe more, as features and target."""
+    name = name_of_target(y, target) if target is not None or isinstance(y, str) else None
+    if name is None and not drop:
+        return X, y
+    frame: Any = as_frame(X)
+    if frame is None:
+        raise ValueError(
+            "target and drop name columns, and X is an array without names: pass y as an array, or a frame"
+        )
+    names = frame.columns
+    left_out = [names[find_column(each, names, "drop")] for each in drop]
+    if name is not None:
+        find_column(name, names, "target")
+        y = frame[name].to_numpy()
+        left_out.append(name)
+    return frame.drop(left_out).to_native(), y
