@@ -305,6 +305,14 @@ class TestError:
         np.testing.assert_array_equal(np.sign(own.points), [-1.0, -1.0, 0.0, 1.0])
         assert own.error == pytest.approx(2.0 / 6.0)
 
+    def test_holds_for_the_largest_numbers(self):
+        # The mean of two that are equal, by unequal weights, may round up.
+        largest = 1.7976931348623155e308
+        weight = np.array([1.0, 0.01])
+        own = merge(sketch([largest, -largest]), sketch_column(np.full(2, largest), weight))
+        np.testing.assert_array_equal(own.points, [-largest, largest])
+        np.testing.assert_allclose(own.mass, [1.0, 2.01], rtol=1e-15)
+
     def test_holds_for_buckets_of_all_numbers_below_zero(self):
         column = np.array([-1e300, -1e200, -1.0, -1e-300, 1.0, 2.0])
         with mock.patch.multiple(sketches, EXACT_VALUES=5, PRECISION=0.55):
