@@ -17,7 +17,14 @@ from lanam.data.schema import (
     learn_schema,
     read_categorical,
 )
-from lanam.data.surprises import NewValuesWarning, Surprise, add_up, warn_of, warn_user
+from lanam.data.surprises import (
+    NewValuesWarning,
+    Surprise,
+    add_up,
+    collect_surprises,
+    warn_of,
+    warn_user,
+)
 
 __all__ = [
     "CATEGORICAL",
@@ -30,6 +37,7 @@ __all__ = [
     "add_up",
     "as_frame",
     "bad_row",
+    "collect_surprises",
     "column_names",
     "counted_from",
     "encode_table",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,9 +79,36 @@ def add_up(surprises: Sequence[Surprise], n_rows: int) -> tuple[Surprise, ...]:
     return tuple(found.values())
 
 
+#: Where surprises of this thread go instead of a warning. Python's own way to catch warnings is not for
+#: several threads.
+_COLLECTED: ContextVar[list[Surprise] | None] = ContextVar("surprises", default=None)
+
+
+@contextmanager
+def collect_surprises() -> Iterator[list[Surprise]]:
+    """Collect what would be a warning each, for `add_up`; each thread its own.
+
+    Examples
+    --------
+    >>> with collect_surprises() as found:
+    ...     warn_of([Surprise("city", 10, 1, ("Oslo",))])
+    >>> found[0].examples
+    ('Oslo',)
+    """
+    found: list[Surprise] = []
+    token = _COLLECTED.set(found)
+    try:
+        yield found
+    finally:
+        _COLLECTED.reset(token)
+
+
 def warn_of(surprises: Sequence[Surprise]) -> None:
     """One warning for whatever the training data did not have, at the user's line."""
-    if surprises:
+    collected = _COLLECTED.get()
+    if collected is not None:
+        collected += surprises
+    elif surprises:
         warn_user(NewValuesWarning(surprises))
 
 

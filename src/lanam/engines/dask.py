@@ -141,19 +141,19 @@ class DaskSource:
 
     def encoded(self, columns: Sequence[str], encode: Callable[[Piece], Table]) -> Tables:
         """The rows as the core wants them, encoded once and kept."""
-        tables = _by_partition(encode_partition, self._frame[list(columns)], encode)
-        return DaskTables(tables, self._keep)
+        return DaskTables(self._frame[list(columns)], encode, self._keep)
 
 
 class DaskTables:
-    """Encoded partitions as the core's `Tables`, from the tasks that make them.
+    """The encoded partitions of a Dask frame as the core's `Tables`.
 
     With a cluster they are made once and stay on the workers until this object is gone; a table that is
     lost with its worker is made again by Dask.
     """
 
-    def __init__(self, tables: Sequence[Any], keep: int) -> None:
-        self._lazy = tables
+    def __init__(self, frame: Any, encode: Callable[[Piece], Table], keep: int) -> None:
+        self._frame = frame
+        self._encode = encode
         self._shelf = _Shelf(keep)
         self._kept: list[Any] | None = None
         self._width: int | None = None
@@ -194,23 +194,24 @@ class DaskTables:
         except BaseException:
             # The traceback holds this object, and a session may keep it: the cluster would go on encoding
             # and hold the tables. Who asks again has them made again.
-            client, kept, self._kept = _client(), self._kept, None
-            if client is not None and kept is not None:
-                client.cancel(kept)
+            _released(self._kept)
+            self._kept = None
             raise
 
     def _tables(self) -> list[Any]:
         client = _client()
-        if client is None:
-            return [
-                _node(self._shelf[number])
-                if number in self._shelf
-                else _task(self._shelf.put)(number, table)
-                for number, table in enumerate(self._lazy)
-            ]
-        if self._kept is None:
-            self._kept = client.persist(self._lazy)
-        return self._kept
+        if client is not None and self._kept is not None:
+            return self._kept
+        lazy = _by_partition(encode_partition, self._frame, self._encode)
+        if client is not None:
+            self._kept = client.persist(lazy)
+            return self._kept
+        return [
+            _node(self._shelf[number])
+            if number in self._shelf
+            else _task(self._shelf.put)(number, table)
+            for number, table in enumerate(lazy)
+        ]
 
 
 def map_partitions(
@@ -248,9 +249,24 @@ def map_partitions(
     _require_dask()
     names = columns if isinstance(columns, str) else tuple(columns)
     meta = _labelled(np.empty(0, dtype), frame._meta.iloc[:0], names, dtype)
-    return frame.map_partitions(
-        predict_partition, _shared(function), columns=names, dtype=dtype, meta=meta
-    )
+    return map_frames(_Labels(function, names, dtype), frame, meta)
+
+
+def map_frames(function: Callable[[Any], Any], frame: Any, meta: Any) -> Any:
+    """What a function makes of each partition, as a lazy frame or series of Dask's.
+
+    Parameters
+    ----------
+    function : callable
+        From a pandas frame of some rows to one like ``meta``, with the same index. It is sent to the
+        cluster once, with all it holds.
+    frame : dask.dataframe.DataFrame
+    meta : pandas.DataFrame or pandas.Series
+        What comes out, without rows; partitions without rows give this, and the function does not see
+        them.
+    """
+    _require_dask()
+    return frame.map_partitions(predict_partition, _shared((function, meta)), meta=meta)
 
 
 # What tasks do. Their names are what Dask's dashboard shows.
@@ -301,13 +317,13 @@ def merge_in_order(merge: Callable[[Any, Any], Any], *results: _Carried | None) 
     return rest[0]
 
 
-def predict_partition(
-    frame: Any, function: _Carried, columns: str | tuple[str, ...], dtype: Any
-) -> Any:
-    """What the function says of a partition's rows, under these names."""
+def predict_partition(frame: Any, shared: _Carried, partition_info: Any = None) -> Any:
+    """What the function says of a partition's rows."""
+    function, nothing = shared.value
     if not len(frame):
-        return _labelled(np.empty(0, dtype), frame, columns, dtype)
-    return _labelled(function.value(frame), frame, columns, dtype)
+        return nothing.set_axis(frame.index)
+    with _named(_place(partition_info["number"])):
+        return function(frame)
 
 
 def _pair(
@@ -339,6 +355,18 @@ class _Counted:
 
     def __call__(self, first: tuple[int, Any], second: tuple[int, Any]) -> tuple[int, Any]:
         return first[0] + second[0], self.merge(first[1], second[1])
+
+
+class _Labels:
+    """A function that returns arrays as one that returns frames."""
+
+    def __init__(
+        self, function: Callable[[Any], Any], columns: str | tuple[str, ...], dtype: Any
+    ) -> None:
+        self.function, self.columns, self.dtype = function, columns, dtype
+
+    def __call__(self, frame: Any) -> Any:
+        return _labelled(self.function(frame), frame, self.columns, self.dtype)
 
 
 def _labelled(values: Any, frame: Any, columns: str | tuple[str, ...], dtype: Any) -> Any:
@@ -525,9 +553,19 @@ def _computed_by(client: Any, task: Any) -> Any:
             "they were taken away for other reasons, let more of them go: "
             "dask.config.set({'distributed.scheduler.allowed-failures': 20}) before the cluster starts"
         ) from error
-    except BaseException:
-        future.cancel()
-        raise
+    finally:
+        future.release()  # what nobody waits for any more is not begun
+
+
+def _released(tasks: Sequence[Any] | None) -> None:
+    """Workers forget these."""
+    if tasks is not None:
+        from distributed import futures_of
+
+        # To cancel them would do, but for tasks that still depend on them: over those the scheduler
+        # trips, and with it the connection to it.
+        for future in futures_of(tasks):
+            future.release()
 
 
 def _traceback_of_task(traceback: TracebackType | None) -> TracebackType | None:

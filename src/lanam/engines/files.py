@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import chain, groupby
 from pathlib import Path
@@ -283,11 +283,48 @@ class FileSource:
     progress: Hook | None = None
     # Rows of files that only reading tells.
     _counted: dict[str, int] = field(default_factory=dict)
+    # Types that columns of CSV files are read as, whatever they begin with.
+    _known: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns' names."""
         return tuple(self._types)
+
+    @property
+    def types(self) -> Mapping[str, Any]:
+        """Arrow's types of the columns."""
+        return self._types
+
+    def typed(self, types: Mapping[str, Any]) -> FileSource:
+        """The same table; of CSV files, which have no types, these columns are read as these."""
+        known = {name: kind for name, kind in types.items() if name in self._own()}
+        if self._format.typed or not known:
+            return self
+        return replace(self, _types={**self._types, **known}, _known={**self._known, **known})
+
+    def _own(self) -> frozenset[str]:
+        """Columns that are in the files themselves."""
+        return frozenset().union(*(file.own for file in self._files))
+
+    def by_file(self) -> list[tuple[str, FileSource]]:
+        """The table of each file, some perhaps without rows, and its name below what was asked for."""
+        return [
+            (
+                file.name,
+                replace(
+                    self,
+                    title=file.path,
+                    _files=(file,),
+                    _units=tuple(unit for unit in self._units if unit.file is file),
+                ),
+            )
+            for file in self._files
+        ]
+
+    def each(self, columns: Sequence[str]) -> Iterator[Piece]:
+        """All pieces one after the other, read by the calling thread."""
+        return self._read(columns, self._units, _Pass(self.progress, self.n_rows))
 
     @property
     def n_rows(self) -> int | None:
@@ -351,6 +388,8 @@ class FileSource:
         """Whole numbers of CSV files are floats: one further down may have a fraction."""
         pa = arrow()
         kind = self._types[name]
+        if name in self._known:
+            return kind
         return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
 
 

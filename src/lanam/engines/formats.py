@@ -66,6 +66,10 @@ class Format(Protocol):
     def endings(self) -> tuple[str, ...]:
         """How their names end."""
 
+    @property
+    def typed(self) -> bool:
+        """Whether such a file says what its columns hold."""
+
     def look(self, path: str) -> Contents:
         """What a file holds."""
 
@@ -97,6 +101,7 @@ class Parquet:
 
     title = "a Parquet file"
     endings = (".parquet", ".pq")
+    typed = True
 
     def look(self, path: str) -> Contents:
         """See `Format`."""
@@ -131,6 +136,7 @@ class Ipc:
 
     title = "an Arrow file"
     endings = (".arrow", ".feather", ".ipc")
+    typed = True
 
     def look(self, path: str) -> Contents:
         """See `Format`."""
@@ -179,6 +185,7 @@ class Csv:
 
     title = "a CSV file"
     endings = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+    typed = False
 
     def look(self, path: str) -> Contents:
         """See `Format`; types are by the beginning of the file."""

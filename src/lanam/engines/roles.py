@@ -78,11 +78,7 @@ def read_roles(
     names = source.names
     find_column(target, names, "target")
     weight = _column_named(sample_weight, source, "sample_weight")
-    if isinstance(exposure, numbers.Real):
-        over: str | float | None = float(exposure)
-        require_exposures(np.array([over]))
-    else:
-        over = _column_named(exposure, source, "exposure")
+    over = read_exposure_role(source, exposure)
     roles = Roles(target, weight, over, ())
     given = dict(zip(("target", "sample_weight", "exposure"), (target, weight, over), strict=True))
     for name in roles.others:
@@ -95,6 +91,20 @@ def read_roles(
     if not features:
         raise ValueError(f"{source.title} has no column besides {', '.join(map(repr, names))}")
     return Roles(target, weight, over, features)
+
+
+def read_exposure_role(source: Source, exposure: Any) -> str | float | None:
+    """What counts in a table in pieces are counted over: a column of it, one number for all, or nothing.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or the number is not positive.
+    """
+    if isinstance(exposure, numbers.Real):
+        require_exposures(np.array([float(exposure)]))
+        return float(exposure)
+    return _column_named(exposure, source, "exposure")
 
 
 def _column_named(value: Any, source: Source, argument: str) -> str | None:
@@ -142,7 +152,7 @@ def read_rows(piece: Piece, roles: Roles, task: str) -> Rows:
     """
     frame: Any = as_frame(piece.frame)
     n_rows = len(frame)
-    weight, exposure, labels = np.ones(n_rows), np.ones(n_rows), np.empty(0)
+    weight, labels = np.ones(n_rows), np.empty(0)
     if roles.weight is not None:
         with in_piece(piece, roles.weight):
             weight = _read_numbers(frame[roles.weight], "sample_weight", "use 0 to leave a row out")
@@ -157,15 +167,27 @@ def read_rows(piece: Piece, roles: Roles, task: str) -> Rows:
             # That all are very small is for those to say who know all.
             require_squares(max(float(np.max(np.abs(response), initial=0.0)), 1.0))
             target = require_counts(response) if task == COUNTS else response
-    if isinstance(roles.exposure, str):
-        with in_piece(piece, roles.exposure):
-            remedy = "leave out rows in which nothing could be counted"
-            exposure = _read_numbers(frame[roles.exposure], "exposure", remedy)
-            require_exposures(exposure)
-    elif roles.exposure is not None:
-        exposure = np.full(n_rows, roles.exposure)
+    exposure = read_exposures(piece, roles.exposure)
     counted = slice(None) if weight.all() else weight > 0.0
     return Rows(counted, weight[counted], exposure[counted], target[counted], labels)
+
+
+def read_exposures(piece: Piece, exposure: str | float | None) -> Array:
+    """What the counts of a piece's rows are counted over: by a column, one number, or one by default.
+
+    Raises
+    ------
+    ValueError
+        It says where.
+    """
+    if not isinstance(exposure, str):
+        return np.full(len(piece.frame), 1.0 if exposure is None else exposure)
+    frame: Any = as_frame(piece.frame)
+    with in_piece(piece, exposure):
+        remedy = "leave out rows in which nothing could be counted"
+        values = _read_numbers(frame[exposure], "exposure", remedy)
+        require_exposures(values)
+        return values
 
 
 def _read_numbers(series: Any, argument: str, remedy: str) -> Array:
