@@ -477,7 +477,8 @@ class TestTalking:
         LANAMRegressor(random_state=0, verbose=1).fit(*data)
         out, err = capsys.readouterr()
         assert out == ""
-        assert err.startswith("lanam  iteration 1 (")
+        assert err.startswith("lanam  columns: ")
+        assert err.splitlines()[1].startswith("lanam  iteration 1 (")
         assert "log evidence" in err
         assert "noise sd" in err
         assert "terms 3" in err
