@@ -31,7 +31,7 @@ _MAX_LEVELS = 1000
 _N_BINS = 150
 
 #: A likelihood that is no quadratic is fitted to so many rows first, if there are several times as many.
-SAMPLE_ROWS = 1 << 17
+SAMPLE_ROWS = 1 << 15
 
 #: Rows that count more often than this on average (a bootstrap, weights that are counts) are copies: a
 #: value that recurs in copies only must not have an effect of its own, which would be their noise.
