@@ -69,12 +69,13 @@ def client(cluster):
     cluster.scheduler.allowed_failures = 3
 
 
-def forgotten(cluster, seconds=5.0):
-    """Whether the cluster has no task left, given some time."""
+def forgotten(cluster, n_tables=0, seconds=5.0):
+    """Whether the cluster has no more left than tables and what they are made of, given some time."""
+    left = 2 * n_tables + 1 if n_tables else 0
     end = time.monotonic() + seconds
-    while cluster.scheduler.tasks and time.monotonic() < end:
+    while len(cluster.scheduler.tasks) > left and time.monotonic() < end:
         time.sleep(0.02)
-    return not cluster.scheduler.tasks
+    return len(cluster.scheduler.tasks) == left
 
 
 # Functions, encoders and jobs
@@ -427,9 +428,9 @@ def weighed(values, tables):
 
 def test_tables_are_whole_wherever_they_are(ddf, client):
     with dask.config.set(scheduler="threads"):
-        here = tables_of(ddf).total(layout, joined)[0]
+        here = tables_of(ddf, encode_views).total(layout, joined)[0]
     assert np.all(here)
-    assert np.all(tables_of(ddf).total(layout, joined)[0])
+    assert np.all(tables_of(ddf, encode_views).total(layout, joined)[0])
     # What goes over the wire comes as it was, not as a view at any address, and Dask knows its size.
     sizes = np.arange(1001, 1011)
     there = client.map(straight, client.scatter([_Carried(np.ones(size)) for size in sizes]))
@@ -450,6 +451,11 @@ def layout(tables):
             ]
         ),
     )
+
+
+def encode_views(piece):
+    values = np.array(piece.frame[["x", "z", "y"]], order="C")
+    return Table(values[:, :2], values[:, 2], np.ones(len(values)), piece.number)
 
 
 def straight(carried):
@@ -491,12 +497,14 @@ def test_workers_that_die_at_the_same_task_are_not_sacrificed_for_ever(ddf, clie
     tables = tables_of(ddf)
     with pytest.raises(RuntimeError, match=r"want of memory: .*repartition.*allowed-failures"):
         tables.total(partial(deadly, 5))
+    assert forgotten(cluster)
     assert tables.total(numbers, joined)[0].size == N_ROWS
 
 
-def test_tables_that_the_cluster_has_forgotten_are_made_again(ddf, client):
+def test_tables_that_the_cluster_has_forgotten_are_made_again(ddf, client, cluster):
     tables = tables_of(ddf)
     before = tables.total(products)
+    assert forgotten(cluster, N_PARTITIONS)
     client.cancel([distributed.Future(key, client) for key in client.futures])  # as a restart does
     assert same_bits(tables.total(products), before)
 
