@@ -573,8 +573,9 @@ class TestRefusals:
     def test_text_that_only_a_piece_makes_look_free(self):
         sentences = [f"The parcel arrived on day {k}, and it was damp." for k in range(100)]
         frame = pd.DataFrame({"note": sentences * 2, "y": np.arange(200)})
-        source = Frames([frame[:100], frame[100:]])
-        assert len(survey(source, read_roles(source, "y")).schema.columns[0].levels) == 100
+        for frames in ([frame[:100], frame[100:]], [frame]):
+            source = Frames(frames)
+            assert len(survey(source, read_roles(source, "y")).schema.columns[0].levels) == 100
 
     def test_free_text_is_not_gathered_to_the_end(self, monkeypatch):
         monkeypatch.setattr(surveys, "_MANY_LEVELS", 150)
