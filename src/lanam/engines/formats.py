@@ -331,7 +331,9 @@ def _named_errors(path: str, what: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        if getattr(error, "errno", None) is not None:  # the system's, and not about what is in it
+        if (
+            isinstance(error, OSError) and error.errno is not None
+        ):  # the system's, and not about what is in it
             raise ValueError(f"{path} cannot be read: {os.strerror(error.errno)}") from error
         raise ValueError(
             f"{path} cannot be read as {what}: is it whole, and is it one? Write or copy it again, or "
