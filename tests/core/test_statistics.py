@@ -159,6 +159,29 @@ class TestSums:
         # It is the log-likelihood's own value, slope and curvature where it was made.
         value = quadratic.constant + pseudo @ f - 0.5 * f @ (gamma * f)
         assert_close(value, rows.weight @ likelihood.log_prob(rows.y, f), "rounding")
+        assert_close(quadratic.total_curvature, gamma.sum(), "rounding")
+        if not likelihood.quadratic:
+            assert_close(quadratic.value, value, "rounding")
+        assert quadratic.is_around(values)
+        assert not quadratic.is_around([*values[:2], values[2].copy()])
+        assert not quadratic.is_around(values[:2])
+
+    def test_a_quadratic_elsewhere(self, name):
+        rows, values, _ = example(name)
+        likelihood, rng = LIKELIHOODS[name], np.random.default_rng(5)
+        made = statistics.table_quadratic(rows, likelihood, values, 0.3)
+        slope, gamma = statistics.slopes(rows, likelihood, values, 0.3)
+        here = statistics.predict(rows, values, 0.3)
+        other = [rng.standard_normal(size) for size in SIZES]
+        step = statistics.predict(rows, other, -0.7) - here
+        value = statistics.log_likelihood(rows, likelihood, values, 0.3)
+        expected = value + slope @ step - 0.5 * gamma @ step**2
+        assert_close(made.of(other, -0.7), expected, "rounding")
+        assert_close(made.of([0.0 * own for own in other], 0.4), made.of_constant(0.4), "rounding")
+        moved = made.moved_to(other)
+        assert moved.is_around(other)
+        assert not moved.is_around(values)
+        assert moved.of(other, -0.7) == made.of(other, -0.7)
 
     @pytest.mark.parametrize("form", [statistics.row_quadratic, statistics.table_quadratic])
     @pytest.mark.parametrize("kept", [[0, 2], [1], []])

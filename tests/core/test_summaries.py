@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import fitting, prepare, scoring, sketches, summaries
+from lanam.core import fitting, gauss_newton, prepare, scoring, sketches, summaries
 from lanam.core.knots import choose_categories
 from lanam.core.likelihoods import LIKELIHOODS, find_likelihood
 from lanam.core.model import DUPLICATE
@@ -197,6 +197,27 @@ class TestSample:
     def test_none_where_none_is_wanted(self, how):
         for own in whole_and_pieces(how, *self.given()):
             assert own.sample is None
+
+    def test_copies_are_one_row_with_their_weight(self, how):
+        rng = RNG(0)
+        columns = rng.integers(0, 3, (900, 2)).astype(float)
+        y, weight = rng.integers(0, 2, 900).astype(float), rng.uniform(0.5, 2.0, 900)
+        expected = {}
+        for key, own in zip(np.column_stack([columns, y]).tolist(), weight, strict=True):
+            expected[tuple(key)] = expected.get(tuple(key), 0.0) + own
+        assert len(expected) == 18
+        samples = []
+        for n_sample in (5, 18, 100):
+            wanted = Wanted(n_sample=n_sample)
+            for own in whole_and_pieces(how, columns, y, weight, (), wanted):
+                table = own.sample
+                assert len(table) == min(n_sample, 18)
+                rows = [tuple(row) for row in np.column_stack([table.columns, table.response])]
+                assert len(set(rows)) == len(rows)
+                np.testing.assert_allclose(table.weight, [expected[row] for row in rows])
+                samples.append(rows)
+        # Whatever is wanted, the first are the same.
+        assert all(rows[:5] == samples[0] for rows in samples)
 
     def test_it_is_fair(self):
         columns, y, weight = self.given(20_000)
@@ -436,6 +457,26 @@ class TestFit:
         assert_same_model(found, expected, data[0])
         assert ("pair", (0, 1)) in [(t.kind, t.features) for t in expected.terms]
 
+    @pytest.mark.parametrize("name", ["bernoulli", "poisson", "softmax"])
+    @pytest.mark.parametrize(("sample", "many"), [(80, 1 << 18), (1 << 17, 100), (80, 100)])
+    def test_as_if_rows_were_many(self, name, sample, many, monkeypatch):
+        """From a sample's start, and with expansions in cross-tables."""
+        monkeypatch.setattr(prepare, "SAMPLE_ROWS", sample)
+        monkeypatch.setattr(gauss_newton, "_MANY_ROWS", many)
+        columns, y, weight = fit_data(name)
+        expected = at_hand.fit(columns, y, weight, name, QUICK, 0, FIT_LEVELS)
+        assert_same_model(self.in_pieces("odd ones in groups", name), expected, columns)
+        stages = {record["stage"] for record in expected.history}
+        assert ("sample" in stages) == (sample == 80)
+        # It comes to where others come, or to another optimum of the precisions nearby.
+        plain = fitted(name)
+        assert expected.log_evidence == pytest.approx(plain.log_evidence, abs=2.0)
+        assert [t.status for t in expected.terms] == [t.status for t in plain.terms]
+        (one, _), (other, variance) = (
+            scoring.link_moments(model, columns) for model in (expected, plain)
+        )
+        assert (np.abs(one - other) < np.sqrt(variance)).all()
+
     def test_of_many_values_a_sketch_is_enough(self, monkeypatch):
         """Where not all values are known: knots are a little elsewhere, functions are not."""
         monkeypatch.setattr(sketches, "EXACT_VALUES", 1000)
@@ -454,6 +495,39 @@ class TestFit:
         assert np.sqrt(np.mean((one - other) ** 2)) < 0.2 * np.sqrt(np.mean((other - truth) ** 2))
         assert not np.array_equal(one, other)
         assert (np.abs(one - other) < 2.0 * np.sqrt(deviation)).mean() > 0.99
+
+
+class TestFromASample:
+    """A sample says where to start, and nothing of where to end."""
+
+    def both(self, columns, y, name, monkeypatch):
+        options, weight = Options(hidden_sizes=(12,)), np.ones(len(y))
+        plain = at_hand.fit(columns, y, weight, name, options, 0)
+        monkeypatch.setattr(prepare, "SAMPLE_ROWS", len(y) // 20)
+        found = at_hand.fit(columns, y, weight, name, options, 0)
+        assert "sample" in {record["stage"] for record in found.history}
+        return found, plain
+
+    def test_effects_that_it_cannot_see_are_found(self, monkeypatch):
+        rng = RNG(0)
+        columns = rng.standard_normal((20_000, 2))
+        y = rng.poisson(np.exp(0.5 * columns[:, 0] + 0.05 * columns[:, 1])).astype(float)
+        found, plain = self.both(columns, y, "poisson", monkeypatch)
+        assert plain.terms[1].active
+        assert plain.terms[1].evidence > 10.0
+        assert found.terms[1].active
+        assert found.log_evidence == pytest.approx(plain.log_evidence, abs=0.5)
+
+    def test_where_most_rows_are_copies(self, monkeypatch):
+        rng = RNG(0)
+        columns = rng.integers(0, 2, (20_000, 8)).astype(float)
+        f = columns @ rng.standard_normal(8) - 0.5
+        y = (rng.uniform(size=20_000) < expit(f)).astype(float)
+        found, plain = self.both(columns, y, "bernoulli", monkeypatch)
+        assert found.log_evidence == pytest.approx(plain.log_evidence, abs=0.1)
+        # The sample was all there is.
+        passes = [record["stage"] for record in found.history]
+        assert passes.count("smooth") <= 3
 
 
 def test_a_fit_to_pieces_does_not_keep_them():

@@ -172,7 +172,7 @@ def _from_a_sample(problem: Problem, state: State, run: Run, rng: np.random.Gene
     learned, _ = gauss_newton.converge(few, state, rng, *limits, record)
     run.newest = (problem, state)
     terms = tuple(
-        replace(known, precision=own.precision, values=own.values, basis=own.basis)
+        replace(known, precision=np.minimum(own.precision, known.precision), values=own.values)
         for known, own in zip(state.terms, learned.terms, strict=True)
     )
     return State(terms, learned.intercept, learned.noise)

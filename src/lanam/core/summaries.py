@@ -72,8 +72,8 @@ class Summary:
 class Wanted:
     """What of the response and of the rows is to be summarised besides.
 
-    The weight of so many classes (-1 for none), and a sample of so many rows: of those whose hashes are
-    the smallest, so that it is the same whatever order and pieces rows come in.
+    The weight of so many classes (-1 for none), and a sample of so many different rows: of those whose
+    hashes are the smallest, so that it is the same whatever order and pieces rows come in.
     """
 
     n_classes: int = -1
@@ -142,14 +142,23 @@ def _sketch(table: Table, levels: Sequence[int], wanted: Wanted) -> Totals:
 
 
 def _sample(table: Table, hashes: sketches.Hashes, n_sample: int) -> list[Array]:
-    """Rows with the smallest hashes, by hash: these, columns, response and weight."""
-    chosen = np.arange(len(table))
-    if n_sample < len(table):
-        chosen = np.argpartition(hashes, n_sample)[:n_sample]
-    chosen = chosen[np.argsort(hashes[chosen], kind="stable")]
+    """Different rows with the smallest hashes: these, columns, response, and the weight of all copies."""
     # As floats, in whose order hashes are too.
-    own = (hashes[chosen] >> np.uint64(11)).astype(np.float64)
-    return [own, table.columns[chosen], table.response[chosen], table.weight[chosen]]
+    own = (hashes >> np.uint64(11)).astype(np.float64)
+    return _smallest([own, table.columns, table.response, table.weight], n_sample)
+
+
+def _smallest(sample: Sequence[Array], n_sample: int) -> list[Array]:
+    if n_sample == 0:
+        return [own[:0] for own in sample]
+    hashes, columns, response, weight = sample
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    # Copies are one row with their weight: where there are few others, all that is known of them.
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    mass = np.add.reduceat(weight[order], starts)[:n_sample]
+    first = order[starts[:n_sample]]
+    return [hashes[first], columns[first], response[first], mass]
 
 
 def _table(sample: Sequence[Array]) -> Table | None:
@@ -168,8 +177,7 @@ def _merged(levels: Sequence[int], wanted: Wanted, first: Totals, second: Totals
     counts = [DistinctCount(*part.take(1)) for part in (one, two)]
     merged.append(sketches.merge_counts(*counts).smallest)
     samples = [np.concatenate(pair) for pair in zip(one.take(4), two.take(4), strict=True)]
-    kept = np.argsort(samples[0], kind="stable")[: wanted.n_sample]
-    merged += [own[kept] for own in samples]
+    merged += _smallest(samples, wanted.n_sample)
     for n_levels in levels:
         own = [sketches.from_arrays(part.take(_SKETCH_ARRAYS)) for part in (one, two)]
         merged += sketches.to_arrays(sketches.merge(*own))
