@@ -32,11 +32,15 @@ from lanam.core.tables import ArrayTables, Table
 from lanam.data import CATEGORICAL, UNSEEN, NewValuesWarning, Schema
 from lanam.editing import Where, edit
 from lanam.engines import DaskSource, FileSource, is_in_pieces, open_source
+from lanam.engines.dask import is_dask_frame
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.files import require_place, write_atomically
 from lanam.inputs import read_columns, read_exposure, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
 from lanam.observations import Observations
+from lanam.pieces import contributions, in_pieces, require_in_memory
+from lanam.predicting import predict_files
+from lanam.predictions import Wanted
 from lanam.sessions import FitPlan, Session, fingerprint
 from lanam.streaming import name_of_target, read_source, split_target
 from lanam.summary import Summary, summarise
@@ -461,6 +465,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _columns(self, X: Any) -> Array:
         """Rows to score, as an array in the order of the fit."""
         check_is_fitted(self)
+        require_in_memory(X)
         return read_columns(self, X, fitting=False)[0]
 
     def _link_mean(self, X: Any) -> Array:
@@ -471,6 +476,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         columns = self._columns(X)
         return scoring.link_moments(self._model, columns)
 
+    @in_pieces(contributions)
     def predict_terms(self, X: Any, return_std: bool = False) -> Any:
         """What each term adds to the prediction of each row.
 
@@ -481,7 +487,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
+            Of a Dask frame the results are a Dask frame with the terms' names.
         return_std : bool, default=False
             Whether to return the contributions' posterior standard deviations as well.
 
@@ -518,7 +525,9 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
+            Of a Dask frame the results are one with these names, unless ``set_output`` asks for another,
+            which then holds all rows in memory.
 
         Returns
         -------
@@ -536,7 +545,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         ['bmi', 'bp']
         """
         terms = self.predict_terms(X)
-        return terms.reshape(len(terms), -1)
+        return terms if is_dask_frame(X) else terms.reshape(len(terms), -1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of :meth:`transform`: those of the terms, and of the classes if many.
@@ -580,6 +589,74 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
                 "input_features is not equal to feature_names_in_: terms are named after the "
                 "columns of the fit, so leave input_features out"
             )
+
+    def predict_files(
+        self,
+        X: Any,
+        output: Any,
+        *,
+        interval: float | None = None,
+        std: bool = False,
+        terms: bool = False,
+        proba: bool = False,
+        keep: Sequence[str] = (),
+        exposure: Any = None,
+        prefix: str = "",
+        overwrite: bool = False,
+    ) -> int:
+        """Predict rows in files, or of a Dask frame, into files; memory is for a few pieces.
+
+        Results are there when they are whole: whatever happens on the way, nothing half is left.
+
+        Parameters
+        ----------
+        X : str, path, sequence of these, or Dask frame
+            Files as :meth:`fit` takes them. Columns that the model does not need are left alone.
+        output : str or path
+            A folder, in which there is a Parquet file of the same name for every file, or one for every
+            partition; or one file for all, if the name ends in ".parquet" or ".csv". Workers of a Dask
+            cluster must see the folder.
+        interval : float, default=None
+            Add "lower" and "upper", the ends of intervals of this coverage.
+        std : bool, default=False
+            Add "std", the standard deviation of a new observation.
+        terms : bool, default=False
+            Add the intercept and what each term contributes.
+        proba : bool, default=False
+            Add the probability of each class.
+        keep : sequence of str, default=()
+            Columns of the table that stand beside the predictions; those of CSV files that the model does
+            not need stay the text that they are.
+        exposure : str or float, default=None
+            For counts, the name of the column that says what they will be counted over, or one number.
+        prefix : str, default=""
+            What stands before the names of all that is predicted.
+        overwrite : bool, default=False
+            Whether a file, or a folder of Parquet files, that is there is replaced.
+
+        Returns
+        -------
+        n_rows : int
+            How many rows were predicted.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     X.to_parquet(f"{folder}/new.parquet")
+        ...     n_rows = model.predict_files(f"{folder}/new.parquet", f"{folder}/out", keep=["age"])
+        ...     n_rows, pd.read_parquet(f"{folder}/out").columns.tolist()
+        (442, ['age', 'prediction'])
+        """
+        wanted = Wanted(interval, std, terms, proba, prefix)
+        return predict_files(
+            self, X, output, wanted, keep=keep, exposure=exposure, overwrite=overwrite
+        )
 
     def sample(self, X: Any, n_samples: int = 100, random_state: Any = None) -> Array:
         """Posterior draws of the mean: each draw is one function, evaluated at all rows.

@@ -20,6 +20,15 @@ from lanam.core.predictive import moderated_log_odds, softmax_log_probability
 from lanam.explain import require_coverage
 from lanam.inputs import read_labels, read_weights
 from lanam.observations import Observations, mixed_labels, require_two_classes
+from lanam.pieces import (
+    averaged,
+    decisions,
+    in_pieces,
+    intervals,
+    predictions,
+    probabilities,
+    sets,
+)
 
 #: Values that are held at once where every row has draws, or a covariance of its classes.
 _CHUNK_VALUES = 1 << 22
@@ -146,6 +155,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         moments = (scoring.link_moments(self._model, columns[at : at + size]) for at in starts)
         return np.concatenate([function(*each) for each in moments])
 
+    @in_pieces(decisions)
     def decision_function(self, X: Any) -> Array:
         """Log-odds of the second class, or the log-probability of each of more than two.
 
@@ -176,12 +186,15 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         check_is_fitted(self)
         return self._of_links(X, softmax_log_probability if self._several else moderated_log_odds)
 
+    @in_pieces(predictions)
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row.
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
+            Files as :meth:`fit` takes them are read piece by piece. Of a Dask frame the result is Dask's,
+            "prediction", and as lazy. Columns that the model does not need are left alone.
 
         Returns
         -------
@@ -206,6 +219,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         labels: np.ndarray = self.classes_[number]
         return labels
 
+    @in_pieces(probabilities)
     def predict_proba(
         self, X: Any, method: str = "probit", n_samples: int = 1000, random_state: Any = 0
     ) -> Array:
@@ -213,7 +227,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
+            As for :meth:`predict`; of a Dask frame the columns are called as the classes.
         method : {"probit", "mc"}, default="probit"
             MacKay's closed-form approximation of the average (of more than two classes, of the
             log-odds of every two of them), or a mean over draws.
@@ -260,6 +275,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
         return self._of_links(X, of_moments, n_samples)
 
+    @in_pieces(intervals)
     def predict_interval(
         self,
         X: Any,
@@ -356,6 +372,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         self.calibration_ = calibrated_by(own_scores(probability, numbers), weight)
         return self
 
+    @in_pieces(sets)
     def predict_set(
         self, X: Any, coverage: float = 0.9, calibrated: bool = True
     ) -> NDArray[np.bool_]:
@@ -422,13 +439,40 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         links = super().sample(X, n_samples, random_state)
         return np.asarray(softmax(links, axis=-1) if self._several else expit(links))
 
+    @averaged
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the share of rows whose most probable class is their own.
+
+        Parameters
+        ----------
+        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
+        y : array-like of shape (n_samples,), or str
+            Of files and Dask frames ``y`` and ``sample_weight`` are names of columns.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from lanam import LANAMClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> bool(LANAMClassifier(random_state=0).fit(X[:, :5], y).score(X[:, :5], y) > 0.9)
+        True
+        """
+        return float(ClassifierMixin.score(self, X, y, sample_weight))
+
+    @averaged
     def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean log probability of the observed classes: the higher the better.
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
+        y : array-like of shape (n_samples,), or str
+            Of files and Dask frames ``y`` and ``sample_weight`` are names of columns.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -127,3 +128,78 @@ def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def require_folder(path: str | os.PathLike[str], *, overwrite: bool, ending: str) -> Path:
+    """The path of a folder that can be written, checked before anybody works for it.
+
+    Parameters
+    ----------
+    path : str or path-like
+    overwrite : bool
+        Whether a folder may be there that has files in it; it is replaced.
+    ending : str
+        What all its files must then end in: nothing else is ever deleted.
+
+    Raises
+    ------
+    FileNotFoundError, FileExistsError
+        They say what to do.
+    """
+    target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent}: make it first")
+    if not target.is_dir():
+        if os.path.lexists(target):
+            raise FileExistsError(f"{target} is a file: pass the name of a folder")
+        return target
+    files = [Path(place, name) for place, _, names in os.walk(target) for name in names]
+    if files and not overwrite:
+        raise FileExistsError(
+            f"{target} is there already and has files in it: pass overwrite=True to replace them, or "
+            "another name"
+        )
+    others = [file for file in files if file.suffix != ending]
+    if others:
+        raise FileExistsError(
+            f"{target} has other files than {ending}, such as {others[0].relative_to(target)}, which would "
+            "be deleted: pass another folder"
+        )
+    return target
+
+
+@contextmanager
+def open_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A folder to write files into, in place when the ``with`` block ends without an error.
+
+    Until then one that is there stays whole; after an error it is as it was, and nothing else is left
+    behind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open_folder(f"{folder}/out") as new:
+    ...         _ = Path(new, "note.txt").write_text("curves")
+    ...     [str(file.relative_to(folder)) for file in Path(folder).rglob("*.txt")]
+    ['out/note.txt']
+    """
+    target = Path(os.path.realpath(path))
+    token = secrets.token_hex(8)
+    part, old = (target.with_name(f"{target.name[:64]}{token}.{end}") for end in ("part", "old"))
+    part.mkdir()
+    try:
+        yield part
+        if target.exists():
+            part.chmod(stat.S_IMODE(target.stat().st_mode))
+            target.rename(old)
+        try:
+            part.rename(target)
+        except OSError:
+            if old.exists():
+                old.rename(target)
+            raise
+    finally:
+        for each in (part, old):
+            if each.exists():
+                shutil.rmtree(each)

@@ -42,6 +42,25 @@ from lanam.observations import (
     require_an_event,
     require_counts,
 )
+from lanam.pieces import averaged, in_pieces, intervals, predictions, quantiles, summed
+
+
+def _squares(model: Any, X: Any, y: Array, sample_weight: Array, exposure: Any = None) -> Array:
+    """Sums over rows: of weights, of y and its squares, and of squared residuals."""
+    model._require_exposure(exposure)
+    mean = model.predict(X, exposure=exposure)
+    # From about where they are, because squares of large numbers leave no room for their differences.
+    centred = y - (0.0 if model._counts else model.intercept_)
+    values = np.stack([np.ones(len(y)), centred, centred**2, (y - mean) ** 2])
+    return np.asarray(values @ sample_weight)
+
+
+def _r_squared(model: Any, sums: Array) -> float:
+    weight, total, squares, residual = sums
+    spread = squares - total**2 / weight
+    if spread > 0.0:
+        return float(1.0 - residual / spread)
+    return 1.0 if residual == 0.0 else 0.0  # as scikit-learn has it
 
 
 class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
@@ -394,17 +413,21 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             return dispersed(mean, variance, exposed, self._model.noise_variance)
         return mean, variance + scoring.noise_variances(self._model, columns), exposed
 
+    @in_pieces(predictions)
     def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
         """Mean of y, and the standard deviation of a new observation.
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
+            Files as :meth:`fit` takes them are read piece by piece. Of a Dask frame the result is Dask's,
+            "prediction", and as lazy; with ``return_std=True`` it is a frame. Columns of these that the
+            model does not need are left alone.
         return_std : bool, default=False
             Whether to return the standard deviation as well. It includes the noise.
         exposure : float or array-like of shape (n_samples,), default=None
             For counts, what they will be counted over; one by default, for which the mean is the
-            rate.
+            rate. Of files and Dask frames the name of a column, or one number.
 
         Returns
         -------
@@ -435,6 +458,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         mean, variance, _ = self._noisy_moments(X, exposure)
         return mean, np.sqrt(variance)
 
+    @in_pieces(quantiles)
     def predict_quantile(
         self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), exposure: Any = None
     ) -> Array:
@@ -561,6 +585,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         self.calibration_ = calibrated_by(scores, weight)
         return self
 
+    @in_pieces(intervals)
     def predict_interval(
         self,
         X: Any,
@@ -573,7 +598,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
+            As for :meth:`predict`; of a Dask frame the columns are "lower" and "upper".
         coverage : float, default=0.95
             Probability of the interval.
         kind : {"response", "mean"}, default="response"
@@ -652,13 +678,15 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         exposed = self._read_exposure(exposure, links.shape[1])
         return poisson_mean(links, 0.0, exposed) if self._counts else links
 
+    @summed(_squares, _r_squared)
     def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:
         """R^2 of the predicted means.
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
+        y : array-like of shape (n_samples,), or str
+            Of files and Dask frames ``y`` and all that follow are names of columns.
         sample_weight : array-like of shape (n_samples,), default=None
         exposure : float or array-like of shape (n_samples,), default=None
             As for :meth:`predict`; a model that was fitted with one needs it here.
@@ -679,6 +707,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         mean = self.predict(X, exposure=exposure)
         return float(r2_score(y, mean, sample_weight=sample_weight))
 
+    @averaged
     def log_likelihood(
         self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None
     ) -> float:
@@ -686,8 +715,9 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
+        y : array-like of shape (n_samples,), or str
+            Of files and Dask frames ``y`` and all that follow are names of columns.
         sample_weight : array-like of shape (n_samples,), default=None
         exposure : float or array-like of shape (n_samples,), default=None
             As for :meth:`predict`; a model that was fitted with one needs it here.

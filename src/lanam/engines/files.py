@@ -307,6 +307,11 @@ class FileSource:
         """Columns that are in the files themselves."""
         return frozenset().union(*(file.own for file in self._files))
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files."""
+        return tuple(file.path for file in self._files)
+
     def by_file(self) -> list[tuple[str, FileSource]]:
         """The table of each file, some perhaps without rows, and its name below what was asked for."""
         return [

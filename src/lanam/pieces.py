@@ -1,0 +1,386 @@
+"""Methods of rows, for rows that are in pieces: in files, or in a Dask frame.
+
+A method of an estimator says what of each row, or a mean over rows; it is written for rows in memory. The
+decorators here let it take tables in pieces as well, from which they hand it frames that fit: results of
+files are arrays, those of Dask frames are Dask's, and as lazy. Arguments that have a value for each row
+are names of columns then.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce, wraps
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from lanam.arguments import read_n_jobs
+from lanam.core.arrays import Array
+from lanam.data import Schema, Surprise, add_up, as_frame, collect_surprises, warn_of
+from lanam.engines import DaskSource, FileSource, is_in_pieces, open_source
+from lanam.engines.dask import is_dask_frame, map_partitions
+from lanam.engines.interface import Piece, Source
+from lanam.engines.places import in_piece
+from lanam.engines.roles import (
+    CLASSIFICATION,
+    Roles,
+    read_exposure_role,
+    read_exposures,
+    read_roles,
+    read_rows,
+)
+from lanam.predictions import end_names, label_dtype
+
+#: Beyond this floats do not tell whole numbers apart.
+_LARGEST_WHOLE = 2**53
+
+#: How many columns an error names before it only counts them.
+_MAX_LISTED = 10
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a Dask frame of results are called, one name for a series, and their dtype."""
+
+    names: str | Sequence[str]
+    dtype: Any = float
+
+
+def in_pieces(describe: Callable[..., Columns]) -> Callable[[Any], Any]:
+    """A method that says something of each row, which takes tables in pieces as well.
+
+    Parameters
+    ----------
+    describe
+        From the estimator and the method's arguments by name, to the columns of its result.
+    """
+
+    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(method)
+
+        @wraps(method)
+        def of_rows(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+            if not is_in_pieces(X):
+                return method(self, X, *args, **kwargs)
+            check_is_fitted(self)
+            given = signature.bind(self, X, *args, **kwargs)
+            given.apply_defaults()
+            arguments = {name: given.arguments[name] for name in [*given.arguments][2:]}
+            source = open_for(self, X)
+            exposure = exposure_role(self, source, arguments.pop("exposure", None))
+            call = _Call(of_rows, self, arguments, exposure)
+            call.of_gaps(source)
+            if not isinstance(source, FileSource):
+                columns = describe(self, **arguments)
+                return map_partitions(call.of_frame, X[call.columns], columns.names, columns.dtype)
+            found = source.reduce(call.columns, call.of_pieces, _Found.with_next)
+            warn_of(add_up(found.surprises, found.n_rows))
+            return found.joined()
+
+        return of_rows
+
+    return decorate
+
+
+# What the columns of results are, by the arguments of the methods.
+
+
+def predictions(model: Any, *, return_std: bool = False) -> Columns:
+    """Of ``predict``."""
+    if model._labels is not None:
+        return Columns("prediction", label_dtype(model._labels))
+    return Columns(("prediction", "std") if return_std else "prediction")
+
+
+def decisions(model: Any) -> Columns:
+    """Of ``decision_function``."""
+    return Columns(_class_names(model) if len(model._labels) > 2 else "decision")
+
+
+def probabilities(model: Any, **_: Any) -> Columns:
+    """Of ``predict_proba``."""
+    return Columns(_class_names(model))
+
+
+def sets(model: Any, **_: Any) -> Columns:
+    """Of ``predict_set``."""
+    return Columns(_class_names(model), bool)
+
+
+def intervals(model: Any, **_: Any) -> Columns:
+    """Of ``predict_interval``."""
+    return Columns(end_names([] if model._labels is None else model._labels.tolist()))
+
+
+def quantiles(model: Any, *, quantiles: Any) -> Columns:
+    """Of ``predict_quantile``."""
+    return Columns([f"quantile_{quantile}" for quantile in np.atleast_1d(quantiles).tolist()])
+
+
+def contributions(model: Any, *, return_std: bool) -> Columns:
+    """Of ``predict_terms``."""
+    names = model.get_feature_names_out().tolist()
+    return Columns(names + [f"{name} (std)" for name in names] if return_std else names)
+
+
+def _class_names(model: Any) -> list[str]:
+    return [str(label) for label in model._labels.tolist()]
+
+
+def averaged(method: Callable[..., float]) -> Any:
+    """A method that is a mean over rows, which takes tables in pieces as well."""
+
+    def sums(model: Any, X: Any, y: Any, sample_weight: Array, **more: Any) -> Array:
+        mean = method(model, X, y, sample_weight=sample_weight, **more)
+        return np.array([1.0, mean]) * sample_weight.sum()
+
+    return summed(sums, lambda model, total: total[1] / total[0])(method)
+
+
+def summed(
+    sums: Callable[..., Array], finish: Callable[[Any, Array], float]
+) -> Callable[[Any], Any]:
+    """A method that is a function of sums over rows, which takes tables in pieces as well.
+
+    Parameters
+    ----------
+    sums
+        From the estimator, rows and the method's arguments for them to the sums over these rows.
+    finish
+        From the estimator and the sums over all rows to the method's result.
+    """
+
+    def decorate(method: Callable[..., float]) -> Callable[..., float]:
+        @wraps(method)
+        def of_rows(
+            self: Any, X: Any, y: Any, sample_weight: Any = None, *args: Any, **kwargs: Any
+        ) -> float:
+            if not is_in_pieces(X):
+                return method(self, X, y, sample_weight, *args, **kwargs)
+            check_is_fitted(self)
+            exposure = args[0] if args else kwargs.get("exposure")
+            source = open_for(self, X)
+            exposure = exposure_role(self, source, exposure)
+            roles = read_roles(source, y, sample_weight, exposure)
+            roles = replace(roles, features=tuple(self.feature_names_in_))
+            count = _Sums(sums, self, roles, self._task)
+            total, surprises, n_rows = source.reduce(roles.columns, count, _both)
+            if not total[0] > 0.0:
+                raise ValueError(f"{source.title} has no row with a positive weight")
+            warn_of(add_up(surprises, n_rows))
+            return float(finish(self, total))
+
+        return of_rows
+
+    return decorate
+
+
+def require_in_memory(X: Any) -> None:
+    """Refuse files and Dask frames where a method needs all rows at once.
+
+    Examples
+    --------
+    >>> require_in_memory("sales/*.parquet")
+    Traceback (most recent call last):
+        ...
+    ValueError: this needs its rows in memory, and X is 'sales/*.parquet': read some of them first, ...
+    """
+    if is_dask_frame(X):
+        raise ValueError(
+            "this needs its rows in memory, and X is a Dask frame: take some of them, for example with "
+            "X.head(1000)"
+        )
+    if is_in_pieces(X):
+        raise ValueError(
+            f"this needs its rows in memory, and X is {X!r}: read some of them first, for example with "
+            "pandas.read_parquet"
+        )
+
+
+def open_for(model: Any, table: Any) -> FileSource | DaskSource:
+    """A table in pieces that has all columns of a fitted model.
+
+    Raises
+    ------
+    ValueError
+        If it lacks some; it names them.
+    """
+    source = open_source(table, n_jobs=read_n_jobs(model.n_jobs))
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        raise ValueError(
+            f"{source.title} has columns with names, and the model was fitted to an array without: fit it "
+            "to a frame, or read the rows into an array"
+        )
+    lost = [name for name in names if name not in source.names]
+    if lost:
+        listed = ", ".join(map(repr, lost[:_MAX_LISTED]))
+        more = f" and {len(lost) - _MAX_LISTED} more" if len(lost) > _MAX_LISTED else ""
+        plural = "s" if len(lost) > 1 else ""
+        raise ValueError(
+            f"{source.title} has no column{plural} {listed}{more}, with which the model was fitted. If "
+            "values are not known, add the column and leave it empty"
+        )
+    return source.typed(column_types(model._schema)) if isinstance(source, FileSource) else source
+
+
+def exposure_role(model: Any, source: Source, exposure: Any) -> str | float | None:
+    """What the rows' counts are counted over, if the model predicts counts."""
+    if exposure is not None:
+        model._read_exposure(1.0, 1)  # which refuses others
+    return read_exposure_role(source, exposure)
+
+
+def column_types(schema: Schema) -> dict[str, Any]:
+    """Of which type each column of a model is read from a CSV file, whatever a part of it looks like."""
+    return {column.name: _type_of(column) for column in schema.columns}
+
+
+def _type_of(column: Any) -> Any:
+    import pyarrow as pa
+
+    if column.holds == "truth values":
+        return pa.bool_()
+    if column.holds != "numbers":
+        return pa.string()
+    whole = bool(column.levels) and all(isinstance(level, int) for level in column.levels)
+    if whole and max(map(abs, column.levels)) > _LARGEST_WHOLE:
+        return pa.int64()
+    return pa.float64()
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A method with its arguments, for some rows: it can be sent elsewhere.
+
+    Attributes
+    ----------
+    function
+        The method as the class has it, which others can find by its name; it wraps the one to call.
+    model
+        The estimator.
+    arguments
+        Those that have no value for each row.
+    exposure
+        The column that counts are counted over, or one number, or nothing.
+    """
+
+    function: Any
+    model: Any
+    arguments: Mapping[str, Any]
+    exposure: str | float | None
+
+    @property
+    def columns(self) -> list[str]:
+        """What must be read."""
+        over = [self.exposure] if isinstance(self.exposure, str) else []
+        return list(dict.fromkeys([*self.model.feature_names_in_, *over]))
+
+    def of_pieces(self, pieces: Iterable[Piece]) -> _Found:
+        """The results for some pieces."""
+        return reduce(_Found.with_next, map(self._of_piece, pieces))
+
+    def _of_piece(self, piece: Piece) -> _Found:
+        with collect_surprises() as surprises, in_piece(piece):
+            result = self._of(piece.frame, read_exposures(piece, self.exposure))
+        return _Found(deque([result]), surprises, len(piece.frame))
+
+    def of_frame(self, frame: Any) -> Any:
+        """The results for a partition."""
+        return self._of(frame, read_exposures(Piece(frame, "", 0, 0), self.exposure))
+
+    def of_gaps(self, source: FileSource | DaskSource) -> None:
+        """Try a row of gaps: what is wrong with the arguments is said before anything is read."""
+        with collect_surprises():
+            self._of(row_of_gaps(source), np.ones(1))
+
+    def _of(self, frame: Any, exposure: Array) -> Any:
+        more = {} if self.exposure is None else {"exposure": exposure}
+        X = features_of(self.model, frame)
+        return self.function.__wrapped__(self.model, X, **self.arguments, **more)
+
+
+def features_of(model: Any, frame: Any) -> Any:
+    """The columns that a model needs, of a frame that may have others as well."""
+    known: Any = as_frame(frame)
+    return known.select(list(model.feature_names_in_)).to_native()
+
+
+def row_of_gaps(source: FileSource | DaskSource) -> Any:
+    """A frame with one row, in which everything is missing."""
+    empty = source.empty()
+    if isinstance(source, DaskSource):
+        return empty.reset_index(drop=True).reindex([0])
+    import pyarrow as pa
+
+    nothing = [pa.nulls(1, kind) for kind in empty.schema.types]
+    return pa.Table.from_arrays(nothing, schema=empty.schema)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Results for some rows, a part a piece, and what was new in them."""
+
+    parts: deque[Any]
+    surprises: list[Surprise] = field(default_factory=list)
+    n_rows: int = 0
+
+    def with_next(self, other: _Found) -> _Found:
+        """The same with the results for the rows that follow, which are moved here."""
+        self.parts.extend(other.parts)
+        return _Found(self.parts, self.surprises + other.surprises, self.n_rows + other.n_rows)
+
+    def joined(self) -> Any:
+        """One array of all rows, or several in a tuple; the parts are gone then."""
+        first = self.parts[0]
+        if not isinstance(first, tuple):
+            return _drained(self.parts, self.n_rows)
+        each = [deque(part) for part in zip(*self.parts, strict=True)]
+        self.parts.clear()
+        return tuple(_drained(parts, self.n_rows) for parts in each)
+
+
+def _drained(parts: deque[Any], n_rows: int) -> np.ndarray:
+    """One array of all parts, each of which is let go when it was copied: rows are in memory once."""
+    whole = np.empty((n_rows, *parts[0].shape[1:]), parts[0].dtype)
+    start = 0
+    while parts:
+        part = parts.popleft()
+        whole[start : start + len(part)] = part
+        start += len(part)
+    return whole
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums over the rows of pieces that have a positive weight: it can be sent elsewhere."""
+
+    sums: Callable[..., Array]
+    model: Any
+    roles: Roles
+    task: str
+
+    def __call__(self, pieces: Iterable[Piece]) -> tuple[Array, list[Surprise], int]:
+        return reduce(_both, map(self._of_piece, pieces))
+
+    def _of_piece(self, piece: Piece) -> tuple[Array, list[Surprise], int]:
+        rows = read_rows(piece, self.roles, self.task)
+        if not len(rows.weight):
+            return np.zeros(1), [], 0
+        y = rows.labels[rows.target] if self.task == CLASSIFICATION else rows.target
+        more = {} if self.roles.exposure is None else {"exposure": rows.exposure}
+        X: Any = as_frame(features_of(self.model, piece.frame))
+        if not isinstance(rows.counted, slice):
+            X = X.filter(rows.counted.tolist())
+        with collect_surprises() as surprises, in_piece(piece):
+            total = self.sums(self.model, X.to_native(), y, rows.weight, **more)
+        return total, surprises, len(rows.weight)
+
+
+def _both(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
+    # Where no row counts a sum is one zero, however many sums others have.
+    return tuple(one + other for one, other in zip(first, second, strict=True))
