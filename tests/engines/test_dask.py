@@ -599,6 +599,7 @@ def test_partitions_without_rows_have_results_of_the_right_dtype(frame, dtype, c
 
 
 def labels(dtype, frame):
+    assert len(frame)
     return np.asarray(frame["city"], dtype) if np.dtype(dtype).kind in "OU" else ones(dtype, frame)
 
 
