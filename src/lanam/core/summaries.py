@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import chain
+from typing import cast
 
 import numpy as np
 
@@ -18,10 +19,8 @@ from lanam.core import sketches
 from lanam.core.arrays import Array
 from lanam.core.knots import Distribution, level_counts, summarise
 from lanam.core.sketches import DistinctCount
-from lanam.core.tables import ArrayTables, Table, Tables, Totals
+from lanam.core.tables import ArrayTables, Table, Tables, Totals, add
 from lanam.core.units import Spread
-
-Pair = tuple[int, int]
 
 #: Arrays that a column's sketch is made of.
 _SKETCH_ARRAYS = 5
@@ -218,72 +217,49 @@ class _Arrays:
 def _twins(
     tables: Tables, columns: Sequence[ColumnSummary], levels: Sequence[int]
 ) -> dict[int, int]:
-    """Columns with the same values, or the same levels by other names, as an earlier one."""
-    alike = [
-        pair
-        for pair in combinations(range(len(columns)), 2)
-        if (levels[pair[0]] >= 0) == (levels[pair[1]] >= 0)
-        and _could_be_same(*(columns[k] for k in pair), coded=levels[pair[0]] >= 0)
-    ]
-    if not alike:
+    """Columns with the same values, or the same levels by other names, as an earlier one.
+
+    Only those with the same distribution are compared row by row, which takes another pass.
+    """
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for feature, column in enumerate(columns):
+        alike.setdefault(_likeness(column, levels[feature] >= 0), []).append(feature)
+    compared = sorted(chain.from_iterable(own for own in alike.values() if len(own) > 1))
+    if not compared:
         return {}
-    found = _Arrays(tables.total(partial(_compared, alike, levels), _larger))
+    seen: dict[tuple[bool, int], int] = {}
     twins: dict[int, int] = {}
-    for first, second in alike:
-        # Every code of either must go with one code of the other.
-        ends = found.take(3 if levels[first] >= 0 else 1)
-        if all(bool((largest <= -smallest).all()) for largest, smallest in ends):
-            twins.setdefault(second, first)
+    totals = tables.total(partial(_signed, compared, levels))
+    for feature, signature in zip(compared, totals, strict=True):
+        own = cast(sketches.Hashes, signature)
+        coded = levels[feature] >= 0
+        number = sketches.sign_levels(own) if coded else int(own[0])
+        first = seen.setdefault((coded, number), feature)
+        if first != feature:
+            twins[feature] = first
     return twins
 
 
-def _could_be_same(first: ColumnSummary, second: ColumnSummary, *, coded: bool) -> bool:
+def _likeness(column: ColumnSummary, coded: bool) -> tuple[object, ...]:
+    """What columns that are the same have in common."""
     if coded:
-        seen = [np.sort(own.mass[own.mass > 0.0]) for own in (first, second)]
-        return np.array_equal(seen[0], seen[1])
-    one, two = first.distribution, second.distribution
-    return (
-        one.missing == two.missing
-        and one.scale == two.scale
-        and np.array_equal(one.values, two.values)
-    )
+        return True, hash(np.sort(column.mass[column.mass > 0.0]).tobytes())
+    known = column.distribution
+    return False, known.missing, known.scale, len(known.values), hash(known.values.tobytes())
 
 
-def _compared(alike: Sequence[Pair], levels: Sequence[int], tables: Iterable[Table]) -> Totals:
-    """Of every pair, by code of one column, the largest code of the other and minus the smallest.
-
-    Both directions, after one in which 1 and 0 stand for a row that differs: in its number or, of codes,
-    in having one. Of numbers that is all.
-    """
+def _signed(compared: Sequence[int], levels: Sequence[int], tables: Iterable[Table]) -> Totals:
+    """Signatures of some columns (``sketches.py``), of which equal ones are of the same columns."""
     totals: Totals | None = None
     for table in tables:
-        own: list[Array] = []
-        for first, second in alike:
-            one, two = table.columns[:, first], table.columns[:, second]
-            gone, also_gone = np.isnan(one), np.isnan(two)
-            coded = levels[first] >= 0
-            differ = np.any(gone != also_gone if coded else (one != two) & ~(gone & also_gone))
-            own.append(np.array([[float(differ)], [0.0]]))
-            if coded:
-                codes = [_with_missing(one, levels[first]), _with_missing(two, levels[second])]
-                own.append(_ends(codes[0], codes[1], levels[first] + 1))
-                own.append(_ends(codes[1], codes[0], levels[second] + 1))
-        totals = tuple(own) if totals is None else _larger(totals, tuple(own))
+        # Rows that have the same in all of these need not be told apart.
+        rows = sketches.hash_rows(table.columns[:, compared], np.zeros(len(table)))
+        own = tuple(
+            sketches.sign_codes(table.columns[:, feature], rows, levels[feature])
+            if levels[feature] >= 0
+            else sketches.sign_numbers(table.columns[:, feature], rows)
+            for feature in compared
+        )
+        totals = cast(Totals, own) if totals is None else add(totals, cast(Totals, own))
     assert totals is not None, "a pass has a piece at least"
     return totals
-
-
-def _with_missing(codes: Array, n_levels: int) -> Array:
-    return np.where(np.isnan(codes), n_levels, codes)
-
-
-def _ends(codes: Array, others: Array, size: int) -> Array:
-    ends = np.full((2, size), -np.inf)
-    index = codes.astype(np.intp)
-    np.maximum.at(ends[0], index, others)
-    np.maximum.at(ends[1], index, -others)
-    return ends
-
-
-def _larger(first: Totals, second: Totals) -> Totals:
-    return tuple(map(np.maximum, first, second))
