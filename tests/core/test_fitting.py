@@ -123,7 +123,7 @@ class TestInvariances:
         [
             (0.0, {}),
             (600e6, {"_TABLE_CHUNK_ROWS": 17}),
-            (0.0, {"_CHUNK_ROWS": 17}),
+            (0.0, {"CHUNK_ROWS": 17}),
             (0.0, {"_DESIGN_CHUNK_ROWS": 17}),
         ],
     )

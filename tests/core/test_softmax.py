@@ -122,7 +122,7 @@ def rows_example(n=40, n_classes=4, seed=0):
 class TestSums:
     @pytest.fixture(autouse=True)
     def _chunks(self, chunk, monkeypatch):
-        monkeypatch.setattr(statistics, "_CHUNK_ROWS", chunk)
+        monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
         monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", chunk)
 
     def test_normal_equations_are_a_loop_over_rows(self):

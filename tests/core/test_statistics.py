@@ -59,7 +59,7 @@ def name(request):
 
 @pytest.fixture(params=[1, 7, 50])
 def _chunks(request, monkeypatch):
-    monkeypatch.setattr(statistics, "_CHUNK_ROWS", request.param)
+    monkeypatch.setattr(statistics, "CHUNK_ROWS", request.param)
     monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", request.param)
     monkeypatch.setattr(statistics, "_TABLE_CHUNK_ROWS", request.param)
 
@@ -351,7 +351,7 @@ class TestGrids:
 
     @pytest.mark.parametrize("chunk", [7, 60])
     def test_cross_tables_with_terms_of_every_kind(self, kinds, chunk, monkeypatch):
-        monkeypatch.setattr(statistics, "_CHUNK_ROWS", chunk)
+        monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
         monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", chunk)
         grid, columns = grid_example(kinds)
         other, other_columns = grid_example(seed=5)
@@ -465,7 +465,7 @@ class TestEveryKindOfEntry:
     @pytest.mark.parametrize("chunk", [9, 80])
     @pytest.mark.parametrize("form", [statistics.row_quadratic, statistics.table_quadratic])
     def test_normal_equations(self, form, chunk, monkeypatch):
-        monkeypatch.setattr(statistics, "_CHUNK_ROWS", chunk)
+        monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
         monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", chunk)
         rng = np.random.default_rng(2)
         known = [axis_example(kind, rng) for kind in AXES]

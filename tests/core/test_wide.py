@@ -206,7 +206,7 @@ def test_solving_leaves_the_model_alone():
 @pytest.mark.parametrize("chunk", [7, 1000])
 @pytest.mark.parametrize("name", ["gaussian", "poisson"])
 def test_level_equations_are_a_loop_over_rows(wide, chunk, name, monkeypatch):
-    monkeypatch.setattr(statistics, "_CHUNK_ROWS", chunk)
+    monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
     monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", chunk)
     rng, n, likelihood = np.random.default_rng(0), 60, LIKELIHOODS[name]
     positions, sizes, tables = [], [], []

@@ -18,8 +18,8 @@ from lanam.core.likelihoods import Softmax
 from lanam.core.model import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
 from lanam.core.networks import Architecture
 from lanam.core.posterior import Solution
-from lanam.core.rows import Rows, StreamedRows
-from lanam.core.statistics import read
+from lanam.core.rows import Rows, StreamedRows, pieces
+from lanam.core.statistics import CHUNK_ROWS, read
 from lanam.core.tables import Totals
 from lanam.core.terms import LevelTerm, Term
 from lanam.core.units import Units
@@ -153,7 +153,7 @@ def _importances(problem: Problem, means: Sequence[Array]) -> list[float]:
 
 def _absolute_sums(means: Sequence[Array], parts: Iterable[Rows]) -> Totals:
     totals = np.zeros(len(means))
-    for part in parts:
+    for part in pieces(parts, CHUNK_ROWS):
         for k, (position, mean) in enumerate(zip(part.positions, means, strict=True)):
             absolute = np.abs(read(position, mean))
             totals[k] += np.mean(part.weight @ absolute)

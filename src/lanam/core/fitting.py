@@ -23,7 +23,7 @@ from lanam.core.likelihoods import Likelihood, Poisson
 from lanam.core.model import FittedModel, FittedTerm, ScoredPair
 from lanam.core.options import Options
 from lanam.core.prepare import prepare
-from lanam.core.rows import Rows
+from lanam.core.rows import Rows, pieces
 from lanam.core.second_stage import second_stage
 from lanam.core.selection import null_fit
 from lanam.core.stage import Stage, resume
@@ -207,7 +207,7 @@ def _pearson_sum(values: tuple[Array, ...], intercept: float, parts: Iterable[Ro
     likelihood = Poisson()
     sums = (
         part.information @ likelihood.pearson(part.y, statistics.predict(part, values, intercept))
-        for part in parts
+        for part in pieces(parts, statistics.CHUNK_ROWS)
     )
     return (np.array(sum(sums)),)
 

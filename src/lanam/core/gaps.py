@@ -21,7 +21,7 @@ from scipy.optimize import nnls
 from lanam.core import gauss_newton, statistics
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
-from lanam.core.rows import Rows
+from lanam.core.rows import Rows, pieces
 from lanam.core.tables import Totals
 
 #: Nats for each column that the weights must bring.
@@ -90,7 +90,7 @@ def _gap_sums(
     """
     size = len(gaps) + 1
     gram, target, log_density = np.zeros((size, size)), np.zeros(size), 0.0
-    for part in parts:
+    for part in pieces(parts, statistics.CHUNK_ROWS):
         squares = np.square(part.y - statistics.predict(part, values, intercept))
         gone = np.isnan(part.columns[:, list(gaps)])
         design = np.column_stack([np.ones(len(part)), gone])

@@ -35,7 +35,7 @@ from lanam.core.knots import (
 from lanam.core.likelihoods import Likelihood
 from lanam.core.prior import inverse_and_log_det
 from lanam.core.purity import purify
-from lanam.core.rows import Rows
+from lanam.core.rows import Rows, pieces
 from lanam.core.summaries import ColumnSummary, Summary
 from lanam.core.tables import Totals, add
 
@@ -155,7 +155,7 @@ def _cell_sums_of_rows(
     parts: Iterable[Rows],
 ) -> Totals:
     totals: Totals | None = None
-    for part in parts:
+    for part in pieces(parts, 8 * statistics.CHUNK_ROWS):
         slope, curvature = statistics.slopes(part, *point)
         own = cell_sums(part.columns, slope, statistics.own_curvature(curvature), cells, pairs)
         totals = own if totals is None else add(totals, own)

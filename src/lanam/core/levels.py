@@ -17,7 +17,7 @@ from lanam.core.arrays import Array, Intercept
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import Levels, Position
 from lanam.core.likelihoods import Likelihood
-from lanam.core.rows import Rows
+from lanam.core.rows import Rows, pieces
 from lanam.core.tables import Totals
 from lanam.core.terms import LevelTerm
 
@@ -112,7 +112,7 @@ def _level_sums(
     n_outputs = point[0].n_outputs
     shapes = [(size, n_outputs) if n_outputs > 1 else (size,) for size in sizes]
     totals = [np.zeros(shape) for shape in shapes for _ in range(2)]
-    for part in parts:
+    for part in pieces(parts, statistics.CHUNK_ROWS):
         n_before = len(part.positions) - len(sizes)
         slope, curvature = statistics.slopes(part.keep_terms(range(n_before)), *point)
         for k, mean in learned.items():

@@ -155,6 +155,12 @@ class Rows:
         return replace(self, precision=1.0 / relative, gap_noise=gap_noise)
 
 
+def pieces(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
+    """Parts of the rows, cut so that none has more rows than this."""
+    for part in parts:
+        yield from part.parts(size)
+
+
 #: Goes over parts of the rows once, and can be sent elsewhere.
 RowJob: TypeAlias = Callable[[Iterable[Rows]], Totals]
 

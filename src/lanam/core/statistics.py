@@ -20,22 +20,26 @@ where the parts are does not matter here (``rows.py``).
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from lanam.core.arrays import Array, IntArray, Intercept, sum_by
 from lanam.core.knots import Position
 from lanam.core.likelihoods import Likelihood, Softmax
-from lanam.core.rows import AnyRows, Rows, StreamedRows
+from lanam.core.rows import AnyRows, Rows, StreamedRows, pieces
 from lanam.core.tables import Totals
+from lanam.core.workspace import Workspace
 
-_CHUNK_ROWS = 1 << 17
-_DESIGN_CHUNK_ROWS = 1 << 13
+#: Rows at a time: few enough for what is computed of each to stay in the cache, and for memory to be used
+#: again. Cross-tables are large themselves, so that it pays to have more rows for each.
+CHUNK_ROWS = 1 << 13
+_DESIGN_CHUNK_ROWS = 1 << 11
 _TABLE_CHUNK_ROWS = 1 << 18
 
 #: Of more terms than this fewer rows are summed into cross-tables at once.
@@ -118,7 +122,7 @@ def _entry_weights(
 ) -> Totals:
     """Weights at the entries and, if it is asked for, the log-likelihood of a constant."""
     totals, value = [np.zeros(size) for size in sizes], 0.0
-    for part in _pieces(parts, _CHUNK_ROWS):
+    for part in pieces(parts, CHUNK_ROWS):
         for total, own in zip(totals, entry_sums(part, part.weight), strict=True):
             total += own
         value += _constant_value(null, part)
@@ -130,11 +134,6 @@ def _constant_value(null: tuple[Likelihood, Intercept] | None, part: Rows) -> fl
         return 0.0
     f = predict(part.keep_terms([]), [], null[1])
     return float(part.information @ null[0].log_prob(part.y, f))
-
-
-def _pieces(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
-    for part in parts:
-        yield from part.parts(size)
 
 
 def log_likelihood(
@@ -149,7 +148,7 @@ def _log_likelihood(
     likelihood: Likelihood, values: Sequence[Array], intercept: Intercept, parts: Iterable[Rows]
 ) -> Totals:
     total = 0.0
-    for part in _pieces(parts, _CHUNK_ROWS):
+    for part in pieces(parts, CHUNK_ROWS):
         f = predict(part, values, intercept)
         total += float(part.information @ likelihood.log_prob(part.y, f))
     return (np.array(total),)
@@ -229,14 +228,77 @@ def evaluate(table: Array, coordinates: Array, n_outputs: int) -> Array:
 
 def design_matrix(rows: Rows, tables: Sequence[Array]) -> Array:
     """``Z`` of rows, the intercept's column last."""
-    widths = [table.shape[1] for table in tables]
-    design = np.empty((len(rows), sum(widths) + 1))
-    first = 0
-    for position, table, width in zip(rows.positions, tables, widths, strict=True):
-        design[:, first : first + width] = read(position, table)
-        first += width
-    design[:, -1] = 1.0
-    return design
+    return Design(tables).of(rows)
+
+
+class Design:
+    """Makes ``Z`` of some rows after others; each is valid until the next."""
+
+    def __init__(self, tables: Sequence[Array]) -> None:
+        ends = np.cumsum([0, *(table.shape[1] for table in tables)]).tolist()
+        self._columns = [slice(*pair) for pair in pairwise(ends)]
+        self._tables = tables
+        self._stacked: dict[tuple[int, int], Array] = {}
+        self._space = Workspace()
+
+    def of(self, rows: Rows) -> Array:
+        """``Z`` of these rows."""
+        width = self._columns[-1].stop if self._columns else 0
+        design = self._space.get("design", (len(rows), width + 1))
+        for k, (position, own) in enumerate(zip(rows.positions, self._columns, strict=True)):
+            self._read(k, position, design[:, own])
+        design[:, -1] = 1.0
+        return design
+
+    def _read(self, k: int, position: Position, out: Array) -> None:
+        """``W_k T_k``: what ``read`` says, with one look at the table for all that it needs."""
+        along = None if position.fraction is None else _column(position.fraction)
+        across = None if position.across is None else _column(position.across)
+        steps = [1] * (along is not None) + [position.stride] * (across is not None)
+        # The table beside its differences to the next entries: T; T, dT; or T, dT, DT, dDT.
+        key = (k, 0 if not steps else steps[-1] if len(steps) == 1 else -steps[-1])
+        if key not in self._stacked:
+            self._stacked[key] = _with_differences(self._tables[k], steps)
+        stacked = self._stacked[key]
+        shape = (len(position.index), 1 << len(steps), out.shape[1])
+        found = self._space.get("found", (shape[0], stacked.shape[1]))
+        # "clip" only because with it nothing is copied: all positions are within.
+        np.take(stacked, position.index.astype(np.intp), axis=0, out=found, mode="clip")
+        parts = found.reshape(shape)
+        if not steps:
+            out[:] = parts[:, 0]
+            return
+        if len(steps) == 2:
+            assert along is not None
+            parts[:, 3] *= along
+            parts[:, 2] += parts[:, 3]
+            parts[:, 2] *= across
+            parts[:, 0] += parts[:, 2]
+        first = across if along is None else along
+        assert first is not None
+        np.multiply(parts[:, 1], first, out=out)
+        out += parts[:, 0]
+
+
+def _column(fraction: NDArray[np.float32]) -> Array:
+    return fraction.astype(np.float64)[:, None]
+
+
+def _with_differences(table: Array, steps: Sequence[int]) -> Array:
+    """A table beside its difference to the entries so many steps on; for two steps, beside both's too.
+
+    The last entries have no next ones, and no row asks for them.
+    """
+    parts = [table]
+    for step in steps:
+        parts += [_difference(part, step) for part in parts]
+    return np.hstack(parts)
+
+
+def _difference(table: Array, step: int) -> Array:
+    change = np.zeros_like(table)
+    np.subtract(table[step:], table[:-step], out=change[:-step])
+    return change
 
 
 @dataclass(frozen=True)
@@ -275,6 +337,16 @@ class _Around:
         exact = self.likelihood.quadratic
         f = np.zeros(len(part)) if exact else predict(part, self.values, self.intercept)
         return expand(self.likelihood, part.y, part.information, f)
+
+    def expand_all(self, part: Rows) -> Expansion:
+        """The same for many rows."""
+        made = [self.expand(piece) for piece in part.parts(CHUNK_ROWS)]
+        return Expansion(
+            np.concatenate([one.pseudo_response for one in made]),
+            np.concatenate([one.curvature for one in made]),
+            sum(one.constant for one in made),
+            sum(one.value for one in made),
+        )
 
 
 def _same_arrays(first: Sequence[Array], second: Sequence[Array]) -> bool:
@@ -345,7 +417,7 @@ class RowQuadratic:
 def _expansion_sums(around: _Around, sizes: Sequence[int], parts: Iterable[Rows]) -> Totals:
     """Curvature at every entry, a vector a term; then constant, value and all curvature."""
     totals, scalars = [np.zeros(size) for size in sizes], np.zeros(3)
-    for part in _pieces(parts, _CHUNK_ROWS):
+    for part in pieces(parts, CHUNK_ROWS):
         expansion = around.expand(part)
         own = own_curvature(expansion.curvature)
         own = own if own.ndim == 1 else own.sum(axis=1)
@@ -360,9 +432,10 @@ def _normal_equations(
 ) -> Totals:
     n_columns = sum(table.shape[1] for table in tables) + 1
     gram, target = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
-    for part in _pieces(parts, _DESIGN_CHUNK_ROWS):
+    made = Design(tables)
+    for part in pieces(parts, _DESIGN_CHUNK_ROWS):
         expansion = around.expand(part)
-        design = design_matrix(part.keep_terms(kept), tables)
+        design = made.of(part.keep_terms(kept))
         target += expansion.pseudo_response @ design
         design *= np.sqrt(expansion.curvature)[:, None]
         gram += design.T @ design
@@ -378,10 +451,10 @@ def _level_equations(
     parts: Iterable[Rows],
 ) -> Totals:
     cross = np.zeros((size, sum(table.shape[1] for table in tables) + 1))
-    target = np.zeros(size)
-    for part in _pieces(parts, _DESIGN_CHUNK_ROWS):
+    target, made = np.zeros(size), Design(tables)
+    for part in pieces(parts, _DESIGN_CHUNK_ROWS):
         expansion, own_part = around.expand(part), part.keep_terms(kept)
-        design, position = design_matrix(own_part, tables), own_part.positions[k]
+        design, position = made.of(own_part), own_part.positions[k]
         rows = np.arange(len(part))
         own = csr_array((expansion.curvature, (position.index, rows)), shape=(size, len(part)))
         cross += own @ design
@@ -395,9 +468,10 @@ def _joint_equations(
     """Normal equations of several outputs, each with its own coordinates in the same tables."""
     places = output_places([table.shape[1] for table in tables], around.likelihood.n_outputs)
     gram, target = np.zeros((places.size, places.size)), np.zeros(places.size)
-    for part in _pieces(parts, _DESIGN_CHUNK_ROWS):
+    made = Design(tables)
+    for part in pieces(parts, _DESIGN_CHUNK_ROWS):
         expansion = around.expand(part)
-        design = design_matrix(part.keep_terms(kept), tables)
+        design = made.of(part.keep_terms(kept))
         for i, own in enumerate(places):
             target[own] += expansion.pseudo_response[:, i] @ design
             weighted = design * expansion.curvature[:, i, i, None]
@@ -609,22 +683,23 @@ def _cross_tables(
     offsets = (0, *np.cumsum([*(len(own) for own in seen), 1]).tolist())
     cross, pseudo = np.zeros((offsets[-1], offsets[-1])), np.zeros(offsets[-1])
     scalars, weights = np.zeros(2), [np.zeros(size) for size in sizes]
-    for part in _pieces(parts, _table_chunk(len(sizes))):
-        chunk = around.expand(part)
+    space = Workspace()
+    for part in pieces(parts, _table_chunk(len(sizes))):
+        chunk = around.expand_all(part)
         scalars += chunk.constant, chunk.value
         for total, own in zip(weights, entry_sums(part, part.weight), strict=True):
             total += own
-        readers = [_Reader.of(position) for position in part.positions]
+        readers = [_Reader.of(position, space, k) for k, position in enumerate(part.positions)]
         for k, (position, right) in enumerate(zip(part.positions, readers, strict=True)):
             here = slice(offsets[k], offsets[k + 1])
             pseudo[here] += spread(position, chunk.pseudo_response, sizes[k])[seen[k]]
             cross[here, -1] += spread(position, chunk.curvature, sizes[k])[seen[k]]
-            weighted = right.times(chunk.curvature)
+            weighted = right.times(chunk.curvature, space)
             for j, left in enumerate(readers[: k + 1]):
                 if j == k:
-                    table = _own_table(weighted, left, sizes[k])
+                    table = _own_table(left, weighted, sizes[k])
                 else:
-                    table = _cross_table(left, weighted, (sizes[j], sizes[k]))
+                    table = _cross_table(left, weighted, (sizes[j], sizes[k]), space)
                 some = len(seen[j]) < sizes[j] or len(seen[k]) < sizes[k]
                 table = table[np.ix_(seen[j], seen[k])] if some else table
                 cross[offsets[j] : offsets[j + 1], here] += table
@@ -640,77 +715,72 @@ def _table_chunk(n_terms: int) -> int:
 
 @dataclass(frozen=True)
 class _Reader:
-    """How rows read a table: products of fractions, and what of them each neighbouring entry gets.
+    """How rows read a table: the entry of each, and its weight there and at the entries beside it.
 
-    A row's weight at the entry ``step`` after its index is a sum of its ``products``, whose
-    ``coefficients`` are 0, 1 and -1: of ``1`` and ``f`` between two entries, of ``1``, ``f``, ``a`` and
-    ``f a`` between four.
+    ``corners`` are (steps from a row's index, weights); None are ones.
     """
 
     index: IntArray
-    products: tuple[Array, ...]
-    corners: tuple[tuple[int, tuple[int, ...]], ...]
+    corners: tuple[tuple[int, Array | None], ...]
 
     @classmethod
-    def of(cls, position: Position) -> _Reader:
-        """That of rows at a position."""
-        index = position.index.astype(np.intp)
-        products = [np.ones(len(index))]
-        corners: list[tuple[int, tuple[int, ...]]] = [(0, (1,))]
+    def of(cls, position: Position, space: Workspace, number: int) -> _Reader:
+        """That of rows at a position, the term's with this number."""
+        n_rows = len(position.index)
+        index = space.get(("index", number), (n_rows,), np.intp)
+        index[:] = position.index
+        corners: list[tuple[int, Array | None]] = [(0, None)]
         for step, fraction in ((position.stride, position.across), (1, position.fraction)):
             if fraction is not None:
-                on = fraction.astype(np.float64)
-                products += [product * on for product in products]
-                # 1 - f of what an entry had stays with it, f goes to the next.
+                # How much of it stays with an entry, and how much goes to the next.
+                shares = [space.get((number, step, end), (n_rows,)) for end in range(2)]
+                shares[1][:] = fraction
+                np.subtract(1.0, shares[1], out=shares[0])
                 corners = [
-                    (offset + more, tuple(c * one for c in had) + tuple(c * two for c in had))
-                    for offset, had in corners
-                    for more, one, two in ((0, 1, -1), (step, 0, 1))
+                    (offset + more, part if weight is None else weight * part)
+                    for offset, weight in corners
+                    for more, part in zip((0, step), shares, strict=True)
                 ]
-        return cls(index, tuple(products), tuple(corners))
+        return cls(index, tuple(corners))
 
-    def times(self, weight: Array) -> _Reader:
-        """The same with all products times a number a row."""
-        return replace(self, products=tuple(product * weight for product in self.products))
+    def times(self, weight: Array, space: Workspace) -> _Reader:
+        """The same with all weights times a number a row."""
+        corners = list[tuple[int, Array | None]]()
+        for k, (step, own) in enumerate(self.corners):
+            product = space.get(("weighted", k), weight.shape)
+            np.multiply(1.0 if own is None else own, weight, out=product)
+            corners.append((step, product))
+        return replace(self, corners=tuple(corners))
 
 
-def _cross_table(left: _Reader, right: _Reader, shape: tuple[int, int]) -> Array:
-    """``W_left' diag(weight) W_right``, where the right reader's products have the weight."""
-    cell = left.index * shape[1] + right.index
-    sums = [
-        [sum_by(cell, one * two, shape[0] * shape[1]).reshape(shape) for two in right.products]
-        if number
-        else [sum_by(cell, two, shape[0] * shape[1]).reshape(shape) for two in right.products]
-        for number, one in enumerate(left.products)
-    ]
-    block = np.zeros(shape)
-    for down, left_parts in left.corners:
-        for along, right_parts in right.corners:
+def _cross_table(
+    left: _Reader, weighted: _Reader, shape: tuple[int, int], space: Workspace
+) -> Array:
+    """``W_left' diag(weight) W_right``, of the right reader with its weights."""
+    n_rows = len(left.index)
+    cell = np.multiply(left.index, shape[1], out=space.get("cell", (n_rows,), np.intp))
+    cell += weighted.index
+    block = space.get("block", shape)
+    block[:] = 0.0
+    for down, one in left.corners:
+        for along, two in weighted.corners:
+            assert two is not None
+            value = two
+            if one is not None:
+                value = np.multiply(one, two, out=space.get("product", (n_rows,)))
+            table = sum_by(cell, value, shape[0] * shape[1]).reshape(shape)
             # A row's neighbours lie some entries on; a row on the last entry gives them nothing.
-            target = block[down:, along:]
-            for one, of_left in zip(left_parts, sums, strict=True):
-                for two, table in zip(right_parts, of_left, strict=True):
-                    if one * two:
-                        own = table[: shape[0] - down, : shape[1] - along]
-                        (np.add if one * two > 0 else np.subtract)(target, own, out=target)
+            block[down:, along:] += table[: shape[0] - down, : shape[1] - along]
     return block
 
 
-def _own_table(weighted: _Reader, reader: _Reader, size: int) -> Array:
+def _own_table(reader: _Reader, weighted: _Reader, size: int) -> Array:
     """``W' diag(weight) W`` of one term: rows read few entries beside each other."""
-    block = np.zeros((size, size))
-    entry = np.arange(size)
-    sums = [
-        [sum_by(reader.index, one * two, size) for two in weighted.products]
-        for one in reader.products
-    ]
-    for down, left_parts in reader.corners:
-        for along, right_parts in weighted.corners:
-            n_entries = size - max(down, along)
-            total = sum(
-                one * two * of_both[:n_entries]
-                for one, of_left in zip(left_parts, sums, strict=True)
-                for two, of_both in zip(right_parts, of_left, strict=True)
-            )
-            block[entry[:n_entries] + down, entry[:n_entries] + along] += total
+    block, entry = np.zeros((size, size)), np.arange(size)
+    for down, one in reader.corners:
+        for along, two in weighted.corners:
+            assert two is not None
+            sums = sum_by(reader.index, two if one is None else one * two, size)
+            own = entry[: size - max(down, along)]
+            block[own + down, own + along] += sums[: len(own)]
     return block
