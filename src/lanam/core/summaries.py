@@ -151,7 +151,12 @@ def _smallest(sample: Sequence[Array], n_sample: int) -> list[Array]:
     if n_sample == 0:
         return [own[:0] for own in sample]
     hashes, columns, response, weight = sample
-    order = np.argsort(hashes)
+    candidates = np.arange(len(hashes))
+    if len(hashes) > 4 * n_sample:
+        # Few are worth sorting, unless there are many copies among them.
+        few = np.flatnonzero(hashes <= np.partition(hashes, 2 * n_sample)[2 * n_sample])
+        candidates = few if len(np.unique(hashes[few])) >= n_sample else candidates
+    order = candidates[np.argsort(hashes[candidates])]
     ordered = hashes[order]
     # Copies are one row with their weight: where there are few others, all that is known of them.
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
