@@ -310,6 +310,23 @@ class TestTwins:
         columns = np.column_stack([column for column in own for _ in range(2)])
         assert self.found(how, columns) == {2 * k + 1: 2 * k for k in range(12)}
 
+    def test_another_pass_is_made_only_where_columns_may_be_the_same(self):
+        passes = []
+
+        class Counted(Pieces):
+            def pieces(self):
+                passes.append(1)
+                return super().pieces()
+
+        rng = RNG(0)
+        apart = rng.standard_normal((self.N, 3))
+        alike = np.column_stack([apart, rng.permutation(apart[:, 0])])
+        for columns, expected in ((apart, 1), (alike, 2)):
+            passes.clear()
+            tables = Counted(Table(columns, np.zeros(self.N), np.ones(self.N)), (100, 170))
+            assert summarise_tables(tables).twins == {}
+            assert len(passes) == expected
+
     def test_weights_do_not_matter(self, how):
         a = RNG(0).integers(0, 5, self.N).astype(float)
         weight = RNG(1).uniform(0.1, 7.0, self.N)
