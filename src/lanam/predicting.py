@@ -89,8 +89,11 @@ def predict_files(
     job.try_on(row_of_gaps(source))
     if isinstance(source, DaskSource):
         return _from_dask(job, table, output, overwrite)
-    arrow_types = {name: arrow().string() for name in job.kept if name not in job.features}
-    source = source.typed(arrow_types)  # what nobody reads stays as it is
+    # Of CSV files what nobody reads stays the text that it is.
+    types = {name: arrow().string() for name in job.kept if name not in job.features}
+    if isinstance(over, str):
+        types[over] = arrow().float64()
+    source = source.typed(types)
     schema = arrow().schema([*((name, source.types[name]) for name in job.kept), *outputs.schema])
     _require_elsewhere(source, output)
     done = _Count(progress)

@@ -48,7 +48,7 @@ class TestFiles:
     def test_folders(self, refused, place):
         os.mkdir("folder.csv")
         os.mkdir("model")
-        refused(*predict("folder.csv"), words="folder.csv is a folder")
+        refused(*predict("folder.csv"), words="the folder folder.csv has no data files")
         refused("explain", "model", words="model is a folder")
         refused("predict", "price.lanam", "rides.csv", "-o", "folder.csv", words="is a folder")
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -241,19 +242,17 @@ class TestSignals:
 
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     def test_a_fit_is_not_kept_halfway(self, lanam, place, monkeypatch, number, code):
-        from lanam import LANAMRegressor
+        from lanam.core import fitting
 
-        real = LANAMRegressor._run
+        real = fitting.fit
 
-        def run(self, work, options):
-            from dataclasses import replace
-
+        def fit(tables, likelihood, options, *more):
             def stop(_):
                 os.kill(os.getpid(), number)
 
-            return real(self, work, replace(options, on_iteration=stop))
+            return real(tables, likelihood, replace(options, on_iteration=stop), *more)
 
-        monkeypatch.setattr(LANAMRegressor, "_run", run)
+        monkeypatch.setattr(fitting, "fit", fit)
         before = signal.getsignal(number)
         done = lanam(
             *("fit", "rides.csv", "-t", "price", "--drop", "id,events,ill,colour,hours", "-q"),

@@ -70,6 +70,13 @@ Model = Annotated[
 Data = Annotated[
     str, typer.Argument(metavar="DATA", help="A table: .csv (or .csv.gz), .parquet, or - for CSV.")
 ]
+Tables = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A table: .csv (or .csv.gz), .parquet, - for CSV, or a folder or pattern of files.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON document on standard output, and no other words.")
@@ -161,10 +168,11 @@ def lanam(
         "lanam fit houses.csv --target price -o houses.lanam",
         "lanam fit claims.parquet -t claims --task counts --exposure years -o claims.lanam",
         "lanam fit patients.csv -t ill --drop id --categorical ward -o ill.lanam",
+        "lanam fit sales/ -t price --memory 1GB --checkpoint sales.part -o sales.lanam",
     )
 )
 def fit(
-    data: Data,
+    data: Tables,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="MODEL", help="The file to write.")
     ],
@@ -198,13 +206,13 @@ def fit(
         typer.Option(metavar="PAIRS", help="Pairs of columns: auto, how many, or which: a:b,c:d."),
     ] = "auto",
     test_share: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="SHARE",
             callback=_PART,
-            help="Share of the rows to hold out and check with: 0.2 for 20%.",
+            help="Share of the rows to hold out and check with: of one file 0.2, for 20%.",
         ),
-    ] = 0.2,
+    ] = None,
     calibrate_share: Annotated[
         float,
         typer.Option(
@@ -222,6 +230,21 @@ def fit(
     random_state: Annotated[
         int, typer.Option(metavar="N", min=0, help="The same number gives the same model.")
     ] = 0,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="What sums over rows may take: 1GB, for example."),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Threads; as many as there are, if not said."),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where a fit that is stopped leaves what it knows, to go on from.",
+        ),
+    ] = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
@@ -251,6 +274,9 @@ def fit(
         max_iter=max_iter,
         n_restarts=n_restarts,
         random_state=random_state,
+        memory=memory,
+        n_jobs=jobs,
+        checkpoint=checkpoint,
         force=force,
         dialect=_dialect(delimiter, decimal, encoding, missing),
     )
@@ -262,15 +288,19 @@ def fit(
         "lanam predict houses.lanam new.csv -o predicted.csv --keep id",
         "lanam predict houses.lanam new.parquet -o predicted.parquet --interval 0.9 --std",
         "cat new.csv | lanam predict ill.lanam - -o - --proba | head",
+        "lanam predict sales.lanam new-sales/ -o predicted/ --keep id",
     )
 )
 def predict(
     model: Model,
-    data: Data,
+    data: Tables,
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Where to: .csv, .parquet, or - for CSV."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to: .csv, .parquet, - for CSV, or of several files a folder.",
         ),
     ],
     interval: Annotated[

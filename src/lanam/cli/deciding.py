@@ -25,6 +25,9 @@ _FEW = 10
 #: More classes than this are not meant, unless somebody says so.
 _MANY_CLASSES = 50
 
+#: Of more different values than this nobody counts how many there are.
+MANY_VALUES = 1000
+
 _MAX_LISTED = 20
 
 
@@ -135,7 +138,7 @@ def read_pairs(value: str, names: Collection[str]) -> Any:
 
 
 def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decision:
-    """What kind of target a column without gaps is.
+    """What kind of target a column without gaps is; its different values are enough, or many of them.
 
     Examples
     --------
@@ -156,9 +159,10 @@ def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decisi
             )
         return Decision(asked, "as you said")
     if text:
+        several = n_values if n_values <= MANY_VALUES else f"more than {MANY_VALUES}"
         if n_values > _MANY_CLASSES:
             raise Complaint(
-                f"the target {name!r} is text with {n_values} different values: is it the right column? "
+                f"the target {name!r} is text with {several} different values: is it the right column? "
                 "If these are classes, say --task classification"
             )
         return Decision(CLASSIFICATION, f"{name!r} is text with {n_values} different values")

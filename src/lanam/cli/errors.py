@@ -46,6 +46,10 @@ _FLAGS = (
     (r"\bset likelihood='poisson'", "say --task counts"),
     (r"\blikelihood='gaussian'", "--task regression"),
     (r"\bsample_weight\b", "--weight"),
+    (r"\binterval=0\.95\b", "--interval 0.95"),
+    (r"\b(std|proba|terms)=True\b", r"--\1"),
+    (r"\bn_jobs=", "--jobs "),
+    (r"\bmemory='([^']*)'", r"--memory \1"),
     (r"\bInput X contains\b", "the table contains"),
     (r"\bwhich X does not have\b", "which the table does not have"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from lanam.cli.deciding import (
     CLASSIFICATION,
     COUNTS,
+    MANY_VALUES,
     Decision,
     decide_task,
     find_target,
@@ -24,11 +25,16 @@ from lanam.cli.deciding import (
     split_names,
     target_values,
 )
-from lanam.cli.errors import Complaint, Misuse
-from lanam.cli.models import numbers, open_for, without
-from lanam.cli.reading import Dialect, Source, is_text
+from lanam.cli.errors import Complaint, Misuse, in_flags
+from lanam.cli.models import numbers, open_for, open_several, without
+from lanam.cli.reading import Dialect, Source, are_files, is_text
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
+from lanam.engines import FileSource
+from lanam.engines.interface import Piece
+
+#: The share of rows that is held out unless somebody says otherwise.
+_TEST_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -44,11 +50,14 @@ class Request:
     weight: str | None = None
     exposure: str | None = None
     interactions: str = "auto"
-    test_share: float = 0.2
+    test_share: float | None = None
     calibrate_share: float = 0.0
     max_iter: int = 100
     n_restarts: int = 1
     random_state: int = 0
+    memory: str | None = None
+    n_jobs: int | None = None
+    checkpoint: str | None = None
     force: bool = False
     dialect: Dialect = field(default_factory=Dialect)
 
@@ -73,66 +82,173 @@ class Rows:
         return len(self.y)
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """A model, and what it was fitted to."""
+
+    model: Any
+    target: str
+    decision: Decision
+    n_train: int
+    n_calibrate: int = 0
+    test: Rows | None = None
+
+
 def fit(request: Request, voice: Voice) -> None:
     """Fit a model to a table, say what it found, and write it."""
     from lanam import coverage_report
 
-    if request.test_share + request.calibrate_share >= 0.9:
-        raise Misuse("--test-share and --calibrate-share leave too few rows to fit")
-    place = require_new(
-        request.output, force=request.force, inputs=(request.data,), example="model.lanam"
-    )
-    source = open_for(None, request.data, request.dialect, voice)
-    names = [name for name in source.names if name]
-    if len(names) < len(source.names):
-        voice.note(f"{len(source.names) - len(names)} column(s) without a name are left out")
-    target, how = find_target(names, request.target, _ask if _can_ask(voice) else None)
-    voice.note(f"target: {target!r}, {how}")
-
-    rows, decision = _read(request, source, names, target, voice)
-    voice.note(f"task: {decision.task}, {decision.why}")
-    labels = rows.y if decision.task == CLASSIFICATION else None
-    shares = (request.test_share, request.calibrate_share)
-    train, test, calibrate = (
-        rows.take(part) for part in hold_out(labels, len(rows), shares, request.random_state)
-    )
-    _tell_rows(train, test, calibrate, voice)
-
-    model = _estimator(request, decision, train.X.column_names, voice)
-    with voice.warnings():
-        model.fit(train.X, train.y, **train.more)
-        if len(calibrate):
-            model.calibrate(calibrate.X, calibrate.y, **calibrate.more)
+    several = are_files(request.data)
+    inputs = () if several else (request.data,)
+    place = require_new(request.output, force=request.force, inputs=inputs, example="model.lanam")
+    fitted = (_fit_several if several else _fit_one)(request, voice)
+    model, target, test = fitted.model, fitted.target, fitted.test
     model.set_params(verbose=0)
     model.metadata_ = {
         "target": target,
-        "task": decision.task,
+        "task": fitted.decision.task,
         "weight": request.weight,
         "exposure": request.exposure,
         "missing": "\n".join(request.dialect.missing) or None,
     }
     summary = model.summary()
-    held_out = coverage_report(model, test.X, test.y, **test.more) if len(test) else None
+    held_out = None if not test else coverage_report(model, test.X, test.y, **test.more)
     model.save(place)
 
     voice.tell(summary)
     if held_out is not None:
         voice.tell(f"\nOn {len(test)} rows that the model has not seen:\n{held_out}")
-    voice.note(f"\nwritten: {place}. Next: lanam predict {place} NEW.csv -o OUT.csv")
+    example = "NEW_FOLDER -o OUT_FOLDER" if several else "NEW.csv -o OUT.csv"
+    voice.note(f"\nwritten: {place}. Next: lanam predict {place} {example}")
     voice.document(
         {
             "model": str(place),
             "target": target,
-            "task": decision.task,
-            "why": decision.why,
-            "n_train": len(train),
-            "n_calibrate": len(calibrate),
-            "n_test": len(test),
+            "task": fitted.decision.task,
+            "why": fitted.decision.why,
+            "n_train": fitted.n_train,
+            "n_calibrate": fitted.n_calibrate,
+            "n_test": len(test) if test else 0,
             "summary": summary.to_dict(),
             "held_out": None if held_out is None else held_out.to_dict(),
             "notes": voice.notes,
         }
     )
+
+
+def _fit_one(request: Request, voice: Voice) -> Fitted:
+    """Fit a model to the table in a file."""
+    test_share = _TEST_SHARE if request.test_share is None else request.test_share
+    if test_share + request.calibrate_share >= 0.9:
+        raise Misuse("--test-share and --calibrate-share leave too few rows to fit")
+    source = open_for(None, request.data, request.dialect, voice)
+    names, target = _find_target(request, source, voice)
+    rows, decision = _read(request, source, names, target, voice)
+    voice.note(f"task: {decision.task}, {decision.why}")
+    labels = rows.y if decision.task == CLASSIFICATION else None
+    shares = (test_share, request.calibrate_share)
+    train, test, calibrate = (
+        rows.take(part) for part in hold_out(labels, len(rows), shares, request.random_state)
+    )
+    _tell_rows(train, test, calibrate, voice)
+    model = _estimator(request, decision, train.X.column_names, voice)
+    with voice.warnings():
+        model.fit(train.X, train.y, **train.more, checkpoint=request.checkpoint)
+        if len(calibrate):
+            model.calibrate(calibrate.X, calibrate.y, **calibrate.more)
+    return Fitted(model, target, decision, len(train), len(calibrate), test)
+
+
+def _fit_several(request: Request, voice: Voice) -> Fitted:
+    """Fit a model to a table in several files, which need not fit in memory."""
+    held = {"--test-share": request.test_share, "--calibrate-share": request.calibrate_share}
+    for option, share in held.items():
+        if share:
+            raise Misuse(
+                f"{option} {share:g}: rows of several files are not held out. Keep some of the files in "
+                "another folder, and check the model with lanam report on one of them"
+            )
+    source = open_several(None, request.data, request.dialect)
+    names, target = _find_target(request, source, voice)
+    drop = split_names(request.drop, names, "--drop")
+    roles = _roles(request, names)
+    features = without(names, [target, *roles.values(), *drop])
+    if not features:
+        raise Complaint(f"{source.title} has no column to predict {target!r} from")
+    decision = decide_task(_different_values(source, target), target, request.task)
+    voice.note(f"task: {decision.task}, {decision.why}")
+    n_files = len(source.paths)
+    files = f"{n_files} files are" if n_files > 1 else "1 file is"
+    voice.note(f"rows: {files} read in pieces, and all rows are used to fit; none are held out")
+    model = _estimator(request, decision, features, voice)
+    more = {argument: name for argument, name in roles.items() if name is not None}
+    unnamed = [name for name in source.names if not name]
+    with voice.warnings():
+        model.fit(
+            request.data,
+            target=target,
+            drop=[*drop, *unnamed],
+            checkpoint=request.checkpoint,
+            **more,
+        )
+    return Fitted(model, target, decision, model.summary().to_dict()["n_rows"])
+
+
+def _different_values(source: FileSource, name: str) -> pa.ChunkedArray:
+    """The different values of a column, or many of them; gaps are for the fit to refuse."""
+
+    def of_arrays(arrays: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
+        found = pa.chunked_array([], _plain(source.types[name]))
+        for array in arrays:
+            both = pa.chunked_array([*found.chunks, *array.cast(found.type).chunks])
+            found = pa.chunked_array([pc.unique(both)[: MANY_VALUES + 1]])
+        return found
+
+    def of_pieces(pieces: Iterable[Piece]) -> pa.ChunkedArray:
+        return of_arrays(_known(piece.frame[name]) for piece in pieces)
+
+    found = source.reduce([name], of_pieces, lambda first, second: of_arrays([first, second]))
+    if not len(found):
+        raise Complaint(f"the target {name!r} has no value in any row")
+    return found
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type of values that a CSV file's numbers, and categories, can be read as."""
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
+
+
+def _known(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values that are there."""
+    column = column.drop_null()
+    if not pa.types.is_floating(column.type):
+        return column
+    return column.filter(pc.invert(pc.is_nan(column)))
+
+
+def _find_target(
+    request: Request, source: Source | FileSource, voice: Voice
+) -> tuple[list[str], str]:
+    """The columns that have names, and which of them is the target."""
+    names = [name for name in source.names if name]
+    if len(names) < len(source.names):
+        voice.note(f"{len(source.names) - len(names)} column(s) without a name are left out")
+    target, how = find_target(names, request.target, _ask if _can_ask(voice) else None)
+    voice.note(f"target: {target!r}, {how}")
+    return names, target
+
+
+def _roles(request: Request, names: Sequence[str]) -> dict[str, str | None]:
+    """Columns that are neither the target nor to predict from, by the arguments of ``fit``."""
+    given = {"--weight": request.weight, "--exposure": request.exposure}
+    for option, name in given.items():
+        if name is not None:
+            require_column(name, names, option)
+    if request.exposure is not None and request.task != COUNTS:
+        raise Misuse("--exposure is what counts are counted over: say --task counts as well")
+    return {"sample_weight": request.weight, "exposure": request.exposure}
 
 
 def _can_ask(voice: Voice) -> bool:
@@ -156,12 +272,7 @@ def _read(
 ) -> tuple[Rows, Decision]:
     """The rows that have a target, and what kind of target it is."""
     drop = split_names(request.drop, names, "--drop")
-    roles = {"--weight": request.weight, "--exposure": request.exposure}
-    for option, name in roles.items():
-        if name is not None:
-            require_column(name, names, option)
-    if request.exposure is not None and request.task != COUNTS:
-        raise Misuse("--exposure is what counts are counted over: say --task counts as well")
+    roles = _roles(request, names)
     features = without(names, [target, *roles.values(), *drop])
     if not features:
         raise Complaint(f"{source.title} has no column to predict {target!r} from")
@@ -190,10 +301,8 @@ def _read(
             _refuse_mixture(name, table[name], request)
     decision = decide_task(column, target, request.task)
     more = {
-        argument: numbers(table, name, option)
-        for (option, name), argument in zip(
-            roles.items(), ("sample_weight", "exposure"), strict=True
-        )
+        argument: numbers(table, name, in_flags(argument))
+        for argument, name in roles.items()
         if name is not None
     }
     return Rows(table.select(features), target_values(column, decision.task), more), decision
@@ -255,8 +364,11 @@ def _estimator(request: Request, decision: Decision, names: Sequence[str], voice
         "max_iter": request.max_iter,
         "n_restarts": request.n_restarts,
         "random_state": request.random_state,
+        "n_jobs": request.n_jobs,
         "verbose": 0 if voice.quiet or voice.json else 1,
     }
+    if request.memory is not None:
+        options["memory"] = request.memory
     if decision.task == CLASSIFICATION:
         return LANAMClassifier(**options)
     likelihood = "poisson" if decision.task == COUNTS else "gaussian"

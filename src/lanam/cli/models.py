@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from lanam import pieces
 from lanam.cli.deciding import is_number, listed, require_column
 from lanam.cli.errors import Complaint, Misuse
-from lanam.cli.reading import Dialect, Source, is_text, open_source
+from lanam.cli.reading import BLOCK_SIZE, Dialect, Source, is_text, open_source
 from lanam.cli.speaking import Voice
-
-#: Beyond this floats do not tell whole numbers apart.
-_LARGEST_WHOLE = 2**53
+from lanam.engines import FileSource
+from lanam.engines.files import open_files
 
 _DELIMITERS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
 
@@ -52,6 +52,31 @@ def open_for(model: Any, path: str, dialect: Dialect, voice: Voice) -> Source:
     return source
 
 
+def open_several(
+    model: Any, path: str, dialect: Dialect, block_size: int = BLOCK_SIZE
+) -> FileSource:
+    """Look at the files of a folder or a pattern for a model, or for the first time if that is None."""
+    given = {
+        "--delimiter": dialect.delimiter is not None,
+        "--decimal": dialect.decimal != ".",
+        "--encoding": dialect.encoding != "utf-8",
+        "--missing": bool(dialect.missing),
+        "--block-size": block_size != BLOCK_SIZE,
+    }
+    odd = [option for option, is_given in given.items() if is_given]
+    if odd:
+        raise Misuse(f"{odd[0]} is for one file, and {path} is several: leave it out")
+    source = open_files(path)
+    words = metadata(model).get("missing")
+    if words and not source.has_types:
+        raise Complaint(
+            f"{path}: the model was fitted to a table in which {str(words).splitlines()[0]!r} stands for a "
+            "missing value (--missing), and of several CSV files only one at a time is read so: pass one, "
+            "or write them as Parquet"
+        )
+    return source
+
+
 def column_names(model: Any) -> list[str]:
     """The columns that a model needs."""
     return [column.name for column in model._schema.columns]
@@ -59,18 +84,7 @@ def column_names(model: Any) -> list[str]:
 
 def column_types(model: Any) -> dict[str, pa.DataType]:
     """Of which type each column of a model is read from a CSV file, whatever a part of it looks like."""
-    return {column.name: _type_of(column) for column in model._schema.columns}
-
-
-def _type_of(column: Any) -> pa.DataType:
-    if column.holds == "truth values":
-        return pa.bool_()
-    if column.holds != "numbers":
-        return pa.string()
-    whole = bool(column.levels) and all(isinstance(level, int) for level in column.levels)
-    if whole and max(map(abs, column.levels)) > _LARGEST_WHOLE:
-        return pa.int64()
-    return pa.float64()
+    return pieces.column_types(model._schema)
 
 
 def require_columns(model: Any, source: Source) -> list[str]:
@@ -122,7 +136,9 @@ def _held(kind: pa.DataType) -> str | None:
     return "numbers" if is_number(kind) or pa.types.is_boolean(kind) else "neither"
 
 
-def exposure_column(model: Any, source: Source, given: str | None) -> str | float | None:
+def exposure_column(
+    model: Any, source: Source | FileSource, given: str | None
+) -> str | float | None:
     """Which column counts are counted over, or one number for all rows."""
     known = metadata(model).get("exposure")
     if given is not None:
@@ -146,7 +162,7 @@ def exposure_column(model: Any, source: Source, given: str | None) -> str | floa
     return _of_numbers(str(known), source)
 
 
-def _of_numbers(name: str, source: Source) -> str:
+def _of_numbers(name: str, source: Source | FileSource) -> str:
     if source.types and _held(source.types[name]) != "numbers":
         raise Complaint(
             f"{source.title}: the column {name!r} of the exposure holds {source.types[name]}, and not "

@@ -9,36 +9,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from lanam.cli.deciding import split_names
-from lanam.cli.errors import Misuse
+from lanam.cli.errors import Misuse, in_flags
 from lanam.cli.models import (
     column_types,
     exposure_column,
     load_model,
     numbers,
     open_for,
+    open_several,
     require_columns,
 )
-from lanam.cli.reading import BLOCK_SIZE, Dialect, Source
+from lanam.cli.reading import BLOCK_SIZE, Dialect, Source, are_files
 from lanam.cli.speaking import Voice, caught_warnings
 from lanam.cli.writing import open_table, require_new, require_table_name
-from lanam.data import NewValuesWarning, Surprise, add_up
+from lanam.data import Surprise, add_up, collect_surprises
+from lanam.engines import FileSource
+from lanam.predicting import predict_files
+from lanam.predictions import Outputs, Wanted
 
 _END = (None, None)
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is written of each row besides the prediction."""
-
-    interval: float | None = None
-    std: bool = False
-    terms: bool = False
-    proba: bool = False
-    prefix: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,8 +50,49 @@ class Request:
 
 
 def predict(request: Request, voice: Voice) -> None:
-    """Predict the rows of a file, however many there are, and write them."""
+    """Predict the rows of a file or of several, however many there are, and write them."""
     started = time.perf_counter()
+    work = _predict_several if are_files(request.data) else _predict_one
+    n_rows, columns = work(request, voice)
+    seconds = time.perf_counter() - started
+    where = "standard output" if request.output == "-" else request.output
+    voice.note(f"{n_rows:,} rows predicted in {seconds:.1f} s: {where}")
+    voice.document(
+        {
+            "output": request.output,
+            "n_rows": n_rows,
+            "columns": columns,
+            "seconds": round(seconds, 3),
+            "notes": voice.notes,
+        }
+    )
+
+
+def _predict_several(request: Request, voice: Voice) -> tuple[int, list[str]]:
+    """The number of rows that were written, and the columns."""
+    if request.output == "-":
+        raise Misuse("-o - is for one file: name a folder, or a file that all go into")
+    model = load_model(request.model)
+    source = open_several(model, request.data, request.dialect, request.block_size)
+    exposure = exposure_column(model, source, request.exposure)
+    kept = kept_names(request, source)
+    outputs = outputs_of(model, request.wanted, kept)
+    with voice.warnings(), _progress(source.title, voice) as advance:
+        n_rows = predict_files(
+            model,
+            request.data,
+            request.output,
+            request.wanted,
+            keep=kept,
+            exposure=exposure,
+            overwrite=request.force,
+            progress=advance,
+        )
+    return n_rows, [*kept, *outputs.names]
+
+
+def _predict_one(request: Request, voice: Voice) -> tuple[int, list[str]]:
+    """The same of one file, in any dialect, or of standard input."""
     if request.output == "-" and voice.json:
         raise Misuse("--json and -o - both want standard output: choose one")
     require_table_name(request.output)
@@ -74,17 +107,12 @@ def predict(request: Request, voice: Voice) -> None:
     if isinstance(exposure, str):
         types = {**types, exposure: pa.float64()}
     kept = kept_names(request, source)
-    outputs = Outputs(model, request.wanted, exposure)
+    outputs = outputs_of(model, request.wanted, kept)
     # Cells of text go from text to text as they are, so that columns of the model are then read as text
     # too. Of Parquet, which has types, they have the model's.
     verbatim = {}
     if source.kind == "csv" and require_table_name(request.output) == "csv":
         verbatim = {name: types[name] for name in kept if name in types}
-    clash = [name for name in kept if name in outputs.schema.names]
-    if clash:
-        raise Misuse(
-            f"the column {clash[0]!r} has the name of an output: say --prefix model_, for example"
-        )
 
     read = list(dict.fromkeys([*needed, *kept, *([exposure] if isinstance(exposure, str) else [])]))
     n_rows, surprises = 0, []
@@ -92,10 +120,11 @@ def predict(request: Request, voice: Voice) -> None:
     parts = _parts(source, source.batches(read, types, request.block_size), verbatim)
     first, table = next(parts, _END)
     schema = _schema(kept, first, types, outputs)
-    with open_table(request.output, schema) as writer, _progress(source, voice) as advance:
+    with open_table(request.output, schema) as writer, _progress(source.title, voice) as advance:
         while first is not None:
-            with _collected(surprises):
-                columns = outputs.of(table.select(needed), table)
+            with _collected() as found:
+                columns = outputs.arrays(table.select(needed), _exposures(table, exposure))
+            surprises += found
             whole = [first[name].cast(schema.field(name).type) for name in kept]
             writer.write_table(pa.table([*whole, *columns], schema=schema))
             n_rows += first.num_rows
@@ -103,18 +132,7 @@ def predict(request: Request, voice: Voice) -> None:
             first, table = next(parts, _END)
     for surprise in add_up(surprises, n_rows):
         voice.warn(str(surprise))
-    seconds = time.perf_counter() - started
-    where = "standard output" if request.output == "-" else request.output
-    voice.note(f"{n_rows:,} rows predicted in {seconds:.1f} s: {where}")
-    voice.document(
-        {
-            "output": request.output,
-            "n_rows": n_rows,
-            "columns": schema.names,
-            "seconds": round(seconds, 3),
-            "notes": voice.notes,
-        }
-    )
+    return n_rows, schema.names
 
 
 def _parts(
@@ -127,96 +145,29 @@ def _parts(
         n_rows += part.num_rows
 
 
-def kept_names(request: Request, source: Source) -> list[str]:
+def kept_names(request: Request, source: Source | FileSource) -> list[str]:
     """The columns of the input that are written as well."""
     if request.all_columns:
         return [name for name in source.names if name]
     return split_names(request.keep, source.names, "--keep")
 
 
-class Outputs:
-    """The columns that a model's predictions have, and their values for some rows.
-
-    Parameters
-    ----------
-    model
-        A fitted estimator.
-    wanted
-        What is asked for besides the prediction.
-    exposure
-        The column that counts are counted over, or one number, or None.
-    """
-
-    def __init__(self, model: Any, wanted: Wanted, exposure: str | float | None = None) -> None:
-        self._model, self._wanted, self._exposure = model, wanted, exposure
-        classes = getattr(model, "classes_", None)
-        self._classes = None if classes is None else classes.tolist()
-        if wanted.std and self._classes is not None:
-            raise Misuse(
-                "--std is for numbers: a class has none; --interval gives that of probabilities"
-            )
-        if wanted.proba and self._classes is None:
-            raise Misuse("--proba is for classes, and this model predicts numbers")
-        label = pa.float64() if self._classes is None else pa.array(self._classes).type
-        names = self._names()
-        self.schema = pa.schema(
-            [
-                pa.field(wanted.prefix + name, pa.float64() if at else label)
-                for at, name in enumerate(names)
-            ]
+def outputs_of(model: Any, wanted: Wanted, kept: Sequence[str]) -> Outputs:
+    """The columns that are written besides those that are kept."""
+    try:
+        outputs = Outputs(model, wanted)
+    except ValueError as error:
+        raise Misuse(in_flags(str(error))) from None
+    clash = [name for name in kept if name in outputs.names]
+    if clash:
+        raise Misuse(
+            f"the column {clash[0]!r} has the name of an output: say --prefix model_, for example"
         )
+    return outputs
 
-    def _names(self) -> list[str]:
-        wanted, classes = self._wanted, self._classes
-        several = classes is not None and len(classes) > 2
-        names = ["prediction"]
-        if wanted.std:
-            names.append("std")
-        if wanted.proba:
-            names += [f"probability_{label}" for label in classes]
-        if wanted.interval is not None:
-            ends = ("lower", "upper")
-            names += [f"{end}_{label}" for label in classes for end in ends] if several else ends
-        if wanted.terms:
-            labels = [f" [{label}]" for label in classes] if several else [""]
-            names += [f"intercept{label}" for label in labels]
-            names += [f"term_{name}" for name in self._model.get_feature_names_out()]
-        return names
 
-    def of(self, X: pa.Table, table: pa.Table) -> list[np.ndarray]:
-        """The outputs' values for the rows of ``X``; ``table`` has their exposures."""
-        if X.num_rows == 0:
-            return [np.empty(0, dtype=object).tolist() for _ in self.schema]
-        more = self._exposures(table)
-        wanted, model = self._wanted, self._model
-        columns: list[Any]
-        if wanted.std:
-            columns = [*model.predict(X, return_std=True, **more)]
-        elif wanted.proba:  # once for both: the most probable class
-            probability = model.predict_proba(X)
-            columns = [model.classes_[probability.argmax(axis=1)].tolist(), *probability.T]
-        elif self._classes is not None:
-            columns = [model.predict(X).tolist()]
-        else:
-            columns = [model.predict(X, **more)]
-        if wanted.interval is not None:
-            ends = model.predict_interval(X, coverage=wanted.interval, **more)
-            columns += [*ends.reshape(len(ends), -1).T]
-        if wanted.terms:
-            contributions = model.transform(X)
-            columns += [np.full(len(X), value) for value in np.atleast_1d(model.intercept_)]
-            columns += [*np.asarray(contributions).T]
-        return [
-            pa.array(values, type=one.type)
-            for values, one in zip(columns, self.schema, strict=True)
-        ]
-
-    def _exposures(self, table: pa.Table) -> Mapping[str, Any]:
-        if self._exposure is None:
-            return {}
-        if isinstance(self._exposure, str):
-            return {"exposure": numbers(table, self._exposure, "--exposure")}
-        return {"exposure": self._exposure}
+def _exposures(table: pa.Table, exposure: str | float | None) -> Any:
+    return numbers(table, exposure, "--exposure") if isinstance(exposure, str) else exposure
 
 
 def _schema(
@@ -233,17 +184,14 @@ def _schema(
 
 
 @contextmanager
-def _collected(surprises: list[Surprise]) -> Iterator[None]:
-    """Collect what the rows hold that the training data did not, instead of a warning a part."""
-    with caught_warnings() as caught:
-        yield
-    for warning in caught:
-        if isinstance(warning, NewValuesWarning):
-            surprises += warning.surprises
+def _collected() -> Iterator[list[Surprise]]:
+    """What the rows hold that the training data did not, instead of a warning a part."""
+    with caught_warnings(), collect_surprises() as found:
+        yield found
 
 
 @contextmanager
-def _progress(source: Source, voice: Voice) -> Iterator[Any]:
+def _progress(title: str, voice: Voice) -> Iterator[Any]:
     """What is told how many rows are done: a line that is rewritten on a terminal, nothing elsewhere."""
     if voice.quiet or voice.json or not sys.stderr.isatty():
         yield lambda n_rows: None
@@ -253,5 +201,5 @@ def _progress(source: Source, voice: Voice) -> Iterator[Any]:
 
     columns = (SpinnerColumn(), TextColumn("{task.fields[rows]:>14,} rows"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(source.title, total=None, rows=0)
+        task = progress.add_task(title, total=None, rows=0)
         yield lambda n_rows: progress.update(task, rows=n_rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import glob
 import io
 import os
 import re
@@ -228,6 +229,18 @@ def is_text(kind: pa.DataType) -> bool:
         return is_text(kind.value_type)
     views = getattr(pa.types, "is_string_view", lambda _: False)
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or views(kind)
+
+
+def are_files(path: str) -> bool:
+    """Whether a path stands for several files: a folder, or a pattern such as ``"sales/*.parquet"``.
+
+    Examples
+    --------
+    >>> are_files("sales/"), are_files("sales/*.parquet"), are_files("sales.parquet")
+    (True, True, False)
+    """
+    pattern = glob.has_magic(path) and not os.path.exists(path)
+    return pattern or os.path.isdir(path) or path.endswith(("/", os.sep))
 
 
 def file_kind(path: str, endings: Sequence[str] = _COMPRESSED) -> tuple[str, bool]:

@@ -299,13 +299,18 @@ class FileSource:
     def typed(self, types: Mapping[str, Any]) -> FileSource:
         """The same table; of CSV files, which have no types, these columns are read as these."""
         known = {name: kind for name, kind in types.items() if name in self._own()}
-        if self._format.typed or not known:
+        if self.has_types or not known:
             return self
         return replace(self, _types={**self._types, **known}, _known={**self._known, **known})
 
     def _own(self) -> frozenset[str]:
         """Columns that are in the files themselves."""
         return frozenset().union(*(file.own for file in self._files))
+
+    @property
+    def has_types(self) -> bool:
+        """Whether the files say what their columns hold; CSV files do not."""
+        return self._format.typed
 
     @property
     def paths(self) -> tuple[str, ...]:
