@@ -168,7 +168,8 @@ def summed(
             roles = read_roles(source, y, sample_weight, exposure)
             roles = replace(roles, features=tuple(self.feature_names_in_))
             count = _Sums(sums, self, roles, self._task)
-            total, surprises, n_rows = source.reduce(roles.columns, count, _both)
+            columns = list(dict.fromkeys(roles.columns))  # one may be a feature as well
+            total, surprises, n_rows = source.reduce(columns, count, _both)
             if not total[0] > 0.0:
                 raise ValueError(f"{source.title} has no row with a positive weight")
             warn_of(add_up(surprises, n_rows))
@@ -291,7 +292,7 @@ class _Call:
 
     def of_frame(self, frame: Any) -> Any:
         """The results for a partition."""
-        return self._of(frame, read_exposures(Piece(frame, "", 0, 0), self.exposure))
+        return self._of(frame, read_exposures(as_piece(frame), self.exposure))
 
     def of_gaps(self, source: FileSource | DaskSource) -> None:
         """Try a row of gaps: what is wrong with the arguments is said before anything is read."""
@@ -302,6 +303,11 @@ class _Call:
         more = {} if self.exposure is None else {"exposure": exposure}
         X = features_of(self.model, frame)
         return self.function.__wrapped__(self.model, X, **self.arguments, **more)
+
+
+def as_piece(partition: Any) -> Piece:
+    """A partition of a Dask frame, whose number Dask's errors know."""
+    return Piece(partition, "this partition", 0, 0)
 
 
 def features_of(model: Any, frame: Any) -> Any:

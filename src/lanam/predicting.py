@@ -23,7 +23,7 @@ from lanam.engines.places import in_piece
 from lanam.engines.roles import read_exposures
 from lanam.engines.writing import open_table
 from lanam.files import open_folder, require_folder, require_place
-from lanam.pieces import exposure_role, features_of, open_for, row_of_gaps
+from lanam.pieces import as_piece, exposure_role, features_of, open_for, row_of_gaps
 from lanam.predictions import Outputs, Wanted
 
 #: What the files of a folder end in.
@@ -187,7 +187,7 @@ class _Job:
         import pandas as pd
 
         X = features_of(self.model, partition)
-        found = self.outputs.of(X, self._exposures(Piece(partition, "", 0, 0)))
+        found = self.outputs.of(X, self._exposures(as_piece(partition)))
         result = partition[list(self.kept)].copy()
         for name, values, dtype in zip(self.outputs.names, found, self.outputs.dtypes, strict=True):
             # Of objects Dask does not know how to write them.
@@ -196,7 +196,9 @@ class _Job:
         return result
 
     def _exposures(self, piece: Piece) -> Any:
-        return None if self.exposure is None else read_exposures(piece, self.exposure)
+        if self.exposure is None or not len(piece.frame):
+            return None
+        return read_exposures(piece, self.exposure)
 
 
 def _to_folder(

@@ -58,7 +58,7 @@ def _squares(model: Any, X: Any, y: Array, sample_weight: Array, exposure: Any =
 def _r_squared(model: Any, sums: Array) -> float:
     weight, total, squares, residual = sums
     spread = squares - total**2 / weight
-    if spread > 0.0:
+    if spread > 1e-12 * squares:  # and not what rounding leaves of a constant
         return float(1.0 - residual / spread)
     return 1.0 if residual == 0.0 else 0.0  # as scikit-learn has it
 

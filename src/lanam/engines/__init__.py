@@ -17,7 +17,11 @@ def is_in_pieces(table: Any) -> bool:
 
     Examples
     --------
-    >>> is_in_pieces("sales/*.parquet"), is_in_pieces(["a.csv", "b.csv"]), is_in_pieces([[1.0, 2.0]])
+    >>> (
+    ...     is_in_pieces("sales/*.parquet"),
+    ...     is_in_pieces(["a.csv", "b.csv"]),
+    ...     is_in_pieces([[1.0, 2.0]]),
+    ... )
     (True, True, False)
     """
     return _are_files(table) or is_dask_frame(table)
