@@ -1,7 +1,8 @@
 """Tables in files that need not fit in memory: Parquet, CSV and Arrow, one file or many.
 
 Files are read part by part and anew for every pass, by as many threads as are asked for; a thread has
-one piece in memory and the one that it made of it.
+one piece in memory and the one that it made of it. Where rows are many, processes take the place of
+threads: jobs are made of many short steps, and threads of Python would wait for each other between them.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ from lanam.engines.types import folder_column, folder_types, folder_values, unif
 
 #: Told of rows that were read, and of how many there are: None where nobody knows yet.
 Hook = Callable[[int, int | None], None]
+
+#: From so many rows on processes are worth starting; of files whose rows nobody has counted, bytes.
+_MANY_ROWS = 1 << 20
+_MANY_BYTES = 1 << 27
 
 #: No part of a file is in more pieces than this, by which pieces get numbers before they are read.
 _MOST_PIECES = 1 << 20
@@ -281,6 +286,8 @@ class FileSource:
     n_jobs: int = 1
     memory: int = 0
     progress: Hook | None = None
+    #: Whether processes may take the place of threads.
+    processes: bool = True
     # Rows of files that only reading tells.
     _counted: dict[str, int] = field(default_factory=dict)
     # Types that columns of CSV files are read as, whatever they begin with.
@@ -367,9 +374,41 @@ class FileSource:
         merge: Callable[[Result, Result], Result],
     ) -> Result:
         """What ``function`` makes of all pieces, reading these columns only."""
+        if self.large:
+            return reduce(merge, self._in_processes(partial(_made_of, columns, function)))
         run = _Pass(self.progress, self.n_rows)
         pieces = self.pieces(columns, run)
         return reduce(merge, run.run([partial(function, group) for group in pieces]))
+
+    @property
+    def large(self) -> bool:
+        """Whether processes are worth starting."""
+        n_rows = self.n_rows
+        size = sum(unit.size for unit in self._units)
+        return (
+            self.processes
+            and self.n_jobs > 1
+            and (size >= _MANY_BYTES if n_rows is None else n_rows >= _MANY_ROWS)
+        )
+
+    def _in_processes(self, work: Callable[[FileSource], Result]) -> list[Result]:
+        """What each of several processes returns, which has a group of neighbouring parts; in order."""
+        from joblib import Parallel, delayed
+
+        alone = replace(self, n_jobs=1, memory=0, progress=None)
+        groups = [
+            replace(alone, _units=tuple(group), _counted={})
+            for group in _shared_out(self._units, self.n_jobs)
+        ]
+        # They stay for the next pass; what they are sent is not put on disk.
+        answers = Parallel(n_jobs=self.n_jobs, backend="loky", max_nbytes=None)(
+            delayed(_with_counts)(work, group) for group in groups
+        )
+        for _, counted in answers:
+            self._counted.update(counted)
+        if self.progress is not None and self.n_rows is not None:
+            self.progress(self.n_rows, self.n_rows)
+        return [answer for answer, _ in answers]
 
     def encoded(self, columns: Sequence[str], encode: Callable[[Piece], Table]) -> FileTables:
         """The rows as the core wants them; those that do not count are left out."""
@@ -438,20 +477,48 @@ class FileTables:
             run = _Pass(None, None)
             return reduce(merge, run.run([partial(job, tables) for tables in self._kept]))
         source = self._source
+        if source.large:
+            results = source._in_processes(partial(_said_of, self._columns, self._encode, job))
+            return self._merged(results, merge)
         run = _Pass(source.progress, source.n_rows)
         keeping = _Keeping(source.memory)
         groups = [
             keeping.noted(_joined(map(self._encode, pieces)))
             for pieces in source.pieces(self._columns, run)
         ]
-        results = run.run([partial(_say, job, tables) for tables in groups])
+        totals = self._merged(run.run([partial(_say, job, tables) for tables in groups]), merge)
+        self._kept = keeping.tables()
+        return totals
+
+    def _merged(self, results: Iterable[Totals | None], merge: Merge) -> Totals:
         said = [result for result in results if result is not None]
         if not said:
-            raise ValueError(
-                f"{source.title} has no row with a positive weight: nothing is left to fit"
-            )
-        self._kept = keeping.tables()
+            title = self._source.title
+            raise ValueError(f"{title} has no row with a positive weight: nothing is left to fit")
         return reduce(merge, said)
+
+
+# What a process does with its parts of the files.
+
+
+def _with_counts(
+    work: Callable[[FileSource], Result], source: FileSource
+) -> tuple[Result, dict[str, int]]:
+    """What was asked for, and the rows of files that only reading tells."""
+    return work(source), source._counted
+
+
+def _made_of(
+    columns: Sequence[str], function: Callable[[Iterable[Piece]], Result], source: FileSource
+) -> Result:
+    return function(chain.from_iterable(source.pieces(columns, _Pass(None, None))))
+
+
+def _said_of(
+    columns: Sequence[str], encode: Callable[[Piece], Table], job: Job, source: FileSource
+) -> Totals | None:
+    pieces = chain.from_iterable(source.pieces(columns, _Pass(None, None)))
+    return _say(job, _joined(map(encode, pieces)))
 
 
 def _say(job: Job, tables: Iterator[Table]) -> Totals | None:
