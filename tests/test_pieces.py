@@ -202,6 +202,16 @@ class TestFiles:
         )
         assert_same(found, expected)
 
+    def test_threads_read_however_many_rows_there_are(self, models, folder, monkeypatch):
+        from lanam.engines import files
+        from lanam.pieces import open_for
+
+        monkeypatch.setattr(files, "_MANY_ROWS", 1)
+        model = models["price"].set_params(n_jobs=2)
+        assert files.open_files(folder, n_jobs=2).large
+        assert not open_for(model, folder).large
+        model.set_params(n_jobs=None)
+
     def test_positional_arguments(self, models, rows, folder):
         found = models["events"].predict(folder, True, "hours")
         assert_same(found, models["events"].predict(rows[FEATURES], True, rows["hours"]))

@@ -226,7 +226,10 @@ def open_for(model: Any, table: Any) -> FileSource | DaskSource:
             f"{source.title} has no column{plural} {listed}{more}, with which the model was fitted. If "
             "values are not known, add the column and leave it empty"
         )
-    return source.typed(column_types(model._schema)) if isinstance(source, FileSource) else source
+    if not isinstance(source, FileSource):
+        return source
+    # To predict is a few long steps, in which threads do not wait for each other.
+    return replace(source, processes=False).typed(column_types(model._schema))
 
 
 def exposure_role(model: Any, source: Source, exposure: Any) -> str | float | None:
