@@ -200,7 +200,7 @@ def _different_values(source: FileSource, name: str) -> pa.ChunkedArray:
     def of_arrays(arrays: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
         found = pa.chunked_array([], _plain(source.types[name]))
         for array in arrays:
-            both = pa.chunked_array([*found.chunks, *array.cast(found.type).chunks])
+            both = pa.chunked_array([*found.chunks, *array.cast(found.type).chunks], found.type)
             found = pa.chunked_array([pc.unique(both)[: MANY_VALUES + 1]])
         return found
 
