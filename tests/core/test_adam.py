@@ -12,6 +12,7 @@ from lanam.core import (
     laplace,
     linearise,
     networks,
+    reading,
     stacked,
     statistics,
 )
@@ -348,7 +349,7 @@ class TestSolution:
         size = len(state.terms[0].expansion)
         for k in range(3):
             with_it = statistics.predict(rows, state.values, state.intercept)
-            without = with_it - statistics.read(rows.positions[k], state.values[k])
+            without = with_it - reading.read(rows.positions[k], state.values[k])
             gain = log_likelihood(
                 likelihood, rows.y, with_it, rows.weight, state.noise
             ) - log_likelihood(likelihood, rows.y, without, rows.weight, state.noise)

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import block_diag
 from scipy.optimize import minimize
 
-from lanam.core import evidence, gauss_newton, statistics
+from lanam.core import evidence, gauss_newton, reading, statistics
 from lanam.core.evidence import (
     Hyper,
     LinearModel,
@@ -87,7 +87,7 @@ class TestAgainstParameterSpace:
         found = solve(example.model, example.hyper, example.joint)
         dense = example.dense(example.hyper)
         tables = [part.table for part in example.linear.compressed]
-        design = statistics.design_matrix(example.problem.rows, tables)
+        design = reading.design_matrix(example.problem.rows, tables)
         phi = np.hstack([*example.row_features, np.ones((len(design), 1))])
         assert_close(design @ found.mean, phi @ dense.mean, "conditioning")
         assert_close(

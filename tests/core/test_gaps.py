@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lanam.core import evidence, fitting, gaps, gauss_newton, kron, posterior, scoring, statistics
+from lanam.core import (
+    cross_tables,
+    evidence,
+    fitting,
+    gaps,
+    gauss_newton,
+    kron,
+    posterior,
+    quadratics,
+    scoring,
+    statistics,
+)
 from lanam.core.gaps import weigh
 from lanam.core.gauss_newton import State
 from lanam.core.likelihoods import LIKELIHOODS
@@ -374,7 +385,7 @@ def test_sums_over_rows_are_of_what_they_say():
     for quantity in (statistics.log_likelihood, statistics.slopes):
         found, expected = (quantity(r, likelihood, values, 0.3) for r in (rows, plain))
         np.testing.assert_allclose(found, expected)
-    for form in (statistics.row_quadratic, statistics.table_quadratic):
+    for form in (quadratics.row_quadratic, cross_tables.table_quadratic):
         one, other = (form(r, likelihood, values, 0.3) for r in (rows, plain))
         for a, b in zip(one.normal_equations(tables), other.normal_equations(tables), strict=True):
             assert_close(a, b, "rounding")

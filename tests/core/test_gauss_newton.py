@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import evidence, gauss_newton, statistics
+from lanam.core import evidence, gauss_newton, reading, statistics
 from lanam.core.evidence import Hyper
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.likelihoods import LIKELIHOODS
@@ -58,7 +58,7 @@ class TestStart:
         problem, _ = started(*additive_data(likelihood=name), name)
         for share, position in zip(problem.shares, problem.rows.positions, strict=True):
             assert share.sum() == pytest.approx(1.0)
-            total = statistics.spread(position, problem.rows.weight, len(share))
+            total = reading.spread(position, problem.rows.weight, len(share))
             assert_close(share, total / problem.rows.weight.sum(), "rounding")
 
     def test_only_a_gaussian_is_summed_once(self, name):

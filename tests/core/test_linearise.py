@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import linearise, statistics
+from lanam.core import linearise, reading
 from lanam.core.knots import place_knots, place_levels, summarise
 from lanam.core.linearise import (
     PAIR_TOLERANCE,
@@ -27,7 +27,7 @@ def smooth(request):
     column = RNG(0).standard_normal(200)
     knots = place_knots(summarise(column, np.ones(200)), 60)
     term = SmoothTerm((0,), knots, Architecture(1, (16,), "gelu", (1.0, 4.0)), request.param)
-    share = statistics.spread(knots.locate(column), np.full(200, 1 / 200), len(knots))
+    share = reading.spread(knots.locate(column), np.full(200, 1 / 200), len(knots))
     return term, share
 
 
@@ -137,7 +137,7 @@ class TestCompression:
         column = RNG(0).uniform(-1, 1, 3000)
         knots = place_knots(summarise(column, np.ones(3000)), 256)
         term = SmoothTerm((0,), knots, Architecture(1, (128,), "relu", (16.0,)))
-        share = statistics.spread(knots.locate(column), np.full(3000, 1 / 3000), len(knots))
+        share = reading.spread(knots.locate(column), np.full(3000, 1 / 3000), len(knots))
         jacobian, precision, phi = whitened(term, share)
         monkeypatch.setattr(linearise, "_SKETCH_WIDTH", 8)
         found = compress(term, jacobian, precision, 1e4 * share, RNG(3))
@@ -169,7 +169,7 @@ class TestCompression:
         columns = RNG(0).standard_normal((400, 2))
         own = at_hand.place_grids(columns, np.ones(400), [(0, 1)])[0]
         term = SmoothTerm((0, 1), own, Architecture(2, (64,), "gelu", (1.0, 4.0)))
-        share = statistics.spread(own.locate(*columns.T), np.full(400, 1 / 400), len(own))
+        share = reading.spread(own.locate(*columns.T), np.full(400, 1 / 400), len(own))
         jacobian, precision, phi = whitened(term, share)
         curvature = 500.0 * share
         found = compress(term, jacobian, precision, curvature, RNG(3))
@@ -189,7 +189,7 @@ class TestCompression:
         column = np.repeat(np.arange(5.0), 20)
         knots = place_knots(summarise(column, np.ones(100)), 60)
         term = SmoothTerm((0,), knots, Architecture(1, (hidden,), "gelu"))
-        share = statistics.spread(knots.locate(column), np.full(100, 0.01), len(knots))
+        share = reading.spread(knots.locate(column), np.full(100, 0.01), len(knots))
         jacobian, precision, phi = whitened(term, share)
         found = compress(term, jacobian, precision, 100.0 * share, RNG(3))
         lost = (phi - found.table @ found.basis.T) * np.sqrt(100.0 * share)[:, None]

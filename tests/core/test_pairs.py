@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import gauss_newton, kron, laplace, networks, pairs, statistics
+from lanam.core import gauss_newton, kron, laplace, networks, pairs, reading, statistics
 from lanam.core.laplace import Hyper
 from lanam.core.linearise import compress, initial_precision, tangent
 from lanam.core.networks import Architecture
@@ -221,7 +221,7 @@ class TestPurity:
         columns, _, weight = data()
         (term,) = at_hand.pair_terms(columns, weight, [(0, 1)], OPTIONS)
         position = term.entries.locate(columns[:, 0], columns[:, 1])
-        share = statistics.spread(position, weight / weight.sum(), len(term.entries))
+        share = reading.spread(position, weight / weight.sum(), len(term.entries))
         raw = term.jacobian(term.initial(RNG(0)))
         taken = (raw - tangent(term, term.initial(RNG(0)), share)).reshape(*term.entries.shape, -1)
         sums = taken[:, :1] + taken[:1] - taken[:1, :1]
@@ -332,7 +332,7 @@ def test_gauss_newton_tables_of_a_pair_are_the_dense_posterior(lossless):
     precision = design.T @ np.diag(rows.weight / state.noise) @ design
     precision[:-1, :-1] += np.eye(design.shape[1] - 1)
     mean = np.linalg.solve(precision, design.T @ (rows.weight * rows.y / state.noise))
-    prediction = statistics.design_matrix(rows, [part.table for part in linear.compressed])
+    prediction = reading.design_matrix(rows, [part.table for part in linear.compressed])
     assert_close(prediction @ found.mean, design @ mean, "conditioning")
     expected = design @ np.linalg.inv(precision) @ design.T
     assert_close(prediction @ found.covariance @ prediction.T, expected, "conditioning")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lanam.core import statistics
+from lanam.core import reading
 from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import CONSTANT, DUPLICATE
 from lanam.core.options import Options
@@ -76,7 +76,7 @@ class TestPrepare:
     def test_rows_read_their_own_values(self):
         columns, found = self.example()
         for term, position in zip(found.terms, found.rows.positions, strict=True):
-            read = statistics.read(position, term.entries.values)
+            read = reading.read(position, term.entries.values)
             assert_close(read, columns[:, term.features[0]], "single precision")
         assert found.rows.sizes == tuple(len(term.entries) for term in found.terms)
 

@@ -7,7 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import assembly, fitting, gaps, gauss_newton, interactions, kron, levels, statistics
+from lanam.core import (
+    assembly,
+    cross_tables,
+    fitting,
+    gaps,
+    gauss_newton,
+    interactions,
+    kron,
+    levels,
+    quadratics,
+    reading,
+    statistics,
+)
 from lanam.core import rows as core_rows
 from lanam.core.gauss_newton import State
 from lanam.core.knots import Grid, choose_categories, locate, place_knots, place_levels
@@ -163,7 +175,7 @@ class TestPieces:
 
     def test_quadratics(self, example):
         found, expected = (
-            _told(statistics.row_quadratic(rows, *example.point), example)
+            _told(quadratics.row_quadratic(rows, *example.point), example)
             for rows in example.both()[::-1]
         )
         assert_same(found, expected)
@@ -173,7 +185,7 @@ class TestPieces:
         tables, values = ([whole[k] for k in kept] for whole in (example.tables, example.values))
         for change in (lambda own, rows: own.keep_terms(kept), _fresh(kept)):
             found, expected = (
-                change(statistics.row_quadratic(rows, *example.point), rows).normal_equations(
+                change(quadratics.row_quadratic(rows, *example.point), rows).normal_equations(
                     tables
                 )
                 for rows in example.both()[::-1]
@@ -193,7 +205,7 @@ class TestPieces:
         assert_same(statistics.entry_weights(wide), statistics.entry_weights(expected))
         assert_same(
             statistics.entry_weights(wide)[-1],
-            statistics.spread(
+            reading.spread(
                 locate(entries, (3,), example.table.columns), example.table.weight, len(entries)
             ),
         )
@@ -274,7 +286,7 @@ def _told(quadratic, example, tables=None):
         quadratic.total_curvature,
         quadratic.constant,
     ]
-    if isinstance(quadratic, statistics.RowQuadratic):
+    if isinstance(quadratic, quadratics.RowQuadratic):
         told.append(quadratic.value)
     if example.likelihood.n_outputs == 1:
         told.append(quadratic.level_equations(2, tables))
@@ -287,7 +299,7 @@ def _fresh(kept):
     def make(quadratic, rows):
         around = quadratic.around
         values = [around.values[k] for k in kept]
-        return statistics.row_quadratic(
+        return quadratics.row_quadratic(
             rows.keep_terms(kept), around.likelihood, values, around.intercept
         )
 
@@ -301,7 +313,7 @@ def _positions(parts):
             [
                 np.column_stack(
                     [
-                        statistics.read(position, np.arange(float(size)))
+                        reading.read(position, np.arange(float(size)))
                         for position, size in zip(part.positions, part.sizes, strict=True)
                     ]
                 )
@@ -344,14 +356,14 @@ class TestGaussian:
         ("kept", "largest", "form"),
         [
             # all entries; those that rows read; neither
-            ((0, 1, 2), 600e6, statistics.TableQuadratic),
-            ((0, 1, 2, 3), 600e6, statistics.TableQuadratic),
-            ((0, 1, 2, 3), 0.0, statistics.RowQuadratic),
+            ((0, 1, 2), 600e6, cross_tables.TableQuadratic),
+            ((0, 1, 2, 3), 600e6, cross_tables.TableQuadratic),
+            ((0, 1, 2, 3), 0.0, quadratics.RowQuadratic),
         ],
     )
     def test_its_quadratic_is_made_once(self, example, kept, largest, form):
         (weights, null, found), (own, own_null, expected) = (
-            statistics.weights_and_quadratic(rows.keep_terms(kept), example.likelihood, largest)
+            quadratics.weights_and_quadratic(rows.keep_terms(kept), example.likelihood, largest)
             for rows in example.both()[::-1]
         )
         assert_same(null, own_null)
@@ -362,7 +374,7 @@ class TestGaussian:
 
     def test_cross_tables(self, example):
         found, expected = (
-            statistics.table_quadratic(rows, *example.point) for rows in example.both()[::-1]
+            cross_tables.table_quadratic(rows, *example.point) for rows in example.both()[::-1]
         )
         assert_same(_told(found, example), _told(expected, example))
 
@@ -382,8 +394,8 @@ class TestGaussian:
             (
                 statistics.log_likelihood(rows, *example.point),
                 statistics.entry_weights(rows),
-                _told(statistics.row_quadratic(rows, *example.point), example),
-                _told(statistics.table_quadratic(rows, *example.point), example),
+                _told(quadratics.row_quadratic(rows, *example.point), example),
+                _told(cross_tables.table_quadratic(rows, *example.point), example),
                 null_fit(rows, example.likelihood),
                 null_evidence(rows, example.likelihood),
             )
@@ -471,7 +483,7 @@ class TestThreads:
                 statistics.entry_weights(rows),
                 statistics.log_likelihood(rows, *example.point),
                 statistics.start(rows, example.likelihood),
-                _told(statistics.row_quadratic(rows, *example.point), example),
+                _told(quadratics.row_quadratic(rows, *example.point), example),
                 assembly._importances(_problem(example, rows, range(4)), example.values),
             )
             for rows in (self.shared(example), example.at_hand)
@@ -483,7 +495,9 @@ class TestThreads:
         job = core_job(gaps._gap_sums, example.values, 0.2, (0, 2, 3), np.ones(4))
         found, expected = (
             (
-                _told(statistics.table_quadratic(rows.weighed_by(noise), *example.point), example),
+                _told(
+                    cross_tables.table_quadratic(rows.weighed_by(noise), *example.point), example
+                ),
                 statistics.log_likelihood(rows.weighed_by(noise), *example.point),
                 rows.total(job),
             )
@@ -514,7 +528,7 @@ class TestParts:
         for one, whole, size in zip(part.positions, rows.positions, rows.sizes, strict=True):
             table = np.random.default_rng(0).standard_normal(size)
             np.testing.assert_array_equal(
-                statistics.read(one, table), statistics.read(whole, table)[30:77]
+                reading.read(one, table), reading.read(whole, table)[30:77]
             )
 
     @pytest.mark.parametrize(("size", "sizes"), [(500, [401]), (401, [401]), (200, [200, 200, 1])])
@@ -557,7 +571,7 @@ def test_a_pass_is_one_pass():
     null_evidence(problem.rows, example.likelihood)
     assembly._importances(problem, example.values[:3])
     assert len(passes) == 1
-    made = statistics.row_quadratic(rows, *example.point)
+    made = quadratics.row_quadratic(rows, *example.point)
     made.constant, made.value, made.total_curvature, made.entry_curvature()
     assert len(passes) == 2
     made.normal_equations(example.tables)

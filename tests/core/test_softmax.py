@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
-from lanam.core import evidence, levels, scoring, statistics
+from lanam.core import evidence, levels, quadratics, scoring, statistics
 from lanam.core.gauss_newton import State, make_problem, regression, settle, solve_as_made
 from lanam.core.knots import Position
 from lanam.core.likelihoods import LIKELIHOODS, Softmax, find_likelihood
@@ -123,7 +123,7 @@ class TestSums:
     @pytest.fixture(autouse=True)
     def _chunks(self, chunk, monkeypatch):
         monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
-        monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", chunk)
+        monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", chunk)
 
     def test_normal_equations_are_a_loop_over_rows(self):
         rows, values, tables, intercept = rows_example()
@@ -149,7 +149,7 @@ class TestSums:
             target += design.T @ pull
             value += w * likelihood.log_prob(y, f[i : i + 1])[0]
             value += -pull @ f[i] + 0.5 * f[i] @ curvature[i] @ f[i]
-        made = statistics.row_quadratic(rows, likelihood, values, intercept)
+        made = quadratics.row_quadratic(rows, likelihood, values, intercept)
         found = made.normal_equations(tables)
         assert_close(found[0], gram, "single precision")
         assert_close(found[0], found[0].T, "rounding")
@@ -161,7 +161,7 @@ class TestSums:
 
     def test_keeping_terms(self):
         rows, values, tables, intercept = rows_example()
-        made = statistics.row_quadratic(rows, Softmax(4), values, intercept)
+        made = quadratics.row_quadratic(rows, Softmax(4), values, intercept)
         gram, target = made.normal_equations(tables)
         kept = [*range(9, 15), 15, 16, 17]
         found = made.keep_terms([1]).normal_equations(tables[1:])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import statistics
+from lanam.core import cross_tables, quadratics, reading, statistics
 from lanam.core.knots import (
     Grid,
     Position,
@@ -60,8 +60,8 @@ def name(request):
 @pytest.fixture(params=[1, 7, 50])
 def _chunks(request, monkeypatch):
     monkeypatch.setattr(statistics, "CHUNK_ROWS", request.param)
-    monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", request.param)
-    monkeypatch.setattr(statistics, "_TABLE_CHUNK_ROWS", request.param)
+    monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", request.param)
+    monkeypatch.setattr(cross_tables, "_TABLE_CHUNK_ROWS", request.param)
 
 
 class TestReading:
@@ -70,24 +70,24 @@ class TestReading:
         rows, values, tables = example()
         weights = interpolation_matrix(rows.positions[term], SIZES[term])
         assert_close(
-            statistics.read(rows.positions[term], values[term]), weights @ values[term], "rounding"
+            reading.read(rows.positions[term], values[term]), weights @ values[term], "rounding"
         )
         assert_close(
-            statistics.read(rows.positions[term], tables[term]), weights @ tables[term], "rounding"
+            reading.read(rows.positions[term], tables[term]), weights @ tables[term], "rounding"
         )
 
     @pytest.mark.parametrize("term", range(3))
     def test_reading_leaves_the_table_alone(self, term):
         rows, values, _ = example()
         before = values[term].copy()
-        statistics.read(rows.positions[term], values[term])
+        reading.read(rows.positions[term], values[term])
         np.testing.assert_array_equal(values[term], before)
 
     @pytest.mark.parametrize("term", range(3))
     def test_spread_is_its_transpose(self, term):
         rows, _, _ = example()
         weights = interpolation_matrix(rows.positions[term], SIZES[term])
-        found = statistics.spread(rows.positions[term], rows.y, SIZES[term])
+        found = reading.spread(rows.positions[term], rows.y, SIZES[term])
         assert_close(found, weights.T @ rows.y, "rounding")
 
     def test_predict_adds_up_the_terms(self):
@@ -104,7 +104,7 @@ class TestReading:
             for p, n, table in zip(rows.positions, SIZES, tables, strict=True)
         ]
         expected = np.hstack([*parts, np.ones((len(rows), 1))])
-        assert_close(statistics.design_matrix(rows, tables), expected, "rounding")
+        assert_close(reading.design_matrix(rows, tables), expected, "rounding")
 
 
 @pytest.mark.usefixtures("_chunks")
@@ -133,7 +133,7 @@ class TestSums:
         assert_close(slope, rows.weight * LIKELIHOODS[name].slope(rows.y, f), "rounding")
         assert_close(curvature, rows.weight * LIKELIHOODS[name].curvature(f), "rounding")
 
-    @pytest.mark.parametrize("form", [statistics.row_quadratic, statistics.table_quadratic])
+    @pytest.mark.parametrize("form", [quadratics.row_quadratic, cross_tables.table_quadratic])
     def test_both_forms_are_the_dense_sums(self, name, form):
         rows, values, tables = example(name)
         likelihood = LIKELIHOODS[name]
@@ -169,7 +169,7 @@ class TestSums:
     def test_a_quadratic_elsewhere(self, name):
         rows, values, _ = example(name)
         likelihood, rng = LIKELIHOODS[name], np.random.default_rng(5)
-        made = statistics.table_quadratic(rows, likelihood, values, 0.3)
+        made = cross_tables.table_quadratic(rows, likelihood, values, 0.3)
         slope, gamma = statistics.slopes(rows, likelihood, values, 0.3)
         here = statistics.predict(rows, values, 0.3)
         other = [rng.standard_normal(size) for size in SIZES]
@@ -183,7 +183,7 @@ class TestSums:
         assert not moved.is_around(values)
         assert moved.of(other, -0.7) == made.of(other, -0.7)
 
-    @pytest.mark.parametrize("form", [statistics.row_quadratic, statistics.table_quadratic])
+    @pytest.mark.parametrize("form", [quadratics.row_quadratic, cross_tables.table_quadratic])
     @pytest.mark.parametrize("kept", [[0, 2], [1], []])
     def test_some_of_the_terms(self, name, form, kept):
         rows, values, tables = example(name)
@@ -206,10 +206,10 @@ def _columns(kept):
 
 def test_the_gaussian_quadratic_is_exact_wherever_it_is_made():
     rows, values, tables = example()
-    at_zero = statistics.row_quadratic(
+    at_zero = quadratics.row_quadratic(
         rows, LIKELIHOODS["gaussian"], [0.0 * v for v in values], 0.0
     )
-    elsewhere = statistics.row_quadratic(rows, LIKELIHOODS["gaussian"], values, 0.3)
+    elsewhere = quadratics.row_quadratic(rows, LIKELIHOODS["gaussian"], values, 0.3)
     for found, expected in zip(
         elsewhere.normal_equations(tables), at_zero.normal_equations(tables), strict=True
     ):
@@ -221,15 +221,15 @@ def test_the_gaussian_quadratic_is_exact_wherever_it_is_made():
     ("n", "unread", "largest", "form"),
     [
         # 15 entries and the intercept, more than twice as many rows
-        (50, 0, 8 * 16**2, statistics.TableQuadratic),
-        (50, 0, 8 * 16**2 - 1, statistics.RowQuadratic),
-        (33, 0, 600e6, statistics.TableQuadratic),
-        (32, 0, 600e6, statistics.RowQuadratic),
+        (50, 0, 8 * 16**2, cross_tables.TableQuadratic),
+        (50, 0, 8 * 16**2 - 1, quadratics.RowQuadratic),
+        (33, 0, 600e6, cross_tables.TableQuadratic),
+        (32, 0, 600e6, quadratics.RowQuadratic),
         # Entries that no row reads do not count, for the rows or the bytes.
-        (50, 100, 600e6, statistics.TableQuadratic),
-        (50, 100, 8 * 16**2, statistics.TableQuadratic),
-        (50, 100, 8 * 16**2 - 1, statistics.RowQuadratic),
-        (50, 2, 600e6, statistics.TableQuadratic),
+        (50, 100, 600e6, cross_tables.TableQuadratic),
+        (50, 100, 8 * 16**2, cross_tables.TableQuadratic),
+        (50, 100, 8 * 16**2 - 1, quadratics.RowQuadratic),
+        (50, 2, 600e6, cross_tables.TableQuadratic),
     ],
 )
 def test_the_form_is_chosen_by_the_number_of_rows_and_the_memory(n, unread, largest, form):
@@ -238,13 +238,13 @@ def test_the_form_is_chosen_by_the_number_of_rows_and_the_memory(n, unread, larg
     rows = replace(rows, sizes=(*SIZES[:2], SIZES[2] + unread))
     values[2] = np.concatenate([values[2], np.zeros(unread)])
     tables[2] = np.concatenate([tables[2], np.ones((unread, 1))])
-    weights, null, made = statistics.weights_and_quadratic(rows, likelihood, largest)
+    weights, null, made = quadratics.weights_and_quadratic(rows, likelihood, largest)
     assert null == pytest.approx(statistics.null_log_likelihood(rows, likelihood))
     assert isinstance(made, form)
     for found, expected in zip(weights, statistics.entry_sums(rows, rows.weight), strict=True):
         assert_close(found, expected, "rounding")
     # Where it is made does not matter: it is the Gaussian one.
-    expected = statistics.row_quadratic(rows, likelihood, values, 0.3)
+    expected = quadratics.row_quadratic(rows, likelihood, values, 0.3)
     for one, other in zip(
         made.normal_equations(tables), expected.normal_equations(tables), strict=True
     ):
@@ -252,13 +252,13 @@ def test_the_form_is_chosen_by_the_number_of_rows_and_the_memory(n, unread, larg
     for one, other in zip(made.entry_curvature(), expected.entry_curvature(), strict=True):
         assert_close(one, other, "rounding")
     assert made.constant == pytest.approx(expected.constant)
-    if form is statistics.TableQuadratic:
+    if form is cross_tables.TableQuadratic:
         assert [len(seen) for seen in made.seen] == list(SIZES)
 
 
 def test_other_likelihoods_are_expanded_when_asked():
     rows, _, _ = example("bernoulli")
-    weights, null, made = statistics.weights_and_quadratic(rows, LIKELIHOODS["bernoulli"])
+    weights, null, made = quadratics.weights_and_quadratic(rows, LIKELIHOODS["bernoulli"])
     share = np.average(rows.y, weights=rows.weight)
     expected = rows.weight @ np.where(rows.y > 0.0, np.log(share), np.log1p(-share))
     assert null == pytest.approx(expected)
@@ -308,10 +308,10 @@ class TestGrids:
         position = grid.locate(*columns.T)
         assert (position.across is None) == (kinds[0] == "few")
         assert (position.fraction is None) == (kinds[1] == "few")
-        assert_close(statistics.read(position, table.ravel()), expected, "single precision")
+        assert_close(reading.read(position, table.ravel()), expected, "single precision")
         # several tables at once
         both = np.column_stack([table.ravel(), -2.0 * table.ravel()])
-        found = statistics.read(position, both)
+        found = reading.read(position, both)
         assert_close(
             found, np.column_stack([expected, np.multiply(-2.0, expected)]), "single precision"
         )
@@ -322,7 +322,7 @@ class TestGrids:
         rows = np.vstack([far, 3.0 * columns])
         table = np.random.default_rng(1).standard_normal(grid.shape)
         expected = bilinear(grid.first.values, grid.second.values, table.tolist(), *rows.T)
-        found = statistics.read(grid.locate(*rows.T), table.ravel())
+        found = reading.read(grid.locate(*rows.T), table.ravel())
         assert_close(found, expected, "single precision")
         assert found[4] == pytest.approx(table[-1, -1], rel=1e-6)
         assert found[5] == pytest.approx(table[0, -1], rel=1e-6)
@@ -331,7 +331,7 @@ class TestGrids:
         grid, columns = grid_example(kinds)
         table = np.random.default_rng(1).standard_normal(len(grid))
         before = table.copy()
-        statistics.read(grid.locate(*columns.T), table)
+        reading.read(grid.locate(*columns.T), table)
         np.testing.assert_array_equal(table, before)
 
     def test_spread_is_its_transpose(self, kinds):
@@ -343,16 +343,16 @@ class TestGrids:
         np.testing.assert_allclose(weights.sum(axis=1), 1.0)
         value = np.random.default_rng(2).standard_normal(len(columns))
         before = value.copy()
-        found = statistics.spread(position, value, len(grid))
+        found = reading.spread(position, value, len(grid))
         assert_close(found, weights.T @ value, "rounding")
         np.testing.assert_array_equal(value, before)
         table = np.random.default_rng(3).standard_normal((len(grid), 2))
-        assert_close(statistics.read(position, table), weights @ table, "rounding")
+        assert_close(reading.read(position, table), weights @ table, "rounding")
 
     @pytest.mark.parametrize("chunk", [7, 60])
     def test_cross_tables_with_terms_of_every_kind(self, kinds, chunk, monkeypatch):
         monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
-        monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", chunk)
+        monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", chunk)
         grid, columns = grid_example(kinds)
         other, other_columns = grid_example(seed=5)
         column = other_columns[:, 0]
@@ -376,7 +376,7 @@ class TestGrids:
         pseudo = weight * likelihood.slope(rows.y, f) + gamma * f
         dense = entries.T @ np.diag(gamma) @ entries
 
-        made = statistics.table_quadratic(rows, likelihood, values, 0.3)
+        made = cross_tables.table_quadratic(rows, likelihood, values, 0.3)
         # Entries that no row reads are left out, and there are some.
         read = np.flatnonzero(entries.any(axis=0))
         assert len(read) < entries.shape[1]
@@ -392,7 +392,7 @@ class TestGrids:
         assert_close(made.pseudo, (entries.T @ pseudo)[read], "rounding")
         assert_close(np.concatenate(made.entry_curvature()), dense[:-1, -1], "rounding")
         tables = [rng.standard_normal((size, 2)) for size in sizes]
-        by_rows = statistics.row_quadratic(rows, likelihood, values, 0.3).normal_equations(tables)
+        by_rows = quadratics.row_quadratic(rows, likelihood, values, 0.3).normal_equations(tables)
         for found, expected in zip(made.normal_equations(tables), by_rows, strict=True):
             assert_close(found, expected, "rounding")
 
@@ -445,11 +445,11 @@ class TestEveryKindOfEntry:
         weights = entry_matrix(entries, *columns)
         assert weights.shape == (80, len(entries))
         table = rng.standard_normal((len(entries), 2))
-        assert_close(statistics.read(position, table), weights @ table, "single precision")
-        found = statistics.read(position, table[:, 0])
+        assert_close(reading.read(position, table), weights @ table, "single precision")
+        found = reading.read(position, table[:, 0])
         assert_close(found, weights @ table[:, 0], "single precision")
         value = rng.standard_normal(80)
-        found = statistics.spread(position, value, len(entries))
+        found = reading.spread(position, value, len(entries))
         assert_close(found, weights.T @ value, "single precision")
 
     def test_missing_values_take_nothing_of_their_neighbours(self):
@@ -457,16 +457,16 @@ class TestEveryKindOfEntry:
         column, knots = axis_example("many gaps", rng)
         gone = np.isnan(column)
         at_knots = np.append(rng.standard_normal(len(knots) - 1), 0.0)
-        read = statistics.read(knots.locate(column), at_knots)
+        read = reading.read(knots.locate(column), at_knots)
         assert (read[gone] == 0.0).all()
         only_missing = np.append(np.zeros(len(knots) - 1), 1.0)
-        np.testing.assert_array_equal(statistics.read(knots.locate(column), only_missing), gone)
+        np.testing.assert_array_equal(reading.read(knots.locate(column), only_missing), gone)
 
     @pytest.mark.parametrize("chunk", [9, 80])
-    @pytest.mark.parametrize("form", [statistics.row_quadratic, statistics.table_quadratic])
+    @pytest.mark.parametrize("form", [quadratics.row_quadratic, cross_tables.table_quadratic])
     def test_normal_equations(self, form, chunk, monkeypatch):
         monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
-        monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", chunk)
+        monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", chunk)
         rng = np.random.default_rng(2)
         known = [axis_example(kind, rng) for kind in AXES]
         made = [((column,), axis) for column, axis in [*known, level_example(rng)]]

@@ -7,11 +7,13 @@ import pytest
 from scipy.special import expit
 
 from lanam.core import (
+    cross_tables,
     evidence,
     gauss_newton,
     interactions,
     posterior,
     prepare,
+    quadratics,
     scoring,
     statistics,
 )
@@ -207,7 +209,7 @@ def test_solving_leaves_the_model_alone():
 @pytest.mark.parametrize("name", ["gaussian", "poisson"])
 def test_level_equations_are_a_loop_over_rows(wide, chunk, name, monkeypatch):
     monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
-    monkeypatch.setattr(statistics, "_DESIGN_CHUNK_ROWS", chunk)
+    monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", chunk)
     rng, n, likelihood = np.random.default_rng(0), 60, LIKELIHOODS[name]
     positions, sizes, tables = [], [], []
     for k in range(3):
@@ -236,7 +238,7 @@ def test_level_equations_are_a_loop_over_rows(wide, chunk, name, monkeypatch):
         diagonal[level] += gamma
         cross[level] += gamma * np.concatenate([*design, [1.0]])
         target[level] += pull
-    for form in (statistics.row_quadratic, statistics.table_quadratic):
+    for form in (quadratics.row_quadratic, cross_tables.table_quadratic):
         found = form(rows, likelihood, values, 0.2).level_equations(wide, tables)
         for part, expected in zip(found, (diagonal, cross, target), strict=True):
             # The tables' form multiplies fractions of single precision in another order.

@@ -18,8 +18,9 @@ from lanam.core.likelihoods import Softmax
 from lanam.core.model import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
 from lanam.core.networks import Architecture
 from lanam.core.posterior import Solution
+from lanam.core.reading import read
 from lanam.core.rows import Rows, StreamedRows, pieces
-from lanam.core.statistics import CHUNK_ROWS, read
+from lanam.core.statistics import CHUNK_ROWS
 from lanam.core.tables import Totals
 from lanam.core.terms import LevelTerm, Term
 from lanam.core.units import Units

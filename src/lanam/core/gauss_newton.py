@@ -22,14 +22,16 @@ from functools import cached_property
 
 import numpy as np
 
-from lanam.core import evidence, statistics
+from lanam.core import cross_tables, evidence, quadratics
 from lanam.core.arrays import Array, Intercept
+from lanam.core.cross_tables import TableQuadratic
 from lanam.core.evidence import Hyper, LinearModel, Posterior, WideLevels
 from lanam.core.likelihoods import Likelihood
 from lanam.core.linearise import Compressed, compress, initial_precision, tangent
 from lanam.core.prior import Prior
+from lanam.core.quadratics import Quadratic
 from lanam.core.rows import AnyRows, StreamedRows
-from lanam.core.statistics import Quadratic, TableQuadratic, evaluate
+from lanam.core.statistics import evaluate
 from lanam.core.terms import LevelTerm, Term
 
 #: Prior variance a term starts with, in units of the response's (on the link scale). Small, so that few
@@ -72,7 +74,7 @@ class Problem:
     #: the log-likelihood as a quadratic where it is one, made once
     exact: Quadratic | None = None
     #: bytes that cross-tables may have
-    memory: float = statistics.CROSS_TABLE_BYTES
+    memory: float = quadratics.CROSS_TABLE_BYTES
 
     def quadratic(self, state: State) -> Quadratic:
         """The log-likelihood as a quadratic around a state."""
@@ -88,14 +90,14 @@ class Problem:
         point = (self.rows, self.likelihood, state.values, state.intercept)
         if self.in_tables:
             seen = tuple(np.flatnonzero(share) for share in self.shares)
-            return statistics.table_quadratic(*point, seen)
-        return statistics.row_quadratic(*point)
+            return cross_tables.table_quadratic(*point, seen)
+        return quadratics.row_quadratic(*point)
 
     @cached_property
     def in_tables(self) -> bool:
         """Whether expansions are summed into cross-tables, so that many passes make use of each."""
         n_entries = sum(int(np.count_nonzero(share)) for share in self.shares) + 1
-        small = statistics.cross_table_bytes(n_entries) <= self.memory
+        small = cross_tables.cross_table_bytes(n_entries) <= self.memory
         return len(self.rows) >= _MANY_ROWS and small and self.likelihood.n_outputs == 1
 
     @property
@@ -188,10 +190,10 @@ def make_problem(
     likelihood: Likelihood,
     joint: bool,
     evidence_update: str,
-    memory: float = statistics.CROSS_TABLE_BYTES,
+    memory: float = quadratics.CROSS_TABLE_BYTES,
 ) -> Problem:
     """Weigh the entries and, where the likelihood is quadratic, sum it once."""
-    weights, null, exact = statistics.weights_and_quadratic(rows, likelihood, memory)
+    weights, null, exact = quadratics.weights_and_quadratic(rows, likelihood, memory)
     if isinstance(rows, StreamedRows):
         rows = replace(rows, null=null)
     shares = tuple(own / rows.count for own in weights)

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from lanam.core import gauss_newton, statistics
+from lanam.core import gauss_newton, reading, statistics
 from lanam.core.arrays import Array, Intercept
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import Levels, Position
@@ -128,5 +128,5 @@ def _level_sums(
 def _spread(position: Position, row_values: Array, size: int) -> Array:
     """Sums per level; a column for each of several outputs."""
     if row_values.ndim == 1:
-        return statistics.spread(position, row_values, size)
-    return np.column_stack([statistics.spread(position, own, size) for own in row_values.T])
+        return reading.spread(position, row_values, size)
+    return np.column_stack([reading.spread(position, own, size) for own in row_values.T])

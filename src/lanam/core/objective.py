@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core import statistics
+from lanam.core import reading
 from lanam.core.arrays import Array, IntArray
 from lanam.core.gauss_newton import Problem
 from lanam.core.knots import Position
@@ -100,13 +100,13 @@ class Objective:
         # One more entry: the right neighbour, never read, of a row on the last one.
         table = np.append(values, values[-1:])
         n_rows = len(batch.y)
-        parts = statistics.read(batch.position, table).reshape(n_rows, -1)
+        parts = reading.read(batch.position, table).reshape(n_rows, -1)
         f = (parts if batch.share is None else parts * batch.share).sum(axis=1)
         f += batch.y.dtype.type(parameters[-1])
         slope = batch.weight * self.likelihood.slope(batch.y, f)
         per_place = np.broadcast_to(slope[:, None], parts.shape)
         per_place = per_place if batch.share is None else per_place * batch.share
-        entry_slopes = statistics.spread(batch.position, per_place.ravel(), len(table))[:-1]
+        entry_slopes = reading.spread(batch.position, per_place.ravel(), len(table))[:-1]
         for own, pure in self.pure:
             entry_slopes[own] = pure.T @ entry_slopes[own]
         gradient = np.append(

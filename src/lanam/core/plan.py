@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lanam.core.cross_tables import cross_table_bytes
 from lanam.core.likelihoods import Likelihood
-from lanam.core.statistics import cross_table_bytes
 from lanam.core.terms import Term
 
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Array, quadratic_forms
 from lanam.core.knots import locate
 from lanam.core.model import FittedModel, FittedTerm
-from lanam.core.statistics import output_places, read
+from lanam.core.reading import read
+from lanam.core.statistics import output_places
 
 _CHUNK_ROWS = 1 << 14
 
