@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import BayesianRidge
 
-from lanam.core import cross_tables, scoring, statistics
+from lanam.core import cross_tables, quadratics, scoring, statistics
 from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE, SWITCHED_OFF
 from lanam.core.options import Options
 from tests.core import at_hand
@@ -119,20 +119,19 @@ class TestInvariances:
         assert_same_model(shuffled, fit(columns, y, None, likelihood), columns, atol=1e-6)
 
     @pytest.mark.parametrize(
-        ("memory", "chunks"),
+        ("memory", "module", "setting"),
         [
-            (0.0, {}),
-            (600e6, {"_TABLE_CHUNK_ROWS": 17}),
-            (0.0, {"CHUNK_ROWS": 17}),
-            (0.0, {"_DESIGN_CHUNK_ROWS": 17}),
+            (0.0, statistics, "CHUNK_ROWS"),
+            (600e6, cross_tables, "_TABLE_CHUNK_ROWS"),
+            (0.0, quadratics, "CHUNK_ROWS"),
+            (0.0, quadratics, "_DESIGN_CHUNK_ROWS"),
         ],
     )
-    def test_how_rows_are_summed(self, likelihood, memory, chunks, monkeypatch):
+    def test_how_rows_are_summed(self, likelihood, memory, module, setting, monkeypatch):
         options = replace(QUICK, max_knots=16)  # few entries, so that cross-tables pay
         columns, y = data(likelihood)
         expected = fit(columns, y, None, likelihood, options)
-        for setting, value in chunks.items():
-            monkeypatch.setattr(statistics, setting, value)
+        monkeypatch.setattr(module, setting, 17)
         found = fit(columns, y, None, likelihood, replace(options, memory=memory))
         assert_same_model(found, expected, columns, atol=1e-6)
 
@@ -140,7 +139,7 @@ class TestInvariances:
     def test_cross_tables_are_made_where_memory_allows(self, memory, monkeypatch):
         made, original = [], cross_tables._cross_tables
         monkeypatch.setattr(
-            statistics, "_cross_tables", lambda *given: made.append(1) or original(*given)
+            cross_tables, "_cross_tables", lambda *given: made.append(1) or original(*given)
         )
         options = replace(QUICK, max_knots=16, memory=memory)
         model = fit(*data(), options=options)
