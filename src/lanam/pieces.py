@@ -264,7 +264,7 @@ class _Call:
     Attributes
     ----------
     function
-        The method as the class has it, which others can find by its name; it wraps the one to call.
+        The method as the class has it, which others can find by its name.
     model
         The estimator.
     arguments
@@ -305,7 +305,7 @@ class _Call:
     def _of(self, frame: Any, exposure: Array) -> Any:
         more = {} if self.exposure is None else {"exposure": exposure}
         X = features_of(self.model, frame)
-        return self.function.__wrapped__(self.model, X, **self.arguments, **more)
+        return self.function(self.model, X, **self.arguments, **more)
 
 
 def as_piece(partition: Any) -> Piece:

@@ -178,8 +178,8 @@ class _Job:
             with collect_surprises() as surprises, in_piece(piece):
                 X, exposure = features_of(self.model, piece.frame), self._exposures(piece)
                 found = self.outputs.arrays(X, exposure)
-            kept = [piece.frame[name].cast(schema.field(name).type) for name in self.kept]
-            yield arrow().Table.from_arrays([*kept, *found], schema=schema)
+            kept = [piece.frame[name] for name in self.kept]
+            yield arrow().Table.from_arrays([*kept, *found], schema=schema)  # of its types
             done.add(len(piece.frame), surprises)
 
     def frame_of(self, partition: Any) -> Any:
