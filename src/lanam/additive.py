@@ -219,8 +219,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             schema = read.schema
             self._learn_names(schema.names)
             self._learn_classes(read.seen.classes)
-            if self._task == "regression" and read.summary.spread.variance == 0.0:
-                warn_of_constant(read.summary.spread.mean * read.summary.spread.magnitude, 5)
+            if self._task == "regression" and read.constant is not None:
+                warn_of_constant(read.constant, 4)
             pairs = read_interactions(self.interactions, schema.names)
             model = fitting.fit(
                 read.tables,

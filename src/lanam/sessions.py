@@ -98,7 +98,8 @@ class Session:
 
         ``about`` is what it depends on besides the options.
         """
-        silent = replace(self.options, on_plan=None, on_iteration=None)
+        # How many threads there are, and how much memory, is for the machine that goes on.
+        silent = replace(self.options, on_plan=None, on_iteration=None, n_jobs=1, memory=0.0)
         told = {**about, "options": repr(silent), "lanam": __version__}
         self._checkpoint = Checkpoint(path, told, self.seed)
         self.seed = self._checkpoint.seed

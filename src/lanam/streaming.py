@@ -39,6 +39,14 @@ class Streamed:
     summary: Summary
     likelihood: Likelihood
 
+    @property
+    def constant(self) -> float | None:
+        """The value of a response that has but one; rounding, as much as the core allows it, is none."""
+        spread = self.summary.spread
+        if np.sqrt(spread.variance) > 1e-14 * abs(spread.mean):
+            return None
+        return spread.mean * spread.magnitude
+
 
 def read_source(
     source: FileSource | DaskSource,

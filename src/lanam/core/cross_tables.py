@@ -167,7 +167,7 @@ def summed(
     rows: AnyRows, around: Around, seen: tuple[IntArray, ...]
 ) -> tuple[TableQuadratic, Totals]:
     """The expansion in cross-tables of some entries, and the weight at every entry."""
-    totals = rows.total(partial(_cross_tables, around, rows.sizes, seen))
+    totals = rows.total(partial(_cross_tables, around, rows.sizes, seen), heavy=True)
     cross, pseudo, (constant, value), *weights = totals
     made = TableQuadratic(
         cross, pseudo, float(constant), seen, rows.sizes, around.values, float(value)

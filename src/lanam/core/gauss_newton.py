@@ -50,9 +50,6 @@ _TUNE_STEPS = 25
 _TUNE_STEPS_WIDE = 10
 _WIDE = 400
 
-#: From so many rows on, going over them once more costs more than all else.
-_MANY_ROWS = 1 << 18
-
 #: When the final posterior is made, every entry counts as seen with this precision (in units of the
 #: response), so that the prior's variance where there is no data is kept to 2% of the response's spread.
 UNSEEN_PRECISION = 0.25
@@ -97,8 +94,8 @@ class Problem:
     def in_tables(self) -> bool:
         """Whether expansions are summed into cross-tables, so that many passes make use of each."""
         n_entries = sum(int(np.count_nonzero(share)) for share in self.shares) + 1
-        small = cross_tables.cross_table_bytes(n_entries) <= self.memory
-        return len(self.rows) >= _MANY_ROWS and small and self.likelihood.n_outputs == 1
+        pay = quadratics.sums_pay(len(self.rows), n_entries, self.memory, exact=False)
+        return pay and self.likelihood.n_outputs == 1
 
     @property
     def n_rows(self) -> float | None:

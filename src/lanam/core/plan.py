@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lanam.core.cross_tables import cross_table_bytes
 from lanam.core.likelihoods import Likelihood
+from lanam.core.quadratics import sums_pay
 from lanam.core.terms import Term
 
 
@@ -50,8 +51,9 @@ class Plan:
         """The plan of a stage with these terms, on a table of ``shape``."""
         n_entries = sum(len(term.entries) for term in terms) + 1
         size = cross_table_bytes(n_entries)
-        fits = size <= memory and likelihood.n_outputs == 1
-        return cls(stage, *shape, len(terms), n_entries, size, memory, fits)
+        pay = sums_pay(shape[0], n_entries, memory, exact=likelihood.quadratic)
+        in_tables = pay and likelihood.n_outputs == 1
+        return cls(stage, *shape, len(terms), n_entries, size, memory, in_tables)
 
     def __str__(self) -> str:
         told = (

@@ -82,7 +82,7 @@ def prepare(
     is given where all are numeric. ``summary`` is that of the tables, if it is known.
     """
     if summary is None:
-        summary = summarise_tables(tables, n_levels, wanted(likelihood))
+        summary = summarise_tables(tables, n_levels, wanted(likelihood), options.n_jobs)
     units = Units.of(summary.spread, likelihood)
     architecture = options.architecture(1)
     terms: list[Term] = []

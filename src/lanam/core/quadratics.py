@@ -33,6 +33,9 @@ from lanam.core.tables import Totals
 #: Rows at a time of which ``Z`` is built.
 _DESIGN_CHUNK_ROWS = 1 << 11
 
+#: From so many rows on, going over them once more costs more than all else.
+MANY_ROWS = 1 << 18
+
 #: Cross-tables larger than this are not made, unless somebody says otherwise.
 CROSS_TABLE_BYTES = 600e6
 
@@ -82,7 +85,7 @@ class RowQuadratic:
     def normal_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
         """``Z' diag(gamma) Z`` and ``Z' h``."""
         job = _joint_equations if self.around.likelihood.n_outputs > 1 else _normal_equations
-        gram, target = self.rows.total(partial(job, self.around, self.kept, tables))
+        gram, target = self.rows.total(partial(job, self.around, self.kept, tables), heavy=True)
         return gram, target
 
     def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array, Array]:
@@ -93,7 +96,7 @@ class RowQuadratic:
         job = partial(
             _level_equations, self.around, self.kept, tables, k, self.rows.sizes[self.kept[k]]
         )
-        cross, target = self.rows.total(job)
+        cross, target = self.rows.total(job, heavy=True)
         # The intercept's column of Z is one: its sums are the diagonal.
         return cross[:, -1].copy(), cross, target
 
@@ -204,7 +207,16 @@ def weights_and_quadratic(
 
 def _tables_pay(rows: AnyRows, seen: Sequence[IntArray], largest: float) -> bool:
     n_entries = sum(len(own) for own in seen) + 1
-    return len(rows) > 2 * n_entries and cross_table_bytes(n_entries) <= largest
+    return sums_pay(len(rows), n_entries, largest, exact=True)
+
+
+def sums_pay(n_rows: int, n_entries: int, largest: float, *, exact: bool) -> bool:
+    """Whether so many rows are summed into cross-tables of so many entries.
+
+    Those of an expansion that is not ``exact`` are made several times.
+    """
+    many = n_rows > 2 * n_entries if exact else n_rows >= MANY_ROWS
+    return many and cross_table_bytes(n_entries) <= largest
 
 
 def row_quadratic(

@@ -115,14 +115,18 @@ class Rows:
         for start in range(0, len(self), size):
             yield self.part(slice(start, start + size))
 
-    def total(self, job: RowJob, merge: Merge = add) -> Totals:
-        """What a job says of all rows."""
-        if self.log is None:
-            return self._total(job, merge)
-        return self.log(name_of(job), lambda: self._total(job, merge))
+    def total(self, job: RowJob, merge: Merge = add, *, heavy: bool = False) -> Totals:
+        """What a job says of all rows.
 
-    def _total(self, job: RowJob, merge: Merge) -> Totals:
-        n_parts = min(self.n_threads, len(self) // _ROWS_A_THREAD)
+        A ``heavy`` job is shared by threads: it spends its time in few long steps. Between many short ones
+        threads of Python would only wait for each other.
+        """
+        if self.log is None:
+            return self._total(job, merge, heavy)
+        return self.log(name_of(job), lambda: self._total(job, merge, heavy))
+
+    def _total(self, job: RowJob, merge: Merge, heavy: bool) -> Totals:
+        n_parts = min(self.n_threads, len(self) // _ROWS_A_THREAD) if heavy else 1
         if n_parts < 2:
             return job([self])
         ends = np.linspace(0, len(self), n_parts + 1).astype(int)
@@ -204,8 +208,8 @@ class StreamedRows:
         (value,) = self.keep_terms([]).total(_log_precision)
         return float(value)
 
-    def total(self, job: RowJob, merge: Merge = add) -> Totals:
-        """What a job says of all rows."""
+    def total(self, job: RowJob, merge: Merge = add, *, heavy: bool = False) -> Totals:
+        """What a job says of all rows; whoever holds them knows how to share it."""
         own = partial(_located, job, self.terms, self.units, self.gap_noise)
         return self.tables.total(own, merge)
 

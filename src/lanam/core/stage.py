@@ -55,7 +55,8 @@ def resume(model: FittedModel, tables: Tables, options: Options) -> tuple[Prepar
         len(categories[k].entry_of) if k in categories else -1 for k in range(tables.n_columns)
     ]
     likelihood = find_likelihood(model.likelihood, model.n_outputs + 1)
-    summary = summarise_tables(tables, n_levels, replace(wanted(likelihood), n_sample=0))
+    no_sample = replace(wanted(likelihood), n_sample=0)
+    summary = summarise_tables(tables, n_levels, no_sample, options.n_jobs)
     units = Units.of(summary.spread, likelihood)
     active = [term for term in model.terms if term.active]
     terms = tuple(_term(fitted, options) for fitted in active)

@@ -8,6 +8,7 @@ error that is bounded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -21,6 +22,9 @@ from lanam.core.knots import Distribution, level_counts, summarise
 from lanam.core.sketches import DistinctCount
 from lanam.core.tables import ArrayTables, Table, Tables, Totals, add
 from lanam.core.units import Spread
+
+#: From so many rows on, threads are worth starting.
+_MANY_ROWS = 1 << 16
 
 #: Arrays that a column's sketch is made of.
 _SKETCH_ARRAYS = 5
@@ -83,25 +87,32 @@ _NOTHING_MORE = Wanted()
 
 
 def summarise_tables(
-    tables: Tables, n_levels: Sequence[int] = (), wanted: Wanted = _NOTHING_MORE
+    tables: Tables,
+    n_levels: Sequence[int] = (),
+    wanted: Wanted = _NOTHING_MORE,
+    n_threads: int = 1,
 ) -> Summary:
-    """Summarise all rows; ``n_levels`` is as ``prepare`` has it."""
+    """Summarise all rows; ``n_levels`` is as ``prepare`` has it. Threads are for rows at hand."""
     levels = n_levels or [-1] * tables.n_columns
     if isinstance(tables, ArrayTables):
-        summary = _of_table(tables.table, levels, wanted)
+        summary = _of_table(tables.table, levels, wanted, n_threads)
     else:
         job, merge = partial(_sketched, levels, wanted), partial(_merged, levels, wanted)
         summary = _read(tables.total(job, merge), levels)
     return replace(summary, twins=_twins(tables, summary.columns, levels))
 
 
-def _of_table(table: Table, levels: Sequence[int], wanted: Wanted) -> Summary:
-    columns = []
-    for column, n_levels in zip(table.columns.T, levels, strict=True):
+def _of_table(table: Table, levels: Sequence[int], wanted: Wanted, n_threads: int) -> Summary:
+    def of_column(column: Array, n_levels: int) -> ColumnSummary:
         distribution = summarise(column + 0.0, table.weight)
         mass, arrival = level_counts(column, table.weight, n_levels)
-        n_values = len(distribution.values)
-        columns.append(ColumnSummary(distribution, n_values, mass, arrival))
+        return ColumnSummary(distribution, len(distribution.values), mass, arrival)
+
+    if n_threads == 1 or len(table) < _MANY_ROWS:
+        columns = list(map(of_column, table.columns.T, levels))
+    else:  # sorting is one long step a column
+        with ThreadPoolExecutor(n_threads) as pool:
+            columns = list(pool.map(of_column, table.columns.T, levels))
     hashes = sketches.hash_rows(table.columns, table.response)
     distinct = sketches.count_distinct(hashes)
     spread = Spread.of(table.response, table.weight)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from lanam.core.tables import Job, Merge, Table, Totals, add
 from lanam.engines.formats import FORMATS, LARGEST_PIECE, Format, arrow, format_of
@@ -262,7 +263,8 @@ class _Pass:
         """What each piece of work returns, done in a thread each; the first error ends all."""
         if len(work) == 1:
             return [work[0]()]
-        with ThreadPoolExecutor(len(work)) as pool:
+        # Threads of ours or of BLAS, not both.
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(len(work)) as pool:
             running = [pool.submit(each) for each in work]
             try:
                 wait(running, return_when=FIRST_EXCEPTION)
