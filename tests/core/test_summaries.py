@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import fitting, gauss_newton, prepare, scoring, sketches, summaries
+from lanam.core import fitting, prepare, quadratics, scoring, sketches, summaries
 from lanam.core.knots import choose_categories
 from lanam.core.likelihoods import LIKELIHOODS, find_likelihood
 from lanam.core.model import DUPLICATE
@@ -479,7 +479,7 @@ class TestFit:
     def test_as_if_rows_were_many(self, name, sample, many, monkeypatch):
         """From a sample's start, and with expansions in cross-tables."""
         monkeypatch.setattr(prepare, "SAMPLE_ROWS", sample)
-        monkeypatch.setattr(gauss_newton, "_MANY_ROWS", many)
+        monkeypatch.setattr(quadratics, "MANY_ROWS", many)
         columns, y, weight = fit_data(name)
         expected = at_hand.fit(columns, y, weight, name, QUICK, 0, FIT_LEVELS)
         assert_same_model(self.in_pieces("odd ones in groups", name), expected, columns)
