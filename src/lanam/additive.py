@@ -196,7 +196,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         with Session(options, self.random_state, self.verbose) as session:
             if checkpoint is not None:
                 require_totals(options)
-                session.keep_at(checkpoint, {"data": fingerprint(table)})
+                own = {"likelihood": likelihood.name, "levels": schema.n_levels}
+                session.keep_at(checkpoint, {"data": fingerprint(table), **own})
             tables = ArrayTables(table, session.log)
             model = fitting.fit(tables, likelihood, session.options, session.seed, schema.n_levels)
         self._keep(seen.own(model), schema, len(columns), options.interaction_score)

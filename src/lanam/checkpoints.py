@@ -8,11 +8,9 @@ instead of the rows, up to where the other had come. Files are plain arrays: no 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import warnings
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.tables import Totals
-from lanam.files import write_atomically
+from lanam.files import open_atomically, write_atomically
 from lanam.version import __version__
 
 _HEADER = "checkpoint.json"
@@ -65,7 +63,8 @@ class Checkpoint:
         self.n_read = 0
         self._number = 0
         self._reads = self._writes = True
-        digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()
+        told = json.dumps(about, sort_keys=True, default=_plain)
+        digest = hashlib.sha256(told.encode()).hexdigest()
         header = self.path / _HEADER
         if header.exists():
             known = _read_header(header)
@@ -101,11 +100,12 @@ class Checkpoint:
         return totals
 
     def _write(self, file: Path, name: str, totals: Totals) -> None:
-        content = io.BytesIO()
         arrays = {f"array-{k}": array for k, array in enumerate(totals)}
-        np.savez(content, job=np.array(name), **arrays)
         try:
-            write_atomically(file, content.getvalue(), "the checkpoint")
+            with open_atomically(
+                file
+            ) as out:  # not by way of memory, of which totals may fill half
+                np.savez(out, job=np.array(name), **arrays)
         except OSError as error:
             # The fit is worth more than its checkpoint.
             self._writes = False
@@ -114,6 +114,13 @@ class Checkpoint:
                 UserWarning,
                 stacklevel=2,
             )
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know, the same in every process."""
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=repr)
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _read_header(header: Path) -> dict[str, Any]:
@@ -131,11 +138,9 @@ def _read_header(header: Path) -> dict[str, Any]:
 def _read(file: Path, name: str) -> Totals | None:
     """Totals of a job of this name; None where there are none, or not whole."""
     try:
-        with np.load(file, allow_pickle=False) as content:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
             if str(content["job"]) != name:
                 return None
             return tuple(content[f"array-{k}"] for k in range(len(content.files) - 1))
-    except FileNotFoundError:
+    except Exception:  # not there, cut short or damaged, of which numpy and zipfile say many things
         return None
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError):
-        return None  # cut short, or damaged: made again

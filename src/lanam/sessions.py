@@ -73,6 +73,7 @@ class Session:
 
     def __init__(self, options: Options, random_state: Any, verbose: int) -> None:
         self.seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        self._seeded = random_state is not None
         self._progress = Progress(options.max_iter) if verbose else None
         self.options = replace(options, on_plan=self._note, on_iteration=self._progress)
         self._stages: list[Plan] = []
@@ -96,11 +97,14 @@ class Session:
     def keep_at(self, path: Any, about: Mapping[str, Any]) -> None:
         """Keep what is learned of the rows in a folder, and go on from what is there.
 
-        ``about`` is what it depends on besides the options.
+        ``about`` is what it depends on besides the options and the random state. Without a random state
+        the seed is that of the fit that was stopped.
         """
         # How many threads there are, and how much memory, is for the machine that goes on.
         silent = replace(self.options, on_plan=None, on_iteration=None, n_jobs=1, memory=0.0)
         told = {**about, "options": repr(silent), "lanam": __version__}
+        if self._seeded:
+            told["seed"] = self.seed
         self._checkpoint = Checkpoint(path, told, self.seed)
         self.seed = self._checkpoint.seed
 

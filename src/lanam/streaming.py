@@ -70,7 +70,7 @@ def read_source(
         For what a fit in memory refuses, with the place.
     """
     roles = read_roles(source, target, sample_weight, exposure)
-    left_out = {source.names[find_column(name, source.names, "drop")] for name in drop}
+    left_out = _left_out(drop, source.names)
     features = tuple(name for name in roles.features if name not in left_out)
     if known is not None:
         lost = [name for name in known.names if name not in features]
@@ -133,9 +133,19 @@ def split_target(X: Any, y: Any, target: str | None, drop: Sequence[str]) -> tup
             "target and drop name columns, and X is an array without names: pass y as an array, or a frame"
         )
     names = frame.columns
-    left_out = [names[find_column(each, names, "drop")] for each in drop]
+    left_out = _left_out(drop, names)
     if name is not None:
         find_column(name, names, "target")
         y = frame[name].to_numpy()
-        left_out.append(name)
-    return frame.drop(left_out).to_native(), y
+        left_out.add(name)
+    features = [column for column in names if column not in left_out]
+    if not features:
+        raise ValueError("X has no column left to predict from")
+    return frame.select(features).to_native(), y
+
+
+def _left_out(drop: Sequence[str], names: Sequence[str]) -> set[str]:
+    """The columns that are not wanted."""
+    if isinstance(drop, str):
+        raise ValueError(f"drop={drop!r} must be a list of columns: write drop=[{drop!r}]")
+    return {names[find_column(each, names, "drop")] for each in drop}

@@ -1,0 +1,505 @@
+"""A fit that was stopped goes on to the same model, and what is damaged in its folder is made again."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+
+from lanam import LANAMClassifier, LANAMRegressor, checkpoints
+from lanam.checkpoints import Checkpoint
+from lanam.sessions import Session
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+SMALL = {"hidden_sizes": (6,), "pair_hidden_sizes": (6,), "n_jobs": 1}
+FEATURES = ["x", "z", "city"]
+
+
+def make_rows(n_rows=150):
+    rng = np.random.default_rng(0)
+    x, z = rng.uniform(-1, 1, n_rows).round(2), rng.normal(size=n_rows).round(1)
+    city = rng.choice(["Bern", "Oslo"], n_rows)
+    link = 2.0 * np.sin(3.0 * x) + z * (city == "Oslo")
+    return pd.DataFrame(
+        {
+            "x": x,
+            "z": z,
+            "city": city,
+            "y": link + 0.2 * rng.normal(size=n_rows),
+            "ill": link + 0.5 * rng.normal(size=n_rows) > 0.0,
+            "events": rng.poisson(np.exp(0.5 * link)),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_rows()
+
+
+@pytest.fixture(scope="module")
+def folder(rows, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    rows[:90].to_parquet(folder / "a.parquet", row_group_size=40)
+    rows[90:].to_parquet(folder / "b.parquet")
+    return folder
+
+
+def regressor(**options):
+    return LANAMRegressor(**{"random_state": 0, "interactions": 1, **SMALL, **options})
+
+
+def fit_numbers(table, checkpoint=None, **options):
+    return regressor(**options).fit(table, "y", drop=["ill", "events"], checkpoint=checkpoint)
+
+
+def fit_classes(table, checkpoint=None, **options):
+    model = LANAMClassifier(**{"random_state": 0, "interactions": 0, **SMALL, **options})
+    return model.fit(table, "ill", drop=["y", "events"], checkpoint=checkpoint)
+
+
+def learned(model):
+    """All numbers of a model."""
+    own = model._model
+    arrays = [own.root, np.array(own.intercept), np.array([own.log_evidence, own.noise_variance])]
+    for term in own.terms:
+        arrays += [term.mean, term.table, term.precision, term.share]
+        arrays.append(np.array([term.importance, term.evidence, term.effective_parameters]))
+    return arrays
+
+
+def same_bits(one, two):
+    pairs = zip(learned(one), learned(two), strict=True)
+    told = [[term.status for term in model.terms_] for model in (one, two)]
+    return all(np.array_equal(*pair) for pair in pairs) and told[0] == told[1]
+
+
+class StoppedError(Exception):
+    """What stops a fit here: a machine that is gone."""
+
+
+@pytest.fixture
+def stop_after(monkeypatch):
+    """Stops the next fit after so many passes."""
+    log = Session.log
+
+    def stop_after(n_passes, error=StoppedError):
+        seen = []
+
+        def stopping(self, name, compute):
+            seen.append(name)
+            if len(seen) == n_passes + 1:
+                raise error
+            return log(self, name, compute)
+
+        monkeypatch.setattr(Session, "log", stopping)
+
+    return stop_after
+
+
+@pytest.fixture
+def go_on(monkeypatch):
+    """Lets fits go to their end again."""
+    log = Session.log
+    return lambda: monkeypatch.setattr(Session, "log", log)
+
+
+@pytest.mark.parametrize("fit", [fit_numbers, fit_classes])
+@pytest.mark.parametrize("where", ["files", "memory"])
+def test_a_fit_goes_on_from_wherever_it_was_stopped(
+    fit, where, rows, folder, tmp_path, go_on, stop_after
+):
+    table = folder if where == "files" else rows
+    whole = fit(table)
+    n_passes = whole.plan_.passes
+    assert n_passes > 8
+    assert same_bits(fit(table, tmp_path / "whole"), whole)
+    every = (where, fit) == ("files", fit_numbers)
+    for k in range(0, n_passes, 1 if every else 6):
+        path = tmp_path / f"after {k}"
+        stop_after(k)
+        with pytest.raises(StoppedError):
+            fit(table, path)
+        go_on()
+        model = fit(table, path)
+        assert same_bits(model, whole), k
+        assert model.plan_.passes == n_passes - k
+        assert [stage.stage for stage in model.plan_.stages] == [
+            stage.stage for stage in whole.plan_.stages
+        ]
+    assert fit(table, path).plan_.passes == 0  # nothing is left to do
+
+
+def test_stopped_again_and_again(folder, tmp_path, go_on, stop_after):
+    whole = fit_numbers(folder)
+    for k in (3, 4, 4, 9):
+        stop_after(k)
+        with pytest.raises(StoppedError):
+            fit_numbers(folder, tmp_path / "run")
+        go_on()
+    model = fit_numbers(folder, tmp_path / "run")
+    assert same_bits(model, whole)
+    assert model.plan_.passes == whole.plan_.passes - 9
+
+
+def test_dask_frames(rows, tmp_path, go_on, stop_after):
+    dd = pytest.importorskip("dask.dataframe")
+    dask = pytest.importorskip("dask")
+    with dask.config.set(scheduler="synchronous"):
+        fit = partial(fit_numbers, interactions=0)
+        whole = fit(dd.from_pandas(rows, npartitions=2))
+        stop_after(3)
+        with pytest.raises(StoppedError):
+            fit(dd.from_pandas(rows, npartitions=2), tmp_path / "run")
+        go_on()
+        model = fit(dd.from_pandas(rows, npartitions=2), tmp_path / "run")
+        assert same_bits(model, whole)
+        assert model.plan_.passes == whole.plan_.passes - 3
+        with pytest.raises(ValueError, match="is of another fit"):
+            fit(dd.from_pandas(rows.assign(x=rows["z"]), npartitions=2), tmp_path / "run")
+
+
+def test_an_interrupt_is_no_part_of_it(folder, tmp_path, go_on, stop_after):
+    whole = fit_classes(folder)
+    stop_after(6, KeyboardInterrupt)
+    with pytest.warns(UserWarning, match="interrupted"):
+        early = fit_classes(folder, tmp_path / "run")
+    assert not same_bits(early, whole)
+    go_on()
+    assert same_bits(fit_classes(folder, tmp_path / "run"), whole)
+
+
+def test_without_a_random_state_the_seed_is_that_of_the_fit_before(
+    folder, tmp_path, go_on, stop_after
+):
+    path = tmp_path / "run"
+    stop_after(4)
+    with pytest.raises(StoppedError):
+        fit_numbers(folder, path, random_state=None)
+    go_on()
+    model = fit_numbers(folder, path, random_state=None)
+    again = fit_numbers(folder, path, random_state=None)
+    assert same_bits(model, again)
+    assert again.plan_.passes == 0
+    assert not same_bits(fit_numbers(folder, random_state=None), model)
+
+
+@pytest.mark.parametrize("where", ["files", "memory"])
+def test_threads_and_memory_are_the_machines(where, rows, folder, tmp_path, go_on, stop_after):
+    table = folder if where == "files" else rows
+    whole = fit_numbers(table)
+    X = rows[FEATURES]
+    for k in range(1, whole.plan_.passes, 5):
+        path = tmp_path / f"after {k}"
+        stop_after(k)
+        with pytest.raises(StoppedError):
+            fit_numbers(table, path)
+        go_on()
+        model = fit_numbers(table, path, n_jobs=2, memory="30kB")
+        assert [plan.in_tables for plan in model.plan_.stages] == [False, False]
+        assert model.plan_.passes >= whole.plan_.passes - k
+        np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-7)
+
+
+# What does not belong together
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"random_state": 1},
+        {"random_state": None},
+        {"max_iter": 50},
+        {"tol": 0.01},
+        {"interactions": [("x", "city")]},
+        {"interactions": 0},
+        {"categorical_features": ["z"]},
+        {"level_effects": False},
+        {"max_knots": 32},
+        {"likelihood": "poisson"},
+    ],
+)
+@pytest.mark.parametrize("where", ["files", "memory"])
+def test_other_arguments_are_another_fit(change, where, rows, folder, tmp_path, stop_after):
+    columns = ["x", "z", "city", "events"]
+    table = folder if where == "files" else rows[columns]
+    drop = ["ill", "y"] if where == "files" else []
+    stop_after(2)
+    with pytest.raises(StoppedError):
+        regressor().fit(table, "events", drop=drop, checkpoint=tmp_path / "run")
+    with pytest.raises(
+        ValueError, match=r"run is of another fit: of other data, other arguments or"
+    ):
+        regressor(**change).fit(table, "events", drop=drop, checkpoint=tmp_path / "run")
+
+
+def test_other_data_are_another_fit(rows, folder, tmp_path, stop_after):
+    path, other = tmp_path / "run", tmp_path / "other"
+    other.mkdir()
+    rows.to_parquet(other / "a.parquet")
+    stop_after(2)
+    with pytest.raises(StoppedError):
+        fit_numbers(folder, path)
+    for table, target, drop in (
+        (other, "y", ["ill", "events"]),
+        (folder, "events", ["ill", "y"]),
+        (folder, "y", ["ill"]),
+        (rows, "y", ["ill", "events"]),
+    ):
+        with pytest.raises(ValueError, match=r"is of another fit.* Pass another folder, or delete"):
+            regressor().fit(table, target, drop=drop, checkpoint=path)
+    with pytest.raises(ValueError, match="is of another fit"):
+        regressor().fit(folder, "y", sample_weight="events", drop=["ill"], checkpoint=path)
+    in_memory = tmp_path / "in memory"
+    X, y = rows[["x", "z"]], rows["y"]
+    stop_after(2)
+    with pytest.raises(StoppedError):
+        regressor().fit(X, y, checkpoint=in_memory)
+    for others in ((X[::-1], y), (X, y + 1.0), (X, y, np.full(len(y), 2.0)), (X[["x"]], y)):
+        with pytest.raises(ValueError, match="is of another fit"):
+            regressor().fit(*others, checkpoint=in_memory)
+
+
+def test_a_file_that_is_written_anew_is_other_data(rows, tmp_path, stop_after):
+    data = tmp_path / "rows.parquet"
+    rows.to_parquet(data)
+    stop_after(2)
+    with pytest.raises(StoppedError):
+        fit_numbers(data, tmp_path / "run")
+    rows.assign(x=-rows["x"]).to_parquet(data)
+    os.utime(data, (1, 1))
+    with pytest.raises(ValueError, match="is of another fit"):
+        fit_numbers(data, tmp_path / "run")
+
+
+def test_another_version_is_another_fit(folder, tmp_path, monkeypatch, stop_after):
+    stop_after(2)
+    with pytest.raises(StoppedError):
+        fit_numbers(folder, tmp_path / "run")
+    monkeypatch.setattr("lanam.sessions.__version__", "999.0")
+    with pytest.raises(ValueError, match="another version of lanam than"):
+        fit_numbers(folder, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "pairs", ["{('x', 'z'), ('z', 'city'), ('x', 'city')}", "np.array([[0, 1]])"]
+)
+def test_the_same_arguments_are_the_same_in_every_process(pairs, tmp_path):
+    """Sets are in another order in each."""
+    line = (
+        "import numpy as np; from lanam.checkpoints import Checkpoint; "
+        f"Checkpoint({os.fspath(tmp_path / 'run')!r}, {{'pairs': {pairs}}}, 1)"
+    )
+    for seed in range(3):
+        settings = {**os.environ, "PYTHONHASHSEED": str(seed)}
+        subprocess.run([sys.executable, "-c", line], check=True, env=settings)
+
+
+# What is damaged
+
+
+@pytest.fixture
+def stopped(folder, tmp_path, go_on, stop_after):
+    """The folder of a fit that was stopped after six passes, and the fit's model."""
+    path = tmp_path / "run"
+    stop_after(6)
+    with pytest.raises(StoppedError):
+        fit_classes(folder, path)
+    go_on()
+    return path, fit_classes(folder)
+
+
+class Boom:
+    """What must not be unpickled."""
+
+    def __reduce__(self):
+        return os.mkdir, (os.fspath(os.environ["LANAM_BOOM"]),)
+
+
+def truncated(file):
+    file.write_bytes(file.read_bytes()[:-30])
+
+
+def flipped(file):
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(bytes(content))
+
+
+def garbage(file):
+    file.write_bytes(b"\x00garbage" * 50)
+
+
+def emptied(file):
+    file.write_bytes(b"")
+
+
+def removed(file):
+    file.unlink()
+
+
+def pickled(file):
+    file.write_bytes(pickle.dumps(Boom()))
+
+
+def pickled_within(file):
+    with np.load(file) as content:
+        arrays = dict(content)
+    arrays["array-0"] = np.array([Boom()], dtype=object)
+    with file.open("wb") as out:
+        np.savez(out, allow_pickle=True, **arrays)
+
+
+def another_kind(file):
+    with file.open("wb") as out:
+        np.save(out, np.ones(3))
+
+
+DAMAGES = [truncated, flipped, garbage, emptied, removed, pickled, pickled_within, another_kind]
+
+
+def test_what_must_not_be_unpickled_would_tell(tmp_path, monkeypatch):
+    monkeypatch.setenv("LANAM_BOOM", os.fspath(tmp_path / "boom"))
+    pickle.loads(pickle.dumps(Boom()))
+    assert (tmp_path / "boom").exists()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_damaged_is_made_again(damage, stopped, folder, tmp_path, monkeypatch):
+    path, whole = stopped
+    marker = tmp_path / "boom"
+    monkeypatch.setenv("LANAM_BOOM", os.fspath(marker))
+    files = sorted(path.glob("pass-*.npz"))
+    assert len(files) == 6
+    damage(files[3])
+    model = fit_classes(folder, path)
+    assert same_bits(model, whole)
+    assert model.plan_.passes == whole.plan_.passes - 3  # and all that follow
+    assert not marker.exists()
+    assert fit_classes(folder, path).plan_.passes == 0  # it is whole again
+
+
+def test_flipped_bits_are_never_taken_for_totals(tmp_path):
+    totals = (np.arange(5.0), np.array([[1, 2], [3, 4]]), np.array(7.0))
+    Checkpoint(tmp_path / "run", {}, 1)("job", lambda: totals)
+    (file,) = (tmp_path / "run").glob("pass-*.npz")
+    content = file.read_bytes()
+    rng = np.random.default_rng(0)
+    n_again = 0
+    for place in [*range(0, len(content), 7), *rng.integers(0, len(content), 100)]:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        file.write_bytes(bytes(damaged))
+        known = checkpoints._read(file, "job")
+        n_again += known is None
+        if known is not None:  # where nobody looks
+            assert all(map(np.array_equal, known, totals))
+    assert n_again > 100
+
+
+def test_passes_of_another_name_are_not_taken(tmp_path):
+    Checkpoint(tmp_path / "run", {}, 1)("sum", lambda: (np.ones(1),))
+    again = Checkpoint(tmp_path / "run", {}, 1)
+    assert again("product", lambda: (np.zeros(1),))[0] == 0.0
+    third = Checkpoint(tmp_path / "run", {}, 1)
+    assert third("product", lambda: (np.ones(1),))[0] == 0.0
+    assert third.n_read == 1
+
+
+def test_after_a_pass_of_its_own_a_fit_reads_no_more(tmp_path):
+    first = Checkpoint(tmp_path / "run", {}, 1)
+    for value in (1.0, 2.0, 3.0):
+        first("sum", lambda value=value: (np.array(value),))
+    (tmp_path / "run" / "pass-00002.npz").unlink()
+    again = Checkpoint(tmp_path / "run", {}, 1)
+    values = [float(again("sum", lambda: (np.array(9.0),))[0]) for _ in range(3)]
+    assert values == [1.0, 9.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"format": 99, "about": "", "seed": 1}',
+        '{"format": 1, "seed": 1}',
+        "\xff",
+    ],
+)
+def test_a_damaged_header_is_refused(content, stopped, folder):
+    path, _ = stopped
+    (path / "checkpoint.json").write_bytes(content.encode("latin-1"))
+    with pytest.raises(
+        ValueError, match=r"run cannot be read \(.*\): delete the folder, or pass an"
+    ):
+        fit_classes(folder, path)
+
+
+def test_a_folder_of_other_things_is_left_alone(folder, tmp_path):
+    path = tmp_path / "photos"
+    path.mkdir()
+    (path / "cat.png").write_bytes(b"cat")
+    with pytest.raises(ValueError, match="photos is there, and it is no checkpoint: pass a folder"):
+        fit_classes(folder, path)
+    with pytest.raises(ValueError, match="it is no checkpoint"):
+        fit_classes(folder, path / "cat.png")
+    assert [file.name for file in path.iterdir()] == ["cat.png"]
+    (tmp_path / "new").mkdir()
+    fit_classes(folder, tmp_path / "new")  # an empty one will do
+    assert fit_classes(folder, str(tmp_path / "new")).plan_.passes == 0
+
+
+def test_nothing_in_it_is_code_or_data(folder, tmp_path):
+    fit_classes(folder, tmp_path / "run")
+    header = json.loads((tmp_path / "run" / "checkpoint.json").read_text())
+    assert set(header) == {"format", "lanam", "about", "seed"}
+    for file in (tmp_path / "run").glob("pass-*.npz"):
+        with np.load(file, allow_pickle=False) as content:
+            assert all(content[name].dtype != object for name in content.files)
+    assert not list((tmp_path / "run").glob("*.part"))
+
+
+# Disks
+
+
+@pytest.mark.parametrize("first", [1, 5])
+def test_a_full_disk_is_told_of_once(first, folder, tmp_path, monkeypatch):
+    whole = fit_classes(folder)
+    written = []
+
+    def write(path):
+        written.append(path.name)
+        if len(written) >= first:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        return writing(path)
+
+    writing = checkpoints.open_atomically
+    monkeypatch.setattr(checkpoints, "open_atomically", write)
+    with pytest.warns(
+        UserWarning, match=r"run can no longer be written \(.*No space.*goes on"
+    ) as told:
+        model = fit_classes(folder, tmp_path / "run")
+    assert len(told) == 1
+    assert len(written) == first
+    assert same_bits(model, whole)
+    monkeypatch.undo()
+    again = fit_classes(folder, tmp_path / "run")  # what was written is good
+    assert same_bits(again, whole)
+    assert again.plan_.passes == whole.plan_.passes - (first - 1)
+
+
+def test_a_place_where_nothing_can_be_written_is_an_error_before_work(folder, tmp_path):
+    (tmp_path / "file").write_text("a file")
+    with pytest.raises((OSError, ValueError), match="file"):
+        fit_classes(folder, tmp_path / "file" / "run")
