@@ -632,5 +632,16 @@ def test_columns_are_left_out_of_frames_with_a_target_of_their_own():
 def test_arrays_have_no_names():
     X = all_rows()[["dose", "price"]].to_numpy()
     for arguments in ({"target": "price"}, {"y": "price"}, {"y": X[:, 1], "drop": ["dose"]}):
-        with pytest.raises(ValueError, match="X is an array without names: pass y as an array, or"):
+        with pytest.raises(ValueError, match="X is an array without names: pass a frame"):
             LANAMRegressor(**SMALL).fit(X, **arguments)
+
+
+def test_weights_and_exposures_of_a_frame_in_memory_by_name():
+    rows = all_rows()
+    given = rows.drop(columns=["price", "weight"])
+    expected = LANAMRegressor(**SMALL).fit(given, rows["price"], sample_weight=rows["weight"])
+    named = rows[[*given.columns, "price", "weight"]]
+    found = LANAMRegressor(**SMALL).fit(named, "price", sample_weight="weight")
+    assert found.log_evidence_ == expected.log_evidence_
+    with pytest.raises(ValueError, match="sample_weight names the column 'weights'"):
+        LANAMRegressor(**SMALL).fit(named, "price", sample_weight="weights")

@@ -42,7 +42,7 @@ from lanam.pieces import contributions, in_pieces, require_in_memory
 from lanam.predicting import predict_files
 from lanam.predictions import Wanted
 from lanam.sessions import FitPlan, Session, fingerprint
-from lanam.streaming import name_of_target, read_source, split_target
+from lanam.streaming import name_of_target, read_source, split_frame
 from lanam.summary import Summary, summarise
 
 #: How many columns an error names before it only counts them.
@@ -175,8 +175,8 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             roles = {"sample_weight": sample_weight, "exposure": exposure, "drop": drop}
             self._fit_pieces(X, name_of_target(y, target), roles, options, checkpoint)
         else:
-            X, y = split_target(X, y, target, drop)
-            self._fit_rows(X, y, sample_weight, exposure, options, checkpoint)
+            split = split_frame(X, name_of_target(y, target), sample_weight, exposure, drop)
+            self._fit_rows(*split, options, checkpoint)
         self._warn_if_unfinished()
         self._warn_of_shared_levels()
         return self
@@ -326,7 +326,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             self._add_pieces(X, y, {"sample_weight": sample_weight, "exposure": exposure}, options)
             self._warn_if_unfinished()
             return self
-        X, y = split_target(X, y, None, ())
+        X, y, sample_weight, exposure = split_frame(X, y, sample_weight, exposure, ())
         columns, *rows = self._read_rows(self._columns(X), y, sample_weight, exposure)
         require_known_values(columns, self._schema)
         seen = self._encode_again(*rows)

@@ -122,26 +122,30 @@ def name_of_target(y: Any, target: str | None) -> Any:
     return target if y is None else y
 
 
-def split_target(X: Any, y: Any, target: str | None, drop: Sequence[str]) -> tuple[Any, Any]:
-    """A frame in memory that holds its target, and maybe more, as features and target."""
-    name = name_of_target(y, target) if target is not None or isinstance(y, str) else None
-    if name is None and not drop:
-        return X, y
+def split_frame(
+    X: Any, target: Any, sample_weight: Any, exposure: Any, drop: Sequence[str]
+) -> tuple[Any, Any, Any, Any]:
+    """A frame in memory that holds its target, and maybe more, as features, target, weights, exposures.
+
+    What is named is taken out of the frame; what is given stays as it is.
+    """
+    given = {"target": target, "sample_weight": sample_weight, "exposure": exposure}
+    named = {argument: name for argument, name in given.items() if isinstance(name, str)}
+    if not named and not drop:
+        return X, target, sample_weight, exposure
     frame: Any = as_frame(X)
     if frame is None:
-        raise ValueError(
-            "target and drop name columns, and X is an array without names: pass y as an array, or a frame"
-        )
+        word = next(iter(named), "drop")
+        raise ValueError(f"{word} names columns, and X is an array without names: pass a frame")
     names = frame.columns
-    left_out = _left_out(drop, names)
-    if name is not None:
-        find_column(name, names, "target")
-        y = frame[name].to_numpy()
-        left_out.add(name)
+    for argument, name in named.items():
+        find_column(name, names, argument)
+        given[argument] = frame[name].to_numpy()
+    left_out = _left_out(drop, names) | set(named.values())
     features = [column for column in names if column not in left_out]
     if not features:
         raise ValueError("X has no column left to predict from")
-    return frame.select(features).to_native(), y
+    return frame.select(features).to_native(), *given.values()
 
 
 def _left_out(drop: Sequence[str], names: Sequence[str]) -> set[str]:

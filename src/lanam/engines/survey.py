@@ -35,7 +35,13 @@ from lanam.engines.roles import (
     read_rows,
 )
 from lanam.inputs import require_squares
-from lanam.observations import Units, mixed_labels, require_an_event, require_two_classes
+from lanam.observations import (
+    Units,
+    mean_exposure,
+    mixed_labels,
+    require_an_event,
+    require_two_classes,
+)
 
 __all__ = [
     "CLASSIFICATION",
@@ -147,7 +153,7 @@ def survey(
     require_enough(found.n_rows)
     if task == COUNTS:
         require_an_event(np.array([found.events]))
-        unit = found.exposure / found.weight
+        unit = mean_exposure(found.exposure, found.weight)
         return replace(surveyed, unit=unit, log_unit=math.log(unit), left_out=found.left_out)
     whole = empty[roles.target].dtype.is_integer()  # a CSV file's are floats until all are read
     classes = found.classes.astype(np.int64) if whole else found.classes
