@@ -359,8 +359,9 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
                 known=schema,
             )
             require_same_classes(self._labels, read.seen.classes)
+            require_known_gaps(read.summary.gaps, schema)
             known = read.seen.standard(self._model)
-            model = fitting.fit_on(known, read.tables, session.options, session.seed)
+            model = fitting.fit_on(known, read.tables, session.options, session.seed, read.summary)
         n_rows = read.summary.n_rows
         self._keep(read.seen.own(model), schema, n_rows, options.interaction_score)
         self.plan_ = session.plan
@@ -1046,6 +1047,16 @@ def require_known_values(columns: Array, schema: Schema) -> None:
             raise ValueError(
                 f"column {column.name!r} has {what}{plural}, {before} when the model was fitted: pass "
                 "the training data, or fit again"
+            )
+
+
+def require_known_gaps(gaps: Sequence[int], schema: Schema) -> None:
+    """Refuse columns with missing values as training data that had none."""
+    for column in (schema.columns[k] for k in gaps):
+        if not column.missing:
+            raise ValueError(
+                f"column {column.name!r} has missing values, and had none when the model was fitted: "
+                "pass the training data, or fit again"
             )
 
 

@@ -11,7 +11,9 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +54,9 @@ class Checkpoint:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     first = Checkpoint(f"{folder}/run", {"data": "a"}, seed=7)
-    ...     made = first("sum", lambda: (np.array(3.0),))
+    ...     made = first(sum, lambda: (np.array(3.0),))
     ...     again = Checkpoint(f"{folder}/run", {"data": "a"}, seed=8)
-    ...     again.seed, again("sum", lambda: (np.array(99.0),))
+    ...     again.seed, again(sum, lambda: (np.array(99.0),))
     (7, (array(3.),))
     """
 
@@ -84,9 +86,10 @@ class Checkpoint:
         content = {"format": _FORMAT, "lanam": __version__, "about": digest, "seed": seed}
         write_atomically(header, json.dumps(content), "the checkpoint")
 
-    def __call__(self, name: str, compute: Callable[[], Totals]) -> Totals:
-        """The next totals: read, if they were written, otherwise computed and written."""
+    def __call__(self, job: Callable[..., Totals], compute: Callable[[], Totals]) -> Totals:
+        """The next totals: read, if they were written for this very job, otherwise computed and written."""
         self._number += 1
+        name = digest_of(job)
         file = self.path / f"pass-{self._number:05d}.npz"
         known = _read(file, name) if self._reads else None
         if known is not None:
@@ -102,9 +105,8 @@ class Checkpoint:
     def _write(self, file: Path, name: str, totals: Totals) -> None:
         arrays = {f"array-{k}": array for k, array in enumerate(totals)}
         try:
-            with open_atomically(
-                file
-            ) as out:  # not by way of memory, of which totals may fill half
+            # Not by way of memory, of which totals may fill half.
+            with open_atomically(file) as out:
                 np.savez(out, job=np.array(name), **arrays)
         except OSError as error:
             # The fit is worth more than its checkpoint.
@@ -114,6 +116,38 @@ class Checkpoint:
                 UserWarning,
                 stacklevel=2,
             )
+
+
+def digest_of(job: Any) -> str:
+    """What tells a job from any other: its function, and all values it goes over the rows with."""
+    digest = hashlib.sha256()
+    _feed(digest, job)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, value: Any) -> None:
+    """What a value is made of; not what it has remembered on the way."""
+    if isinstance(value, np.ndarray):
+        digest.update(f"array {value.dtype} {value.shape} ".encode())
+        digest.update(np.ascontiguousarray(value))
+        return
+    parts: Any
+    if isinstance(value, partial):
+        kind, parts = "partial", (value.func, value.args, sorted(value.keywords.items()))
+    elif is_dataclass(value) and not isinstance(value, type):
+        kind = type(value).__qualname__
+        parts = [getattr(value, field.name) for field in fields(value)]
+    elif isinstance(value, (list, tuple)):
+        kind, parts = "sequence", value
+    elif isinstance(value, Mapping):
+        kind, parts = "mapping", sorted(value.items(), key=repr)
+    else:
+        known = getattr(value, "__qualname__", None) if callable(value) else None
+        digest.update(f"value {known or repr(value)} ".encode())
+        return
+    digest.update(f"{kind} {len(parts)} ".encode())
+    for part in parts:
+        _feed(digest, part)
 
 
 def _plain(value: Any) -> Any:

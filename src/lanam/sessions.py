@@ -108,7 +108,7 @@ class Session:
         self._checkpoint = Checkpoint(path, told, self.seed)
         self.seed = self._checkpoint.seed
 
-    def log(self, name: str, compute: Callable[[], Totals]) -> Totals:
+    def log(self, job: Callable[..., Totals], compute: Callable[[], Totals]) -> Totals:
         """The totals of a job over all rows: counted, or known from the checkpoint."""
 
         def counted() -> Totals:
@@ -118,7 +118,7 @@ class Session:
             self._seconds += time.perf_counter() - began
             return totals
 
-        return counted() if self._checkpoint is None else self._checkpoint(name, counted)
+        return counted() if self._checkpoint is None else self._checkpoint(job, counted)
 
     def show_rows(self, n_rows: int, of: int | None) -> None:
         """Show how many rows of a pass were read."""

@@ -26,8 +26,6 @@ from lanam.engines.survey import (
     read_roles,
     require_enough,
     survey,
-    tally,
-    wider,
 )
 from lanam.observations import observe_counts
 
@@ -330,6 +328,27 @@ class TestLikeInMemory:
         np.testing.assert_array_equal(encoded(source, surveyed)[0], columns)
         wanted, _ = encode_table(as_frame(frame[list(FEATURES)]), schema)
         np.testing.assert_array_equal(columns, wanted)
+
+
+def tally(tables):
+    """Number of rows and total weight, and the lowest and the highest response."""
+    known = list(tables)
+    response = np.concatenate([table.response for table in known])
+    weight = sum(float(table.weight.sum()) for table in known)
+    return (
+        np.array([len(response), weight]),
+        response.min(keepdims=True),
+        response.max(keepdims=True),
+    )
+
+
+def wider(first, second):
+    """Merges what ``tally`` says."""
+    return (
+        first[0] + second[0],
+        np.minimum(first[1], second[1]),
+        np.maximum(first[2], second[2]),
+    )
 
 
 def encoded_totals(source, surveyed):

@@ -89,10 +89,11 @@ def fit_on(
     tables: Tables,
     options: Options,
     random_state: int,
+    summary: Summary | None = None,
 ) -> FittedModel:
     """The second stage alone, on a model whose terms and hyperparameters are where it starts."""
     with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
-        prepared, stage = resume(model, tables, options)
+        prepared, stage = resume(model, tables, options, summary)
     run = Run(prepared, options, history=[dict(record) for record in model.history])
     second_seed = _seeds(random_state, options)[-1]
     wider = _finish(stage, run, np.random.default_rng(second_seed))
@@ -160,17 +161,14 @@ def _from_a_sample(problem: Problem, state: State, run: Run, rng: np.random.Gene
     sample, units = run.prepared.summary.sample, run.prepared.units
     if sample is None or len(problem.rows) < _SAMPLE_PAYS * len(sample):
         return state
-    few = gauss_newton.make_problem(
-        problem.terms,
-        Rows.of(sample, problem.terms, units),
-        problem.likelihood,
-        problem.joint,
-        problem.evidence_update,
-        problem.memory,
-    )
-    limits, record = (run.options.max_iter, run.options.tol), run.recorder("sample", few)
+    few = problem.remade(problem.terms, Rows.of(sample, problem.terms, units))
+
+    def record(now: State) -> None:
+        # Whoever interrupts here has no model of all rows yet.
+        run.add("sample", now.evidence, now.noise, len(few.terms), now.n_effective)
+
+    limits = (run.options.max_iter, run.options.tol)
     learned, _ = gauss_newton.converge(few, state, rng, *limits, record)
-    run.newest = (problem, state)
     terms = tuple(
         replace(known, precision=np.minimum(own.precision, known.precision), values=own.values)
         for known, own in zip(state.terms, learned.terms, strict=True)

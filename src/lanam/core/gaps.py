@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from scipy.optimize import nnls
 
-from lanam.core import gauss_newton, statistics
+from lanam.core import statistics
 from lanam.core.arrays import Array
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.rows import Rows, pieces
@@ -65,14 +65,7 @@ def weigh(problem: Problem, state: State) -> tuple[Problem, State]:
     noisier[list(gaps)] = coefficients[1:] / coefficients[0]
     if rows.gap_noise is not None and np.allclose(noisier, rows.gap_noise, _CLOSE, _CLOSE):
         return problem, state
-    weighed = gauss_newton.make_problem(
-        problem.terms,
-        rows.weighed_by(noisier),
-        problem.likelihood,
-        problem.joint,
-        problem.evidence_update,
-        problem.memory,
-    )
+    weighed = problem.remade(problem.terms, rows.weighed_by(noisier))
     return weighed, replace(state, noise=float(coefficients[0]))
 
 

@@ -112,6 +112,12 @@ class Problem:
         wide = (isinstance(term, LevelTerm) and term.wide for term in self.terms)
         return next((k for k, is_wide in enumerate(wide) if is_wide), None)
 
+    def remade(self, terms: Sequence[Term], rows: AnyRows) -> Problem:
+        """The same with other terms or other rows: all sums are made anew."""
+        return make_problem(
+            terms, rows, self.likelihood, self.joint, self.evidence_update, self.memory
+        )
+
     def keep(self, kept: Sequence[int]) -> Problem:
         """The same problem with some of the terms."""
         return replace(
@@ -204,14 +210,7 @@ def widen(
     rng: np.random.Generator,
 ) -> tuple[Problem, State]:
     """The problem with more terms, at their start; what is known of the others stays as it is."""
-    wider = make_problem(
-        (*problem.terms, *terms),
-        problem.rows.with_terms(terms),
-        problem.likelihood,
-        problem.joint,
-        problem.evidence_update,
-        problem.memory,
-    )
+    wider = problem.remade((*problem.terms, *terms), problem.rows.with_terms(terms))
     fresh = tuple(
         start(term, share, rng, problem.likelihood.n_outputs)
         for term, share in zip(terms, wider.shares[len(problem.terms) :], strict=True)

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from lanam.core.arrays import Array, Intercept
 from lanam.core.knots import Position, locate
-from lanam.core.tables import Log, Merge, Table, Tables, Totals, add, name_of
+from lanam.core.tables import Log, Merge, Table, Tables, Totals, add
 from lanam.core.terms import Term
 from lanam.core.units import Units
 
@@ -123,7 +123,7 @@ class Rows:
         """
         if self.log is None:
             return self._total(job, merge, heavy)
-        return self.log(name_of(job), lambda: self._total(job, merge, heavy))
+        return self.log(job, lambda: self._total(job, merge, heavy))
 
     def _total(self, job: RowJob, merge: Merge, heavy: bool) -> Totals:
         n_parts = min(self.n_threads, len(self) // _ROWS_A_THREAD) if heavy else 1

@@ -15,7 +15,7 @@ from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.options import Options
 from lanam.core.pairs import pair_term
 from lanam.core.prepare import Prepared, is_wide, rows_of, wanted
-from lanam.core.summaries import summarise_tables
+from lanam.core.summaries import Summary, summarise_tables
 from lanam.core.tables import Tables
 from lanam.core.terms import LevelTerm, SmoothTerm, Term
 from lanam.core.units import Units
@@ -40,7 +40,9 @@ class Stage:
         return own * self.problem.likelihood.n_outputs
 
 
-def resume(model: FittedModel, tables: Tables, options: Options) -> tuple[Prepared, Stage]:
+def resume(
+    model: FittedModel, tables: Tables, options: Options, summary: Summary | None = None
+) -> tuple[Prepared, Stage]:
     """The end of the fit that made ``model``, on these rows: its own knots, terms and precisions.
 
     Raises
@@ -55,8 +57,9 @@ def resume(model: FittedModel, tables: Tables, options: Options) -> tuple[Prepar
         len(categories[k].entry_of) if k in categories else -1 for k in range(tables.n_columns)
     ]
     likelihood = find_likelihood(model.likelihood, model.n_outputs + 1)
-    no_sample = replace(wanted(likelihood), n_sample=0)
-    summary = summarise_tables(tables, n_levels, no_sample, options.n_jobs)
+    if summary is None:
+        no_sample = replace(wanted(likelihood), n_sample=0)
+        summary = summarise_tables(tables, n_levels, no_sample, options.n_jobs)
     units = Units.of(summary.spread, likelihood)
     active = [term for term in model.terms if term.active]
     terms = tuple(_term(fitted, options) for fitted in active)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol, TypeAlias
 
 from lanam.core.arrays import Array
@@ -59,16 +58,8 @@ class Tables(Protocol):
         """
 
 
-#: Told the name of a job and what computes its totals; it may know them already.
-Log: TypeAlias = Callable[[str, Callable[[], Totals]], Totals]
-
-
-def name_of(job: Callable[..., Totals]) -> str:
-    """What a job is called: of a ``partial``, the function, or the job that is its first argument."""
-    if isinstance(job, partial):
-        first = job.args[0] if job.args else None
-        return name_of(first if callable(first) else job.func)
-    return str(getattr(job, "__name__", type(job).__name__))
+#: Told of a job and of what computes its totals, which it may know already.
+Log: TypeAlias = Callable[[Callable[..., Totals], Callable[[], Totals]], Totals]
 
 
 @dataclass(frozen=True)
@@ -85,7 +76,7 @@ class LoggedTables:
 
     def total(self, job: Job, merge: Merge = add) -> Totals:
         """What a job says of all pieces."""
-        return self.log(name_of(job), lambda: self.tables.total(job, merge))
+        return self.log(job, lambda: self.tables.total(job, merge))
 
 
 @dataclass(frozen=True)

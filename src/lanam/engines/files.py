@@ -409,7 +409,7 @@ class FileSource:
         ]
         # They stay for the next pass; what they are sent is not put on disk.
         answers = Parallel(n_jobs=self.n_jobs, backend="loky", max_nbytes=None)(
-            delayed(_with_counts)(work, group) for group in groups
+            delayed(_with_counts)(work, group, os.getcwd()) for group in groups
         )
         for _, counted in answers:
             self._counted.update(counted)
@@ -509,9 +509,13 @@ class FileTables:
 
 
 def _with_counts(
-    work: Callable[[FileSource], Result], source: FileSource
+    work: Callable[[FileSource], Result], source: FileSource, folder: str
 ) -> tuple[Result, dict[str, int]]:
-    """What was asked for, and the rows of files that only reading tells."""
+    """What was asked for, and the rows of files that only reading tells.
+
+    Names of files are said from ``folder``, and this process may have been started in another.
+    """
+    os.chdir(folder)
     _use_memory_again()
     return work(source), source._counted
 

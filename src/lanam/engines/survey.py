@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.likelihoods import Poisson
-from lanam.core.tables import Table, Totals
 from lanam.data import CATEGORICAL, NUMERIC, Column, Schema, as_frame, read_categorical
 from lanam.data.cells import NOTHING, NUMBERS, TEXT, Cells, read_cells
 from lanam.data.encoding import factorise, plain_levels
@@ -53,8 +52,6 @@ __all__ = [
     "read_roles",
     "require_enough",
     "survey",
-    "tally",
-    "wider",
 ]
 
 #: So many different values are not gathered if they are free text so far: memory is not for that.
@@ -333,26 +330,6 @@ def _refuse_free_text(values: _Values, title: str) -> None:
 
 def _of(title: str, error: ValueError) -> ValueError:
     return ValueError(f"in {title}: {with_note(str(error))}")
-
-
-def tally(tables: Iterable[Table]) -> Totals:
-    """A job: number of rows and total weight, and the lowest and the highest response."""
-    n_rows, weight, lowest, highest = 0, 0.0, math.inf, -math.inf
-    for table in tables:
-        n_rows += len(table)
-        weight += float(table.weight.sum())
-        lowest = min(lowest, float(table.response.min()))
-        highest = max(highest, float(table.response.max()))
-    return np.array([float(n_rows), weight]), np.array([lowest]), np.array([highest])
-
-
-def wider(first: Totals, second: Totals) -> Totals:
-    """Merges what `tally` says."""
-    return (
-        first[0] + second[0],
-        np.minimum(first[1], second[1]),
-        np.maximum(first[2], second[2]),
-    )
 
 
 def require_enough(n_rows: int, largest: float = 1.0) -> None:
