@@ -447,10 +447,14 @@ class TestThreads:
     def test_each_has_enough_rows(self, n_threads, least, parts, monkeypatch):
         monkeypatch.setattr(core_rows, "_ROWS_A_THREAD", least)
         rows = self.shared(Example("gaussian"), n_threads)
-        n_parts, sizes = rows.total(number_of_parts, _counted)
+        n_parts, sizes = rows.total(number_of_parts, _counted, heavy=True)
         assert n_parts == len(sizes) == parts
         assert sizes.sum() == N_ROWS
         assert sizes.max() - sizes.min() <= 1
+
+    def test_a_job_of_short_steps_is_one_threads(self):
+        n_parts, _ = self.shared(Example("gaussian")).total(number_of_parts, _counted)
+        assert n_parts == 1
 
     def test_they_are_threads(self):
         wait, seen = threading.Barrier(3), set()
@@ -460,13 +464,13 @@ class TestThreads:
             seen.add(threading.get_ident())
             return (np.array(float(len(list(parts)))),)
 
-        self.shared(Example("gaussian")).total(job)
+        self.shared(Example("gaussian")).total(job, heavy=True)
         assert len(seen) == 3
         assert threading.get_ident() not in seen
 
     def test_rows_stay_in_order(self):
         example = Example("gaussian")
-        (found,) = self.shared(example).total(in_order, joined)
+        (found,) = self.shared(example).total(in_order, joined, heavy=True)
         np.testing.assert_array_equal(found, example.at_hand.y)
 
     def test_an_error_of_one_is_told(self):
@@ -474,7 +478,7 @@ class TestThreads:
             raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
-            self.shared(Example("gaussian")).total(job)
+            self.shared(Example("gaussian")).total(job, heavy=True)
 
     def test_all_totals(self, name):
         example = Example(name)
