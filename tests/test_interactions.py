@@ -777,7 +777,8 @@ class TestAddInteractions:
 def test_progress_of_a_fit_ends_with_pairs(data, capsys):
     model = LANAMRegressor(random_state=0, verbose=1).fit(*data)
     lines = capsys.readouterr().err.splitlines()
-    assert "(smooth)" in lines[0]
+    assert lines[0].startswith("lanam  columns: ")
+    assert "(smooth)" in lines[1]
     assert "(pairs)" in lines[-1]
     stages = [record["stage"] for record in model.history_]
     assert set(stages) == {"smooth", "pairs"}
