@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 try:
@@ -43,3 +45,20 @@ def reset_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         return
+
+
+def children_peak_bytes() -> int:
+    """Peaks of all processes that this one has started and that are still there, summed."""
+    parents = {}
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError, ValueError):
+            lines = dict(
+                line.split(":", 1) for line in status.read_text().splitlines() if ":" in line
+            )
+            peak = lines.get("VmHWM", "0 kB").split()[0]
+            parents[int(status.parent.name)] = int(lines["PPid"]), 1024 * int(peak)
+    below, total = {os.getpid()}, 0
+    while found := {pid for pid, (parent, _) in parents.items() if parent in below} - below:
+        total += sum(parents[pid][1] for pid in found)
+        below |= found
+    return total

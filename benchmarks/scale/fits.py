@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from benchmarks.data.sets import Array
-from benchmarks.memory import peak_bytes, reset_peak, resident_bytes
+from benchmarks.memory import children_peak_bytes, peak_bytes, reset_peak, resident_bytes
 from benchmarks.metrics import bernoulli_nll, gaussian_nll
 from benchmarks.peers import Fitted, Prediction, all_peers
 from benchmarks.peers.lanam import additive, learned
@@ -36,7 +36,10 @@ def estimator(cell: Cell) -> Any:
 
 
 def measure_fit(cell: Cell, folder: Path | None) -> Row:
-    """Fit; ``peak_bytes`` is all memory of the process, ``extra_bytes`` what it is beyond before."""
+    """Fit; ``peak_bytes`` is all memory of the process and of those that it started.
+
+    ``extra_bytes`` is what its own is beyond before.
+    """
     peer = all_peers()[cell.model]
     if reason := peer.missing():
         raise RuntimeError(reason)
@@ -63,7 +66,8 @@ def measure_fit(cell: Cell, folder: Path | None) -> Row:
     row = {
         "fit_seconds": seconds,
         "cpu_seconds": time.process_time() - used,
-        "peak_bytes": peak_bytes(),
+        "peak_bytes": peak_bytes() + children_peak_bytes(),
+        "children_bytes": children_peak_bytes(),
         "extra_bytes": peak_bytes() - before,
         **fitted.info,
         **({"jobs": by_job(passes)} if passes else {}),

@@ -1,8 +1,7 @@
 """The unit of time: one pass that reads the files and sorts each column.
 
-Row groups are read one at a time with all their columns, as lanam reads them, and each numeric column of
-the group is sorted. Beside it, ``whole``: the same columns one after the other, each read from all
-files and sorted as a whole.
+``whole``: columns one after the other, each read from all files and sorted. Beside it, row groups one at
+a time with all their columns, as lanam reads them, and each numeric column of the group sorted.
 """
 
 from __future__ import annotations

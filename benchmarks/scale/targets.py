@@ -45,7 +45,7 @@ def large_verdicts(results: Results, sizes: Sizes) -> list[Verdict]:
         if row is None:
             judged += [unmeasured(time), unmeasured(memory)]
             continue
-        judged.append(limit(time, row["fit_seconds"] / row["reference_seconds"], most))
+        judged.append(limit(time, row["fit_seconds"] / row["whole_reference_seconds"], most))
         judged.append(limit(memory, row["peak_bytes"] / 1e9, PEAK / 1e9, " GB"))
     return judged
 

@@ -517,7 +517,9 @@ def _with_counts(
     """
     os.chdir(folder)
     _use_memory_again()
-    return work(source), source._counted
+    # The other cores are the other processes', whatever the environment says of threads.
+    with threadpool_limits(1, user_api="blas"):
+        return work(source), source._counted
 
 
 @cache
