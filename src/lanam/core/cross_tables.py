@@ -23,7 +23,7 @@ from lanam.core.tables import Totals
 from lanam.core.workspace import Workspace
 
 #: Rows at a time: cross-tables are large themselves, so that it pays to have many for each.
-_TABLE_CHUNK_ROWS = 1 << 18
+_TABLE_CHUNK_ROWS = 1 << 17
 
 #: Of more terms than this fewer rows are summed at once.
 _TERMS_AT_ONCE = 16
