@@ -99,15 +99,15 @@ def observe_counts(counts: Array, weight: Array, exposure: Array) -> Observation
 def mean_exposure(exposure: float, weight: float) -> float:
     """The exposure that is one to the core: the mean, or nearly so.
 
-    Cut to 40 bits, because sums over rows in another order differ in the last ones, and rates should not.
+    Rounded to 40 bits, because sums over rows in another order differ in the last ones, and rates should not.
 
     Examples
     --------
     >>> mean_exposure(96.0, 2.0), mean_exposure(1.0, 3.0)
-    (48.0, 0.33333333333303017)
+    (48.0, 0.3333333333334849)
     """
     fraction, exponent = math.frexp(exposure / weight)
-    return math.ldexp(math.floor(fraction * 2**40), exponent - 40)
+    return math.ldexp(round(fraction * 2**40), exponent - 40)
 
 
 def rates(counts: Array, weight: Array, exposure: Array, unit: float) -> tuple[Array, Array]:
