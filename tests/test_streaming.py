@@ -167,9 +167,7 @@ def assert_alike(one, two, tolerance, where="model"):
     if isinstance(one, dict):
         assert list(one) == list(two), where
         for key in one:
-            # An importance's deviation has the signs of all entries, and one of them may be a zero's.
             rough = one.get("kind") == "pair" and key.startswith("importance")
-            rough = rough or key == "importance_std"
             own = ROUGHLY if rough else tolerance
             assert_alike(one[key], two[key], own, f"{where}.{key}")
     elif isinstance(one, (list, tuple)):
@@ -335,7 +333,11 @@ def test_many_rows_of_a_likelihood_that_is_no_quadratic(case, folders, monkeypat
     assert_same_model(in_pieces(case, folders["parquet"], interactions=0), expected)
     monkeypatch.setattr(files, "LARGEST_PIECE", 60)
     found = in_pieces(case, folders["one file"], interactions=0, n_jobs=2)
-    assert_same_model(found, expected)
+    # Rounding may decide whether the last of all directions is kept, which only shows where no data is.
+    assert found.n_iter_ == expected.n_iter_
+    assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-7)
+    terms = [model.predict_terms(rows[FEATURES]) for model in (found, expected)]
+    np.testing.assert_allclose(*terms, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("how", ["files", "dask"])

@@ -99,7 +99,7 @@ def observe_counts(counts: Array, weight: Array, exposure: Array) -> Observation
 def mean_exposure(exposure: float, weight: float) -> float:
     """The exposure that is one to the core: the mean, or nearly so.
 
-    Rounded to 40 bits, because sums over rows in another order differ in the last ones, and rates should not.
+    Rounded to 40 bits: sums over rows in another order differ in the last ones, and rates should not.
 
     Examples
     --------
