@@ -41,11 +41,9 @@ class Streamed:
 
     @property
     def constant(self) -> float | None:
-        """The value of a response that has but one; rounding, as much as the core allows it, is none."""
+        """The value of a response that has but one."""
         spread = self.summary.spread
-        if np.sqrt(spread.variance) > 1e-14 * abs(spread.mean):
-            return None
-        return spread.mean * spread.magnitude
+        return spread.mean * spread.magnitude if spread.constant else None
 
 
 def read_source(
@@ -89,14 +87,10 @@ def read_source(
     likelihood = find_likelihood(seen.likelihood, seen.n_classes)
     tables = LoggedTables(source.encoded(roles.columns, seen.encoder), log)
     summary = summarise_tables(tables, seen.schema.n_levels, wanted(likelihood))
-    require_enough(summary.n_rows, _largest(summary) if task == "regression" else 1.0)
+    # The unit of its spread is about the response's largest magnitude.
+    require_enough(summary.n_rows, summary.spread.magnitude if task == "regression" else 1.0)
     schema = seen.schema if known is not None else _with_ranges(seen.schema, summary)
     return Streamed(tables, seen, schema, summary, likelihood)
-
-
-def _largest(summary: Summary) -> float:
-    """About the largest magnitude of the response: it is the unit of its spread."""
-    return summary.spread.magnitude
 
 
 def _with_ranges(schema: Schema, summary: Summary) -> Schema:

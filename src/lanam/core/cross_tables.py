@@ -18,7 +18,7 @@ from lanam.core.knots import Position
 from lanam.core.likelihoods import Likelihood
 from lanam.core.reading import spread
 from lanam.core.rows import AnyRows, Rows, pieces
-from lanam.core.statistics import entry_sums, entry_weights
+from lanam.core.statistics import add_entry_sums, entry_weights
 from lanam.core.tables import Totals
 from lanam.core.workspace import Workspace
 
@@ -185,8 +185,7 @@ def _cross_tables(
     for part in pieces(parts, _table_chunk(len(sizes))):
         chunk = around.expand_all(part)
         scalars += chunk.constant, chunk.value
-        for total, own in zip(weights, entry_sums(part, part.weight), strict=True):
-            total += own
+        add_entry_sums(weights, part, part.weight)
         readers = [_Reader.of(position, space, k) for k, position in enumerate(part.positions)]
         for k, (position, right) in enumerate(zip(part.positions, readers, strict=True)):
             here = slice(offsets[k], offsets[k + 1])

@@ -20,6 +20,7 @@ from lanam.core.likelihoods import Likelihood, Softmax
 from lanam.core.model import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.options import Options
 from lanam.core.rows import AnyRows, Rows, StreamedRows
+from lanam.core.statistics import best_constant
 from lanam.core.summaries import Summary, Wanted, summarise_tables
 from lanam.core.tables import ArrayTables, Tables
 from lanam.core.terms import LevelTerm, SmoothTerm, Term
@@ -139,10 +140,9 @@ def rows_of(
 def _start(summary: Summary, units: Units) -> Intercept:
     """The intercept of the best constant model."""
     if isinstance(units.likelihood, Softmax):
-        numbers = np.arange(len(summary.classes), dtype=np.float64)
-        return units.likelihood.start(numbers, summary.classes)
-    mean = summary.spread.mean * summary.spread.magnitude
-    return units.likelihood.start(units.standard(np.array([mean])), np.ones(1))
+        return best_constant(units.likelihood, summary.classes)
+    mean = np.array([summary.spread.mean * summary.spread.magnitude])
+    return best_constant(units.likelihood, units.standard(mean))
 
 
 def _widest(n_levels: Sequence[int], likelihood: Likelihood, options: Options) -> int | None:

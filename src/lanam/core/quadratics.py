@@ -22,7 +22,7 @@ from lanam.core.reading import Design, spread
 from lanam.core.rows import AnyRows, Rows, pieces
 from lanam.core.statistics import (
     CHUNK_ROWS,
-    entry_sums,
+    add_entry_sums,
     output_places,
     own_curvature,
     start,
@@ -108,8 +108,7 @@ def _expansion_sums(around: Around, sizes: Sequence[int], parts: Iterable[Rows])
         expansion = around.expand(part)
         own = own_curvature(expansion.curvature)
         own = own if own.ndim == 1 else own.sum(axis=1)
-        for total, sums in zip(totals, entry_sums(part, own), strict=True):
-            total += sums
+        add_entry_sums(totals, part, own)
         scalars += expansion.constant, expansion.value, own.sum()
     return (*totals, scalars)
 

@@ -174,7 +174,8 @@ class StreamedRows:
     """Rows of tables in pieces: of each its part is made when it comes up.
 
     ``start`` is the intercept of the best constant model and ``null`` its log-likelihood at unit noise, if
-    that is known: nobody should go over all rows for these.
+    that is known: nobody should go over all rows for these. ``log_precision`` is what the rows' precisions
+    add to a Gaussian log-likelihood.
     """
 
     tables: Tables
@@ -186,6 +187,7 @@ class StreamedRows:
     start: Intercept
     null: float | None = None
     gap_noise: Array | None = None
+    log_precision: float = 0.0
 
     def __len__(self) -> int:
         return self.n_rows
@@ -199,14 +201,6 @@ class StreamedRows:
     def sizes(self) -> tuple[int, ...]:
         """How many entries each term has."""
         return tuple(len(term.entries) for term in self.terms)
-
-    @cached_property
-    def log_precision(self) -> float:
-        """What the rows' precisions add to a Gaussian log-likelihood."""
-        if self.gap_noise is None:
-            return 0.0
-        (value,) = self.keep_terms([]).total(_log_precision)
-        return float(value)
 
     def total(self, job: RowJob, merge: Merge = add, *, heavy: bool = False) -> Totals:
         """What a job says of all rows; whoever holds them knows how to share it."""
@@ -223,7 +217,9 @@ class StreamedRows:
 
     def weighed_by(self, gap_noise: Array) -> StreamedRows:
         """The same rows, weighed by how noisy their gaps make them."""
-        return replace(self, gap_noise=gap_noise, null=None)
+        weighed = replace(self, gap_noise=gap_noise, null=None)
+        (value,) = weighed.keep_terms([]).total(_log_precision)
+        return replace(weighed, log_precision=float(value))
 
 
 AnyRows: TypeAlias = Rows | StreamedRows

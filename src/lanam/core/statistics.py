@@ -39,6 +39,12 @@ def entry_sums(rows: Rows, row_values: Array) -> list[Array]:
     ]
 
 
+def add_entry_sums(totals: Sequence[Array], rows: Rows, row_values: Array) -> None:
+    """Add them to what other rows gave."""
+    for total, own in zip(totals, entry_sums(rows, row_values), strict=True):
+        total += own
+
+
 def entry_weights(rows: AnyRows) -> Totals:
     """Weight at every table entry, a vector a term."""
     return rows.total(partial(weigh_entries, rows.sizes, None))
@@ -50,17 +56,10 @@ def weigh_entries(
     """Weights at the entries and, if it is asked for, the log-likelihood of a constant."""
     totals, value = [np.zeros(size) for size in sizes], 0.0
     for part in pieces(parts, CHUNK_ROWS):
-        for total, own in zip(totals, entry_sums(part, part.weight), strict=True):
-            total += own
-        value += _constant_value(null, part)
+        add_entry_sums(totals, part, part.weight)
+        if null is not None:
+            value += _value(part.keep_terms([]), null[0], [], null[1])
     return tuple(totals) if null is None else (*totals, np.array(value))
-
-
-def _constant_value(null: tuple[Likelihood, Intercept] | None, part: Rows) -> float:
-    if null is None:
-        return 0.0
-    f = predict(part.keep_terms([]), [], null[1])
-    return float(part.information @ null[0].log_prob(part.y, f))
 
 
 def log_likelihood(
@@ -74,11 +73,16 @@ def log_likelihood(
 def _log_likelihood(
     likelihood: Likelihood, values: Sequence[Array], intercept: Intercept, parts: Iterable[Rows]
 ) -> Totals:
-    total = 0.0
-    for part in pieces(parts, CHUNK_ROWS):
-        f = predict(part, values, intercept)
-        total += float(part.information @ likelihood.log_prob(part.y, f))
-    return (np.array(total),)
+    parts = pieces(parts, CHUNK_ROWS)
+    return (np.array(sum(_value(part, likelihood, values, intercept) for part in parts)),)
+
+
+def _value(
+    part: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
+) -> float:
+    """The log-likelihood of rows at hand."""
+    f = predict(part, values, intercept)
+    return float(part.information @ likelihood.log_prob(part.y, f))
 
 
 def start(rows: AnyRows, likelihood: Likelihood) -> Intercept:
@@ -87,9 +91,16 @@ def start(rows: AnyRows, likelihood: Likelihood) -> Intercept:
         return rows.start
     (mass,) = rows.total(partial(_response_mass, likelihood))
     if isinstance(likelihood, Softmax):
-        return likelihood.start(np.arange(likelihood.n_classes, dtype=np.float64), mass)
+        return best_constant(likelihood, mass)
+    return best_constant(likelihood, mass[:1] / mass[1:])
+
+
+def best_constant(likelihood: Likelihood, known: Array) -> Intercept:
+    """The same by what is known of the response: the classes' weights, or its mean (1,)."""
+    if isinstance(likelihood, Softmax):
+        return likelihood.start(np.arange(likelihood.n_classes, dtype=np.float64), known)
     # The mean is all that matters.
-    return likelihood.start(mass[:1] / mass[1:], np.ones(1))
+    return likelihood.start(known, np.ones(1))
 
 
 def _response_mass(likelihood: Likelihood, parts: Iterable[Rows]) -> Totals:

@@ -30,6 +30,11 @@ class Spread:
         mean = float(share @ scaled)
         return cls(total, magnitude, mean, float(share @ (scaled - mean) ** 2))
 
+    @property
+    def constant(self) -> bool:
+        """Whether there is one value only; rounding is none."""
+        return bool(np.sqrt(self.variance) <= 1e-14 * abs(self.mean))
+
     def merged(self, other: Spread) -> Spread:
         """Of these rows and others."""
         both = (self, other)
@@ -61,7 +66,7 @@ class Units:
             return cls(likelihood, 0.0, 1.0, total)
         shift, size = spread.mean, float(np.sqrt(spread.variance))
         # A constant response has rounding at most; its unit is small so that its noise is.
-        if size <= 1e-14 * abs(shift):
+        if spread.constant:
             size = 1e-9 * max(abs(shift), 1.0)
         return cls(likelihood, shift * spread.magnitude, size * spread.magnitude, total)
 
