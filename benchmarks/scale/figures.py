@@ -82,7 +82,7 @@ def draw_memory(results: Results, sizes: Sizes, limit: float) -> Any | None:
     )
     panel.axhline(PEAK / 1e9, color="#c28f2c", lw=0.9, ls=(0, (5, 2)), zorder=0)
     _note(panel, f"target: {PEAK / 1e9:g} GB", (rows[0], PEAK / 1e9), (0, 3), color="#8a6414")
-    panel.set(xscale="log", yscale="log", xlabel="rows", ylabel="peak memory of the process, GB")
+    panel.set(xscale="log", yscale="log", xlabel="rows", ylabel="peak memory, GB")
     panel.set_ylim(bottom=0.1)  # Python and its libraries need more
     top = panel.get_ylim()[1]
     ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if tick <= top]

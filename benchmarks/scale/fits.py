@@ -12,7 +12,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 from benchmarks.data.sets import Array
-from benchmarks.memory import children_peak_bytes, peak_bytes, reset_peak, resident_bytes
+from benchmarks.memory import (
+    FamilyPeak,
+    children_peak_bytes,
+    peak_bytes,
+    reset_peak,
+    resident_bytes,
+)
 from benchmarks.metrics import bernoulli_nll, gaussian_nll
 from benchmarks.peers import Fitted, Prediction, all_peers
 from benchmarks.peers.lanam import additive, learned
@@ -36,9 +42,10 @@ def estimator(cell: Cell) -> Any:
 
 
 def measure_fit(cell: Cell, folder: Path | None) -> Row:
-    """Fit; ``peak_bytes`` is all memory of the process and of those that it started.
+    """Fit; ``peak_bytes`` is all memory of the process and of those that it started, at one moment.
 
-    ``extra_bytes`` is what its own is beyond before.
+    ``summed_bytes`` is the sum of the peaks of each, which they need not reach together, and in which
+    libraries count once a process; ``extra_bytes`` is what its own is beyond before.
     """
     peer = all_peers()[cell.model]
     if reason := peer.missing():
@@ -59,15 +66,16 @@ def measure_fit(cell: Cell, folder: Path | None) -> Row:
         fit = lambda: ours(estimator(cell).fit(where, target=cell.target))  # noqa: E731
     reset_peak()
     before = resident_bytes()
-    with clocked() if cell.source == "files" else nullcontext([]) as passes:
+    clock = clocked() if cell.source == "files" else nullcontext([])
+    with FamilyPeak() as family, clock as passes:
         start, used = time.perf_counter(), time.process_time()
         fitted = fit()
         seconds = time.perf_counter() - start
     row = {
         "fit_seconds": seconds,
         "cpu_seconds": time.process_time() - used,
-        "peak_bytes": peak_bytes() + children_peak_bytes(),
-        "children_bytes": children_peak_bytes(),
+        "peak_bytes": family.bytes or peak_bytes(),
+        "summed_bytes": peak_bytes() + children_peak_bytes(),
         "extra_bytes": peak_bytes() - before,
         **fitted.info,
         **({"jobs": by_job(passes)} if passes else {}),

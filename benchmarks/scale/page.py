@@ -25,7 +25,7 @@ Row = dict[str, Any]
 MODELS = {"lanam": "none", "lanam-auto": "auto"}  # pairs
 CAPTIONS = {
     "scale-time": "Seconds of a fit against rows and columns.",
-    "scale-memory": "Peak memory of the process against rows, from files and in memory.",
+    "scale-memory": "Peak memory of all processes of a fit against rows, from files and in memory.",
 }
 
 
@@ -124,7 +124,7 @@ def large_tables(results: Results, sizes: Sizes) -> str:
                 number(row["fit_seconds"] / whole, 1),
                 number(row["fit_seconds"] / unit, 1),
                 number(row["peak_bytes"] / 1e9, 2),
-                number(row["extra_bytes"] / 1e9, 2),
+                number(row["summed_bytes"] / 1e9, 2),
                 _known(row, "passes", 0),
                 f"{row['nll']:.4f}",
                 f"{row['nll_truth']:.4f}",
@@ -138,13 +138,16 @@ def large_tables(results: Results, sizes: Sizes) -> str:
     if not rows:
         return ""
     header = ["likelihood", "pairs", "fit s", "reference passes", "of row groups", "peak GB"]
-    header += ["of them the fit's", "passes over rows", "NLL", "the truth's", "signal recovered"]
+    header += ["sum of peaks", "passes over rows", "NLL", "the truth's", "signal recovered"]
     header += ["worst function's error", "columns + pairs active"]
     title = f"{sizes.most:,} rows of {COLUMNS} numeric columns, from Parquet"
     legend = (
         "Held-out rows: NLL beside that of the functions that made the rows; the share of the "
         "signal's variance that is recovered; the root mean squared error of the worst column's "
-        "function, in standard deviations of the signal."
+        "function, in standard deviations of the signal. Peak memory is that of all processes of the fit "
+        "at one moment, Python and libraries included, pages that they share counted once, looked at ten "
+        "times a second; the sum of peaks is an upper bound: each process's own, whenever it was, and "
+        "libraries as often as there are processes."
     )
     job_header = ["likelihood", "pairs", "job", "passes", "seconds"]
     details = folded("What rows were passed over for", worded(job_header, jobs)) if jobs else ""
@@ -220,7 +223,7 @@ def worker_table(results: Results, sizes: Sizes) -> str:
     header = ["likelihood", "seconds of", "one worker", "two workers", "times faster"]
     legend = (
         "Workers are processes of one thread on this machine, which the client shares with them. The row "
-        "pass is the job that took longest in the fit, done again: the median of five."
+        "pass sums the cross-tables of all pairs of columns, done again: the median of five."
     )
     return paragraphs([markdown(header, rows, title), legend])
 

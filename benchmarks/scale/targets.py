@@ -51,10 +51,10 @@ def large_verdicts(results: Results, sizes: Sizes) -> list[Verdict]:
 
 
 def speed_up(results: Results, sizes: Sizes, target: str, figure: str) -> float | None:
-    """How many times faster two workers are than one."""
-    both = [finished(results, cell) for cell in cells(4, sizes) if cell.target == target]
-    one, two = (None if row is None else row.get(figure) for row in both)
-    return None if one is None or two is None else one / two
+    """How many times faster two workers are than one; a row pass compares with the same only."""
+    one, two = (finished(results, c) or {} for c in cells(4, sizes) if c.target == target)
+    other = figure == "pass_seconds" and one.get("pass_job") != two.get("pass_job")
+    return None if other or figure not in one or figure not in two else one[figure] / two[figure]
 
 
 def worker_verdicts(results: Results, sizes: Sizes) -> list[Verdict]:

@@ -2,7 +2,10 @@
 
 import json
 import math
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ import pytest
 pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pandas frames")
 pq = pytest.importorskip("pyarrow.parquet", reason="tables are files of Parquet")
 
-from benchmarks import child  # noqa: E402
+from benchmarks import child, memory  # noqa: E402
 from benchmarks.peers import Fitted, Prediction  # noqa: E402
 from benchmarks.scale import __main__ as command  # noqa: E402
 from benchmarks.scale import clock, cluster, data, fits, reference, run, targets, worker  # noqa: E402
@@ -41,7 +44,7 @@ def made_up_answer(cell):
     if cell.model in run.PEERS and seconds > 300:
         return kept | {"cut": 300.0}
     bytes_ = 2.2e8 + (160.0 * cell.rows if cell.source == "memory" else 5e8 * cell.rows / 1e7)
-    told = {"fit_seconds": seconds, "peak_bytes": bytes_, "extra_bytes": bytes_ - 1.8e8}
+    told = {"fit_seconds": seconds, "peak_bytes": bytes_, "summed_bytes": bytes_ + 1.8e8}
     told |= {"reference_seconds": 3.0, "whole_reference_seconds": 4.0, "passes": 3}
     told |= {"nll": 0.7262, "nll_truth": 0.7260, "recovered": 0.9999, "worst_effect": 0.004}
     told |= {"terms_active": 8, "pairs_active": 0}
@@ -250,7 +253,7 @@ def test_a_fit_from_files_is_measured(summing, tmp_path):
     assert row["jobs"]["sums"]["passes"] == 3
     assert row["passes"] == 4
     assert row["fit_seconds"] > 0
-    assert row["peak_bytes"] > row["extra_bytes"]
+    assert row["summed_bytes"] >= row["peak_bytes"] > row["extra_bytes"]
     np.testing.assert_allclose(summing[0].total, data.in_memory(1_000, 10, "y")[0].sum(axis=0))
 
 
@@ -417,6 +420,30 @@ def test_series_hold_what_was_measured_and_where_it_was_cut(measured):
 
 def judged(results):
     return {one.requirement: one.holds for one in targets.verdicts(results, SIZES)}
+
+
+def test_a_row_pass_is_compared_with_the_same_job_only(measured):
+    one, _ = (c for c in cells(4, SIZES) if c.target == "y")
+    assert targets.speed_up(measured, SIZES, "y", "pass_seconds") > 1
+    measured.add(one, made_up_answer(one) | {"pass_job": "another"})
+    assert targets.speed_up(measured, SIZES, "y", "pass_seconds") is None
+    assert targets.speed_up(measured, SIZES, "y", "fit_seconds") > 1
+
+
+def test_memory_is_that_of_all_processes_at_one_moment():
+    if not Path("/proc/self/smaps_rollup").exists():
+        pytest.skip("the kernel does not tell")
+    code = "import time; held = bytearray(b'x') * 100_000_000; print(flush=True); time.sleep(60)"
+    with memory.FamilyPeak(every=0.01) as family:
+        before = memory.family_bytes()
+        for _ in range(2):  # one after the other: two peaks, never at once
+            command = [sys.executable, "-c", code]
+            with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+                process.stdout.readline()
+                assert memory.children_peak_bytes() > 1e8
+                assert memory.family_bytes() - before > 0.99e8
+                process.kill()
+    assert 0.99e8 < family.bytes - before < 1.5e8
 
 
 def test_targets_are_judged_by_the_figures(measured):
