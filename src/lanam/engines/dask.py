@@ -30,6 +30,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from lanam.core.tables import Job, Merge, Table, Tables, Totals, add
+from lanam.engines.allocation import freed_memory_kept
 from lanam.engines.interface import Piece, Result
 
 #: How many results a task merges: a worker holds so many at once. More would save few tasks.
@@ -279,7 +280,7 @@ def summarise_partition(
     if not len(frame):
         return None
     piece = _piece(frame, partition_info)
-    with _named(piece.place), _one_thread():
+    with _named(piece.place), _one_thread(), freed_memory_kept():
         result = function.value((piece,))
     return None if result is None else _Carried((len(frame), result))
 
@@ -289,7 +290,7 @@ def encode_partition(frame: Any, encode: _Carried, partition_info: Any = None) -
     if not len(frame):
         return None
     piece = _piece(frame, partition_info)
-    with _named(piece.place), _one_thread():
+    with _named(piece.place), _one_thread(), freed_memory_kept():
         table = encode.value(piece)
     # Of one layout, whatever that of the partition: numpy rounds differently by it, and the core reads one
     # column at a time. Views would keep the whole partition in memory.
@@ -304,7 +305,7 @@ def total_of_table(job: _Carried, table: _Carried | None, number: int) -> _Carri
     """What the job says of a table."""
     if table is None or not len(table.value):
         return None
-    with _named(_place(number)), _one_thread():
+    with _named(_place(number)), _one_thread(), freed_memory_kept():
         totals = job.value((table.value,))
     return _Carried(totals, sum(array.nbytes for array in totals))
 

@@ -7,7 +7,6 @@ threads: jobs are made of many short steps, and threads of Python would wait for
 
 from __future__ import annotations
 
-import ctypes
 import glob
 import hashlib
 import json
@@ -15,9 +14,8 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lanam.core.tables import Job, Merge, Table, Totals, add
+from lanam.engines.allocation import keep_freed_memory
 from lanam.engines.formats import FORMATS, LARGEST_PIECE, Format, arrow, format_of
 from lanam.engines.interface import Piece, Result
 from lanam.engines.types import folder_column, folder_types, folder_values, unify
@@ -36,9 +35,6 @@ Hook = Callable[[int, int | None], None]
 #: From so many rows on processes are worth starting; of files whose rows nobody has counted, bytes.
 _MANY_ROWS = 1 << 20
 _MANY_BYTES = 1 << 27
-
-#: Numbers by which glibc knows what ``mallopt`` adjusts.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 #: No part of a file is in more pieces than this, by which pieces get numbers before they are read.
 _MOST_PIECES = 1 << 20
@@ -516,23 +512,10 @@ def _with_counts(
     Names of files are said from ``folder``, and this process may have been started in another.
     """
     os.chdir(folder)
-    _use_memory_again()
+    keep_freed_memory()
     # The other cores are the other processes', whatever the environment says of threads.
     with threadpool_limits(1, user_api="blas"):
         return work(source), source._counted
-
-
-@cache
-def _use_memory_again() -> None:
-    """Keep freed memory in this process, which is one of ours: new pages cost as much as the work on them.
-
-    By glibc's ``mallopt``: give nothing back below 2 GB, and arrays up to 32 MB come from what is kept.
-    Elsewhere it does nothing.
-    """
-    with suppress(OSError, AttributeError):
-        adjust = ctypes.CDLL(None).mallopt
-        adjust(_MMAP_THRESHOLD, 1 << 25)
-        adjust(_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
 def _made_of(
