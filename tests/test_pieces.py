@@ -18,7 +18,6 @@ pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 dd = pytest.importorskip("dask.dataframe")
-distributed = pytest.importorskip("distributed")
 
 N_ROWS = 260
 CUTS = [(0, 1), (1, 90), (90, 97), (97, 260)]
@@ -274,15 +273,14 @@ class TestDask:
         with pytest.raises(ValueError, match=r"partition 1: .*'age'"):
             lazy.compute(scheduler="threads")
 
+    @pytest.mark.usefixtures("client")
     def test_on_a_cluster(self, models, rows, ddf, tmp_path):
         """Other processes know the model, and nothing of this one."""
-        settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
         model, X = models["events"], rows[FEATURES]
-        with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster):
-            found = model.predict(ddf, exposure="hours").compute()
-            likelihood = model.log_likelihood(ddf, "events", exposure="hours")
-            score = model.score(ddf, "events", exposure="hours")
-            n_rows = model.predict_files(ddf, tmp_path / "out", keep=["id"], exposure="hours")
+        found = model.predict(ddf, exposure="hours").compute()
+        likelihood = model.log_likelihood(ddf, "events", exposure="hours")
+        score = model.score(ddf, "events", exposure="hours")
+        n_rows = model.predict_files(ddf, tmp_path / "out", keep=["id"], exposure="hours")
         assert_same(found.to_numpy(), model.predict(X, exposure=rows["hours"]))
         wanted = model.log_likelihood(X, rows["events"], exposure=rows["hours"])
         assert likelihood == pytest.approx(wanted, rel=1e-10)

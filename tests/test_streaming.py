@@ -9,7 +9,6 @@ the entries of their grids where rows would have to be read again for it, which 
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import threading
@@ -31,7 +30,6 @@ pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
-distributed = pytest.importorskip("distributed")
 
 N_ROWS = 360
 CUTS = [(0, 1), (1, 150), (150, 157), (157, 360)]
@@ -129,20 +127,6 @@ def folders(tmp_path_factory):
 def make_ddf(rows=None, n_partitions=2):
     rows = all_rows() if rows is None else rows
     return dd.from_pandas(rows, npartitions=n_partitions)
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**settings, silence_logs=logging.CRITICAL) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def client(cluster):
-    with distributed.Client(cluster) as client:
-        client.wait_for_workers(2, timeout=30)
-        yield client
 
 
 @cache

@@ -3,7 +3,6 @@
 Functions that workers run are of this module: workers inherit the path on which it is found.
 """
 
-import logging
 import os
 import signal
 import subprocess
@@ -51,22 +50,6 @@ def frame():
 @pytest.fixture
 def ddf(frame):
     return dd.from_pandas(frame, npartitions=N_PARTITIONS)
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    # Workers that die and tasks that fail are what is tested, not news.
-    with distributed.LocalCluster(**settings, silence_logs=logging.CRITICAL) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def client(cluster):
-    with distributed.Client(cluster) as client:
-        client.wait_for_workers(1, timeout=20)
-        yield client
-    cluster.scheduler.allowed_failures = 3
 
 
 def forgotten(cluster, n_tables=0, seconds=5.0):

@@ -1,0 +1,27 @@
+"""What tests of several rooms share."""
+
+import logging
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two workers of Dask, processes of one thread."""
+    distributed = pytest.importorskip("distributed", reason="Dask's workers")
+    # Another test process has a cluster too, and two dashboards at one port are worth a warning.
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    # Workers that die and tasks that fail are what is tested, not news.
+    with distributed.LocalCluster(**settings, silence_logs=logging.CRITICAL) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    """The active client of that cluster, both workers at hand."""
+    import distributed
+
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(2, timeout=30)
+        yield client
+    cluster.scheduler.allowed_failures = 3
