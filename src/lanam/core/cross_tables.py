@@ -76,7 +76,7 @@ class TableQuadratic:
     @cached_property
     def offsets(self) -> tuple[int, ...]:
         """Where each term's entries, and the intercept's, begin; and where all end."""
-        return (0, *np.cumsum([*(len(own) for own in self.seen), 1]).tolist())
+        return _offsets(self.seen)
 
     @property
     def total_curvature(self) -> float:
@@ -168,18 +168,29 @@ def summed(
 ) -> tuple[TableQuadratic, Totals]:
     """The expansion in cross-tables of some entries, and the weight at every entry."""
     totals = rows.total(partial(_cross_tables, around, rows.sizes, seen), heavy=True)
-    cross, pseudo, (constant, value), *weights = totals
+    strips = totals[: len(seen) + 1]
+    pseudo, (constant, value), *weights = totals[len(seen) + 1 :]
+    cross = np.zeros((len(pseudo), len(pseudo)))
+    for start, strip in zip(_offsets(seen), strips, strict=False):
+        cross[start : start + len(strip), start:] = strip
     made = TableQuadratic(
         cross, pseudo, float(constant), seen, rows.sizes, around.values, float(value)
     )
     return made, tuple(weights)
 
 
+def _offsets(seen: Sequence[IntArray]) -> tuple[int, ...]:
+    """Where each term's entries, and the intercept's, begin; and where all end."""
+    return (0, *np.cumsum([*(len(own) for own in seen), 1]).tolist())
+
+
 def _cross_tables(
     around: Around, sizes: Sequence[int], seen: Sequence[IntArray], parts: Iterable[Rows]
 ) -> Totals:
-    offsets = (0, *np.cumsum([*(len(own) for own in seen), 1]).tolist())
-    cross, pseudo = np.zeros((offsets[-1], offsets[-1])), np.zeros(offsets[-1])
+    """Upper blocks, a strip for each term from its own block on: half of what a square would move."""
+    offsets = _offsets(seen)
+    strips = [np.zeros((stop - start, offsets[-1] - start)) for start, stop in pairwise(offsets)]
+    pseudo = np.zeros(offsets[-1])
     scalars, weights = np.zeros(2), [np.zeros(size) for size in sizes]
     space = Workspace()
     for part in pieces(parts, _table_chunk(len(sizes))):
@@ -190,7 +201,7 @@ def _cross_tables(
         for k, (position, right) in enumerate(zip(part.positions, readers, strict=True)):
             here = slice(offsets[k], offsets[k + 1])
             pseudo[here] += spread(position, chunk.pseudo_response, sizes[k])[seen[k]]
-            cross[here, -1] += spread(position, chunk.curvature, sizes[k])[seen[k]]
+            strips[k][:, -1] += spread(position, chunk.curvature, sizes[k])[seen[k]]
             weighted = right.times(chunk.curvature, space)
             for j, left in enumerate(readers[: k + 1]):
                 if j == k:
@@ -199,10 +210,10 @@ def _cross_tables(
                     table = _cross_table(left, weighted, (sizes[j], sizes[k]), space)
                 some = len(seen[j]) < sizes[j] or len(seen[k]) < sizes[k]
                 table = table[np.ix_(seen[j], seen[k])] if some else table
-                cross[offsets[j] : offsets[j + 1], here] += table
+                strips[j][:, here.start - offsets[j] : here.stop - offsets[j]] += table
         pseudo[-1] += chunk.pseudo_response.sum()
-        cross[-1, -1] += chunk.curvature.sum()
-    return cross, pseudo, scalars, *weights
+        strips[-1] += chunk.curvature.sum()
+    return *strips, pseudo, scalars, *weights
 
 
 def _table_chunk(n_terms: int) -> int:
