@@ -1,11 +1,12 @@
 """The solver: what one pass and many do to a state."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from lanam.core import evidence, gauss_newton, reading, statistics
+from lanam.core import evidence, gauss_newton, quadratics, reading, statistics
 from lanam.core.evidence import Hyper
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.likelihoods import LIKELIHOODS
@@ -152,6 +153,28 @@ class TestConvergence:
             assert (ratio >= 1.0 - 1e-9).all()
             at_floor += int((ratio < 1.0 + 1e-6).sum())
         assert at_floor > 0
+
+
+def largest_rises(problem, state):
+    """Of every pass, the most that a log prior variance rose in it."""
+    _, converged, passes = converge(problem, state)
+    assert converged
+    precisions = [[known.precision for known in one.terms] for one in (state, *passes)]
+    return [
+        max(np.log(a / b).max() for a, b in zip(before, after, strict=True))
+        for before, after in pairwise(precisions)
+    ]
+
+
+def test_expansions_that_are_climbed_do_not_go_beyond_what_their_terms_can_tell(monkeypatch):
+    """At a million rows they went back and forth for a hundred expansions."""
+    problem, state = started(*additive_data(likelihood="bernoulli"), "bernoulli")
+    assert not problem.in_tables
+    assert max(largest_rises(problem, state)) > gauss_newton._REACH + 1.0
+    monkeypatch.setattr(quadratics, "MANY_ROWS", 1)
+    problem, state = started(*additive_data(likelihood="bernoulli"), "bernoulli")
+    assert problem.in_tables
+    assert 1.0 < max(largest_rises(problem, state)) < gauss_newton._REACH + 1e-9
 
 
 def test_keeping_terms_is_making_the_problem_with_them(name):

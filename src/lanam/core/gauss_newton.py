@@ -50,6 +50,11 @@ _TUNE_STEPS = 25
 _TUNE_STEPS_WIDE = 10
 _WIDE = 400
 
+#: How far a log prior variance may rise before terms are compressed anew, where an expansion is climbed to
+#: its top. What is not visible at a small variance is not there to be paid for at a large one: further up
+#: the evidence promises what it cannot keep, and expansions follow it back and forth.
+_REACH = 3.0
+
 #: When the final posterior is made, every entry counts as seen with this precision (in units of the
 #: response), so that the prior's variance where there is no data is kept to 2% of the response's spread.
 UNSEEN_PRECISION = 0.25
@@ -72,6 +77,8 @@ class Problem:
     exact: Quadratic | None = None
     #: bytes that cross-tables may have
     memory: float = quadratics.CROSS_TABLE_BYTES
+    #: how far a log prior variance may rise before terms are compressed anew
+    reach: float = np.inf
 
     def quadratic(self, state: State) -> Quadratic:
         """The log-likelihood as a quadratic around a state."""
@@ -251,7 +258,7 @@ def regression(
         tuple(_repeated(part.group_grams, n_outputs) for part in compressed),
     )
     bounds = [np.log(known.precision / known.smallest_precision) for known in state.terms]
-    bound = np.concatenate([np.empty(0), *bounds])
+    bound = np.minimum(np.concatenate([np.empty(0), *bounds]), problem.reach)
     model = LinearModel(gram, target, quadratic.constant, prior, problem.n_rows, bound)
     if problem.likelihood.noise_bounds is not None:
         model = replace(
@@ -439,7 +446,7 @@ def _climb_expansions(
     for _ in range(max_iter):
         made = problem.quadratic(state)
         assert isinstance(made, TableQuadratic)
-        fixed = replace(problem, exact=made)
+        fixed = replace(problem, exact=made, reach=_REACH)
         after, _ = converge(fixed, state, rng, *limits, on_pass, before)
         rise, objective = after.objective - objective, after.objective
         if abs(rise) < _enough(after, tol, before):
