@@ -75,6 +75,19 @@ def test_pages_are_new_once_where_freed_memory_is_kept():
     assert left < 50_000_000
 
 
+def test_without_glibc_nothing_is_done(monkeypatch):
+    from lanam.engines import allocation
+
+    def windows(name):
+        raise TypeError("argument of type 'NoneType' is not iterable")
+
+    monkeypatch.setattr(allocation.ctypes, "CDLL", windows)
+    with allocation.freed_memory_kept():
+        pass
+    monkeypatch.setattr(allocation.ctypes, "CDLL", lambda name: object())
+    allocation.keep_freed_memory()
+
+
 def test_tasks_side_by_side_give_back_when_the_last_one_ends(monkeypatch):
     from lanam.engines import allocation
 

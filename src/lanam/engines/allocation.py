@@ -17,6 +17,9 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 #: Give nothing back below 2 GB; arrays up to 32 MB, the most that glibc allows, come from what is kept.
 _KEPT, _LARGE = (1 << 31) - 1, 1 << 25
 
+#: What happens where there is no glibc: Windows refuses to open a library without a name.
+_ELSEWHERE = (OSError, AttributeError, TypeError)
+
 
 def keep_freed_memory() -> None:
     """Keep freed memory in this process from now on: for a process that is ours."""
@@ -59,12 +62,12 @@ def _give_back() -> None:
         _adjust(1 << 17, int(told))
     else:  # where they would have grown by themselves
         _adjust(_LARGE, 2 * _LARGE)
-    with suppress(OSError, AttributeError):
+    with suppress(*_ELSEWHERE):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _adjust(large: int, kept: int) -> None:
-    with suppress(OSError, AttributeError):
+    with suppress(*_ELSEWHERE):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_THRESHOLD, large)
         mallopt(_TRIM_THRESHOLD, kept)
