@@ -18,12 +18,12 @@ STATUS = Path("/proc/self/status")
 
 def resident_bytes() -> int:
     """Memory now; where the system does not tell, the peak so far."""
-    return _kilobytes(STATUS, "VmRSS") or peak_bytes()
+    return _told_bytes(STATUS, "VmRSS") or peak_bytes()
 
 
 def peak_bytes() -> int:
     """Peak memory since the start, or since ``reset_peak``; 0 on Windows, which does not tell."""
-    told = _kilobytes(STATUS, "VmHWM")
+    told = _told_bytes(STATUS, "VmHWM")
     if told or resource is None:
         return told
     unit = 1 if sys.platform == "darwin" else 1024
@@ -40,7 +40,7 @@ def reset_peak() -> None:
 
 def children_peak_bytes() -> int:
     """Peaks of all processes that this one has started and that are still there, summed."""
-    return sum(_kilobytes(Path(f"/proc/{pid}/status"), "VmHWM") for pid in _below())
+    return sum(_told_bytes(Path(f"/proc/{pid}/status"), "VmHWM") for pid in _below())
 
 
 def family_bytes() -> int:
@@ -49,7 +49,7 @@ def family_bytes() -> int:
     That is what the kernel calls the proportional set size; 0 where it does not tell.
     """
     return sum(
-        _kilobytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss") for pid in (os.getpid(), *_below())
+        _told_bytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss") for pid in (os.getpid(), *_below())
     )
 
 
@@ -91,7 +91,7 @@ def _below() -> set[int]:
     return below
 
 
-def _kilobytes(path: Path, field: str) -> int:
+def _told_bytes(path: Path, field: str) -> int:
     """A line of a file of the kernel in bytes; 0 where it is not there, or its process no longer is."""
     with suppress(OSError):
         for line in path.read_text().splitlines():

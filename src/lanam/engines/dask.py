@@ -280,7 +280,7 @@ def summarise_partition(
     if not len(frame):
         return None
     piece = _piece(frame, partition_info)
-    with _named(piece.place), _one_thread(), freed_memory_kept():
+    with _at_work(piece.place):
         result = function.value((piece,))
     return None if result is None else _Carried((len(frame), result))
 
@@ -290,7 +290,7 @@ def encode_partition(frame: Any, encode: _Carried, partition_info: Any = None) -
     if not len(frame):
         return None
     piece = _piece(frame, partition_info)
-    with _named(piece.place), _one_thread(), freed_memory_kept():
+    with _at_work(piece.place):
         table = encode.value(piece)
     # Of one layout, whatever that of the partition: numpy rounds differently by it, and the core reads one
     # column at a time. Views would keep the whole partition in memory.
@@ -305,7 +305,7 @@ def total_of_table(job: _Carried, table: _Carried | None, number: int) -> _Carri
     """What the job says of a table."""
     if table is None or not len(table.value):
         return None
-    with _named(_place(number)), _one_thread(), freed_memory_kept():
+    with _at_work(_place(number)):
         totals = job.value((table.value,))
     return _Carried(totals, sum(array.nbytes for array in totals))
 
@@ -397,6 +397,13 @@ def _named(place: str) -> Iterator[None]:
             else:  # an error of more than a message
                 error.add_note(f"in {place}")
         raise
+
+
+@contextmanager
+def _at_work(place: str) -> Iterator[None]:
+    """Where a task computes on rows: its errors say where, on one thread, in memory that is used again."""
+    with _named(place), _one_thread(), freed_memory_kept():
+        yield
 
 
 @cache
