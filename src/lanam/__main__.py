@@ -1,6 +1,6 @@
 """``python -m lanam`` is ``lanam``."""
 
-from lanam.cli import main
+from lanam.cli import process
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    process()

@@ -234,7 +234,8 @@ class TestSignals:
             while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
                 time.sleep(0.02)  # until there is a part of a file
             process.send_signal(signal.SIGINT)
-            said = process.communicate(timeout=60)[1].decode()
+            process.wait(timeout=60)  # standard input is still open: nobody waits for more of it
+            said = process.stderr.read().decode()
         assert process.returncode == 130
         assert said == "lanam predict: error: stopped; nothing unfinished was written\n"
         assert out.read_text() == "precious"

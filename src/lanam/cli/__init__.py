@@ -5,9 +5,12 @@ It uses what everybody can use: the estimators' public methods, and files that p
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,3 +40,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return run(arguments)
+
+
+def process() -> NoReturn:
+    """Be the process of a command: run it, and exit with its code.
+
+    A command that failed or was stopped leaves without the interpreter's farewell. A thread of pyarrow may
+    still be waiting for more of standard input then: the farewell would wait with it, and the thread would
+    abort the process if it came back in the midst of it.
+    """
+    code = main()
+    if code:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
