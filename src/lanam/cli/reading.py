@@ -21,6 +21,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
 from lanam.cli.errors import Complaint, Misuse
+from lanam.cli.stopping import wait_for_input
 from lanam.engines.delimited import (
     CONVERSION,
     LINE_ENDS,
@@ -349,13 +350,18 @@ def _standard_input() -> Any:
 
 def _read_head(stream: Any) -> tuple[bytes, Any]:
     """The beginning of a file with all of its header, and the rest of it."""
-    head, take = b"", getattr(stream, "read1", stream.read)
+    head, take = b"", _take(stream)
     while not has_line(head.lstrip(LINE_ENDS)) and len(head) < _LONGEST_HEADER:
         more = take(_HEAD)
         if not more:
             break
         head += more
     return head, stream
+
+
+def _take(stream: Any) -> Callable[[int], bytes]:
+    """Reads what a stream has, and does not wait until it has all that was asked for."""
+    return getattr(stream, "read1", stream.read)
 
 
 class _Rejoined(io.RawIOBase):
@@ -368,13 +374,22 @@ class _Rejoined(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        size = len(buffer)
+        # Filled to the brim: a row of a table must not be scattered over several blocks.
+        filled, view = 0, memoryview(buffer)
+        while filled < len(view):
+            part = self._next(len(view) - filled)
+            if not part:
+                break
+            view[filled : filled + len(part)] = part
+            filled += len(part)
+        return filled
+
+    def _next(self, size: int) -> bytes:
+        """What can be had at once, but something; nothing at the end."""
         if self._head:
             part, self._head = self._head[:size], self._head[size:]
-        else:
-            part = self._rest.read(size)
-        buffer[: len(part)] = part
-        return len(part)
+            return part
+        return _take(self._rest)(size) if wait_for_input(self._rest) else b""
 
 
 def _header(head: bytes, source: Source) -> str:

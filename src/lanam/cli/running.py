@@ -1,21 +1,18 @@
-"""Runs a command: exit codes, errors in one line, signals."""
+"""Runs a command: exit codes, errors in one line."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import typer
 
 from lanam.cli.app import app
 from lanam.cli.errors import Complaint, Interrupted, one_line
 from lanam.cli.speaking import complain, print_document
+from lanam.cli.stopping import stoppable
 
 #: What a shell says of a process whose reader went away.
 _BROKEN_PIPE = 128 + 13
@@ -35,7 +32,7 @@ def run(argv: Sequence[str]) -> int:
     command = " ".join(["lanam", *(name for name in arguments[:1] if name in known)])
     call = _Call(command, "--json" in arguments)
     try:
-        with _stoppable():
+        with stoppable():
             code = app(args=arguments, prog_name="lanam", standalone_mode=False)
             sys.stdout.flush()
         return code if isinstance(code, int) else 0
@@ -81,24 +78,6 @@ class _Call:
             except OSError:  # nobody reads it, or there is no place for it
                 _silence_stdout()
         return code
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Make the signals that end a process an exception, so that files are tidied away."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, _: Any) -> None:
-        raise Interrupted(number)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _silence_stdout() -> None:

@@ -1,0 +1,65 @@
+"""Signals that end a process: an exception where the command is, and the end of its waiting for input."""
+
+from __future__ import annotations
+
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from lanam.cli.errors import Interrupted
+
+#: What a signal is heard at by threads that wait for input, while a command runs.
+_heard: list[socket.socket] = []
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Make the signals that end a process an exception, so that files are tidied away.
+
+    Python runs its handler between two of its own instructions, and pyarrow, which reads in a thread of
+    its own, returns to them only when it has read a block. So a signal wakes that thread as well, and
+    pyarrow leaves signals to Python.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _: Any) -> None:
+        raise Interrupted(number)
+
+    hears, tells = socket.socketpair()
+    for each in (hears, tells):
+        each.setblocking(False)
+    wakes = signal.set_wakeup_fd(tells.fileno(), warn_on_full_buffer=False)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    pa.enable_signal_handlers(False)
+    _heard.append(hears)
+    try:
+        yield
+    finally:
+        pa.enable_signal_handlers(True)  # pyarrow's default
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(wakes)
+        _heard.remove(hears)
+        tells.close()  # which wakes who still waits
+        hears.close()
+
+
+def wait_for_input(file: Any) -> bool:
+    """Wait until something can be read from a file, or its end; False if a signal came first."""
+    if sys.platform == "win32" or not _heard:  # where only sockets can be waited for
+        return True
+    try:
+        number = file.fileno()
+    except OSError:  # not a file of the system: nobody waits for it
+        return True
+    heard = _heard[-1]
+    return heard not in select.select([number, heard], [], [])[0]
