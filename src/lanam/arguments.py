@@ -31,6 +31,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
         "evidence_gain_full",
     ),
     "level_effects": ("auto", False),
+    "noise": ("auto", "constant"),
     "likelihood": ("gaussian", "poisson"),
     "activation": ("gelu", "relu", "tanh", "silu"),
     "prior_groups": ("layer", "network"),
@@ -88,6 +89,7 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
         solver=arguments["solver"],
         evidence_update=arguments["evidence_update"],
         level_effects=arguments["level_effects"] == "auto",
+        noise=arguments.get("noise") == "auto" and not _is_papers(arguments),
         max_knots=_require_integer("max_knots", arguments["max_knots"], 16),
         max_iter=_require_integer("max_iter", arguments["max_iter"], 1),
         tol=_require_number("tol", arguments["tol"]),
@@ -96,6 +98,11 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
         # Every thread has sums of its own, and they are added up.
         memory=read_memory(arguments["memory"]) / (n_jobs + 1),
     )
+
+
+def _is_papers(arguments: Mapping[str, Any]) -> bool:
+    """Whether networks are trained, or their curvature is, as in the paper: what it lacks is left out."""
+    return arguments["solver"] == "adam" or arguments["curvature"] == "kron"
 
 
 def read_n_jobs(value: Any) -> int:

@@ -34,7 +34,7 @@ from lanam.core.predictive import (
     poisson_variance,
 )
 from lanam.data import Schema
-from lanam.explain import require_coverage
+from lanam.explain import describe_terms, require_coverage
 from lanam.inputs import read_exposure, read_response, read_weights
 from lanam.observations import (
     Observations,
@@ -83,10 +83,14 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         "auto" adds effects of single values where the evidence asks for them; False keeps smooth
         functions only.
     likelihood : {"gaussian", "poisson"}, default="gaussian"
-        Distribution of y around its mean: "gaussian" for numbers with noise of the same size
-        everywhere, "poisson" for counts of events, in a time or among a number that may differ from
+        Distribution of y around its mean: "gaussian" for numbers with noise, "poisson" for counts of events, in a time or among a number that may differ from
         row to row (``exposure`` of :meth:`fit`). The variance of counts is their mean times a
         dispersion that is learned, 1 at least (``dispersion_``).
+    noise : {"auto", "constant"}, default="auto"
+        "auto" lets the size of a Gaussian noise differ from row to row, by a sum of functions of single
+        columns, where that describes rows it was not learned from better than a constant does;
+        "constant" is the same everywhere, as in the paper, and what "auto" is with ``solver="adam"`` or
+        ``curvature="kron"``.
     hidden_sizes : sequence of int, default=(64,)
         Widths of the hidden layers of each column's network.
     pair_hidden_sizes : sequence of int, default=(64,)
@@ -140,7 +144,11 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Mean prediction over the training data; of counts, the mean logarithm of the rate, over
         exposure.
     noise_std_ : float
-        Standard deviation of the noise; NaN for counts, whose noise grows with their mean.
+        Standard deviation of the noise, over all rows where it differs from row to row
+        (:meth:`predict_noise`); NaN for counts, whose noise grows with their mean.
+    noise_terms_ : tuple of Term
+        What the logarithm of the noise's variance is the sum of, active or not; empty where the noise is
+        the same everywhere.
     missing_noise_std_ : ndarray of shape (n_features,)
         Standard deviation of the noise that a column adds where it is missing: of what it would have
         said. ``noise_std_`` is that of rows without gaps.
@@ -182,6 +190,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         interaction_score: str = "evidence",
         level_effects: Any = "auto",
         likelihood: str = "gaussian",
+        noise: str = "auto",
         hidden_sizes: Any = (64,),
         pair_hidden_sizes: Any = (64,),
         activation: str = "gelu",
@@ -225,6 +234,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             verbose=verbose,
         )
         self.likelihood = likelihood
+        self.noise = noise
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -397,6 +407,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         self.dispersion_ = float("nan") if known else float(model.noise_variance)
         gaps = np.zeros(schema.n_columns) if model.gap_variance is None else model.gap_variance
         self.missing_noise_std_ = np.sqrt(gaps)
+        self.noise_terms_ = () if model.noise is None else describe_terms(model.noise, schema)
         super()._keep(model, schema, n_rows, score)
 
     def _moments(self, X: Any, exposure: Any) -> tuple[Array, Array, Array]:
@@ -443,7 +454,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> X, y = load_diabetes(return_X_y=True)
         >>> model = LANAMRegressor(random_state=0).fit(X, y)
         >>> mean, std = model.predict(X[:5], return_std=True)
-        >>> bool((std > model.noise_std_).all())
+        >>> bool((std > model.predict_noise(X[:5])).all())
         True
         """
         check_is_fitted(self)
@@ -457,6 +468,38 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             return mean
         mean, variance, _ = self._noisy_moments(X, exposure)
         return mean, np.sqrt(variance)
+
+    def predict_noise(self, X: Any) -> Array:
+        """Standard deviation of the noise alone: of what no mean, however well known, would explain.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        std : ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lanam import LANAMRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(size=(500, 1))
+        >>> y = X[:, 0] + np.exp(2 * X[:, 0] - 2) * rng.normal(size=500)
+        >>> model = LANAMRegressor(random_state=0).fit(X, y)
+        >>> [term.name for term in model.noise_terms_ if term.active]
+        ['x0']
+        >>> quiet, loud = model.predict_noise([[0.0], [1.0]])
+        >>> bool(4 < loud / quiet < 12)
+        True
+        """
+        check_is_fitted(self)
+        if self._counts:
+            raise ValueError(
+                "the noise of counts is that of their rate: see dispersion_ and predict(X, return_std=True)"
+            )
+        return np.sqrt(scoring.noise_variances(self._model, self._columns(X)))
 
     @in_pieces(quantiles)
     def predict_quantile(

@@ -2,7 +2,8 @@
 
 The first stage fits a network per column, then effects of single values where the residuals ask for
 them. The second adds joint networks of pairs of columns and fits on with all terms. Each ends by
-dropping the terms that the evidence does not pay for.
+dropping the terms that the evidence does not pay for. Of a Gaussian response, the size of the noise is
+fitted last.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import numpy as np
 from lanam.core import adam, gauss_newton, kron, posterior, statistics
 from lanam.core.arrays import Array
 from lanam.core.assembly import assemble, unused
-from lanam.core.gaps import weigh
+from lanam.core.gaps import LEAST_TRUSTED, weigh
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.levels import add_levels
-from lanam.core.likelihoods import Likelihood, Poisson
+from lanam.core.likelihoods import Likelihood, LogVariance, Poisson
 from lanam.core.model import FittedModel, FittedTerm, ScoredPair
+from lanam.core.noise import learn_noise
 from lanam.core.options import Options
 from lanam.core.prepare import prepare
 from lanam.core.rows import Rows, pieces
@@ -28,7 +30,7 @@ from lanam.core.second_stage import second_stage
 from lanam.core.selection import null_fit
 from lanam.core.stage import Stage, resume
 from lanam.core.summaries import Summary
-from lanam.core.tables import Tables, Totals
+from lanam.core.tables import ArrayTables, Table, Tables, Totals
 from lanam.core.training import Run, fit_and_select, threads, train
 
 #: Noise at the start, in units of the noise around the intercept alone.
@@ -159,6 +161,9 @@ def _from_a_sample(problem: Problem, state: State, run: Run, rng: np.random.Gene
     A pass over the sample costs next to nothing, and few are then left to do over all rows.
     """
     sample, units = run.prepared.summary.sample, run.prepared.units
+    # Of a quadratic the sums of all rows are known after one pass.
+    if units.likelihood.quadratic:
+        return state
     if sample is None or len(problem.rows) < _SAMPLE_PAYS * len(sample):
         return state
     few = problem.remade(problem.terms, Rows.of(sample, problem.terms, units))
@@ -229,4 +234,40 @@ def _finish(stage: Stage, run: Run, rng: np.random.Generator) -> FittedModel:
     # A pair that did not make it is no term: the table of scores tells of it.
     off = [term for term in off if term.kind != "pair"]
     model = assemble(prepared.units, stage.problem, stage.state, solution, off)
-    return replace(model, history=tuple(run.history), stop_reason=stage.reason, pairs=pairs)
+    noise, reason = None, stage.reason
+    if _noise_may_differ(stage, run):
+        try:
+            noise = _learn_noise(model, run, rng)
+        except KeyboardInterrupt:
+            reason = "interrupted"
+    history = tuple(run.history)
+    return replace(model, history=history, stop_reason=reason, pairs=pairs, noise=noise)
+
+
+def _noise_may_differ(stage: Stage, run: Run) -> bool:
+    known = stage.problem.likelihood.quadratic and stage.state.noise > LEAST_TRUSTED
+    return run.options.noise and known and stage.reason != "interrupted"
+
+
+def _learn_noise(model: FittedModel, run: Run, rng: np.random.Generator) -> FittedModel | None:
+    """How the noise differs from row to row, by a sample of them."""
+    summary, seed = run.prepared.summary, int(rng.integers(1 << 31))
+    # No effects of single values: residuals as large as each other by chance would have some.
+    options = replace(
+        run.options,
+        interactions=0,
+        level_effects=False,
+        n_restarts=1,
+        on_plan=None,
+        on_iteration=None,
+    )
+
+    def fit_squares(rows: Table, columns: Sequence[int]) -> FittedModel:
+        masses = [summary.columns[k].mass for k in columns]
+        n_levels = [len(mass) or -1 for mass in masses]
+        fitted = fit(ArrayTables(rows), LogVariance(), options, seed, n_levels)
+        if fitted.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        return fitted
+
+    return None if summary.sample is None else learn_noise(model, summary.sample, fit_squares)

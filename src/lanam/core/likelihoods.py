@@ -130,6 +130,36 @@ def _rate(f: Array) -> Array:
 
 
 @dataclass(frozen=True)
+class LogVariance:
+    """``y`` is a squared residual and ``f`` the logarithm of its mean, the variance of a Gaussian.
+
+    The log-density is that of the residual. Its second derivative depends on ``y``; the curvature is the
+    expectation of that, which is the same everywhere.
+    """
+
+    name = "log-variance"
+    quadratic = False
+    noise_bounds = None
+    n_outputs = 1
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Log-density of a residual, without the constant ``-log(2 pi) / 2``."""
+        return np.asarray(-0.5 * (f + y * _rate(-f)))
+
+    def slope(self, y: Array, f: Array) -> Array:
+        """Derivative of the log-density in ``f``."""
+        return np.asarray(0.5 * (y * _rate(-f) - 1.0))
+
+    def curvature(self, f: Array) -> Array:
+        """Minus the expectation of its second derivative."""
+        return np.full_like(f, 0.5)
+
+    def start(self, y: Array, weight: Array) -> float:
+        """The intercept of the best constant model."""
+        return math.log(float(weight @ y / weight.sum()))
+
+
+@dataclass(frozen=True)
 class Softmax:
     """``y`` is the number of a class, and the classes' log-probabilities are ``Q f`` up to a constant.
 
@@ -180,7 +210,7 @@ class Softmax:
         return np.asarray(np.log(share) @ self.contrasts)
 
 
-Likelihood = Gaussian | Bernoulli | Poisson | Softmax
+Likelihood = Gaussian | Bernoulli | Poisson | LogVariance | Softmax
 
 LIKELIHOODS: dict[str, Likelihood] = {
     known.name: known for known in (Gaussian(), Bernoulli(), Poisson())

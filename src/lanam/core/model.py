@@ -119,7 +119,7 @@ class FittedModel:
     Attributes
     ----------
     likelihood
-        ``"gaussian"``, ``"bernoulli"``, ``"poisson"`` or ``"softmax"``.
+        ``"gaussian"``, ``"bernoulli"``, ``"poisson"`` or ``"softmax"``; ``"log-variance"`` of a noise.
     intercept
         The mean link-scale prediction over the training data; of each class where there are several.
     terms
@@ -146,6 +146,9 @@ class FittedModel:
         What every column adds to the variance of the Gaussian noise where it is missing (D,), or None.
     contrasts
         ``Q`` (C, C - 1) where there are several classes, otherwise None.
+    noise
+        Where the noise differs from row to row: the logarithm of its variance in units of
+        ``noise_variance`` (and of what gaps add to that), a model of its own. None where it does not.
     """
 
     likelihood: str
@@ -159,6 +162,7 @@ class FittedModel:
     pairs: tuple[ScoredPair, ...] = ()
     contrasts: Array | None = None
     gap_variance: Array | None = None
+    noise: FittedModel | None = None
 
     @property
     def n_outputs(self) -> int:

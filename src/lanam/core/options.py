@@ -23,6 +23,8 @@ class Options:
     solver: str = "gauss-newton"
     evidence_update: str = "mackay"
     level_effects: bool = True
+    #: whether the size of a Gaussian noise may differ from row to row
+    noise: bool = False
     #: "auto", how many, or which
     interactions: str | int | tuple[tuple[int, int], ...] = 0
     interaction_score: str = "evidence"

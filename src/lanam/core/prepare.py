@@ -115,9 +115,9 @@ def prepare(
 
 
 def wanted(likelihood: Likelihood) -> Wanted:
-    """What of the response must be known, and a sample of rows where they are gone over again and again."""
+    """What of the response must be known, and a sample of rows to go over again and again."""
     n_classes = likelihood.n_classes if isinstance(likelihood, Softmax) else -1
-    return Wanted(n_classes, 0 if likelihood.quadratic else SAMPLE_ROWS)
+    return Wanted(n_classes, SAMPLE_ROWS)
 
 
 def rows_of(

@@ -273,13 +273,43 @@ def _variance(model: FittedModel, index: int, rows_of: Reader) -> Array:
 
 
 def noise_variances(model: FittedModel, columns: Array) -> Array:
-    """Noise variance of every row: larger where a value is missing that would have said something."""
+    """Noise variance of every row.
+
+    Larger where a value is missing that would have said something, and where columns say so.
+    """
     result = np.full(len(columns), model.noise_variance)
     if model.gap_variance is not None:
         for feature in np.flatnonzero(model.gap_variance):
             gone = np.isnan(columns[:, feature])
             result[gone] += model.gap_variance[feature]
+    if model.noise is not None:
+        result *= np.exp(log_noise_factors(model.noise, columns))
     return result
+
+
+def log_noise_factors(noise: FittedModel, columns: Array) -> Array:
+    """Logarithm of the factor of every row's noise variance."""
+    result = np.full(len(columns), log_mean_intercept(noise))
+    tables = {k: log_mean_table(noise, k) for k, term in enumerate(noise.terms) if term.active}
+    for part in _chunks(noise, len(columns)):
+        for k, table in tables.items():
+            result[part] += _reader(noise.terms[k], columns[part])(table)
+    return result
+
+
+def log_mean_table(model: FittedModel, index: int) -> Array:
+    """Logarithm of the mean of a term's exponential at its entries.
+
+    The mean of a lognormal variable; terms are taken to err independently, so that what they add is a
+    sum of tables.
+    """
+    mean, variance = entry_moments(model, index)
+    return mean + 0.5 * variance
+
+
+def log_mean_intercept(model: FittedModel) -> float:
+    """The same of the intercept."""
+    return float(model.intercept + 0.5 * np.square(model.root[-1]).sum())
 
 
 def sample_links(

@@ -58,8 +58,7 @@ def resume(
     ]
     likelihood = find_likelihood(model.likelihood, model.n_outputs + 1)
     if summary is None:
-        no_sample = replace(wanted(likelihood), n_sample=0)
-        summary = summarise_tables(tables, n_levels, no_sample, options.n_jobs)
+        summary = summarise_tables(tables, n_levels, wanted(likelihood), options.n_jobs)
     units = Units.of(summary.spread, likelihood)
     active = [term for term in model.terms if term.active]
     terms = tuple(_term(fitted, options) for fitted in active)
