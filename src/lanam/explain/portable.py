@@ -17,12 +17,18 @@ block follow each other, and with ``contrasts`` ``Q`` the covariance ``Q V V' Q'
 Two things come on top. A missing value where a term has no entry for it makes the term add zero, and its
 ``unknown_variance`` to the variance. A term with very many levels has no coordinates of its own: it adds
 its row of the ``coupling`` to the whole vector, and its ``own_variance`` to the variance.
+
+A new observation of a Gaussian response varies by its noise besides, whose variance is
+
+    (noise_variance + gap_variance of what is missing) exp(log_noise + sum of the noise_tables' means)
+
+where a missing value without an entry adds nothing to the exponent. Noise tables have no coordinates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -124,6 +130,8 @@ class PortableModel:
         Of the Gaussian noise; of counts, their variance in units of their mean; 0 for classes.
     gap_variance
         What a missing value of each column adds to the variance of the noise.
+    log_noise, noise_tables
+        What the noise is multiplied by, if it differs from row to row; 0 and none where it does not.
     contrasts
         (C, M) of several classes, else None.
     """
@@ -136,6 +144,8 @@ class PortableModel:
     noise_variance: float
     gap_variance: Array
     contrasts: Array | None
+    log_noise: float = 0.0
+    noise_tables: tuple[Table, ...] = ()
 
 
 def explain_portable(
@@ -157,6 +167,25 @@ def explain_portable(
         noise_variance=float(model.noise_variance),
         gap_variance=np.array(gaps, dtype=np.float64),
         contrasts=model.contrasts,
+        log_noise=0.0 if model.noise is None else scoring.log_mean_intercept(model.noise),
+        noise_tables=() if model.noise is None else _noise_tables(model.noise, schema),
+    )
+
+
+def _noise_tables(noise: FittedModel, schema: Schema) -> tuple[Table, ...]:
+    names = [term.name for term in describe_terms(noise, schema)]
+    return tuple(
+        replace(
+            _table(noise, index, names[index]),
+            mean=scoring.log_mean_table(noise, index),
+            table=np.zeros((len(term.mean), 0)),
+            start=0,
+            unknown_variance=None,
+            coupling=None,
+            own_variance=None,
+        )
+        for index, term in enumerate(noise.terms)
+        if term.active
     )
 
 
