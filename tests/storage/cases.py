@@ -98,6 +98,17 @@ def _edited():
     return model.edit_term("b x c", "zero", low={"b": 0.1}, high={"c": 0.7}), rows
 
 
+def _noisy():
+    X, f, _, rng = _data(600)
+    rows = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": rng.choice(["x", "y", "z"], len(X))})
+    loud = np.exp(0.5 * X[:, 1]) * np.where(rows["kind"] == "z", 3.0, 1.0)
+    rows.loc[::9, "b"] = np.nan
+    model = LANAMRegressor(interactions=0, **SMALL).fit(rows, f + 0.2 * loud * rng.normal(size=600))
+    assert {"b", "kind"} <= {term.name for term in model.noise_terms_ if term.active}
+    more = pd.DataFrame({"a": [0.0, None], "b": [9.0, None], "kind": ["new", None]})
+    return model, pd.concat([rows, more])
+
+
 def _huge():
     rng = np.random.default_rng(0)
     X = np.column_stack([1e-200 * rng.normal(size=300), 1e130 * rng.normal(size=300)])
@@ -119,6 +130,7 @@ _MORE = {
         _truth,
         _calibrated_classes,
         _edited,
+        _noisy,
         _huge,
     )
 }

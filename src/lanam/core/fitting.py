@@ -17,10 +17,10 @@ import numpy as np
 from lanam.core import adam, gauss_newton, kron, posterior, statistics
 from lanam.core.arrays import Array
 from lanam.core.assembly import assemble, unused
-from lanam.core.gaps import LEAST_TRUSTED, weigh
+from lanam.core.gaps import weigh
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.levels import add_levels
-from lanam.core.likelihoods import Likelihood, LogVariance, Poisson
+from lanam.core.likelihoods import Gaussian, Likelihood, LogVariance, Poisson
 from lanam.core.model import FittedModel, FittedTerm, ScoredPair
 from lanam.core.noise import learn_noise
 from lanam.core.options import Options
@@ -38,6 +38,9 @@ _START_NOISE = 0.1
 
 #: How many times more rows than a sample has must there be for it to pay.
 _SAMPLE_PAYS = 4
+
+#: Noise of less than so many times the smallest possible is that.
+_ABOVE_FLOOR = 1.01
 
 #: Coordinates that a column has in the first stage, about.
 _COLUMN_WIDTH = 8
@@ -245,8 +248,12 @@ def _finish(stage: Stage, run: Run, rng: np.random.Generator) -> FittedModel:
 
 
 def _noise_may_differ(stage: Stage, run: Run) -> bool:
-    known = stage.problem.likelihood.quadratic and stage.state.noise > LEAST_TRUSTED
-    return run.options.noise and known and stage.reason != "interrupted"
+    likelihood = stage.problem.likelihood
+    if not run.options.noise or not isinstance(likelihood, Gaussian):
+        return False
+    # At its floor the noise is none, but what rounding and knots leave.
+    above = stage.state.noise > _ABOVE_FLOOR * likelihood.noise_bounds[0]
+    return above and stage.reason != "interrupted"
 
 
 def _learn_noise(model: FittedModel, run: Run, rng: np.random.Generator) -> FittedModel | None:

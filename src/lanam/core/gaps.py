@@ -24,9 +24,6 @@ from lanam.core.gauss_newton import Problem, State
 from lanam.core.rows import Rows, pieces
 from lanam.core.tables import Totals
 
-#: Noise this near to its floor is not to be believed.
-LEAST_TRUSTED = 2e-6
-
 #: Nats for each column that the weights must bring.
 _WORTH = 1.0
 
@@ -42,7 +39,8 @@ def weigh(problem: Problem, state: State) -> tuple[Problem, State]:
     The state's noise becomes that of rows without gaps.
     """
     rows, gaps = problem.rows, problem.rows.gaps
-    if not gaps or not problem.likelihood.quadratic or state.noise <= LEAST_TRUSTED:
+    # Beyond its floor the noise is not to be believed.
+    if not gaps or not problem.likelihood.quadratic or state.noise <= 2e-6:
         return problem, state
 
     def totals(coefficients: Array) -> Totals:

@@ -124,6 +124,11 @@ class Arrays:
         require(bool((np.abs(matrix) <= LARGEST).all()), f"a number in {name!r}")
         return np.asarray(matrix)
 
+    def within(self, prefix: str) -> Arrays:
+        """Those whose names begin so, without that."""
+        names = [name for name in self._left if name.startswith(prefix)]
+        return Arrays({name.removeprefix(prefix): self._left.pop(name) for name in names})
+
     def require_none_left(self) -> None:
         """Refuse arrays that nothing asked for."""
         require(not self._left, "it has arrays that belong to nothing")

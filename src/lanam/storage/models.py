@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.core.knots import Axis, Categories, Entries, Grid, Knots, Levels
-from lanam.core.likelihoods import LIKELIHOODS, Gaussian, Poisson, Softmax
+from lanam.core.likelihoods import LIKELIHOODS, Gaussian, LogVariance, Poisson, Softmax
 from lanam.core.model import (
     ACTIVE,
     CONSTANT,
@@ -43,7 +44,11 @@ _MODEL = (
     "history",
     "pair_statuses",
     "terms",
+    "noise",
 )
+#: Of arrays of the model of the noise.
+_NOISE = "noise "
+
 #: No fit ends below: the variance of numbers is never nothing, that of counts at least their mean.
 _LEAST_NOISE = {Gaussian.name: 1e-300, Poisson.name: 1.0}
 
@@ -84,7 +89,15 @@ def write_model(model: FittedModel, arrays: Put) -> Content:
         ],
         "pair_statuses": statuses,
         "terms": [_write_term(term, f"term {k}", arrays) for k, term in enumerate(model.terms)],
+        "noise": None if model.noise is None else _write_noise(model.noise, arrays),
     }
+
+
+def _write_noise(noise: FittedModel, arrays: Put) -> Content:
+    own: Put = {}
+    content = write_model(noise, own)
+    arrays.update({f"{_NOISE}{name}": array for name, array in own.items()})
+    return content
 
 
 def _write_term(term: FittedTerm, name: str, arrays: Put) -> Content:
@@ -155,6 +168,30 @@ def read_model(content: Any, arrays: Arrays, n_levels: tuple[int, ...]) -> Fitte
     """
     fields = Fields(content, "the model", _MODEL)
     likelihood = fields.text("likelihood", _LIKELIHOODS)
+    noise = None
+    if fields.values["noise"] is not None:
+        require(likelihood == Gaussian.name, "the noise")
+        noise = _read_noise(fields.values["noise"], arrays.within(_NOISE), n_levels)
+    return replace(_read_sum(fields, likelihood, arrays, n_levels), noise=noise)
+
+
+def _read_noise(content: Any, arrays: Arrays, n_levels: tuple[int, ...]) -> FittedModel:
+    """The model of the noise: functions of single columns, and no noise of its own."""
+    fields = Fields(content, "the noise", _MODEL)
+    fields.require(fields.values["noise"] is None, "noise")
+    likelihood = fields.text("likelihood", (LogVariance.name,))
+    model = _read_sum(fields, likelihood, arrays, n_levels)
+    kinds = {term.kind for term in model.terms if term.active}
+    fields.require(kinds <= {"smooth", "categorical"}, "terms")
+    fields.require(not model.pairs and model.gap_variance is None, "pairs or gaps")
+    arrays.require_none_left()
+    return model
+
+
+def _read_sum(
+    fields: Fields, likelihood: str, arrays: Arrays, n_levels: tuple[int, ...]
+) -> FittedModel:
+    """Intercept, terms and their posterior."""
     intercept = np.array(fields.numbers("intercept", largest=LARGEST))
     n_classes = len(intercept)
     several = likelihood == Softmax.name

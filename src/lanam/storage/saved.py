@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -226,7 +226,18 @@ def from_bytes(data: bytes) -> SavedModel:
 
 
 def _read_first_version(data: bytes) -> SavedModel:
+    """The first knew of no noise that differs from row to row."""
     contents = container.unpack(data)
+    model = contents.content.get("model")
+    require(isinstance(model, dict) and "noise" not in model, "the model")
+    return _read(replace(contents, content={**contents.content, "model": {**model, "noise": None}}))
+
+
+def _read_second_version(data: bytes) -> SavedModel:
+    return _read(container.unpack(data))
+
+
+def _read(contents: Contents) -> SavedModel:
     fields = Fields(contents.content, "the content", _KEYS)
     values, arrays = contents.content, Arrays(contents.arrays)
     schema = read_schema(values["schema"])
@@ -284,4 +295,7 @@ def _require_task(estimator: str, model: FittedModel, classes: NDArray[Any] | No
 
 
 #: What reads a file of each version of the format; a new one is added, none is taken away.
-READERS: dict[int, Callable[[bytes], SavedModel]] = {1: _read_first_version}
+READERS: dict[int, Callable[[bytes], SavedModel]] = {
+    1: _read_first_version,
+    2: _read_second_version,
+}
