@@ -43,7 +43,7 @@ def test_the_layout_is_as_documented():
     assert data[:8] == b"\x89LANAM\r\n"
     version, length = struct.unpack("<II", data[8:16])
     header = json.loads(data[16 : 16 + length])
-    assert version == 1
+    assert version == VERSION
     assert header == {
         "content": {"a": 1},
         "arrays": [

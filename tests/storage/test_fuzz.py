@@ -21,7 +21,7 @@ import pytest
 from lanam.core import scoring
 from lanam.persistence import _restored
 from lanam.storage import ModelFileError, from_bytes
-from lanam.storage.container import unpack
+from lanam.storage.container import VERSION, unpack
 from tests.storage.golden.make import rows
 from tests.storage.hostile import put_together, signed, taken_apart
 
@@ -40,7 +40,7 @@ NUMBERS = [np.nan, np.inf, -np.inf, 0.0, -1.0, 1e-320, 1e149, -1e149, 1e200, 1e3
 
 @cache
 def known(name):
-    data = (FOLDER / f"{name}-1.lanam").read_bytes()
+    data = (FOLDER / f"{name}-{VERSION}.lanam").read_bytes()
     header, stored = taken_apart(data)
     return data, header, stored
 

@@ -42,10 +42,10 @@ def test_predictions_are_those_of_the_day_it_was_written(path):
 
 def test_a_reader_of_its_own_from_the_documentation():
     """docs/file-format.md in thirty lines: a mean from the file alone, without lanam."""
-    data = (FOLDER / "regressor-1.lanam").read_bytes()
+    data = (FOLDER / f"regressor-{VERSION}.lanam").read_bytes()
     assert data[:8] == b"\x89LANAM\r\n"
     version, length = struct.unpack("<II", data[8:16])
-    assert version == 1
+    assert version == VERSION
     assert hashlib.sha256(data[:-32]).digest() == data[-32:]
     header, start = json.loads(data[16 : 16 + length]), 16 + length
     arrays = {}
@@ -75,7 +75,7 @@ def test_a_reader_of_its_own_from_the_documentation():
     scale = content["terms"][k]["entries"]["scale"]
     points = arrays[f"term {k} points"] * scale  # the mean's last entry is that of missing values
     found = np.interp(0.3, points, arrays[f"term {k} mean"][: len(points)])
-    model = lanam.load(FOLDER / "regressor-1.lanam")
+    model = lanam.load(FOLDER / f"regressor-{VERSION}.lanam")
     frame = {name: [value[4]] for name, value in rows().items()}
     expected = model.predict_terms(pd.DataFrame(frame))[0, k]
     # Rows read tables with single-precision fractions.

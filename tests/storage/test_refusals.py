@@ -10,7 +10,7 @@ import lanam
 from lanam import LANAMRegressor
 from lanam.persistence import ModelFileError
 from lanam.storage import from_bytes, of_estimator, to_bytes
-from lanam.storage.container import Contents, pack, unpack
+from lanam.storage.container import VERSION, Contents, pack, unpack
 from tests.storage.cases import case
 from tests.storage.hostile import put_together, taken_apart
 
@@ -30,7 +30,7 @@ class TestFiles:
         return words.removeprefix(f"{path} ")
 
     def golden(self):
-        return (GOLDEN / "regressor-1.lanam").read_bytes()
+        return (GOLDEN / f"regressor-{VERSION}.lanam").read_bytes()
 
     def test_nothing(self, tmp_path):
         assert self.load(tmp_path, b"").startswith("is empty: save the model again")
@@ -53,15 +53,20 @@ class TestFiles:
 
     def test_a_newer_one(self, tmp_path):
         header, arrays = taken_apart(self.golden())
-        assert self.load(tmp_path, put_together(header, arrays, version=2)) == (
-            "was written by a newer lanam (format version 2, and this one reads up to 1): upgrade with "
-            "`pip install --upgrade lanam`"
+        assert self.load(tmp_path, put_together(header, arrays, version=VERSION + 1)) == (
+            f"was written by a newer lanam (format version {VERSION + 1}, and this one reads up to "
+            f"{VERSION}): upgrade with `pip install --upgrade lanam`"
         )
 
     def test_a_version_that_never_was(self, tmp_path):
         header, arrays = taken_apart(self.golden())
         words = self.load(tmp_path, put_together(header, arrays, version=0))
         assert words.startswith("is damaged (there is no format version 0)")
+
+    def test_the_first_version_knew_no_noise(self, tmp_path):
+        header, arrays = taken_apart(self.golden())
+        words = self.load(tmp_path, put_together(header, arrays, version=1))
+        assert words.startswith("is damaged (the model)")
 
     def test_an_argument_of_the_future(self, tmp_path):
         header, arrays = taken_apart(self.golden())
@@ -145,7 +150,20 @@ def coupled(content, arrays):
     arrays["term 2 coupling"] = np.ones((n_coordinates, n_entries))
 
 
+def noise_of_its_own(content, arrays):
+    content["model"]["noise"]["noise"] = {**content["model"]["noise"]}
+
+
+def noise_of_counts(content, arrays):
+    """What would fit, were it the model of a number."""
+    contents = unpack(to_bytes(of_estimator(case("noisy")[0])))
+    content["model"]["noise"] = contents.content["model"]["noise"]
+    own = {name: array for name, array in contents.arrays.items() if name.startswith("noise ")}
+    arrays.update(own)
+
+
 TERM = ("model", "terms", 0)
+NOISE = ("model", "noise")
 
 REFUSED = {
     # kind of model: what is changed, and what is said
@@ -172,6 +190,27 @@ REFUSED = {
     "a huge intercept": ("block", setting("model", "intercept", to=[1e200]), "'intercept' of the model"),
     "a negative variance": ("block", setting("model", "noise_variance", to=-1.0), "'noise_variance'"),
     "no noise": ("block", setting("model", "noise_variance", to=0.0), "'noise_variance'"),
+    "noise of counts": ("counts", noise_of_counts, "the noise"),
+    "noise of noise": ("noisy", noise_of_its_own, "'noise' of the noise"),
+    "noise of another kind": (
+        "noisy",
+        setting(*NOISE, "likelihood", to="gaussian"),
+        "'likelihood' of the noise",
+    ),
+    "noise as a likelihood": (
+        "block",
+        setting("model", "likelihood", to="log-variance"),
+        "'likelihood' of the model",
+    ),
+    "noise without its terms": ("noisy", setting(*NOISE, "terms", to=[]), "the shape of 'root"),
+    "noise that is gone": ("noisy", setting(*NOISE, to=None), "belong to nothing"),
+    "noise with more": ("noisy", array("noise more", lambda _: np.ones(3)), "belong to nothing"),
+    "noise with gaps": (
+        "noisy",
+        array("noise gap_variance", lambda _: np.ones(3)),
+        "'pairs or gaps' of the noise",
+    ),
+    "infinite noise": ("noisy", number("noise term 0 mean", np.inf), "a number in"),
     "too little noise": ("counts", setting("model", "noise_variance", to=0.5), "'noise_variance'"),
     "no terms": ("block", setting("model", "terms", to=[]), "shape of 'root digits'"),
     "terms that are no list": ("block", setting("model", "terms", to={}), "the list of terms"),
