@@ -27,6 +27,8 @@ _MAX_NAME = 40
 #: Of more pairs than this the best are printed, and of more classes the first.
 _MAX_PAIRS = 12
 _MAX_CLASSES = 6
+#: So many columns are named that the noise differs with.
+_MAX_COLUMNS = 3
 
 #: What is called noise, by the fact that has it.
 _NOISE = {"noise_std": "noise sd", "dispersion": "dispersion"}
@@ -49,7 +51,8 @@ class Summary:
         What is said above the table: ``estimator``, ``n_rows``, ``n_columns``, ``n_categorical`` and
         ``n_with_missing`` (how many columns are categorical, and how many have missing values),
         ``n_active``, ``n_terms``, ``log_evidence``, ``noise_std`` (None for counts and classes),
-        ``dispersion`` (of counts: their variance in units of their mean; else None), ``classes`` (None
+        ``noise_columns`` (with which the noise differs, the most important first; none where it is the
+        same everywhere), ``dispersion`` (of counts: their variance in units of their mean; else None), ``classes`` (None
         for a regressor), ``n_iter`` and ``converged``.
     interactions
         Every pair of columns with its score and why it is in the model or not; of more than a few,
@@ -133,7 +136,7 @@ class Summary:
         ended = "converged" if facts["converged"] else "NOT converged"
         told = [f"log evidence {facts['log_evidence']:.1f}"]
         if facts["noise_std"] is not None:
-            told.append(f"{_NOISE['noise_std']} {facts['noise_std']:.4g}")
+            told.append(f"{_NOISE['noise_std']} {facts['noise_std']:.4g}{self._noise_columns()}")
         if facts["dispersion"] is not None:
             told.append(f"{_NOISE['dispersion']} {facts['dispersion']:.3g}")
         told.append(f"{ended} after {facts['n_iter']} iterations")
@@ -143,6 +146,14 @@ class Summary:
             ", ".join(told),
             *self._class_lines(),
         ]
+
+    def _noise_columns(self) -> str:
+        """With what the noise differs, if it does."""
+        names = [shorten(name, _MAX_NAME) for name in self.facts["noise_columns"]]
+        if not names:
+            return ""
+        more = f" and {len(names) - _MAX_COLUMNS} more" if len(names) > _MAX_COLUMNS else ""
+        return f" (differs with {', '.join(names[:_MAX_COLUMNS])}{more})"
 
     def _peculiarities(self) -> str:
         """How many columns are not all numbers, if any."""
@@ -177,6 +188,13 @@ class Summary:
                 )
             )
         return table
+
+
+def _noise_columns(model: FittedModel, schema: Schema) -> list[str]:
+    """The columns with which the noise differs, the most important first."""
+    terms = () if model.noise is None else describe_terms(model.noise, schema)
+    active = [term for term in terms if term.active]
+    return [term.name for term in sorted(active, key=lambda term: -term.importance)]
 
 
 def summarise(
@@ -217,6 +235,7 @@ def summarise(
         "n_terms": len(model.terms),
         "log_evidence": float(model.log_evidence),
         "noise_std": noise**0.5 if model.likelihood == "gaussian" else None,
+        "noise_columns": _noise_columns(model, schema),
         "dispersion": noise if model.likelihood == "poisson" else None,
         "classes": class_labels(model, classes),
         "n_iter": model.n_iter,
