@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtri
 
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core import prepare
@@ -81,6 +82,29 @@ def shops(n=500, n_levels=60, seed=0):
     return table, f + 0.3 * rng.standard_normal(n), pd.concat([table[:40], strange])
 
 
+def noisy_table(n=500, seed=0):
+    """Noise that grows with a number and differs by site, which says nothing of the mean."""
+    rng = np.random.default_rng(seed)
+    x, size = rng.uniform(-1.0, 1.0, n), rng.uniform(0.0, 2.0, n)
+    site = rng.choice(["calm", "it's", "wild"], n)
+    std = np.exp(2.0 * x - 2.0) * np.where(site == "wild", 3.0, 1.0)
+    y = np.sin(2.0 * x) + 3.0 * size + std * rng.standard_normal(n)
+    table = pd.DataFrame({"x": x, "size": size, "site": site}).astype({"site": object})
+    table.loc[rng.random(n) < 0.1, "size"] = np.nan
+    table.loc[rng.random(n) < 0.05, "site"] = None
+    return table, y
+
+
+def noisy_rows(X, n=60):
+    X = X[:n].copy()
+    X.iloc[::7, 0] = np.nan  # the training data had none
+    X.iloc[1::7, 0] = [-1e300, 1e300, -3.0, 3.0, 0.0, -1.0, 1.0, 1e-300, 1.5]
+    X.iloc[2::7, 1] = np.nan
+    X.iloc[3::7, 2], X.iloc[4::7, 2] = "new", None
+    X.iloc[5], X.iloc[6] = (np.nan, np.nan, None), (np.nan, np.nan, "new")
+    return X
+
+
 SMALL = {"hidden_sizes": (16,), "pair_hidden_sizes": (16,), "random_state": 0}
 
 
@@ -95,6 +119,13 @@ def case(kind):
             interactions=[(NAME, "flag")], categorical_features=["zone", "half"], **SMALL
         )
         return Case(model.fit(X, f + 0.1 * rng.normal(size=len(X))), odd_rows(X))
+    if kind == "noisy":
+        X, y = noisy_table()
+        model = LANAMRegressor(interactions=0, **SMALL).fit(X, y)
+        assert {"x", "site"} <= {term.name for term in model.noise_terms_ if term.active}
+        assert "site" not in {term.name for term in model.terms_ if term.active}
+        assert model._model.gap_variance.any()
+        return Case(model, noisy_rows(X))
     if kind == "nothing":
         rng = np.random.default_rng(3)
         X = pd.DataFrame(rng.normal(size=(100, 2)), columns=["a", "b"])
@@ -115,7 +146,7 @@ def case(kind):
     return Case(model, rows.reset_index(drop=True))
 
 
-KINDS = ("gaussian", "counts", "two", "many", "odd", "wide", "wide two", "shared")
+KINDS = ("gaussian", "counts", "two", "many", "odd", "noisy", "wide", "wide two", "shared")
 
 
 def check_link(found, mean, variance=None):
@@ -141,3 +172,6 @@ def check_response(found, prediction, variance=None):
     assert (np.abs(prediction - mean) / scale).max() < TOLERANCE
     if variance is not None:
         assert np.abs(np.sqrt(variance) / std - 1.0).max() < TOLERANCE
+        if not counts:
+            half = model.predict_interval(X, coverage=0.9) @ [-0.5, 0.5]
+            assert np.abs(ndtri(0.95) * np.sqrt(variance) / half - 1.0).max() < TOLERANCE

@@ -21,13 +21,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 lev
 
 
 def printed_scorer(tables):
-    """``score`` as the page has it, with these tables in place of its file's."""
+    """``score`` and ``noise`` as the page has them, with these tables in place of its file's."""
     page = ROOT / "docs" / "howto" / "export.md"
     (block,) = (text for _, text in python_blocks(page) if "def score(row)" in text)
-    start, end = block.index("levels = {"), block.index("for row, expected in")
+    start, end = block.index("levels = {"), block.index("for row, expected")
     names = {"tables": tables}
-    exec("import bisect\n" + block[start:end], names)
-    return names["score"]
+    exec("import bisect, math\n" + block[start:end], names)
+    return names["score"], names["noise"]
 
 
 def strict(text):
@@ -41,8 +41,9 @@ def strict(text):
 def test_the_printed_scorer_says_what_the_model_says(kind):
     found = case(kind)
     tables = strict(found.model.export(None, to="json"))
-    score = printed_scorer(tables)
-    scored = [score(row) for row in found.X.to_dict("records")]
+    score, noise = printed_scorer(tables)
+    rows = found.X.to_dict("records")
+    scored = [score(row) for row in rows]
     mean = np.array([mean for mean, _ in scored])
     covariance = np.array([covariance for _, covariance in scored])
     check_link(found, mean, np.diagonal(covariance, axis1=1, axis2=2))
@@ -50,28 +51,27 @@ def test_the_printed_scorer_says_what_the_model_says(kind):
     error = np.abs(covariance - found.link[1]) / (scale[:, :, None] * scale[:, None, :])
     assert error.max() < 1e-6
     respond = {"identity": numbers, "log": counts, "logit": two, "softmax": several}
-    check_response(found, *respond[tables["link"]](tables, found.X, mean, covariance))
+    noises = np.array([noise(row) for row in rows])
+    check_response(found, *respond[tables["link"]](mean, covariance, noises))
 
 
 # the page's table of what comes after the link scale
 
 
-def numbers(tables, X, mean, covariance):
-    gaps = tables["gap_variance"]
-    noise = tables["noise_variance"] + sum(X[name].isna() * gap for name, gap in gaps.items())
+def numbers(mean, covariance, noise):
     return mean[:, 0], covariance[:, 0, 0] + noise
 
 
-def counts(tables, X, mean, covariance):
+def counts(mean, covariance, noise):
     return (np.exp(mean[:, 0] + covariance[:, 0, 0] / 2.0),)
 
 
-def two(tables, X, mean, covariance):
+def two(mean, covariance, noise):
     odds = mean[:, 0] / np.sqrt(1.0 + math.pi / 8.0 * covariance[:, 0, 0])
     return (np.stack([1.0 / (1.0 + np.exp(odds)), 1.0 / (1.0 + np.exp(-odds))], axis=1),)
 
 
-def several(tables, X, mean, covariance):
+def several(mean, covariance, noise):
     size, shares = mean.shape[1], np.zeros(mean.shape)
     for c in range(size):
         for d in range(size):
@@ -113,9 +113,17 @@ def test_without_the_variance_means_are_the_same_and_the_rest_is_left_out():
     )
     assert [term["mean"] for term in with_it["terms"]] == [t["mean"] for t in without["terms"]]
     assert set(with_it) - set(without) == {
-        "factor", "contrasts", "noise_variance", "gap_variance", "calibration",
+        "factor", "contrasts", "noise_variance", "gap_variance", "log_noise", "noise_terms", "calibration",
     }  # fmt: skip
     assert not any("rows" in term for term in without["terms"])
+
+
+def test_terms_of_the_noise_are_there_where_it_differs():
+    noisy, odd = (strict(case(kind).model.export(None, to="json")) for kind in ("noisy", "odd"))
+    names = [term.name for term in case("noisy").model.noise_terms_ if term.active]
+    assert [term["name"] for term in noisy["noise_terms"]] == names
+    assert not any("rows" in term for term in noisy["noise_terms"])
+    assert (odd["log_noise"], odd["noise_terms"]) == (0.0, [])
 
 
 def test_calibrated_intervals_can_be_made_from_the_file():

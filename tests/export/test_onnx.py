@@ -60,7 +60,7 @@ def test_the_mean_alone(kind):
     assert len(content) < len(found.model.export(None, to="onnx", missing=missing))
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "many"])
+@pytest.mark.parametrize("kind", ["gaussian", "many", "noisy"])
 def test_any_number_of_rows(kind):
     found = case(kind)
     session = session_of(found.model.export(None, to="onnx"))

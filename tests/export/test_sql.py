@@ -98,6 +98,12 @@ def test_standard_sql(kind):
     check_link(found, matching(result, "link_mean"), matching(result, "link_variance"))
 
 
+def test_noise_in_standard_sql():
+    found = case("noisy")
+    result = scored(found.model, found.X, "standard")
+    check_response(found, result["prediction"], result["observation_variance"])
+
+
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
 def test_a_model_without_terms(dialect):
     found = case("nothing")

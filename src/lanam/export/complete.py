@@ -6,10 +6,13 @@ values, and every term some ``rows`` that it adds to the vector of all coordinat
 the ``M`` vectors of a row and the factor ``F``,
 
     mean = intercept + sum of means,    covariance = Q (F' x_k)(F' x_l)' Q' + sum of own covariances.
+
+Terms of noise that differs from row to row are read as any others are; they have means only.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -70,6 +73,9 @@ class CompleteModel:
         The model as it was.
     terms
         Its active terms.
+    noise_terms
+        The same of the logarithm of what its noise is multiplied by; none where that is the same
+        everywhere.
     intercept
         (C,), where one class stands for a model without classes, or with two.
     contrasts
@@ -78,6 +84,7 @@ class CompleteModel:
 
     portable: PortableModel
     terms: tuple[Term, ...]
+    noise_terms: tuple[Term, ...]
     intercept: Array
     contrasts: Array
 
@@ -110,11 +117,12 @@ class CompleteModel:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Columns that predictions depend on, ascending; gaps may widen intervals in others, too.
+        """Columns that predictions or their noise depend on, ascending; gaps may widen intervals in others.
 
         The first column, if there are none: somebody must say how many rows there are.
         """
-        read = {feature for term in self.terms for feature in term.features}
+        terms = (*self.terms, *self.noise_terms)
+        read = {feature for term in terms for feature in term.features}
         read |= set(np.flatnonzero(self.portable.gap_variance).tolist())
         return tuple(sorted(read or {0}))
 
@@ -124,7 +132,8 @@ def complete(portable: PortableModel) -> CompleteModel:
     intercept = np.atleast_1d(portable.intercept)
     contrasts = np.ones((1, 1)) if portable.contrasts is None else portable.contrasts
     terms = tuple(_term(table, len(intercept)) for table in portable.tables)
-    return CompleteModel(portable, terms, intercept, contrasts)
+    noise_terms = tuple(_term(table, 1) for table in portable.noise_tables)
+    return CompleteModel(portable, terms, noise_terms, intercept, contrasts)
 
 
 def _term(table: Table, n_classes: int) -> Term:
@@ -136,14 +145,13 @@ def _term(table: Table, n_classes: int) -> Term:
         """Values at the entries, and zeros at those that are added."""
         cells = values.reshape(*shape, *values.shape[1:])
         added = np.pad(cells, padding + [(0, 0)] * (values.ndim - 1))
-        return added.reshape(-1, *values.shape[1:])
+        return added.reshape(math.prod(added.shape[: len(shape)]), *values.shape[1:])
 
     wide = table.coupling is not None
     own = None
     if table.own_variance is not None:
         own = padded(table.own_variance)[:, None, None]
-    if any(lacking):
-        assert table.unknown_variance is not None
+    if any(lacking) and table.unknown_variance is not None:
         spread = np.reshape(table.unknown_variance, (n_classes, n_classes))
         added = padded(np.ones(len(table.mean))) == 0.0
         own = np.where(added[:, None, None], spread, 0.0 if own is None else own)

@@ -81,6 +81,8 @@ def lookup_tables(
         "contrasts": model.contrasts.tolist(),
         "noise_variance": portable.noise_variance,
         "gap_variance": {name: value for name, value in gaps if value},
+        "log_noise": portable.log_noise,
+        "noise_terms": [_term(term, schema, variance=False) for term in model.noise_terms],
         "calibration": None if calibration is None else _calibration(calibration),
     }
 

@@ -393,7 +393,7 @@ def _respond(
     portable = model.portable
     if portable.link == "identity":
         _give(graph, mean, "prediction", 1)
-        _give(graph, graph("Add", variances, _noise(graph, portable)), "observation_variance", 1)
+        _give(graph, graph("Add", variances, _noise(graph, model)), "observation_variance", 1)
         return
     if portable.link == "log":
         half = graph("Mul", variances, graph.constant(0.5))
@@ -448,10 +448,16 @@ def _exponential(graph: _Graph, values: str) -> str:
     return graph("Exp", graph("Clip", values, *ends))
 
 
-def _noise(graph: _Graph, portable: PortableModel) -> str:
-    """The noise of every row: more where a value is missing that would have said something."""
+def _noise(graph: _Graph, model: CompleteModel) -> str:
+    """The noise of every row: more where a value is missing, or where columns say so."""
+    portable = model.portable
     parts = [graph.constant(portable.noise_variance)]
     for feature in np.flatnonzero(portable.gap_variance).tolist():
         gap = graph.constant(portable.gap_variance[feature])
         parts.append(graph("Mul", graph.as_double(graph.gone(feature)), gap))
-    return graph.sum_of(parts)
+    everywhere = graph.sum_of(parts)
+    if not model.noise_terms:
+        return everywhere
+    logs = [_read(graph, term, model, variance=False) for term in model.noise_terms]
+    factor = graph("Exp", graph.sum_of([graph.constant(portable.log_noise), *logs]))
+    return graph("Mul", everywhere, factor)

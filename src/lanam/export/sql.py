@@ -303,15 +303,13 @@ class _Query:
     def _means(self) -> list[str]:
         """The mean of every class."""
         return [
-            total(
-                [number(self.model.intercept[c])]
-                + [
-                    f"({mean_expression(term, *self._columns(term), c)})"
-                    for term in self.model.terms
-                ]
-            )
+            total([number(self.model.intercept[c]), *self._added(self.model.terms, c)])
             for c in range(self.model.n_classes)
         ]
+
+    def _added(self, terms: Sequence[Term], one: int) -> list[str]:
+        """What terms add for class ``one``."""
+        return [f"({mean_expression(term, *self._columns(term), one)})" for term in terms]
 
     def _variance_parts(self, own: list[str], means: list[str]) -> list[tuple[str, str, str]]:
         """Positions, entries, coordinates, their products with the factor, covariances."""
@@ -352,14 +350,21 @@ class _Query:
     def _size(self) -> int:
         return len(self.model.portable.factor)
 
-    def _positions(self, own: list[str], means: list[str]) -> str:
+    def _noise(self) -> str:
         portable = self.model.portable
-        made = [f"{each} AS {name}" for each, name in zip(self._means(), means, strict=True)]
         gaps = [
             f"CASE WHEN x{f} IS NULL THEN {number(portable.gap_variance[f])} ELSE 0e0 END"
             for f in np.flatnonzero(portable.gap_variance).tolist()
         ]
-        made.append(f"{total([number(portable.noise_variance), *gaps])} AS noise")
+        everywhere = total([number(portable.noise_variance), *gaps])
+        if not self.model.noise_terms:
+            return everywhere
+        logs = self._added(self.model.noise_terms, 0)
+        return f"({everywhere}) * exp({total([number(portable.log_noise), *logs])})"
+
+    def _positions(self, own: list[str], means: list[str]) -> str:
+        made = [f"{each} AS {name}" for each, name in zip(self._means(), means, strict=True)]
+        made.append(f"{self._noise()} AS noise")
         for t, term in enumerate(self.model.terms):
             for a, (axis, column, value) in enumerate(
                 zip(term.axes, *self._columns(term), strict=True)
