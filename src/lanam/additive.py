@@ -898,13 +898,15 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         if X is None and (y is not None or exposure is not None or sample_weight is not None):
             raise ValueError("y, exposure and sample_weight belong to rows: pass X as well")
-        rows = checked = None
+        rows = checked = noise = None
         if X is not None:
             columns = self._columns(X)
             exposed = self._read_exposure(exposure, len(columns))
             target = None if y is None else self._read_target(y, len(columns))
             counts = self._model.likelihood == "poisson"
             rows = report.pick_rows(columns, n_rows, target, exposed if counts else None)
+            if self._model.noise is not None:
+                noise = np.sqrt(scoring.noise_variances(self._model, columns))
         if y is not None:
             with warnings.catch_warnings():  # what is new in these rows was said above
                 warnings.simplefilter("ignore", NewValuesWarning)
@@ -921,6 +923,7 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             coverage=explain.require_coverage(coverage),
             report=checked,
             rows=rows,
+            noise=noise,
         )
         return report.write_report(path, material)
 

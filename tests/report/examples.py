@@ -69,13 +69,18 @@ def _options(**more):
 
 @cache
 def example(kind):
-    """The example of a kind: gaussian, calibrated, counts, two or many."""
+    """The example of a kind: gaussian, noisy, calibrated, counts, two or many."""
     X, f, rng = make_table()
     kept, held = slice(0, N_FIT), slice(N_FIT, None)
     more = {}
     if kind in ("gaussian", "calibrated"):
         model = LANAMRegressor(**_options(interactions=PAIRS))
         y = f + 0.25 * rng.normal(size=len(X))
+    elif kind == "noisy":
+        # With columns that are missing, one that never is, and one that nothing else depends on.
+        model = LANAMRegressor(**_options(interactions=0))
+        loud = 0.02 * (X["load"] - 50.0) + 0.5 * X["noise"] + 1.1 * (X[CITY] == "Oslo")
+        y = f + 0.25 * np.exp(loud.to_numpy()) * rng.normal(size=len(X))
     elif kind == "counts":
         model = LANAMRegressor(likelihood="poisson", **_options(interactions=PAIRS[1:3]))
         more = {"exposure": rng.uniform(0.5, 4.0, len(X))}
@@ -94,6 +99,20 @@ def example(kind):
     if kind == "calibrated":
         model.calibrate(X[held][:100], y[held][:100])
     return Example(model, X[held], y[held], {name: value[held] for name, value in more.items()})
+
+
+@cache
+def only_noisy():
+    """A model of which a column, "kind", only says how large the noise is, and its data."""
+    rng = np.random.default_rng(0)
+    # Every row twice, with opposite noise: no kind has another mean.
+    kind = rng.choice(["calm", "mild", "wild"], 300, p=[0.4, 0.2, 0.4])
+    X = pd.DataFrame({"x": rng.uniform(0.0, 2.0, 300), "kind": kind})
+    sd = np.exp(2.0 * X["x"] - 2.0) * X["kind"].map({"calm": 1.0, "mild": 0.2, "wild": 3.0})
+    noise = sd * rng.normal(size=300)
+    y = np.concatenate([10.0 * X["x"] + noise, 10.0 * X["x"] - noise])
+    X = pd.concat([X, X], ignore_index=True)
+    return Example(LANAMRegressor(**QUICK).fit(X, y), X, y)
 
 
 KINDS = ("gaussian", "calibrated", "counts", "two", "many")

@@ -18,7 +18,7 @@ import lanam.report.fields
 import lanam.report.page
 from lanam import LANAMClassifier, LANAMRegressor, coverage_report
 from lanam.core import prepare
-from tests.report.examples import BROKEN, CITIES, CITY, CLASSES, KINDS, QUICK, example
+from tests.report.examples import BROKEN, CITIES, CITY, CLASSES, KINDS, QUICK, example, only_noisy
 from tests.report.pages import Page, unpacked
 
 
@@ -435,6 +435,27 @@ class TestOverview:
         calibrated = facts.get("intervals")
         assert calibrated == ("calibrated with 100 held-out rows" if kind == "calibrated" else None)
 
+    def test_noise_that_differs(self, write):
+        case = only_noisy()
+        page = write(case.model, case.X[:50], n_rows=0)
+        noise = case.model.predict_noise(case.X[:50])
+        assert facts_of(page)["noise"] == (
+            f"sd {noise.min():.3g} to {noise.max():.3g} over the rows given, with x, kind"
+        )
+        assert f"{case.model.noise_std_:.4g}noise (sd), on average" in page.one(id="overview").words
+        # The rows of the fit are not there any more.
+        assert facts_of(write(case.model))["noise"] == "differs from row to row, with x, kind"
+
+    def test_noise_that_does_not_differ(self, plain, write):
+        model, X, _ = plain
+        page = write(model, X)
+        assert model.noise_terms_ == ()
+        assert "noise" not in facts_of(page)
+        overview = page.one(id="overview").words
+        assert f"{model.noise_std_:.4g}noise (sd)" in overview
+        assert "on average" not in overview
+        assert page.data["model"]["noise_tables"] == []
+
     def test_options_left_alone(self, write):
         X, y = plain_data()
         assert facts_of(write(LANAMRegressor().fit(X, y)))["options"] == "the defaults"
@@ -491,6 +512,23 @@ class TestTerms:
         )
         unused = next(page.one(id="inputs").all("p")).words
         assert unused.endswith("they change nothing: same, empty, twin, noise.")
+
+    def test_off_but_of_use_for_the_noise(self, write):
+        page = write(only_noisy().model)
+        (off,) = (item.words for item in page.one(id="importances").all("li"))
+        assert off.startswith("kind: the data does not pay for it")
+        assert off.endswith("; the noise differs with it")
+        assert [column["used"] for column in page.data["columns"]] == [True, True]
+        assert not list(page.one(id="inputs").all("p"))
+
+    def test_no_term_but_noise(self, write):
+        X = pd.DataFrame({"kind": ["calm", "wild"] * 200})
+        noise = np.random.default_rng(0).normal(size=200).repeat(2) * np.tile([1.0, 5.0], 200)
+        # With opposite noise as well, no kind has another mean.
+        y = np.concatenate([noise, -noise])
+        model = LANAMRegressor(**QUICK).fit(pd.concat([X, X], ignore_index=True), y)
+        lead = write(model).one("p", **{"class": "lead"}).words
+        assert lead.endswith("predicts the same for every row, but not the same noise.")
 
     def test_nothing_is_off(self, plain, write):
         page = write(plain[0])

@@ -17,12 +17,22 @@ from tests.report.browsing import (
     assert_agree,
     cells_of,
     check_shown,
+    ends_of,
     frame_of,
     present,
     score,
     shown,
 )
-from tests.report.examples import BROKEN, CITY, CLASSES, KINDS, QUICK, example, hard_rows
+from tests.report.examples import (
+    BROKEN,
+    CITY,
+    CLASSES,
+    KINDS,
+    QUICK,
+    example,
+    hard_rows,
+    only_noisy,
+)
 
 # What is new in rows is counted in one warning.
 pytestmark = pytest.mark.filterwarnings("ignore:column '")
@@ -33,7 +43,7 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 # many rows
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "noisy"])
 def test_rows_score_as_the_model_scores_them(page_in_browser, kind):
     case, page = example(kind), page_in_browser(kind)
     X, more = hard_rows(case)
@@ -62,6 +72,55 @@ def test_very_many_levels(open_report, tmp_path, monkeypatch):
     other = X[X["shop"] == "shop 05"][:1]
     found = score(page, cells_of(model, other), 0.95)
     assert_agree(found, Expected(model, other.assign(shop="new")))
+
+
+# noise that differs from row to row
+
+
+def test_noise_by_numbers_and_levels_known_new_and_missing(page_in_browser):
+    model, page = example("noisy").model, page_in_browser("noisy")
+    assert {"load", CITY, "noise"} <= {term.name for term in model.noise_terms_ if term.active}
+    row = frame_of(model, present(page)[1])
+    rows = pd.concat([row] * 8, ignore_index=True)
+    rows["load"], rows["noise"] = rows["load"].astype(float), rows["noise"].astype(float)
+    rows.loc[1, "load"], rows.loc[2, "load"] = 80.0, np.nan
+    rows.loc[3, "noise"], rows.loc[4, "noise"] = 2.0, np.nan
+    rows.loc[5, CITY], rows.loc[6, CITY], rows.loc[7, CITY] = "Oslo", "never seen", None
+    # Every one of them has another noise: none could be left out.
+    assert len(set(model.predict_noise(rows).round(6))) == len(rows)
+    assert_agree(score(page, cells_of(model, rows), 0.95), Expected(model, rows))
+
+
+def test_a_column_that_only_says_how_large_the_noise_is(open_report, tmp_path):
+    case = only_noisy()
+    assert [term.name for term in case.model.terms_ if term.active] == ["x"]
+    assert {term.name for term in case.model.noise_terms_ if term.active} == {"x", "kind"}
+    page = open_report(case.model.report(tmp_path / "r.html", case.X, case.y))
+    widths = {}
+    for place in (0, 1, 2, -1, "NaN"):
+        page.select_option("#field-1", value=str(place))
+        found, row = present(page)
+        expected = Expected(case.model, frame_of(case.model, row))
+        assert_agree(found, expected)
+        told = page.locator("#responses .bands").first.inner_text()
+        half = 0.5 * np.ptp(expected.intervals)
+        assert ends_of(told) == shown(expected.newInterval[0].tolist(), half)
+        widths[place] = np.ptp(found.newInterval)
+    assert widths[2] > 2.0 * widths[0] > 4.0 * widths[1]
+    # Contributions are to the mean.
+    page.check("#everything")
+    assert page.locator("#contributions .contribution").count() == 1
+
+
+def test_very_many_levels_of_the_noise(open_report, tmp_path, monkeypatch):
+    monkeypatch.setattr(lanam.report.fields, "_MAX_LEVELS", 2)
+    case = only_noisy()
+    page = open_report(case.model.report(tmp_path / "r.html"))
+    rows = pd.DataFrame({"x": 1.0, "kind": ["calm", "wild", "new", None]})
+    assert_agree(score(page, cells_of(case.model, rows), 0.95), Expected(case.model, rows))
+    # A level that is not in the file reads as a new one.
+    found = score(page, cells_of(case.model, rows[:1].assign(kind="mild")), 0.95)
+    assert_agree(found, Expected(case.model, rows[2:3]))
 
 
 # fields

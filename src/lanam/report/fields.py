@@ -23,7 +23,7 @@ _ENOUGH_ROWS = 20
 
 def fields(material: Material) -> tuple[list[dict[str, Any]], dict[int, Any]]:
     """Every column with what its field needs, and the codes that can be chosen of those with many."""
-    used = {feature for term in material.explanation.active for feature in term.features}
+    used = material.used
     result, offered = [], {}
     for index, column in enumerate(material.schema.columns):
         shape = _shape_of(material, index)

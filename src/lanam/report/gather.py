@@ -31,6 +31,7 @@ def gather(
     coverage: float,
     report: CoverageReport | None,
     rows: Rows | None,
+    noise: Array | None,
 ) -> Material:
     """What a fitted estimator has to say, by its public methods, and what it hands over by itself."""
     own = getattr(model, "calibration_", None) if portable.classes is None else None
@@ -48,6 +49,7 @@ def gather(
         coverage=report,
         rows=rows,
         normals=normals,
+        noise=noise,
     )
 
 

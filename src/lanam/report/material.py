@@ -79,6 +79,8 @@ class Material:
         Rows to pick, if there are any.
     normals
         Draws behind the intervals of several classes.
+    noise
+        Standard deviations of the noise of all rows that were given, if it differs between rows.
     """
 
     title: str | None
@@ -94,3 +96,10 @@ class Material:
     coverage: CoverageReport | None
     rows: Rows | None
     normals: Array | None
+    noise: Array | None
+
+    @property
+    def used(self) -> set[int]:
+        """The columns that change anything: the mean, or how much rows vary around it."""
+        tables = (*self.explanation.active, *self.portable.noise_tables)
+        return {feature for table in tables for feature in table.features}

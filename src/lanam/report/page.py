@@ -110,6 +110,10 @@ def page_data(material: Material) -> dict[str, Any]:
         else table
         for table in portable.tables
     )
+    noise_tables = tuple(
+        with_levels(table, offered[table.features[0]]) if table.features[0] in offered else table
+        for table in portable.noise_tables
+    )
     report = material.coverage
     return {
         "link": explanation.link,
@@ -120,7 +124,9 @@ def page_data(material: Material) -> dict[str, Any]:
         "typical": [column["typical"] for column in columns],
         "levels": [_level(level, material.first) for level in material.levels],
         "calibrated": material.calibrated > 0,
-        "model": pack_model(replace(portable, tables=tables), material.normals),
+        "model": pack_model(
+            replace(portable, tables=tables, noise_tables=noise_tables), material.normals
+        ),
         "rows": _rows(material),
         "shapes": shapes,
         "bounds": rounded(bounds),

@@ -27,6 +27,8 @@ def pack_model(portable: PortableModel, normals: Any) -> dict[str, Any]:
         "factor": pack(lower_triangle(portable.factor), "f4"),
         "noise_variance": portable.noise_variance,
         "gap_variance": pack(portable.gap_variance),
+        "log_noise": portable.log_noise,
+        "noise_tables": [_pack_table(table) for table in portable.noise_tables],
         "contrasts": pack(portable.contrasts),
         "normals": pack(normals, "f4"),
         "tables": [_pack_table(table) for table in portable.tables],

@@ -44,7 +44,8 @@ def overview(material: Material) -> dict[str, Any]:
         (f"{facts['n_active']} of {facts['n_terms']}", "terms active"),
     ]
     if facts["noise_std"] is not None:
-        tiles.append((f"{facts['noise_std']:.4g}", "noise (sd)"))
+        name = "noise (sd), on average" if material.portable.noise_tables else "noise (sd)"
+        tiles.append((f"{facts['noise_std']:.4g}", name))
     if facts["dispersion"] is not None:
         tiles.append((f"{facts['dispersion']:.3g}", "dispersion"))
     if len(names) > 2:
@@ -55,6 +56,7 @@ def overview(material: Material) -> dict[str, Any]:
         "second": str(names[1]) if len(names) == 2 else "",
         "converged": facts["converged"],
         "n_active": facts["n_active"],
+        "noise_differs": bool(material.portable.noise_tables),
         "tiles": [{"value": value, "name": name} for value, name in tiles],
         "columns": [
             _column(column, _share_missing(material.explanation, index))
@@ -75,11 +77,22 @@ def _facts(material: Material) -> list[tuple[str, str]]:
     ]
     if facts["classes"]:
         told.append(("classes", _some([str(name) for name in facts["classes"]])))
+    if material.portable.noise_tables:
+        told.append(("noise", _noise(material)))
     if material.calibrated:
         told.append(("intervals", f"calibrated with {material.calibrated:,} held-out rows"))
     given = [f"{name}={value!r}" for name, value in material.arguments.items()]
     told.append(("options", ", ".join(given) or "the defaults"))
     return told
+
+
+def _noise(material: Material) -> str:
+    """With what the noise differs, and how much over the rows that were given."""
+    names = _some([table.name for table in material.portable.noise_tables])
+    if material.noise is None:
+        return f"differs from row to row, with {names}"
+    low, high = material.noise.min(), material.noise.max()
+    return f"sd {low:.3g} to {high:.3g} over the rows given, with {names}"
 
 
 def _column(column: Column, missing: float) -> dict[str, str]:
@@ -118,6 +131,7 @@ def terms_table(material: Material) -> dict[str, Any]:
     """All terms with what they are worth, and those that are switched off with the reason."""
     rows = material.summary.rows
     form = number_format(max((row["importance"] for row in rows), default=0.0), 3)
+    noise = {table.name for table in material.portable.noise_tables}
     terms, off = [], []
     for row in rows:
         active = row["status"] == "active"
@@ -135,7 +149,9 @@ def terms_table(material: Material) -> dict[str, Any]:
             }
         )
         if not active:
-            off.append({"name": one_line(row["term"]), "reason": _reason(row["status"], evidence)})
+            reason = _reason(row["status"], evidence)
+            reason += "; the noise differs with it" if row["term"] in noise else ""
+            off.append({"name": one_line(row["term"]), "reason": reason})
     return {
         "terms": terms,
         "off": off,
@@ -151,9 +167,8 @@ def _reason(status: str, evidence: float) -> str:
 
 
 def _unused(material: Material) -> list[str]:
-    used = {feature for term in material.explanation.active for feature in term.features}
-    columns = material.schema.columns
-    return [column.name for k, column in enumerate(columns) if k not in used]
+    used = material.used
+    return [column.name for k, column in enumerate(material.schema.columns) if k not in used]
 
 
 def pairs_table(material: Material) -> dict[str, Any]:

@@ -21,6 +21,19 @@ const lanam = {};
     return new Kind(bytes.buffer);
   }
 
+  function unpackTable(table) {
+    return {
+      ...table,
+      axes: table.axes.map((axis) => ({ ...axis, points: unpack(axis.points) })),
+      mean: unpack(table.mean),
+      table: unpack(table.table),
+      coupling: unpack(table.coupling),
+      ownVariance: unpack(table.own_variance),
+      unknownVariance: unpack(table.unknown_variance),
+      edited: unpack(table.edited),
+    };
+  }
+
   // The number of elements of an ascending array that are <= value, or < value.
   function countBelow(points, value, included) {
     let low = 0;
@@ -100,16 +113,9 @@ const lanam = {};
       this.normals = unpack(model.normals);
       this.nClasses = this.intercept.length;
       this.nOutputs = this.contrasts ? this.nClasses - 1 : 1;
-      this.tables = model.tables.map((table) => ({
-        ...table,
-        axes: table.axes.map((axis) => ({ ...axis, points: unpack(axis.points) })),
-        mean: unpack(table.mean),
-        table: unpack(table.table),
-        coupling: unpack(table.coupling),
-        ownVariance: unpack(table.own_variance),
-        unknownVariance: unpack(table.unknown_variance),
-        edited: unpack(table.edited),
-      }));
+      this.logNoise = model.log_noise;
+      this.noiseTables = model.noise_tables.map(unpackTable);
+      this.tables = model.tables.map(unpackTable);
     }
 
     // F' x for a vector whose only elements are `part`, from `start` on; F is lower triangular.
@@ -187,6 +193,18 @@ const lanam = {};
       return { mean, covariance, terms };
     }
 
+    // Variance of a row's noise: larger where something is missing that would have said something, and
+    // where columns say so. Of those, a missing value without an entry says nothing.
+    rowNoise(row) {
+      let variance = this.noiseVariance;
+      row.forEach((value, k) => { if (Number.isNaN(value)) variance += this.gapVariance[k]; });
+      const exponent = this.noiseTables.reduce((sum, table) => {
+        const found = corners(table, row);
+        return found === null ? sum : sum + readRow(table.mean, 1, found)[0];
+      }, this.logNoise);
+      return variance * Math.exp(exponent);
+    }
+
     // The prediction with its intervals; `level` is one of the report's coverages, with `z` of the
     // normal distribution and, for new observations, `z_new`, which may be calibrated.
     score(row, level, exposure = 1) {
@@ -211,9 +229,7 @@ const lanam = {};
           newStd: countStd(dispersed, exposure), newInterval: countInterval(dispersed, exposure, level),
         };
       }
-      let noise = this.noiseVariance;
-      row.forEach((value, k) => { if (Number.isNaN(value)) noise += this.gapVariance[k]; });
-      const newStd = Math.sqrt(covariance[0] + noise);
+      const newStd = Math.sqrt(covariance[0] + this.rowNoise(row));
       const half = level.z_new * newStd;
       return {
         ...moments, response: [mean[0]], intervals: [ends], newStd,
