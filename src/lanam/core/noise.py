@@ -10,9 +10,8 @@ A row pulls the mean towards itself, so that its residual is too small: the expe
 fitted to are the squares divided by that.
 
 The evidence of ``g`` takes residuals for Gaussian. Where their tails are heavy, a few large ones look
-like a column's doing, however well the evidence pays for it. So rows have the last word: what one half of
-them says of the noise must describe the other better than a constant does, by more than the standard
-error of that.
+like a column's doing, however well the evidence pays for it. So rows have the last word: what most of
+them say of the noise must describe the others better than a constant does (cross-validation).
 """
 
 from __future__ import annotations
@@ -21,17 +20,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.core import scoring
-from lanam.core.arrays import Array
 from lanam.core.likelihoods import LogVariance
 from lanam.core.model import FittedModel
 from lanam.core.tables import Table
 
 #: Rows of a sample that are used: the size of the noise needs no more.
 _MOST_ROWS = 1 << 13
-#: With fewer rows halves of them could not tell.
+#: With fewer residuals parts of them could not tell.
 _LEAST_ROWS = 60
+#: In how many parts rows are taken in turn to be described by the others: by nearly all if they are few,
+#: and by half of them if that is plenty.
+_PARTS_OF_FEW, _PARTS_OF_MANY = 8, 2
+_MANY_ROWS = 2000
+#: Nats that all parts together must gain: by chance, tails of Student's t have brought up to four.
+_WORTH = 5.0
 #: Residuals of rows that nothing but themselves determines say nothing.
 _MOST_LEVERAGE = 0.95
 
@@ -52,23 +57,33 @@ def learn_noise(model: FittedModel, sample: Table, fit: Fit) -> FittedModel | No
         How to fit squared residuals.
     """
     rows = _squared_residuals(model, sample)
-    halves = [_part(rows, slice(start, None, 2)) for start in (0, 1)]
-    if len(rows) < _LEAST_ROWS or not all(half.response.any() for half in halves):
+    if np.count_nonzero(rows.response) < _LEAST_ROWS:
         return None
     noise = fit(rows, range(rows.columns.shape[1]))
     needed = sorted({term.features[0] for term in noise.terms if term.active})
     if not needed:
         return None
-    halves = [replace(half, columns=np.asfortranarray(half.columns[:, needed])) for half in halves]
-    learned = [fit(half, needed) for half in halves]
-    gains = np.append(_gains(learned[0], *halves), _gains(learned[1], *halves[::-1]))
-    pays = gains.sum() > np.sqrt(np.square(gains).sum())
+    narrow = replace(rows, columns=rows.columns[:, needed])
+    pays = _gain(narrow, lambda part: fit(part, needed)) > _WORTH
     return replace(noise, history=()) if pays else None
+
+
+def _gain(rows: Table, fit: Callable[[Table], FittedModel]) -> float:
+    """By how much squares are likelier by what the other rows say of them than by the others' mean."""
+    n_parts = _PARTS_OF_FEW if len(rows) < _MANY_ROWS else _PARTS_OF_MANY
+    part, likelihood, total = np.arange(len(rows)) % n_parts, LogVariance(), 0.0
+    for k in range(n_parts):
+        others, own = _some(rows, part != k), _some(rows, part == k)
+        mean = np.average(others.response, weights=others.weight)
+        constant = likelihood.log_prob(own.response, np.full(len(own), np.log(mean)))
+        varying = scoring.log_noise_factors(fit(others), own.columns)
+        total += float(own.weight @ (likelihood.log_prob(own.response, varying) - constant))
+    return total
 
 
 def _squared_residuals(model: FittedModel, sample: Table) -> Table:
     """Rows whose response is the squared residual in units of what it would be on average."""
-    few = _part(sample, slice(_MOST_ROWS))
+    few = _some(sample, slice(_MOST_ROWS))
     mean, variance = scoring.link_moments(model, few.columns)
     noise = scoring.noise_variances(replace(model, noise=None), few.columns)
     known = np.minimum(variance / noise, _MOST_LEVERAGE)
@@ -76,15 +91,6 @@ def _squared_residuals(model: FittedModel, sample: Table) -> Table:
     return Table(few.columns, squares, few.weight)
 
 
-def _part(table: Table, rows: slice) -> Table:
+def _some(table: Table, rows: slice | NDArray[np.bool_]) -> Table:
     columns = np.asfortranarray(table.columns[rows])
     return Table(columns, table.response[rows], table.weight[rows])
-
-
-def _gains(learned: FittedModel, own: Table, other: Table) -> Array:
-    """By how much each of the other half's squares is likelier by what was learned than by the mean."""
-    mean = np.average(own.response, weights=own.weight)
-    varying = scoring.log_noise_factors(learned, other.columns)
-    likelihood = LogVariance()
-    constant = likelihood.log_prob(other.response, np.full(len(other), np.log(mean)))
-    return np.asarray(other.weight * (likelihood.log_prob(other.response, varying) - constant))
