@@ -132,6 +132,16 @@ class TestTheModel:
         lanam("fit", "rides.csv", *rest, "--interactions", "2", "-o", "two.lanam")
         assert load("two.lanam").get_params()["interactions"] == 2
 
+    def test_noise(self, lanam, place):
+        small("a.csv")
+        lanam("fit", "a.csv", *FIT, "--noise", "constant", "-q", "-o", "m.lanam")
+        assert load("m.lanam").get_params()["noise"] == "constant"
+        lanam("fit", "a.csv", *FIT, "-q", "-o", "auto.lanam")
+        assert load("auto.lanam").get_params()["noise"] == "auto"
+        rest = ("-t", "ill", "--drop", "id,events,price,colour", "-o", "c.lanam")
+        done = lanam("fit", "rides.csv", *rest, "--noise", "constant", code=2)
+        assert "--noise is for --task regression, and the task is classification" in done.err
+
     def test_the_same_twice(self, lanam, place):
         small("a.csv")
         for name in "ab":

@@ -62,6 +62,30 @@ class TestExplain:
         done = lanam("explain", "price.lanam", "--term", off.name, "-o", "s.png", code=1)
         assert "nothing to draw" in done.err
 
+    def test_noise(self, lanam, place):
+        rng = np.random.default_rng(0)
+        x, z = rng.uniform(-1, 1, (2, 300)).round(4)
+        y = x + np.exp(x) * rng.standard_normal(300)
+        rows = "\n".join(map("{},{},{}".format, x, z, y.round(5)))
+        Path("loud.csv").write_text("x,z,y\n" + rows)
+        lanam("fit", "loud.csv", "-q", "--interactions", 0, "-o", "loud.lanam")
+        done = lanam("explain", "loud.lanam", "--noise", "-o", "noise.png")
+        assert "adds to the logarithm of the noise's variance, with 95% bands" in done.out
+        assert Path("noise.png").read_bytes().startswith(b"\x89PNG")
+        assert done.out.startswith("x: smooth")
+        assert lanam("explain", "loud.lanam", "--noise", "--term", "x").out in done.out
+        noise = load("loud.lanam").explain_noise()
+        assert lanam("explain", "loud.lanam", "--noise", "--json").document == noise.to_dict()
+
+    def test_noise_that_there_is_not(self, lanam, place):
+        Path("quiet.csv").write_text("x,y\n" + "\n".join(f"{k},{k % 7}" for k in range(50)))
+        lanam("fit", "quiet.csv", "-q", "--noise", "constant", "-o", "quiet.lanam")
+        done = lanam("explain", "quiet.lanam", "--noise", code=1)
+        assert "the same everywhere: --noise constant asks for that" in done.err
+        assert "tells classes apart" in lanam("explain", "ill.lanam", "--noise", code=1).err
+        rest = ("--noise", "--row", 1, "--data", "rides.csv")
+        assert "choose one" in lanam("explain", "price.lanam", *rest, code=2).err
+
     def test_a_term_that_there_is_not(self, lanam, place):
         done = lanam("explain", "price.lanam", "--term", "cities", code=2)
         assert "its terms are city, age, celsius, zone, holiday" in done.err

@@ -30,6 +30,13 @@ class Task(StrEnum):
     counts = "counts"
 
 
+class Noise(StrEnum):
+    """Whether the noise may differ from row to row."""
+
+    auto = "auto"
+    constant = "constant"
+
+
 class Form(StrEnum):
     """What a model is exported to."""
 
@@ -205,6 +212,10 @@ def fit(
         str,
         typer.Option(metavar="PAIRS", help="Pairs of columns: auto, how many, or which: a:b,c:d."),
     ] = "auto",
+    noise: Annotated[
+        Noise,
+        typer.Option(help="Of numbers: found by itself to differ from row to row, or constant."),
+    ] = Noise.auto,
     test_share: Annotated[
         float | None,
         typer.Option(
@@ -269,6 +280,7 @@ def fit(
         weight=weight,
         exposure=exposure,
         interactions=interactions,
+        noise=noise.value,
         test_share=test_share,
         calibrate_share=calibrate_share,
         max_iter=max_iter,
@@ -363,6 +375,7 @@ def predict(
     epilog=_examples(
         "lanam explain houses.lanam -o shapes.png",
         "lanam explain houses.lanam --term area",
+        "lanam explain houses.lanam --noise -o noise.png",
         "lanam explain houses.lanam --row 3 --data new.csv",
     )
 )
@@ -372,6 +385,10 @@ def explain(
         str | None,
         typer.Option(metavar="TERM", help="Show this term's function: a column, or a pair."),
     ] = None,
+    noise: Annotated[
+        bool,
+        typer.Option("--noise", help="Of how noisy rows are, in place of what is predicted."),
+    ] = False,
     row: Annotated[
         int | None,
         typer.Option(
@@ -403,6 +420,7 @@ def explain(
     request = command.Request(
         model=model,
         term=term,
+        noise=noise,
         row=row,
         data=data,
         output=output,

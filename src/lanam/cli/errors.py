@@ -48,6 +48,7 @@ _FLAGS = (
     (r"\bsample_weight\b", "--weight"),
     (r"\binterval=0\.95\b", "--interval 0.95"),
     (r"\b(std|proba|terms)=True\b", r"--\1"),
+    (r"\bnoise='constant'", "--noise constant"),
     (r"\bn_jobs=", "--jobs "),
     (r"\bmemory='([^']*)'", r"--memory \1"),
     (r"\bInput X contains\b", "the table contains"),

@@ -29,6 +29,7 @@ _UNITS = {
     "log": "to the logarithm of the rate",
     "logit": "to the log-odds of {1}",
     "softmax": "to each class's score",
+    "log-variance": "to the logarithm of the noise's variance",
 }
 
 
@@ -38,6 +39,7 @@ class Request:
 
     model: str
     term: str | None = None
+    noise: bool = False
     row: int | None = None
     data: str | None = None
     output: str | None = None
@@ -52,13 +54,17 @@ def explain(request: Request, voice: Voice) -> None:
         raise Misuse("--row and --data go together: which row of which file?")
     if request.row is not None and request.term is not None:
         raise Misuse("--term is of the whole model and --row of one row: choose one")
+    if request.row is not None and request.noise:
+        raise Misuse("--noise is of the whole model and --row of one row: choose one")
     if request.output is not None:
         _require_picture(request)
     model = load_model(request.model)
     if request.row is not None:
         _explain_row(request, model, voice)
     elif request.term is not None:
-        _explain_term(request, model, voice)
+        _explain_term(request, _explanation(request, model), voice)
+    elif request.noise:
+        _explain_noise(request, _explanation(request, model), voice)
     else:
         _explain_all(request, model, voice)
     if request.output is not None:
@@ -88,8 +94,26 @@ def _explain_all(request: Request, model: Any, voice: Voice) -> None:
         draw(plot_shapes(explanation, coverage=request.coverage), request.output)
 
 
-def _explain_term(request: Request, model: Any, voice: Voice) -> None:
-    explanation = model.explain_global()
+def _explanation(request: Request, model: Any) -> Any:
+    """The terms of the prediction, or of the noise."""
+    if not request.noise:
+        return model.explain_global()
+    if not hasattr(model, "explain_noise"):
+        raise Complaint("--noise is for models of numbers, and this one tells classes apart")
+    return model.explain_noise()
+
+
+def _explain_noise(request: Request, explanation: Any, voice: Voice) -> None:
+    voice.document(explanation.to_dict())
+    texts = [_term_text(term, explanation, request.coverage) for term in explanation.active]
+    voice.tell("\n\n".join(texts))
+    if request.output is not None:
+        from lanam.plot import plot_shapes
+
+        draw(plot_shapes(explanation, coverage=request.coverage), request.output)
+
+
+def _explain_term(request: Request, explanation: Any, voice: Voice) -> None:
     names = [term.name for term in explanation]
     if request.term not in names:
         raise Misuse(f"--term {request.term!r} is not in the model: its terms are {listed(names)}")
@@ -101,9 +125,7 @@ def _explain_term(request: Request, model: Any, voice: Voice) -> None:
         if request.output is not None:
             raise Complaint(f"the term {term.name!r} is switched off: there is nothing to draw")
         return
-    columns = nw.from_native(explanation.to_frame(request.coverage), eager_only=True)
-    columns = columns.filter(nw.col("term") == term.name).to_dict(as_series=False)
-    voice.tell(_term_text(term, columns, explanation, request.coverage))
+    voice.tell(_term_text(term, explanation, request.coverage))
     if request.output is not None:
         from lanam.plot import plot_interaction, plot_shapes
 
@@ -158,8 +180,10 @@ def draw(axes: Any, path: str) -> None:
     write_atomically(path, content.getvalue(), what="the picture")
 
 
-def _term_text(term: Any, columns: dict[str, list[Any]], explanation: Any, coverage: float) -> str:
+def _term_text(term: Any, explanation: Any, coverage: float) -> str:
     """A term's function as a table."""
+    frame = nw.from_native(explanation.to_frame(coverage), eager_only=True)
+    columns = frame.filter(nw.col("term") == term.name).to_dict(as_series=False)
     unit = _UNITS[explanation.link].format(*(explanation.classes or ("", "")))
     classes = "class" in columns
     # What is tabulated beyond the data is for rows that are there, and not for a table to read.

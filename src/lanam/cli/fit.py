@@ -15,6 +15,7 @@ from lanam.cli.deciding import (
     CLASSIFICATION,
     COUNTS,
     MANY_VALUES,
+    REGRESSION,
     Decision,
     decide_task,
     find_target,
@@ -50,6 +51,7 @@ class Request:
     weight: str | None = None
     exposure: str | None = None
     interactions: str = "auto"
+    noise: str = "auto"
     test_share: float | None = None
     calibrate_share: float = 0.0
     max_iter: int = 100
@@ -357,6 +359,8 @@ def _tell_rows(train: Rows, test: Rows, calibrate: Rows, voice: Voice) -> None:
 def _estimator(request: Request, decision: Decision, names: Sequence[str], voice: Voice) -> Any:
     from lanam import LANAMClassifier, LANAMRegressor
 
+    if request.noise != "auto" and decision.task != REGRESSION:
+        raise Misuse(f"--noise is for --task regression, and the task is {decision.task}")
     chosen = split_names(request.categorical, names, "--categorical")
     options = {
         "interactions": read_pairs(request.interactions, names),
@@ -372,4 +376,4 @@ def _estimator(request: Request, decision: Decision, names: Sequence[str], voice
     if decision.task == CLASSIFICATION:
         return LANAMClassifier(**options)
     likelihood = "poisson" if decision.task == COUNTS else "gaussian"
-    return LANAMRegressor(likelihood=likelihood, **options)
+    return LANAMRegressor(likelihood=likelihood, noise=request.noise, **options)

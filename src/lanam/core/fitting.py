@@ -258,7 +258,9 @@ def _noise_may_differ(stage: Stage, run: Run) -> bool:
 
 def _learn_noise(model: FittedModel, run: Run, rng: np.random.Generator) -> FittedModel | None:
     """How the noise differs from row to row, by a sample of them."""
-    summary, seed = run.prepared.summary, int(rng.integers(1 << 31))
+    summary = run.prepared.summary
+    # The same whatever was drawn before: a search that finds no pair leaves the model as it was.
+    seed = int(rng.spawn(1)[0].integers(1 << 31))
     # No effects of single values: residuals as large as each other by chance would have some.
     options = replace(
         run.options,

@@ -28,10 +28,11 @@ _SCALES = {
     "log": "the logarithm of the rate",
     "logit": "the log-odds",
     "softmax": "the score",
+    "log-variance": "the logarithm of the noise's variance",
 }
 
 #: What ``exp`` of a difference is called.
-_RATIOS = {"log": "rate ratio", "logit": "odds ratio"}
+_RATIOS = {"log": "rate ratio", "logit": "odds ratio", "log-variance": "variance ratio"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +145,10 @@ class Difference(Compared):
 
     @property
     def ratio(self) -> float | None:
-        """The odds ratio of two classes, the rate ratio of counts (its posterior median), or None."""
+        """The odds ratio of two classes, rate ratio of counts or variance ratio of noise, or None.
+
+        It is the posterior median.
+        """
         return _exp(self.mean) if self.link in _RATIOS else None
 
     @property

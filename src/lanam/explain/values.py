@@ -12,7 +12,12 @@ from lanam.core.model import FittedModel
 from lanam.data.cells import is_missing
 
 #: The scale of the sum, by likelihood.
-_LINKS = {"bernoulli": "logit", "poisson": "log", "softmax": "softmax"}
+_LINKS = {
+    "bernoulli": "logit",
+    "poisson": "log",
+    "softmax": "softmax",
+    "log-variance": "log-variance",
+}
 
 
 def link_of(model: FittedModel) -> str:

@@ -28,12 +28,13 @@ class GlobalExplanation(ShownTerms):
     Attributes
     ----------
     intercept
-        Mean prediction over the training data, on the link scale; one a class where there are more
-        than two.
+        Mean over the training data of what the terms add up to, on the link scale; one a class where
+        there are more than two.
     terms
         In the order of the model's ``terms_``.
     link
-        ``"identity"``, ``"log"`` (counts), ``"logit"`` or ``"softmax"`` (more than two classes).
+        ``"identity"``, ``"log"`` (counts), ``"logit"``, ``"softmax"`` (more than two classes) or
+        ``"log-variance"`` (a regressor's noise).
     classes
         A classifier's labels, in the order of the arrays' last axis if there are more than two.
     source

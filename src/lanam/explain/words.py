@@ -36,4 +36,5 @@ def unit_of(explanation: Any) -> str:
         return f"log-odds of {shorten(str(classes[1]), _MAX_CLASS)}" if classes else "log-odds"
     if explanation.link == "softmax":
         return "score of each class"
-    return "log rate" if explanation.link == "log" else "prediction"
+    words = {"log": "log rate", "log-variance": "log noise variance"}
+    return words.get(explanation.link, "prediction")

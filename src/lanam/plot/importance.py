@@ -31,7 +31,7 @@ def plot_importance(
     Parameters
     ----------
     explanation : GlobalExplanation
-        From a model's ``explain_global()``.
+        From a model's ``explain_global()``, or of its noise from ``explain_noise()``.
     ax : Axes, default=None
         Where to draw; by default a new figure.
     coverage : float, default=0.95

@@ -88,7 +88,7 @@ def plot_shapes(
     Parameters
     ----------
     explanation : GlobalExplanation
-        From a model's ``explain_global()``.
+        From a model's ``explain_global()``, or of its noise from ``explain_noise()``.
     terms : sequence of str, default=None
         Names of the terms to draw, in this order; by default all active ones of one column, the most
         important first.
