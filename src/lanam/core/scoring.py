@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, quadratic_forms
-from lanam.core.knots import locate
+from lanam.core.knots import Knots, locate
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.reading import read
 from lanam.core.statistics import output_places
@@ -301,10 +301,16 @@ def log_mean_table(model: FittedModel, index: int) -> Array:
     """Logarithm of the mean of a term's exponential at its entries.
 
     The mean of a lognormal variable; terms are taken to err independently, so that what they add is a
-    sum of tables.
+    sum of tables. Beyond the data the outermost values within hold: a line would be an exponential.
     """
     mean, variance = entry_moments(model, index)
-    return mean + 0.5 * variance
+    result = mean + 0.5 * variance
+    entries = model.terms[index].entries
+    if isinstance(entries, Knots):
+        first, last = entries.inside.start, entries.inside.stop - 1
+        result[:first] = result[first]
+        result[last : len(entries.points)] = result[last]
+    return np.asarray(result)
 
 
 def log_mean_intercept(model: FittedModel) -> float:
