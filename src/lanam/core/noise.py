@@ -64,8 +64,12 @@ def learn_noise(model: FittedModel, sample: Table, fit: Fit) -> FittedModel | No
     if not needed:
         return None
     narrow = replace(rows, columns=rows.columns[:, needed])
-    pays = _gain(narrow, lambda part: fit(part, needed)) > _WORTH
-    return replace(noise, history=()) if pays else None
+    if _gain(narrow, lambda part: fit(part, needed)) <= _WORTH:
+        return None
+    # The mean of a variance whose logarithm is uncertain; on average, so that what remains is a sum.
+    _, uncertainty = scoring.link_moments(noise, rows.columns)
+    more = 0.5 * float(np.average(uncertainty, weights=rows.weight))
+    return replace(noise, intercept=noise.intercept + more, history=())
 
 
 def _gain(rows: Table, fit: Callable[[Table], FittedModel]) -> float:

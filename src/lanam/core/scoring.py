@@ -289,33 +289,22 @@ def noise_variances(model: FittedModel, columns: Array) -> Array:
 
 def log_noise_factors(noise: FittedModel, columns: Array) -> Array:
     """Logarithm of the factor of every row's noise variance."""
-    result = np.full(len(columns), log_mean_intercept(noise))
-    tables = {k: log_mean_table(noise, k) for k, term in enumerate(noise.terms) if term.active}
+    result = _intercepts(noise, len(columns))
+    tables = {k: held_table(term) for k, term in enumerate(noise.terms) if term.active}
     for part in _chunks(noise, len(columns)):
         for k, table in tables.items():
             result[part] += _reader(noise.terms[k], columns[part])(table)
     return result
 
 
-def log_mean_table(model: FittedModel, index: int) -> Array:
-    """Logarithm of the mean of a term's exponential at its entries.
-
-    The mean of a lognormal variable; terms are taken to err independently, so that what they add is a
-    sum of tables. Beyond the data the outermost values within hold: a line would be an exponential.
-    """
-    mean, variance = entry_moments(model, index)
-    result = mean + 0.5 * variance
-    entries = model.terms[index].entries
-    if isinstance(entries, Knots):
-        first, last = entries.inside.start, entries.inside.stop - 1
+def held_table(term: FittedTerm) -> Array:
+    """A term's mean that beyond the data is what it is at their edge: a line would be an exponential."""
+    result = term.mean.copy()
+    if isinstance(term.entries, Knots):
+        first, last = term.entries.inside.start, term.entries.inside.stop - 1
         result[:first] = result[first]
-        result[last : len(entries.points)] = result[last]
-    return np.asarray(result)
-
-
-def log_mean_intercept(model: FittedModel) -> float:
-    """The same of the intercept."""
-    return float(model.intercept + 0.5 * np.square(model.root[-1]).sum())
+        result[last : len(term.entries.points)] = result[last]
+    return result
 
 
 def sample_links(

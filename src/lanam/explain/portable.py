@@ -167,7 +167,7 @@ def explain_portable(
         noise_variance=float(model.noise_variance),
         gap_variance=np.array(gaps, dtype=np.float64),
         contrasts=model.contrasts,
-        log_noise=0.0 if model.noise is None else scoring.log_mean_intercept(model.noise),
+        log_noise=0.0 if model.noise is None else float(model.noise.intercept),
         noise_tables=() if model.noise is None else _noise_tables(model.noise, schema),
     )
 
@@ -177,7 +177,7 @@ def _noise_tables(noise: FittedModel, schema: Schema) -> tuple[Table, ...]:
     return tuple(
         replace(
             _table(noise, index, names[index]),
-            mean=scoring.log_mean_table(noise, index),
+            mean=scoring.held_table(term),
             table=np.zeros((len(term.mean), 0)),
             start=0,
             unknown_variance=None,
