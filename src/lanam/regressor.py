@@ -538,9 +538,13 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             raise ValueError(
                 f"the noise of this model is the same everywhere: {self._why_constant()}"
             )
-        scale = float(np.log(self._model.noise_variance))
-        whole = replace(noise, intercept=noise.intercept + scale)
-        return explain_global(whole, self._schema)
+        # What is predicted: beyond the data, too, and in the unit of y.
+        terms = tuple(
+            replace(term, mean=scoring.held_table(term)) if term.active else term
+            for term in noise.terms
+        )
+        intercept = noise.intercept + float(np.log(self._model.noise_variance))
+        return explain_global(replace(noise, terms=terms, intercept=intercept), self._schema)
 
     def _refuse_counts(self) -> None:
         check_is_fitted(self)

@@ -52,8 +52,8 @@ class Summary:
         ``n_with_missing`` (how many columns are categorical, and how many have missing values),
         ``n_active``, ``n_terms``, ``log_evidence``, ``noise_std`` (None for counts and classes),
         ``noise_columns`` (with which the noise differs, the most important first; none where it is the
-        same everywhere), ``dispersion`` (of counts: their variance in units of their mean; else None), ``classes`` (None
-        for a regressor), ``n_iter`` and ``converged``.
+        same everywhere), ``dispersion`` (of counts: their variance in units of their mean; else None),
+        ``classes`` (None for a regressor), ``n_iter`` and ``converged``.
     interactions
         Every pair of columns with its score and why it is in the model or not; of more than a few,
         the best are printed.

@@ -42,6 +42,9 @@ _SAMPLE_PAYS = 4
 #: Noise of less than so many times the smallest possible is that.
 _ABOVE_FLOOR = 1.01
 
+#: The size of the noise is known well enough when its evidence rises by less than this.
+_NOISE_TOL = 0.5
+
 #: Coordinates that a column has in the first stage, about.
 _COLUMN_WIDTH = 8
 
@@ -267,6 +270,7 @@ def _learn_noise(model: FittedModel, run: Run, rng: np.random.Generator) -> Fitt
         interactions=0,
         level_effects=False,
         n_restarts=1,
+        tol=max(run.options.tol, _NOISE_TOL),
         on_plan=None,
         on_iteration=None,
     )
