@@ -215,9 +215,8 @@ def heavy_tails(n_rows, seed):
 
 @pytest.fixture(scope="module")
 def regressor():
-    return LANAMRegressor(interactions=0, level_effects=False, random_state=0).fit(
-        *heavy_tails(200, 0)
-    )
+    model = LANAMRegressor(interactions=0, level_effects=False, noise="constant", random_state=0)
+    return model.fit(*heavy_tails(200, 0))
 
 
 def test_calibrated_intervals_keep_their_promise_where_own_ones_do_not(regressor):

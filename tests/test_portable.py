@@ -104,7 +104,9 @@ class Reader:
 
     def noise(self, row):
         gaps = [self.model.gap_variance[k] for k, value in enumerate(row) if math.isnan(value)]
-        return self.model.noise_variance + sum(gaps)
+        found = [(table, read_table(table, row)) for table in self.model.noise_tables]
+        logs = [weighted(table.mean, entries) for table, entries in found if entries is not None]
+        return self.model.noise_variance * math.exp(self.model.log_noise + sum(logs)) + sum(gaps)
 
 
 def probit(odds, variance):

@@ -17,6 +17,8 @@ from lanam.cli.errors import Interrupted
 
 #: What a signal is heard at by threads that wait for input, while a command runs.
 _heard: list[socket.socket] = []
+#: Whether the command was told to stop: after that, who begins to wait for input would wait for ever.
+_told = threading.Event()
 
 
 @contextmanager
@@ -32,8 +34,10 @@ def stoppable() -> Iterator[None]:
         return
 
     def stop(number: int, _: Any) -> None:
+        _told.set()
         raise Interrupted(number)
 
+    _told.clear()
     hears, tells = socket.socketpair()
     for each in (hears, tells):
         each.setblocking(False)
@@ -55,6 +59,8 @@ def stoppable() -> Iterator[None]:
 
 def wait_for_input(file: Any) -> bool:
     """Wait until something can be read from a file, or its end; False if a signal came first."""
+    if _told.is_set():
+        return False
     if sys.platform == "win32" or not _heard:  # where only sockets can be waited for
         return True
     try:

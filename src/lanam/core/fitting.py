@@ -44,6 +44,8 @@ _ABOVE_FLOOR = 1.01
 
 #: The size of the noise is known well enough when its evidence rises by less than this.
 _NOISE_TOL = 0.5
+#: Where tails are heavy the evidence wanders, and more passes bring nothing.
+_NOISE_ITERATIONS = 30
 
 #: Coordinates that a column has in the first stage, about.
 _COLUMN_WIDTH = 8
@@ -271,6 +273,7 @@ def _learn_noise(model: FittedModel, run: Run, rng: np.random.Generator) -> Fitt
         level_effects=False,
         n_restarts=1,
         tol=max(run.options.tol, _NOISE_TOL),
+        max_iter=min(run.options.max_iter, _NOISE_ITERATIONS),
         on_plan=None,
         on_iteration=None,
     )

@@ -147,8 +147,8 @@ class FittedModel:
     contrasts
         ``Q`` (C, C - 1) where there are several classes, otherwise None.
     noise
-        Where the noise differs from row to row: the logarithm of its variance in units of
-        ``noise_variance`` (and of what gaps add to that), a model of its own. None where it does not.
+        Where the noise differs from row to row: the logarithm of its variance, without what gaps add, in
+        units of ``noise_variance``, a model of its own. None where it does not.
     """
 
     likelihood: str

@@ -1,7 +1,7 @@
 """How noisy each row is: a second additive model, of the size of the residuals of the first.
 
-The noise of a Gaussian response is ``N(0, s^2 exp(g(x)))``. ``s^2`` is what a fit finds that takes it to be
-the same everywhere, and ``g`` is a sum of functions of single columns as the mean is, fitted to the
+The noise of a Gaussian response is ``N(0, s^2 exp(g(x)))``, and what gaps add to its variance. ``s^2`` is what
+a fit finds that takes it to be the same everywhere, and ``g`` is a sum of functions of single columns as the mean is, fitted to the
 squared residuals in the same way (``LogVariance``): its smoothness and which columns it needs follow
 from the evidence. Without a column that it needs the noise is the same everywhere.
 
@@ -88,10 +88,12 @@ def _gain(rows: Table, fit: Callable[[Table], FittedModel]) -> float:
 def _squared_residuals(model: FittedModel, sample: Table) -> Table:
     """Rows whose response is the squared residual in units of what it would be on average."""
     few = _some(sample, slice(_MOST_ROWS))
+    # What gaps add is known already, and none of it is the doing of a column's value.
+    variances = scoring.noise_variances(replace(model, noise=None), few.columns)
+    few = _some(few, variances == model.noise_variance)
     mean, variance = scoring.link_moments(model, few.columns)
-    noise = scoring.noise_variances(replace(model, noise=None), few.columns)
-    known = np.minimum(variance / noise, _MOST_LEVERAGE)
-    squares = np.square((few.response - mean) / np.sqrt(noise)) / (1.0 - known)
+    known = np.minimum(variance / model.noise_variance, _MOST_LEVERAGE)
+    squares = np.square((few.response - mean) / np.sqrt(model.noise_variance)) / (1.0 - known)
     return Table(few.columns, squares, few.weight)
 
 

@@ -278,12 +278,12 @@ def noise_variances(model: FittedModel, columns: Array) -> Array:
     Larger where a value is missing that would have said something, and where columns say so.
     """
     result = np.full(len(columns), model.noise_variance)
+    if model.noise is not None:
+        result *= np.exp(log_noise_factors(model.noise, columns))
     if model.gap_variance is not None:
         for feature in np.flatnonzero(model.gap_variance):
             gone = np.isnan(columns[:, feature])
             result[gone] += model.gap_variance[feature]
-    if model.noise is not None:
-        result *= np.exp(log_noise_factors(model.noise, columns))
     return result
 
 

@@ -20,7 +20,7 @@ its row of the ``coupling`` to the whole vector, and its ``own_variance`` to the
 
 A new observation of a Gaussian response varies by its noise besides, whose variance is
 
-    (noise_variance + gap_variance of what is missing) exp(log_noise + sum of the noise_tables' means)
+    noise_variance exp(log_noise + sum of the noise_tables' means) + gap_variance of what is missing
 
 where a missing value without an entry adds nothing to the exponent. Noise tables have no coordinates.
 """
@@ -131,7 +131,7 @@ class PortableModel:
     gap_variance
         What a missing value of each column adds to the variance of the noise.
     log_noise, noise_tables
-        What the noise is multiplied by, if it differs from row to row; 0 and none where it does not.
+        What the noise variance is multiplied by, if it differs from row to row; 0 and none where it does not.
     contrasts
         (C, M) of several classes, else None.
     """

@@ -451,13 +451,13 @@ def _exponential(graph: _Graph, values: str) -> str:
 def _noise(graph: _Graph, model: CompleteModel) -> str:
     """The noise of every row: more where a value is missing, or where columns say so."""
     portable = model.portable
-    parts = [graph.constant(portable.noise_variance)]
+    variance = graph.constant(portable.noise_variance)
+    if model.noise_terms:
+        logs = [_read(graph, term, model, variance=False) for term in model.noise_terms]
+        factor = graph("Exp", graph.sum_of([graph.constant(portable.log_noise), *logs]))
+        variance = graph("Mul", variance, factor)
+    parts = [variance]
     for feature in np.flatnonzero(portable.gap_variance).tolist():
         gap = graph.constant(portable.gap_variance[feature])
         parts.append(graph("Mul", graph.as_double(graph.gone(feature)), gap))
-    everywhere = graph.sum_of(parts)
-    if not model.noise_terms:
-        return everywhere
-    logs = [_read(graph, term, model, variance=False) for term in model.noise_terms]
-    factor = graph("Exp", graph.sum_of([graph.constant(portable.log_noise), *logs]))
-    return graph("Mul", everywhere, factor)
+    return graph.sum_of(parts)

@@ -356,11 +356,11 @@ class _Query:
             f"CASE WHEN x{f} IS NULL THEN {number(portable.gap_variance[f])} ELSE 0e0 END"
             for f in np.flatnonzero(portable.gap_variance).tolist()
         ]
-        everywhere = total([number(portable.noise_variance), *gaps])
-        if not self.model.noise_terms:
-            return everywhere
-        logs = self._added(self.model.noise_terms, 0)
-        return f"({everywhere}) * exp({total([number(portable.log_noise), *logs])})"
+        variance = number(portable.noise_variance)
+        if self.model.noise_terms:
+            logs = self._added(self.model.noise_terms, 0)
+            variance = f"{variance} * exp({total([number(portable.log_noise), *logs])})"
+        return total([variance, *gaps])
 
     def _positions(self, own: list[str], means: list[str]) -> str:
         made = [f"{each} AS {name}" for each, name in zip(self._means(), means, strict=True)]

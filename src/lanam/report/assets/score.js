@@ -196,13 +196,13 @@ const lanam = {};
     // Variance of a row's noise: larger where something is missing that would have said something, and
     // where columns say so. Of those, a missing value without an entry says nothing.
     rowNoise(row) {
-      let variance = this.noiseVariance;
-      row.forEach((value, k) => { if (Number.isNaN(value)) variance += this.gapVariance[k]; });
       const exponent = this.noiseTables.reduce((sum, table) => {
         const found = corners(table, row);
         return found === null ? sum : sum + readRow(table.mean, 1, found)[0];
       }, this.logNoise);
-      return variance * Math.exp(exponent);
+      let variance = this.noiseVariance * Math.exp(exponent);
+      row.forEach((value, k) => { if (Number.isNaN(value)) variance += this.gapVariance[k]; });
+      return variance;
     }
 
     // The prediction with its intervals; `level` is one of the report's coverages, with `z` of the
