@@ -35,7 +35,9 @@ class TestHelp:
         done = lanam(name, "--help")
         assert done.out.startswith(f"Usage: lanam {name}")
         # What a value is called, and not of which type it is.
-        options = re.sub(r"<(regression|auto|json|sqlite)\|[a-z|]*>", "", done.out.split("Options:")[1])
+        options = re.sub(
+            r"<(regression|auto|json|sqlite)\|[a-z|]*>", "", done.out.split("Options:")[1]
+        )
         assert not re.search(r"<[a-z]", options)
         if name != "demo":
             assert f"  lanam {name} " in done.out.split("Examples:")[1]
