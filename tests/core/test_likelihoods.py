@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import bernoulli, norm, poisson
 
-from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.likelihoods import LIKELIHOODS, LogVariance
 from tests.oracles import assert_close
 
 F = np.array([-30.0, -3.0, -0.2, 0.0, 0.7, 4.0, 30.0])
@@ -80,3 +80,38 @@ def test_a_rate_beyond_floats_is_bad_but_a_number():
         assert np.isfinite(value).all()
     np.testing.assert_array_less(likelihood.log_prob(np.ones(2), f), -1e3)
     assert likelihood.curvature(f)[1] == 0.0
+
+
+class TestLogVariance:
+    squares = np.array([0.0, 0.3, 1.0, 2.5, 9.0, 0.01, 4.0])
+    f = np.array([-3.0, -1.0, -0.2, 0.0, 0.7, 1.5, 4.0])
+
+    def test_is_the_normal_density_of_the_residual_without_its_constant(self):
+        expected = norm.logpdf(np.sqrt(self.squares), 0.0, np.exp(0.5 * self.f))
+        found = LogVariance().log_prob(self.squares, self.f) - 0.5 * np.log(2.0 * np.pi)
+        assert_close(found, expected, "rounding")
+
+    def test_slope(self):
+        ends = [LogVariance().log_prob(self.squares, self.f + step) for step in (1e-5, -1e-5)]
+        found = LogVariance().slope(self.squares, self.f)
+        assert_close(found, (ends[0] - ends[1]) / 2e-5, "finite differences")
+
+    def test_curvature_is_the_mean_over_residuals(self):
+        f = np.full(200_000, 0.7)
+        squares = np.exp(f) * np.random.default_rng(0).chisquare(1, size=len(f))
+        own = (
+            -(LogVariance().slope(squares, f + 1e-4) - LogVariance().slope(squares, f - 1e-4))
+            / 2e-4
+        )
+        assert own.mean() == pytest.approx(LogVariance().curvature(f)[0], rel=0.02)
+
+    def test_start_is_the_best_constant(self):
+        weight = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0, 0.2])
+        constant = np.full(7, LogVariance().start(self.squares, weight))
+        slopes = LogVariance().slope(self.squares, constant)
+        assert weight @ slopes == pytest.approx(0.0, abs=1e-12)
+
+    def test_far_out_is_bad_and_finite(self):
+        far = np.array([-1e4, 1e4])
+        assert np.isfinite(LogVariance().log_prob(np.ones(2), far)).all()
+        assert np.isfinite(LogVariance().slope(np.ones(2), far)).all()

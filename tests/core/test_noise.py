@@ -1,0 +1,136 @@
+"""The size of the noise: what it is fitted to, and when it is kept."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lanam.core import fitting, noise, scoring
+from lanam.core.likelihoods import Gaussian
+from lanam.core.options import Options
+from lanam.core.tables import ArrayTables, Table
+
+OPTIONS = Options(hidden_sizes=(16,), max_iter=30)
+
+
+def rows(n_rows=400, seed=0, loud=2.0):
+    """A line, and noise whose logarithm is one, too."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1.0, 1.0, size=(n_rows, 2))
+    y = x[:, 0] + 0.3 * np.exp(0.5 * loud * x[:, 1]) * rng.normal(size=n_rows)
+    return Table(np.asfortranarray(x), y, np.ones(n_rows))
+
+
+def fitted(table, **options):
+    return fitting.fit(ArrayTables(table), Gaussian(), replace(OPTIONS, noise=True, **options), 0)
+
+
+def test_the_truth_is_found():
+    model = fitted(rows(3000))
+    active = [term.features for term in model.noise.terms if term.active]
+    assert active == [(1,)]
+    ends = np.array([[0.0, -1.0], [0.0, 0.0], [0.0, 1.0]])
+    np.testing.assert_allclose(
+        scoring.noise_variances(model, ends), 0.09 * np.exp([-2.0, 0.0, 2.0]), rtol=0.3
+    )
+
+
+def test_the_mean_is_that_of_constant_noise():
+    table = rows()
+    one, two = fitted(table), fitting.fit(ArrayTables(table), Gaussian(), OPTIONS, 0)
+    assert one.noise is not None
+    assert two.noise is None
+    assert one.noise_variance == two.noise_variance
+    assert one.log_evidence == two.log_evidence
+    np.testing.assert_array_equal(one.root, two.root)
+
+
+def test_squares_are_one_on_average_whatever_the_leverage():
+    """Of many columns and few rows, plain residuals are far too small."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(150, 8))
+    y = 3.0 * np.sin(2.0 * x).sum(axis=1) + rng.normal(size=150)
+    table = Table(np.asfortranarray(x), y, np.ones(150))
+    model = replace(fitted(table), noise=None)
+    squares = noise._squared_residuals(model, table).response
+    plain = np.square(y - scoring.link_mean(model, x)) / model.noise_variance
+    assert plain.mean() < 0.8
+    assert squares.mean() == pytest.approx(1.0, abs=0.15)
+
+
+def test_rows_with_gaps_that_add_noise_are_left_out():
+    table = rows()
+    model = replace(fitted(table), noise=None, gap_variance=np.array([0.0, 1.0]))
+    gone = table.columns.copy()
+    gone[:50, 1] = np.nan
+    gone[50:80, 0] = np.nan
+    found = noise._squared_residuals(model, replace(table, columns=gone))
+    assert len(found) == len(table) - 50
+
+
+@pytest.mark.parametrize(("n_rows", "parts"), [(noise._MANY_ROWS - 2, 8), (noise._MANY_ROWS, 2)])
+def test_how_often_it_is_fitted(n_rows, parts):
+    table, sizes = rows(n_rows), []
+    model = replace(fitted(table), noise=None)
+
+    def fit(part, columns):
+        sizes.append((len(part), list(columns), part.columns.shape[1]))
+        return fitting.fit(ArrayTables(part), noise.LogVariance(), OPTIONS, 0)
+
+    assert noise.learn_noise(model, table, fit) is not None
+    assert sizes[0] == (n_rows, [0, 1], 2)
+    # Only what all rows asked for is asked of parts of them.
+    assert sizes[1:] == [(n_rows - len(range(k, n_rows, parts)), [1], 1) for k in range(parts)]
+
+
+def test_no_more_rows_than_it_takes():
+    table = rows(noise._MOST_ROWS + 500)
+    model = replace(fitted(rows()), noise=None)
+    assert len(noise._squared_residuals(model, table)) == noise._MOST_ROWS
+
+
+def test_too_few_rows_say_nothing():
+    table = rows(noise._LEAST_ROWS - 1, loud=4.0)
+    assert fitted(table).noise is None
+    assert fitted(rows(4 * noise._LEAST_ROWS, loud=4.0)).noise is not None
+
+
+def test_no_noise_does_not_differ():
+    table = rows()
+    exact = replace(table, response=table.columns[:, 0] ** 2)
+    assert fitted(exact).noise is None
+
+
+def test_what_other_rows_do_not_confirm_is_not_kept(monkeypatch):
+    table = rows()
+    assert fitted(table).noise is not None
+    monkeypatch.setattr(noise, "_gain", lambda rows, fit: noise._WORTH)
+    assert fitted(table).noise is None
+
+
+def test_an_interrupt_keeps_the_mean(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitting, "learn_noise", interrupted)
+    model = fitted(rows())
+    assert model.noise is None
+    assert model.stop_reason == "interrupted"
+
+
+def test_beyond_the_data_it_stays_as_it_is_at_their_edge():
+    table = rows()
+    model = fitted(table)
+    lowest, highest = table.columns[:, 1].min(), table.columns[:, 1].max()
+    ends = np.array([[0.0, lowest], [0.0, highest]])
+    far = np.array([[0.0, lowest - 50.0], [0.0, highest + 50.0]])
+    np.testing.assert_allclose(
+        scoring.noise_variances(model, far), scoring.noise_variances(model, ends), rtol=1e-6
+    )
+
+
+def test_what_gaps_add_is_added():
+    model, gone = fitted(rows()), np.array([[np.nan, 0.7], [np.nan, -0.7]])
+    noisier = replace(model, gap_variance=np.array([3.0, 0.0]))
+    more = scoring.noise_variances(noisier, gone) - scoring.noise_variances(model, gone)
+    np.testing.assert_allclose(more, 3.0)
