@@ -1,9 +1,10 @@
 """How noisy each row is: a second additive model, of the size of the residuals of the first.
 
-The noise of a Gaussian response is ``N(0, s^2 exp(g(x)))``, and what gaps add to its variance. ``s^2`` is what
-a fit finds that takes it to be the same everywhere, and ``g`` is a sum of functions of single columns as the mean is, fitted to the
-squared residuals in the same way (``LogVariance``): its smoothness and which columns it needs follow
-from the evidence. Without a column that it needs the noise is the same everywhere.
+The noise of a Gaussian response is ``N(0, s^2 exp(g(x)))``, and what gaps add to its variance. ``s^2`` is
+what a fit finds that takes it to be the same everywhere, and ``g`` is a sum of functions of single
+columns as the mean is, fitted to the squared residuals in the same way (``LogVariance``): its smoothness
+and which columns it needs follow from the evidence. Without a column that it needs the noise is the same
+everywhere.
 
 A row pulls the mean towards itself, so that its residual is too small: the expectation of its square is
 ``(1 - h) s^2`` with the leverage ``h``, the variance of the mean there in units of the noise's. What is

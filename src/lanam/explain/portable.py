@@ -131,7 +131,8 @@ class PortableModel:
     gap_variance
         What a missing value of each column adds to the variance of the noise.
     log_noise, noise_tables
-        What the noise variance is multiplied by, if it differs from row to row; 0 and none where it does not.
+        What the noise variance is multiplied by, if it differs from row to row; 0 and none where it
+        does not.
     contrasts
         (C, M) of several classes, else None.
     """
