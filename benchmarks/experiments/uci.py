@@ -14,6 +14,8 @@ WITH_PAIRS = (
 )
 INTERACTING = ("lightgbm", "lightgbm-grid")
 INFERENCE = ("deep-ensemble", "mean-field", "mc-dropout")
+#: What our lead owes to noise that differs from row to row.
+CONSTANT_NOISE = ("lanam-constant", "lanam10-constant")
 NETWORKS = ("nam-relu-deep", "nam-relu", "nam-gelu")
 
 
@@ -29,5 +31,5 @@ EXPERIMENT = Experiment(
     models=(*FIRST_ORDER, *WITH_PAIRS, *INTERACTING, "mean"),
     load=load_set,
     observe=found_pairs,
-    named_only=(*INFERENCE, *NETWORKS, "lanam-smooth", "public"),
+    named_only=(*INFERENCE, *NETWORKS, *CONSTANT_NOISE, "lanam-smooth", "public"),
 )

@@ -82,6 +82,13 @@ LAPLACE = family(
         line=DOTTED,
     ),
     Model(
+        "lanam-constant",
+        FIRST,
+        "LA-NAM, one noise",
+        "ours with noise of the same size in all rows",
+        line=DOTTED,
+    ),
+    Model(
         "lanam-paper",
         FIRST,
         "LA-NAM\n(paper's settings)",
@@ -112,6 +119,14 @@ LAPLACE = family(
         "ours with up to ten pairs by our own score",
         plain="lanam",
         line=DASHED,
+    ),
+    Model(
+        "lanam10-constant",
+        PAIRS,
+        "LA-NAM, 10 pairs, one noise",
+        "`lanam10` with noise of the same size in all rows",
+        plain="lanam-constant",
+        line=DOTTED,
     ),
     Model(
         "lanam10-mi",

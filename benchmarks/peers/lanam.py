@@ -26,7 +26,9 @@ class LaplaceAdditive:
         from lanam import LANAMClassifier, LANAMRegressor
 
         if task in ("classification", "multiclass"):
-            classifier = LANAMClassifier(random_state=seed, **self.arguments).fit(X, y)
+            # Classes have no noise.
+            own = {name: value for name, value in self.arguments.items() if name != "noise"}
+            classifier = LANAMClassifier(random_state=seed, **own).fit(X, y)
             return Fitted(
                 probabilities(classifier, task),
                 effect=None if task == "multiclass" else additive(classifier),
