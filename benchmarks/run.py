@@ -59,7 +59,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def _numbers(text: str) -> list[int]:
     """``3`` is the first three, ``0,3`` and ``3,`` are those."""
-    return [int(part) for part in comma_separated(text)] if "," in text else list(range(int(text)))
+    if "," in text:
+        return [int(part) for part in comma_separated(text)]
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is how many, and none: the first alone is 1 or 0,")
+    return list(range(int(text)))
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,12 @@ def test_folds_are_so_many_or_those(text, folds):
     assert run.parse(["--folds", text]).folds == folds
 
 
+def test_no_fold_at_all(capsys):
+    with pytest.raises(SystemExit):
+        run.parse(["--folds", "0"])
+    assert "the first alone is 1 or 0," in capsys.readouterr().err
+
+
 def dies(task):
     os._exit(9)
 
