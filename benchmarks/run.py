@@ -62,7 +62,9 @@ def _numbers(text: str) -> list[int]:
     if "," in text:
         return [int(part) for part in comma_separated(text)]
     if int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is how many, and none: the first alone is 1 or 0,")
+        raise argparse.ArgumentTypeError(
+            f"{text} is how many, and none: the first alone is 1 or 0,"
+        )
     return list(range(int(text)))
 
 
