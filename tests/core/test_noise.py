@@ -8,6 +8,7 @@ import pytest
 from lanam.core import fitting, noise, scoring
 from lanam.core.likelihoods import Gaussian
 from lanam.core.options import Options
+from lanam.core.prepare import NOISE_ROWS
 from lanam.core.tables import ArrayTables, Table
 
 OPTIONS = Options(hidden_sizes=(16,), max_iter=30)
@@ -83,10 +84,14 @@ def test_how_often_it_is_fitted(n_rows, parts):
     assert sizes[1:] == [(n_rows - len(range(k, n_rows, parts)), [1], 1) for k in range(parts)]
 
 
-def test_no_more_rows_than_it_takes():
-    table = rows(noise._MOST_ROWS + 500)
-    model = replace(fitted(rows()), noise=None)
-    assert len(noise._squared_residuals(model, table)) == noise._MOST_ROWS
+def test_no_more_rows_than_it_takes(monkeypatch):
+    known = []
+    monkeypatch.setattr(
+        fitting, "learn_noise", lambda model, sample, fit: known.append(len(sample))
+    )
+    fitted(rows(NOISE_ROWS + 500), hidden_sizes=(4,), max_iter=3)
+    fitted(rows(300))
+    assert known == [NOISE_ROWS, 300]
 
 
 def test_too_few_rows_say_nothing():

@@ -28,8 +28,6 @@ from lanam.core.likelihoods import LogVariance
 from lanam.core.model import FittedModel
 from lanam.core.tables import Table
 
-#: Rows of a sample that are used: the size of the noise needs no more.
-_MOST_ROWS = 1 << 13
 #: With fewer residuals parts of them could not tell.
 _LEAST_ROWS = 60
 #: In how many parts rows are taken in turn to be described by the others: by nearly all if they are few,
@@ -88,16 +86,15 @@ def _gain(rows: Table, fit: Callable[[Table], FittedModel]) -> float:
 
 def _squared_residuals(model: FittedModel, sample: Table) -> Table:
     """Rows whose response is the squared residual in units of what it would be on average."""
-    few = _some(sample, slice(_MOST_ROWS))
     # What gaps add is known already, and none of it is the doing of a column's value.
-    variances = scoring.noise_variances(replace(model, noise=None), few.columns)
-    few = _some(few, variances == model.noise_variance)
-    mean, variance = scoring.link_moments(model, few.columns)
+    variances = scoring.noise_variances(replace(model, noise=None), sample.columns)
+    rows = _some(sample, variances == model.noise_variance)
+    mean, variance = scoring.link_moments(model, rows.columns)
     known = np.minimum(variance / model.noise_variance, _MOST_LEVERAGE)
-    squares = np.square((few.response - mean) / np.sqrt(model.noise_variance)) / (1.0 - known)
-    return Table(few.columns, squares, few.weight)
+    squares = np.square((rows.response - mean) / np.sqrt(model.noise_variance)) / (1.0 - known)
+    return Table(rows.columns, squares, rows.weight)
 
 
-def _some(table: Table, rows: slice | NDArray[np.bool_]) -> Table:
+def _some(table: Table, rows: NDArray[np.bool_]) -> Table:
     columns = np.asfortranarray(table.columns[rows])
     return Table(columns, table.response[rows], table.weight[rows])

@@ -33,6 +33,8 @@ _N_BINS = 150
 
 #: A likelihood that is no quadratic is fitted to so many rows first, if there are several times as many.
 SAMPLE_ROWS = 1 << 15
+#: How noisy rows are is learned from so many: the size of the noise needs no more.
+NOISE_ROWS = 1 << 13
 
 #: Rows that count more often than this on average (a bootstrap, weights that are counts) are copies: a
 #: value that recurs in copies only must not have an effect of its own, which would be their noise.
@@ -117,7 +119,7 @@ def prepare(
 def wanted(likelihood: Likelihood) -> Wanted:
     """What of the response must be known, and a sample of rows to go over again and again."""
     n_classes = likelihood.n_classes if isinstance(likelihood, Softmax) else -1
-    return Wanted(n_classes, SAMPLE_ROWS)
+    return Wanted(n_classes, NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS)
 
 
 def rows_of(
