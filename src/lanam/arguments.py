@@ -89,7 +89,7 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
         solver=arguments["solver"],
         evidence_update=arguments["evidence_update"],
         level_effects=arguments["level_effects"] == "auto",
-        noise=arguments.get("noise") == "auto" and not _is_papers(arguments),
+        noise=arguments.get("noise") == "auto" and not is_papers(arguments),
         max_knots=_require_integer("max_knots", arguments["max_knots"], 16),
         max_iter=_require_integer("max_iter", arguments["max_iter"], 1),
         tol=_require_number("tol", arguments["tol"]),
@@ -100,7 +100,7 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     )
 
 
-def _is_papers(arguments: Mapping[str, Any]) -> bool:
+def is_papers(arguments: Mapping[str, Any]) -> bool:
     """Whether networks are trained, or their curvature is, as in the paper: what it lacks is left out."""
     return arguments["solver"] == "adam" or arguments["curvature"] == "kron"
 

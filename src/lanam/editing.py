@@ -25,6 +25,7 @@ from lanam.data import CATEGORICAL, Column, Schema
 from lanam.explain import Term, describe_terms, plain
 from lanam.explain.points import read_values
 from lanam.explain.values import cell_words
+from lanam.text import few
 from lanam.version import __version__
 
 ACTIONS = ("zero", "clamp", "smooth")
@@ -377,5 +378,4 @@ def _where_words(place: Mapping[str, Any]) -> str:
 
 
 def _some(names: Sequence[Any]) -> str:
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(map(repr, names[:_MAX_NAMED])) + more
+    return few([repr(name) for name in names], _MAX_NAMED)

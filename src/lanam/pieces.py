@@ -34,6 +34,7 @@ from lanam.engines.roles import (
     read_rows,
 )
 from lanam.predictions import end_names, label_dtype
+from lanam.text import few
 
 #: Beyond this floats do not tell whole numbers apart.
 _LARGEST_WHOLE = 2**53
@@ -219,11 +220,10 @@ def open_for(model: Any, table: Any) -> FileSource | DaskSource:
         )
     lost = [name for name in names if name not in source.names]
     if lost:
-        listed = ", ".join(map(repr, lost[:_MAX_LISTED]))
-        more = f" and {len(lost) - _MAX_LISTED} more" if len(lost) > _MAX_LISTED else ""
+        listed = few([repr(name) for name in lost], _MAX_LISTED)
         plural = "s" if len(lost) > 1 else ""
         raise ValueError(
-            f"{source.title} has no column{plural} {listed}{more}, with which the model was fitted. If "
+            f"{source.title} has no column{plural} {listed}, with which the model was fitted. If "
             "values are not known, add the column and leave it empty"
         )
     if not isinstance(source, FileSource):

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from lanam.additive import AdditiveModel, warn_of_constant, weighted_mean
+from lanam.arguments import is_papers
 from lanam.conformal import (
     Calibration,
     calibrated_by,
@@ -556,7 +557,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     def _why_constant(self) -> str:
         if self.noise == "constant":
             return "noise='constant' asks for that"
-        if self.solver == "adam" or self.curvature == "kron":
+        if is_papers(self.get_params(deep=False)):
             return "solver='adam' and curvature='kron', the paper's, know no other"
         return "no column was found that says how large it is better than a constant does"
 

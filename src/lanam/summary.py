@@ -14,7 +14,7 @@ from lanam.data import CATEGORICAL, Schema, make_frame
 from lanam.editing import edit_words
 from lanam.explain import class_labels, describe_terms, importance_std, plain
 from lanam.interactions import InteractionScores
-from lanam.text import aligned, html_table, number_format, shorten, visible
+from lanam.text import aligned, few, html_table, number_format, shorten, visible
 
 _HEADERS = ("term", "kind", "importance", "+/- 2 sd", "eff. params", "evidence", "status")
 
@@ -150,10 +150,7 @@ class Summary:
     def _noise_columns(self) -> str:
         """With what the noise differs, if it does."""
         names = [shorten(name, _MAX_NAME) for name in self.facts["noise_columns"]]
-        if not names:
-            return ""
-        more = f" and {len(names) - _MAX_COLUMNS} more" if len(names) > _MAX_COLUMNS else ""
-        return f" (differs with {', '.join(names[:_MAX_COLUMNS])}{more})"
+        return f" (differs with {few(names, _MAX_COLUMNS)})" if names else ""
 
     def _peculiarities(self) -> str:
         """How many columns are not all numbers, if any."""
@@ -166,9 +163,8 @@ class Summary:
         classes = self.facts["classes"] or ()
         if len(classes) <= 2:
             return []
-        names = [shorten(str(name), _MAX_NAME) for name in classes[:_MAX_CLASSES]]
-        more = f" and {len(classes) - _MAX_CLASSES} more" if len(classes) > _MAX_CLASSES else ""
-        return [f"{len(classes)} classes: {', '.join(names)}{more}"]
+        names = [shorten(str(name), _MAX_NAME) for name in classes]
+        return [f"{len(classes)} classes: {few(names, _MAX_CLASSES)}"]
 
     def _cells(self) -> list[tuple[str, ...]]:
         table: list[tuple[str, ...]] = [_HEADERS]

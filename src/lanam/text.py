@@ -45,6 +45,18 @@ def one_line(name: Any) -> str:
     return visible(" ".join(str(name).split())) or repr(str(name))
 
 
+def few(names: Collection[str], most: int) -> str:
+    """Names in a row, and how many more there are than so many.
+
+    Examples
+    --------
+    >>> few(["age", "sex", "bmi"], 2)
+    'age, sex and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(list(names)[:most]) + more
+
+
 def cut(names: Sequence[Any], most: int) -> list[str]:
     """Names of at most so many characters: cut at the end, or in the middle where only the end differs.
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from lanam.cli.errors import Complaint, Misuse
 from lanam.cli.reading import is_text
+from lanam.text import few
 
 REGRESSION, CLASSIFICATION, COUNTS = "regression", "classification", "counts"
 
@@ -87,8 +88,7 @@ def require_column(name: str, names: Collection[str], option: str) -> str:
 
 def listed(names: Collection[str]) -> str:
     """Names in a message."""
-    shown = ", ".join(list(names)[:_MAX_LISTED])
-    return shown + (f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else "")
+    return few(names, _MAX_LISTED)
 
 
 def split_names(values: Sequence[str] | None, names: Collection[str], option: str) -> list[str]:

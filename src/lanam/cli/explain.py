@@ -105,7 +105,8 @@ def _explanation(request: Request, model: Any) -> Any:
 
 def _explain_noise(request: Request, explanation: Any, voice: Voice) -> None:
     voice.document(explanation.to_dict())
-    texts = [_term_text(term, explanation, request.coverage) for term in explanation.active]
+    frame = nw.from_native(explanation.to_frame(request.coverage), eager_only=True)
+    texts = [_term_text(term, frame, explanation, request.coverage) for term in explanation.active]
     voice.tell("\n\n".join(texts))
     if request.output is not None:
         from lanam.plot import plot_shapes
@@ -125,7 +126,8 @@ def _explain_term(request: Request, explanation: Any, voice: Voice) -> None:
         if request.output is not None:
             raise Complaint(f"the term {term.name!r} is switched off: there is nothing to draw")
         return
-    voice.tell(_term_text(term, explanation, request.coverage))
+    frame = nw.from_native(explanation.to_frame(request.coverage), eager_only=True)
+    voice.tell(_term_text(term, frame, explanation, request.coverage))
     if request.output is not None:
         from lanam.plot import plot_interaction, plot_shapes
 
@@ -180,9 +182,8 @@ def draw(axes: Any, path: str) -> None:
     write_atomically(path, content.getvalue(), what="the picture")
 
 
-def _term_text(term: Any, explanation: Any, coverage: float) -> str:
-    """A term's function as a table."""
-    frame = nw.from_native(explanation.to_frame(coverage), eager_only=True)
+def _term_text(term: Any, frame: nw.DataFrame[Any], explanation: Any, coverage: float) -> str:
+    """A term's function as a table; the frame has those of all terms."""
     columns = frame.filter(nw.col("term") == term.name).to_dict(as_series=False)
     unit = _UNITS[explanation.link].format(*(explanation.classes or ("", "")))
     classes = "class" in columns

@@ -87,7 +87,7 @@ def _gain(rows: Table, fit: Callable[[Table], FittedModel]) -> float:
 def _squared_residuals(model: FittedModel, sample: Table) -> Table:
     """Rows whose response is the squared residual in units of what it would be on average."""
     # What gaps add is known already, and none of it is the doing of a column's value.
-    variances = scoring.noise_variances(replace(model, noise=None), sample.columns)
+    variances = scoring.noise_variances(model, sample.columns)
     rows = _some(sample, variances == model.noise_variance)
     mean, variance = scoring.link_moments(model, rows.columns)
     known = np.minimum(variance / model.noise_variance, _MOST_LEVERAGE)

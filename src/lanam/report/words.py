@@ -11,7 +11,7 @@ from lanam.explain import GlobalExplanation, Shape
 from lanam.explain.words import unit_of
 from lanam.metrics import CoverageReport
 from lanam.report.material import Material
-from lanam.text import number_format, one_line, shorten
+from lanam.text import few, number_format, one_line, shorten
 
 #: Of more pairs the best are listed.
 _MAX_PAIRS = 100
@@ -122,9 +122,7 @@ def _share_missing(explanation: GlobalExplanation, index: int) -> float:
 
 def _some(names: Sequence[str]) -> str:
     """Names in a row, not too many and not too long."""
-    shown = [shorten(one_line(name), 40) for name in names[:_MAX_NAMED]]
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(shown) + more
+    return few([shorten(one_line(name), 40) for name in names], _MAX_NAMED)
 
 
 def terms_table(material: Material) -> dict[str, Any]:
