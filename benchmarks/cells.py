@@ -11,7 +11,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,19 @@ class Store:
         else:
             packed.unlink(missing_ok=True)  # of an earlier run
         write_atomically(path, json.dumps(asdict(cell) | _plain(row), indent=1))
+
+    def take(self, table: Path) -> int:
+        """Keep the cells of another run's tidy table that are not here yet; how many there were.
+
+        The table has scores but no arrays, of which pictures of functions are made.
+        """
+        frame, taken = pd.read_csv(table), 0
+        for record in frame.to_dict("records"):
+            cell = Cell(*(record.pop(field.name) for field in fields(Cell)))
+            if self.read(cell) is None:
+                self.write(cell, {k: v for k, v in record.items() if not pd.isna(v)}, {})
+                taken += 1
+        return taken
 
     def cells(self) -> Iterator[Cell]:
         """All finished cells, in the order of their names."""

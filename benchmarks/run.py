@@ -50,6 +50,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--threads", type=int, default=1, help="of each cell, for every model alike")
     add("--limit", type=float, help="seconds after which a cell is given up, and counted as failed")
     add("--out", type=Path, default=Path("results") / "paper", help="folder of results")
+    add("--take", type=Path, metavar="CSV", help="count the cells of this results.csv as finished")
     add("--again", action="store_true", help="run finished cells again")
     add("--retry", action="store_true", help="run failed cells again")
     add("--list", action="store_true", help="list experiments, sets and models, and stop")
@@ -183,6 +184,8 @@ def run(options: argparse.Namespace) -> None:
 
     source, store = Source(options.data, options.out / "downloads"), Store(options.out)
     cells, skipped = plan(options, source)
+    if options.take is not None:
+        say(f"{store.take(options.take)} cells taken from {options.take}")
 
     def to_run(cell: Cell) -> bool:
         return options.again or _unfinished(store.read(cell), options.retry)

@@ -55,6 +55,19 @@ def test_finished_cells_are_not_run_again(tmp_path, capfd):
     pd.testing.assert_frame_equal(first[same], third[same])
 
 
+def test_a_run_goes_on_from_its_table_alone(tmp_path, capfd):
+    first = started(tmp_path / "first")
+    kept = Store(tmp_path / "second")
+    kept.write(Cell("smoke", "numbers", "linear", 0), {"nll": 7.0}, {})
+    second = started(tmp_path / "second", "--take", str(tmp_path / "first" / "results.csv"))
+    told = capfd.readouterr().err
+    assert "3 cells taken" in told  # one was here already
+    assert "4 of 4 cells are finished; 0 to run" in told
+    same = ["set", "model", "fold", "nll", "auroc", "rows"]
+    here = second["nll"] != 7.0
+    pd.testing.assert_frame_equal(first[same][here], second[same][here])
+
+
 def test_failed_cells_are_kept_and_run_again_only_when_asked_to(tmp_path, capfd):
     store, cell = Store(tmp_path), Cell("smoke", "numbers", "linear", 0)
     store.write(cell, {"error": "no luck"}, {})
