@@ -22,6 +22,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import betabinom
 
 from lanam.core.arrays import Array, IntArray
+from lanam.core.mixtures import Mixture
 from lanam.core.predictive import poisson_cdf, poisson_quantile
 from lanam.data import warn_user
 
@@ -149,15 +150,15 @@ def _rows_for(coverage: float) -> int:
 # numbers
 
 
-def gaussian_scores(y: Array, mean: Array, variance: Array) -> Array:
-    """How many standard deviations numbers are from their means."""
-    return np.asarray(np.abs(y - mean) / np.sqrt(variance))
+def number_scores(y: Array, rows: Mixture) -> Array:
+    """How far numbers are from the middle of their distributions, as Gaussian standard deviations."""
+    return np.abs(rows.normal_score(y))
 
 
-def gaussian_interval(mean: Array, variance: Array, score: float) -> Array:
+def number_interval(rows: Mixture, score: float) -> Array:
     """Ends (n, 2) of the intervals of all numbers with at most this score."""
-    half = np.sqrt(variance) * (score * (1.0 + _ROUNDING))
-    return np.column_stack([mean - half, mean + half])
+    farthest = score * (1.0 + _ROUNDING)
+    return np.column_stack([rows.at_score(-farthest), rows.at_score(farthest)])
 
 
 # counts

@@ -20,15 +20,15 @@ from lanam.conformal import (
     calibrated_by,
     count_interval,
     count_scores,
-    gaussian_interval,
-    gaussian_scores,
+    number_interval,
+    number_scores,
 )
 from lanam.core import scoring
 from lanam.core.arrays import Array
+from lanam.core.mixtures import Mixture
 from lanam.core.model import FittedModel
 from lanam.core.predictive import (
     dispersed,
-    gaussian_log_density,
     poisson_cdf,
     poisson_log_density,
     poisson_mean,
@@ -96,9 +96,9 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         (``dispersion_``).
     noise : {"auto", "constant"}, default="auto"
         "auto" lets the size of a Gaussian noise differ from row to row, by a sum of functions of single
-        columns, where that describes rows it was not learned from better than a constant does;
-        "constant" is the same everywhere, as in the paper, and what "auto" is with ``solver="adam"`` or
-        ``curvature="kron"``.
+        columns, and its distribution be another than Gaussian, each where that describes rows it was
+        not learned from better. "constant" is Gaussian noise of one size, as in the paper, and what
+        "auto" is with ``solver="adam"`` or ``curvature="kron"``.
     hidden_sizes : sequence of int, default=(64,)
         Widths of the hidden layers of each column's network.
     pair_hidden_sizes : sequence of int, default=(64,)
@@ -157,6 +157,10 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     noise_terms_ : tuple of Term
         What the logarithm of the noise's variance is the sum of, active or not; empty where the noise is
         the same everywhere.
+    noise_shape_ : NoiseShape or None
+        The distribution of noise that is not Gaussian: ``weights``, ``means`` and ``stds`` of the Gaussians
+        that it is a mixture of, in units of the noise's standard deviation, its ``skewness`` and its
+        ``excess_kurtosis``. None where it is Gaussian, and for counts.
     missing_noise_std_ : ndarray of shape (n_features,)
         Standard deviation of the noise that a column adds where it is missing: of what it would have
         said. ``noise_std_`` is that of rows without gaps.
@@ -415,6 +419,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         self.dispersion_ = float("nan") if known else float(model.noise_variance)
         gaps = np.zeros(schema.n_columns) if model.gap_variance is None else model.gap_variance
         self.missing_noise_std_ = np.sqrt(gaps)
+        self.noise_shape_ = model.shape
         self.noise_terms_ = () if model.noise is None else describe_terms(model.noise, schema)
         super()._keep(model, schema, n_rows, score)
 
@@ -424,13 +429,14 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         return mean, variance, self._read_exposure(exposure, len(mean))
 
     def _noisy_moments(self, X: Any, exposure: Any) -> tuple[Array, Array, Array]:
-        """The same with the noise: of y itself, or of the links of counts that vary as y does."""
-        columns = self._columns(X)
-        mean, variance = scoring.link_moments(self._model, columns)
-        exposed = self._read_exposure(exposure, len(mean))
-        if self._counts:
-            return dispersed(mean, variance, exposed, self._model.noise_variance)
-        return mean, variance + scoring.noise_variances(self._model, columns), exposed
+        """The same of the links of counts that vary as y does."""
+        return dispersed(*self._moments(X, exposure), self._model.noise_variance)
+
+    def _predictive(self, X: Any, exposure: Any) -> Mixture:
+        """The distributions of new observations that are no counts."""
+        rows = scoring.predictive(self._model, self._columns(X))
+        self._read_exposure(exposure, len(rows.mean))  # there is none
+        return rows
 
     @in_pieces(predictions)
     def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
@@ -474,8 +480,8 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             mean = self._link_mean(X)
             self._read_exposure(exposure, len(mean))
             return mean
-        mean, variance, _ = self._noisy_moments(X, exposure)
-        return mean, np.sqrt(variance)
+        rows = self._predictive(X, exposure)
+        return rows.mean, np.sqrt(rows.variance + rows.noise_variance)
 
     def predict_noise(self, X: Any) -> Array:
         """Standard deviation of the noise alone: of what no mean, however well known, would explain.
@@ -594,10 +600,11 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         array([[1., 3., 6.]])
         """
         probabilities = [require_probability(q) for q in np.atleast_1d(quantiles)]
-        moments = self._noisy_moments(X, exposure)
         if self._counts:
+            moments = self._noisy_moments(X, exposure)
             return np.stack([poisson_quantile(p, *moments) for p in probabilities], axis=1)
-        return _gaussian_quantiles(probabilities, *moments[:2])
+        rows = self._predictive(X, exposure)
+        return np.stack([rows.at_score(float(ndtri(p))) for p in probabilities], axis=1)
 
     def predict_cdf(self, X: Any, y: Any, exposure: Any = None) -> Array:
         """Probability that a new observation is at most y: where in its prediction y lies.
@@ -626,12 +633,15 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         array([0.9])
         """
         self._require_exposure(exposure)
-        mean, variance, exposed = self._noisy_moments(X, exposure)
-        values = np.full(len(mean), y) if np.ndim(y) == 0 else y
-        target = read_response(self, values, len(mean))
         if self._counts:
-            return poisson_cdf(np.floor(target), mean, variance, exposed)
-        return np.asarray(ndtr((target - mean) / np.sqrt(variance)))
+            moments = self._noisy_moments(X, exposure)
+            return poisson_cdf(np.floor(self._read_values(y, len(moments[0]))), *moments)
+        rows = self._predictive(X, exposure)
+        return np.asarray(ndtr(rows.normal_score(self._read_values(y, len(rows.mean)))))
+
+    def _read_values(self, y: Any, n_rows: int) -> Array:
+        """Observations that are asked about: one for each row, or one for all."""
+        return read_response(self, np.full(n_rows, y) if np.ndim(y) == 0 else y, n_rows)
 
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
         """Make :meth:`predict_interval` keep its promise, by rows that the model has not seen.
@@ -678,14 +688,13 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         [0.96, 0.8]
         """
         self._require_exposure(exposure)
-        mean, variance, exposed = self._noisy_moments(X, exposure)
-        weight = read_weights(sample_weight, len(mean))
-        target = self._read_target(y, len(mean))
         if self._counts:
-            scores = count_scores(target, mean, variance, exposed)
+            moments = self._noisy_moments(X, exposure)
+            scores = count_scores(self._read_target(y, len(moments[0])), *moments)
         else:
-            scores = gaussian_scores(target, mean, variance)
-        self.calibration_ = calibrated_by(scores, weight)
+            rows = self._predictive(X, exposure)
+            scores = number_scores(self._read_target(y, len(rows.mean)), rows)
+        self.calibration_ = calibrated_by(scores, read_weights(sample_weight, len(scores)))
         return self
 
     @in_pieces(intervals)
@@ -738,16 +747,15 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         if kind != "mean":
             raise ValueError(f"kind={kind!r} is not known: choose 'response' or 'mean'")
         mean, variance, exposed = self._moments(X, exposure)
-        interval = _gaussian_quantiles([tail, 1.0 - tail], mean, variance)
+        interval = mean[:, None] + np.sqrt(variance)[:, None] * ndtri([tail, 1.0 - tail])
         # Quantiles go through the exponential unchanged: poisson_mean without variance is that.
         return poisson_mean(interval, 0.0, exposed[:, None]) if self._counts else interval
 
     def _calibrated_interval(self, X: Any, coverage: float, exposure: Any) -> Array:
         threshold = self.calibration_.threshold(coverage)
-        mean, variance, exposed = self._noisy_moments(X, exposure)
         if self._counts:
-            return count_interval(mean, variance, exposed, threshold)
-        return gaussian_interval(mean, variance, threshold)
+            return count_interval(*self._noisy_moments(X, exposure), threshold)
+        return number_interval(self._predictive(X, exposure), threshold)
 
     def sample(
         self, X: Any, n_samples: int = 100, random_state: Any = None, exposure: Any = None
@@ -839,17 +847,44 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         True
         """
         self._require_exposure(exposure)
-        mean, variance, exposed = self._noisy_moments(X, exposure)
-        target = self._read_target(y, len(mean))
         if self._counts:
-            density = poisson_log_density(target, mean, variance, exposed)
+            moments = self._noisy_moments(X, exposure)
+            density = poisson_log_density(self._read_target(y, len(moments[0])), *moments)
         else:
-            density = gaussian_log_density(target, mean, variance)
+            rows = self._predictive(X, exposure)
+            density = rows.log_density(self._read_target(y, len(rows.mean)))
         return weighted_mean(density, sample_weight)
 
+    @averaged
+    def crps(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean continuous ranked probability score of observations, in the unit of y: the lower the better.
 
-def _gaussian_quantiles(probabilities: list[float], mean: Array, variance: Array) -> Array:
-    return mean[:, None] + np.sqrt(variance)[:, None] * ndtri(probabilities)
+        It is the mean absolute error of a prediction without uncertainty, and less for one that tells its
+        uncertainty honestly. Counts have :meth:`log_likelihood`.
+
+        Parameters
+        ----------
+        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
+        y : array-like of shape (n_samples,), or str
+            Of files and Dask frames ``y`` and what follows are names of columns.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        crps : float
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from lanam import LANAMRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = LANAMRegressor(random_state=0).fit(X, y)
+        >>> bool(28 < model.crps(X, y) < 31)
+        True
+        """
+        self._refuse_counts()
+        rows = self._predictive(X, None)
+        return weighted_mean(rows.crps(self._read_target(y, len(rows.mean))), sample_weight)
 
 
 def require_probability(value: Any) -> float:

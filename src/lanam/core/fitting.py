@@ -22,12 +22,13 @@ from lanam.core.gauss_newton import Problem, State
 from lanam.core.levels import add_levels
 from lanam.core.likelihoods import Gaussian, Likelihood, LogVariance, Poisson
 from lanam.core.model import FittedModel, FittedTerm, ScoredPair
-from lanam.core.noise import learn_noise
+from lanam.core.noise import learn_noise, standard_residuals
 from lanam.core.options import Options
 from lanam.core.prepare import prepare
 from lanam.core.rows import Rows, pieces
 from lanam.core.second_stage import second_stage
 from lanam.core.selection import null_fit
+from lanam.core.shapes import learn_shape
 from lanam.core.stage import Stage, resume
 from lanam.core.summaries import Summary
 from lanam.core.tables import ArrayTables, Table, Tables, Totals
@@ -242,17 +243,16 @@ def _finish(stage: Stage, run: Run, rng: np.random.Generator) -> FittedModel:
     # A pair that did not make it is no term: the table of scores tells of it.
     off = [term for term in off if term.kind != "pair"]
     model = assemble(prepared.units, stage.problem, stage.state, solution, off)
-    noise, reason = None, stage.reason
-    if _noise_may_differ(stage, run):
+    reason = stage.reason
+    if _noise_is_learned(stage, run):
         try:
-            noise = _learn_noise(model, run, rng)
+            model = _learn_noise(model, run, rng)
         except KeyboardInterrupt:
             reason = "interrupted"
-    history = tuple(run.history)
-    return replace(model, history=history, stop_reason=reason, pairs=pairs, noise=noise)
+    return replace(model, history=tuple(run.history), stop_reason=reason, pairs=pairs)
 
 
-def _noise_may_differ(stage: Stage, run: Run) -> bool:
+def _noise_is_learned(stage: Stage, run: Run) -> bool:
     likelihood = stage.problem.likelihood
     if not run.options.noise or not isinstance(likelihood, Gaussian):
         return False
@@ -261,9 +261,11 @@ def _noise_may_differ(stage: Stage, run: Run) -> bool:
     return above and stage.reason != "interrupted"
 
 
-def _learn_noise(model: FittedModel, run: Run, rng: np.random.Generator) -> FittedModel | None:
-    """How the noise differs from row to row, by a sample of them."""
+def _learn_noise(model: FittedModel, run: Run, rng: np.random.Generator) -> FittedModel:
+    """The model with how its noise differs from row to row and what shape it has, by a sample of rows."""
     summary = run.prepared.summary
+    if summary.sample is None:
+        return model
     # The same whatever was drawn before: a search that finds no pair leaves the model as it was.
     seed = int(rng.spawn(1)[0].integers(1 << 31))
     # No effects of single values: residuals as large as each other by chance would have some.
@@ -286,4 +288,6 @@ def _learn_noise(model: FittedModel, run: Run, rng: np.random.Generator) -> Fitt
             raise KeyboardInterrupt
         return fitted
 
-    return None if summary.sample is None else learn_noise(model, summary.sample, fit_squares)
+    model = replace(model, noise=learn_noise(model, summary.sample, fit_squares))
+    residuals = standard_residuals(model, summary.sample)
+    return replace(model, shape=learn_shape(residuals.response, residuals.weight))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, Intercept
 from lanam.core.knots import Entries, Grid, Knots
+from lanam.core.mixtures import NoiseShape
 from lanam.core.networks import Architecture
 
 ACTIVE = "active"
@@ -149,6 +150,8 @@ class FittedModel:
     noise
         Where the noise differs from row to row: the logarithm of its variance, without what gaps add, in
         units of ``noise_variance``, a model of its own. None where it does not.
+    shape
+        Of noise that is not Gaussian: its distribution in units of its standard deviation in the row.
     """
 
     likelihood: str
@@ -163,6 +166,7 @@ class FittedModel:
     contrasts: Array | None = None
     gap_variance: Array | None = None
     noise: FittedModel | None = None
+    shape: NoiseShape | None = None
 
     @property
     def n_outputs(self) -> int:

@@ -24,18 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core import scoring
+from lanam.core.held_out import LEAST_ROWS, WORTH, parts
 from lanam.core.likelihoods import LogVariance
 from lanam.core.model import FittedModel
 from lanam.core.tables import Table
 
-#: With fewer residuals parts of them could not tell.
-_LEAST_ROWS = 60
-#: In how many parts rows are taken in turn to be described by the others: by nearly all if they are few,
-#: and by half of them if that is plenty.
-_PARTS_OF_FEW, _PARTS_OF_MANY = 8, 2
-_MANY_ROWS = 2000
-#: Nats that all parts together must gain: by chance, tails of Student's t have brought up to four.
-_WORTH = 5.0
 #: Residuals of rows that nothing but themselves determines say nothing.
 _MOST_LEVERAGE = 0.95
 
@@ -55,15 +48,16 @@ def learn_noise(model: FittedModel, sample: Table, fit: Fit) -> FittedModel | No
     fit
         How to fit squared residuals.
     """
-    rows = _squared_residuals(model, sample)
-    if np.count_nonzero(rows.response) < _LEAST_ROWS:
+    residuals = standard_residuals(model, sample)
+    rows = replace(residuals, response=np.square(residuals.response))
+    if np.count_nonzero(rows.response) < LEAST_ROWS:
         return None
     noise = fit(rows, range(rows.columns.shape[1]))
     needed = sorted({term.features[0] for term in noise.terms if term.active})
     if not needed:
         return None
     narrow = replace(rows, columns=rows.columns[:, needed])
-    if _gain(narrow, lambda part: fit(part, needed)) <= _WORTH:
+    if _gain(narrow, lambda part: fit(part, needed)) <= WORTH:
         return None
     # The mean of a variance whose logarithm is uncertain; on average, so that what remains is a sum.
     _, uncertainty = scoring.link_moments(noise, rows.columns)
@@ -73,10 +67,9 @@ def learn_noise(model: FittedModel, sample: Table, fit: Fit) -> FittedModel | No
 
 def _gain(rows: Table, fit: Callable[[Table], FittedModel]) -> float:
     """By how much squares are likelier by what the other rows say of them than by the others' mean."""
-    n_parts = _PARTS_OF_FEW if len(rows) < _MANY_ROWS else _PARTS_OF_MANY
-    part, likelihood, total = np.arange(len(rows)) % n_parts, LogVariance(), 0.0
-    for k in range(n_parts):
-        others, own = _some(rows, part != k), _some(rows, part == k)
+    likelihood, total = LogVariance(), 0.0
+    for chosen in parts(len(rows)):
+        others, own = _some(rows, ~chosen), _some(rows, chosen)
         mean = np.average(others.response, weights=others.weight)
         constant = likelihood.log_prob(own.response, np.full(len(own), np.log(mean)))
         varying = scoring.log_noise_factors(fit(others), own.columns)
@@ -84,15 +77,24 @@ def _gain(rows: Table, fit: Callable[[Table], FittedModel]) -> float:
     return total
 
 
-def _squared_residuals(model: FittedModel, sample: Table) -> Table:
-    """Rows whose response is the squared residual in units of what it would be on average."""
-    # What gaps add is known already, and none of it is the doing of a column's value.
-    variances = scoring.noise_variances(model, sample.columns)
-    rows = _some(sample, variances == model.noise_variance)
+def standard_residuals(model: FittedModel, sample: Table) -> Table:
+    """Rows whose response is the residual, in units of what its size would be on average.
+
+    Of rows whose gaps add no noise: what these add is known already, and no column's value does it.
+
+    Parameters
+    ----------
+    model
+        The mean; if its noise differs from row to row, the unit is that of the row.
+    sample
+        Training rows.
+    """
+    gaps = replace(model, noise=None)
+    rows = _some(sample, scoring.noise_variances(gaps, sample.columns) == model.noise_variance)
     mean, variance = scoring.link_moments(model, rows.columns)
     known = np.minimum(variance / model.noise_variance, _MOST_LEVERAGE)
-    squares = np.square((rows.response - mean) / np.sqrt(model.noise_variance)) / (1.0 - known)
-    return Table(rows.columns, squares, rows.weight)
+    size = np.sqrt(scoring.noise_variances(model, rows.columns) * (1.0 - known))
+    return Table(rows.columns, (rows.response - mean) / size, rows.weight)
 
 
 def _some(table: Table, rows: NDArray[np.bool_]) -> Table:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, quadratic_forms
 from lanam.core.knots import Knots, locate
+from lanam.core.mixtures import GAUSSIAN, Mixture
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.core.reading import read
 from lanam.core.statistics import output_places
@@ -285,6 +286,12 @@ def noise_variances(model: FittedModel, columns: Array) -> Array:
             gone = np.isnan(columns[:, feature])
             result[gone] += model.gap_variance[feature]
     return result
+
+
+def predictive(model: FittedModel, columns: Array) -> Mixture:
+    """The distribution of a new observation in every row, of a Gaussian response."""
+    mean, variance = link_moments(model, columns)
+    return Mixture(mean, variance, noise_variances(model, columns), model.shape or GAUSSIAN)
 
 
 def log_noise_factors(noise: FittedModel, columns: Array) -> Array:

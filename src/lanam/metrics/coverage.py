@@ -28,7 +28,7 @@ from lanam.metrics.kernel import skce, skce_by_chance
 from lanam.metrics.quantiles import quantile_calibration_curve, quantile_error_by_chance
 from lanam.metrics.report import CoverageReport
 from lanam.metrics.retention import exposure_option, refuse_exposure, retention_curve
-from lanam.metrics.scores import crps_gaussian, rmse
+from lanam.metrics.scores import rmse
 
 #: How probable the ranges are that chance allows.
 _BY_CHANCE = 0.95
@@ -133,7 +133,7 @@ def _report_of_intervals(
         "rmse": rmse(target, mean, sample_weight=weight),
     }
     if not counts:
-        scores["crps"] = crps_gaussian(target, mean, std, sample_weight=weight)
+        scores["crps"] = model.crps(X, target, sample_weight=sample_weight)
     curve = quantile_calibration_curve(
         model.predict_cdf(X, target, **extra),
         below=model.predict_cdf(X, target - 1.0, **extra) if counts else None,

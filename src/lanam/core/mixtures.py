@@ -1,0 +1,221 @@
+"""The shape of noise that is not Gaussian: a mixture of Gaussians with mean zero and variance one.
+
+``y = f + s e`` with ``f ~ N(m, v)``, noise of standard deviation ``s`` in this row, and ``e`` from the
+mixture, has a mixture of the same weights as its distribution: component ``k`` is
+``N(m + s c_k, v + s^2 d_k^2)``. So mean and variance are those of Gaussian noise, ``m`` and ``v + s^2``,
+and densities and probabilities are sums.
+
+Where in its distribution a ``y`` lies is told by its *normal score* ``u``, the standard normal number
+with as much below it: ``Phi(u) = F(y)``. That of a Gaussian is ``(y - mean) / std``; of every other it
+rises with ``y`` almost as evenly, far out in the tails too, where probabilities round to zero and one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp, ndtr, ndtri_exp
+
+from lanam.core.arrays import Array, IntArray
+
+#: Newton's steps in normal scores, which are nearly straight lines; halving takes over where they are not.
+_MOST_STEPS = 100
+_PRECISION = 1e-9
+_LOG_TWO_PI = math.log(2.0 * math.pi)
+#: Of the variance, what is not noise.
+_SHARES = np.linspace(0.0, 1.0, 65)
+#: Rows times pairs of components that are held at once.
+_CHUNK_VALUES = 1 << 20
+
+
+@dataclass(frozen=True)
+class NoiseShape:
+    """Weights, means and standard deviations of the Gaussians that the noise is a mixture of.
+
+    In units of the noise's standard deviation: all together have mean zero and variance one.
+
+    Attributes
+    ----------
+    weights, means, stds
+        Of every component (K,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shape = standardised(np.array([0.9, 0.1]), np.zeros(2), np.array([1.0, 3.0]))
+    >>> round(float(shape.weights @ (shape.means**2 + shape.stds**2)), 6)
+    1.0
+    >>> round(shape.skewness, 6), round(shape.excess_kurtosis, 2)  # 0 and 0 of a Gaussian
+    (0.0, 5.33)
+    """
+
+    weights: Array
+    means: Array
+    stds: Array
+
+    @property
+    def skewness(self) -> float:
+        """Third moment: above zero if the larger errors are those above the mean."""
+        return float(self.weights @ (self.means**3 + 3.0 * self.means * self.stds**2))
+
+    @property
+    def excess_kurtosis(self) -> float:
+        """Fourth moment less that of a Gaussian: above zero if errors are small or large."""
+        squares = self.means**2 * self.stds**2
+        return float(self.weights @ (self.means**4 + 6.0 * squares + 3.0 * self.stds**4)) - 3.0
+
+
+def standardised(weights: Array, means: Array, stds: Array) -> NoiseShape:
+    """The shape of a mixture, whatever its mean and variance."""
+    weights = weights / weights.sum()
+    mean = weights @ means
+    std = math.sqrt(weights @ (np.square(means - mean) + np.square(stds)))
+    return NoiseShape(weights, (means - mean) / std, stds / std)
+
+
+#: The shape of noise that has no other.
+GAUSSIAN = NoiseShape(np.ones(1), np.zeros(1), np.ones(1))
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The predictive distributions of rows with noise of a shape.
+
+    Attributes
+    ----------
+    mean, variance
+        Of what is predicted without noise (n,).
+    noise_variance
+        Of every row's noise (n,).
+    shape
+        The noise's shape, in units of its standard deviation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shape = standardised(np.array([0.9, 0.1]), np.zeros(2), np.array([1.0, 3.0]))
+    >>> rows = Mixture(np.array([5.0]), np.array([0.1]), np.array([1.0]), shape)
+    >>> rows.normal_score(np.array([5.0])) + 0.0
+    array([0.])
+    >>> upper = rows.at_score(1.645)
+    >>> rows.normal_score(upper).round(6)
+    array([1.645])
+    """
+
+    mean: Array
+    variance: Array
+    noise_variance: Array
+    shape: NoiseShape
+
+    def log_density(self, y: Array) -> Array:
+        """Log-density of an observation of every row."""
+        return self._by_parts(_log_density, y)
+
+    def normal_score(self, y: Array) -> Array:
+        """The standard normal number with as much below it as an observation of every row has."""
+        return self._by_parts(_scores, y)
+
+    def at_score(self, score: float) -> Array:
+        """The observation of every row that has this normal score.
+
+        In units of a row's standard deviation it depends on the share of the variance that is not noise
+        alone: a table of some shares tells nearly where it is.
+        """
+        variance = self.variance + self.noise_variance
+        nothing = np.zeros(len(_SHARES))
+        few = Mixture(nothing, _SHARES, 1.0 - _SHARES, self.shape)._components(slice(None))
+        known = _at_scores(few, score, nothing + score)
+        near = np.interp(self.variance / variance, _SHARES, known) * np.sqrt(variance) + self.mean
+        return self._by_parts(lambda rows, start: _at_scores(rows, score, start), near)
+
+    def crps(self, y: Array) -> Array:
+        """Continuous ranked probability score of an observation of every row: the lower the better."""
+        return self._by_parts(_crps, y)
+
+    def _by_parts(self, of: Callable[[_Components, Array], Array], values: Array) -> Array:
+        result = np.empty(len(self.mean))
+        n_rows = max(1, _CHUNK_VALUES // len(self.shape.weights) ** 2)
+        for start in range(0, len(result), n_rows):
+            part = slice(start, start + n_rows)
+            result[part] = of(self._components(part), values[part])
+        return result
+
+    def _components(self, part: slice) -> _Components:
+        noise = np.sqrt(self.noise_variance[part])[:, None]
+        means = self.mean[part, None] + noise * self.shape.means
+        variances = self.variance[part, None] + np.square(noise * self.shape.stds)
+        return _Components(np.log(self.shape.weights), means, np.sqrt(variances))
+
+
+class _Components(NamedTuple):
+    """Logarithms of weights (K,), means and standard deviations (n, K) of rows' components."""
+
+    log_weights: Array
+    means: Array
+    stds: Array
+
+    def some(self, rows: IntArray) -> _Components:
+        return _Components(self.log_weights, self.means[rows], self.stds[rows])
+
+
+def _log_density(rows: _Components, y: Array) -> Array:
+    own = -0.5 * np.square((y[:, None] - rows.means) / rows.stds) - np.log(rows.stds)
+    return np.asarray(logsumexp(own + rows.log_weights, axis=1) - 0.5 * _LOG_TWO_PI)
+
+
+def _scores(rows: _Components, y: Array) -> Array:
+    distance = (y[:, None] - rows.means) / rows.stds
+    if len(rows.log_weights) == 1:
+        return np.asarray(distance[:, 0])
+    below = logsumexp(rows.log_weights + log_ndtr(distance), axis=1)
+    above = logsumexp(rows.log_weights + log_ndtr(-distance), axis=1)
+    # From the side that has less: the other rounds to one.
+    return np.where(below < above, _score_of(below), -_score_of(above))
+
+
+def _at_scores(rows: _Components, score: float, start: Array) -> Array:
+    """By Newton's method within a bracket: what every component has below it, all together have."""
+    ends = rows.means + rows.stds * score
+    low, high = ends.min(axis=1), ends.max(axis=1)
+    y = np.clip(start, low, high)
+    left = np.flatnonzero(low < high)
+    for _ in range(_MOST_STEPS):
+        own, at = rows.some(left), y[left]
+        found = _scores(own, at)
+        excess = found - score
+        high[left] = np.where(excess > 0.0, at, high[left])
+        low[left] = np.where(excess < 0.0, at, low[left])
+        # du/dy = p(y) / phi(u)
+        log_slope = _log_density(own, at) + 0.5 * (np.square(found) + _LOG_TWO_PI)
+        following = at - excess * np.exp(np.clip(-log_slope, -300.0, 300.0))
+        inside = (following > low[left]) & (following < high[left])
+        following = np.where(inside, following, 0.5 * (low[left] + high[left]))
+        y[left] = np.where(excess == 0.0, at, following)
+        left = left[np.abs(y[left] - at) > _PRECISION * own.stds.min(axis=1)]
+        if not len(left):
+            break
+    return y
+
+
+def _crps(rows: _Components, y: Array) -> Array:
+    """Mean distance from an observation less half of that between two draws, both of them sums."""
+    weights = np.exp(rows.log_weights)
+    result = _mean_distance(y[:, None] - rows.means, rows.stds) @ weights
+    between = rows.means[:, :, None] - rows.means[:, None, :]
+    both = np.hypot(rows.stds[:, :, None], rows.stds[:, None, :])
+    return np.asarray(result - 0.5 * ((_mean_distance(between, both) @ weights) @ weights))
+
+
+def _mean_distance(mean: Array, std: Array) -> Array:
+    """Mean of the absolute value of a Gaussian."""
+    ratio = mean / std
+    density = np.exp(-0.5 * (np.square(ratio) + _LOG_TWO_PI))
+    return np.asarray(2.0 * std * density + mean * (2.0 * ndtr(ratio) - 1.0))
+
+
+def _score_of(log_probability: Array) -> Array:
+    return np.asarray(ndtri_exp(np.minimum(log_probability, 0.0)))
