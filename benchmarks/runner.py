@@ -90,7 +90,9 @@ def score(dataset: Dataset, y: np.ndarray, prediction: Prediction) -> Row:
             "width90": metrics.interval_width(lower, upper),
         }
     assert prediction.std is not None, "a regression needs a standard deviation"
-    lower, upper = metrics.gaussian_interval(mean, prediction.std, INTERVAL_LEVEL)
+    lower, upper = prediction.interval or metrics.gaussian_interval(
+        mean, prediction.std, INTERVAL_LEVEL
+    )
     return {
         "nll": metrics.gaussian_nll(y, mean, prediction.std),
         "rmse": metrics.rmse(y, mean),
@@ -139,6 +141,9 @@ def run_cell(
             scores = score(dataset, y_test, prediction)
             if fitted.log_density is not None:
                 scores["nll"] = -fitted.log_density(X_test, y_test)
+            if fitted.cdf is not None:
+                own = fitted.cdf(X_test, y_test)
+                scores["qce"] = metrics.quantile_calibration_error(own)
             seen = observe(fitted, prediction) if observe is not None else {}
         row |= {"fit_seconds": middle - start, "predict_seconds": end - middle, "peak_bytes": peak}
         # on a busy machine the clock tells of the others; time in processes of its own is not counted

@@ -145,12 +145,14 @@ class Completed:
         info = dict(fitted.info)
         if len(completion.names) != X.shape[1]:
             info["completed_columns"] = len(completion.names)
-        mean, density, effect = fitted.predict_mean, fitted.log_density, fitted.effect
+        mean, effect = fitted.predict_mean, fitted.effect
+        density, cdf = fitted.log_density, fitted.cdf
         return replace(
             fitted,
             predict=lambda rows: fitted.predict(completion(rows)),
             predict_mean=mean and (lambda rows: mean(completion(rows))),
             log_density=density and (lambda rows, y: density(completion(rows), y)),
+            cdf=cdf and (lambda rows, y: cdf(completion(rows), y)),
             effect=effect and summed(effect, completion),
             info=info,
         )

@@ -16,8 +16,8 @@ class Prediction:
     """What a model says of new rows.
 
     Regression: mean and standard deviation of y. Classification: the mean is P(y = 1). Several classes:
-    the mean has a column of probabilities for each. Counts: the mean, the variance
-    over the mean (``dispersion``), and the 90% interval of a model that has one of its own.
+    the mean has a column of probabilities for each. Counts: the mean, and the variance over the mean
+    (``dispersion``). Of numbers and counts, the 90% interval of a model that has one of its own.
     """
 
     mean: np.ndarray
@@ -33,7 +33,7 @@ class Fitted:
     ``info`` may hold extra columns of the results (``log_evidence``, ``n_iter``, ...); a
     ``fit_seconds`` or ``predict_seconds`` there replaces the runner's own clock, for models
     that live in another process. ``log_density`` is the mean log predictive density of rows and their
-    y, where it is more than ``predict`` can say; ``effect`` gives the mean and the standard deviation of
+    y, and ``cdf`` the probability of at most that y, where they are more than ``predict`` can say; ``effect`` gives the mean and the standard deviation of
     what a column, by its number, adds at each row, centred over the training rows; not a number where a
     model has no uncertainty. ``model`` is what was fitted, for who looks further.
     """
@@ -41,6 +41,7 @@ class Fitted:
     predict: Callable[[Table], Prediction]
     predict_mean: Callable[[Table], np.ndarray] | None = None
     log_density: Callable[[Table, np.ndarray], float] | None = None
+    cdf: Callable[[Table, np.ndarray], np.ndarray] | None = None
     effect: Callable[[Table, int], tuple[np.ndarray, np.ndarray]] | None = None
     info: dict[str, Any] = field(default_factory=dict)
     model: Any = None

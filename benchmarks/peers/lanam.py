@@ -50,8 +50,13 @@ class LaplaceAdditive:
             )
         model = LANAMRegressor(random_state=seed, **self.arguments).fit(X, y)
         return Fitted(
-            lambda rows: Prediction(*model.predict(rows, return_std=True)),
+            lambda rows: Prediction(
+                *model.predict(rows, return_std=True),
+                interval=tuple(model.predict_interval(rows, coverage=0.9).T),
+            ),
             predict_mean=model.predict,
+            log_density=model.log_likelihood,
+            cdf=model.predict_cdf,
             effect=additive(model),
             info=learned(model),
             model=model,

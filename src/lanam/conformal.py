@@ -27,7 +27,7 @@ from lanam.core.predictive import poisson_cdf, poisson_quantile
 from lanam.data import warn_user
 
 #: Intervals are wider than scores by this, relatively: a row scored again may differ by rounding.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-6
 #: The same of tail probabilities, whose difference to one is rounded.
 _TAIL_ROUNDING = 1e-6
 

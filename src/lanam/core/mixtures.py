@@ -18,16 +18,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri_exp
 
-from lanam.core.arrays import Array, IntArray
+from lanam.core.arrays import Array
 
 #: Newton's steps in normal scores, which are nearly straight lines; halving takes over where they are not.
 _MOST_STEPS = 100
-_PRECISION = 1e-9
+_PRECISION = 1e-11
 _LOG_TWO_PI = math.log(2.0 * math.pi)
-#: Of the variance, what is not noise.
-_SHARES = np.linspace(0.0, 1.0, 65)
+#: Points of the curves of quantiles, at first and at most, and how exact the curves are in between.
+_POINTS, _MOST_POINTS = 33, 4097
+_TOLERANCE = 1e-6
+#: For so many rows a curve does not pay.
+_FEW_ROWS = 256
 #: Rows times pairs of components that are held at once.
 _CHUNK_VALUES = 1 << 20
 
@@ -122,15 +126,18 @@ class Mixture:
     def at_score(self, score: float) -> Array:
         """The observation of every row that has this normal score.
 
-        In units of a row's standard deviation it depends on the share of the variance that is not noise
-        alone: a table of some shares tells nearly where it is.
+        In units of a row's standard deviation it depends on nothing but the share of the variance that is
+        not noise, so that of many rows is read off a curve over these.
         """
         variance = self.variance + self.noise_variance
-        nothing = np.zeros(len(_SHARES))
-        few = Mixture(nothing, _SHARES, 1.0 - _SHARES, self.shape)._components(slice(None))
-        known = _at_scores(few, score, nothing + score)
-        near = np.interp(self.variance / variance, _SHARES, known) * np.sqrt(variance) + self.mean
-        return self._by_parts(lambda rows, start: _at_scores(rows, score, start), near)
+        if len(self.shape.weights) == 1:
+            return self.mean + score * np.sqrt(variance)
+        roots = np.sqrt(self.variance / variance)
+        if len(roots) <= _FEW_ROWS:
+            found = _at_scores(_unit_rows(self.shape, roots), score)
+        else:
+            found = _curve(self.shape, score, roots.min(), roots.max())(roots)
+        return self.mean + np.sqrt(variance) * found
 
     def crps(self, y: Array) -> Array:
         """Continuous ranked probability score of an observation of every row: the lower the better."""
@@ -158,9 +165,6 @@ class _Components(NamedTuple):
     means: Array
     stds: Array
 
-    def some(self, rows: IntArray) -> _Components:
-        return _Components(self.log_weights, self.means[rows], self.stds[rows])
-
 
 def _log_density(rows: _Components, y: Array) -> Array:
     own = -0.5 * np.square((y[:, None] - rows.means) / rows.stds) - np.log(rows.stds)
@@ -177,28 +181,43 @@ def _scores(rows: _Components, y: Array) -> Array:
     return np.where(below < above, _score_of(below), -_score_of(above))
 
 
-def _at_scores(rows: _Components, score: float, start: Array) -> Array:
+def _curve(shape: NoiseShape, score: float, low: float, high: float) -> CubicSpline:
+    """Where this normal score is in units of the standard deviation, by the root of the share known."""
+    n_points, high = _POINTS, max(high, low + 1e-6)
+    while True:
+        points = np.linspace(low, high, n_points)
+        curve = CubicSpline(points, _at_scores(_unit_rows(shape, points), score))
+        between = 0.5 * (points[:-1] + points[1:])
+        error = _scores(_unit_rows(shape, between), curve(between)) - score
+        if np.abs(error).max() <= _TOLERANCE or n_points >= _MOST_POINTS:
+            return curve
+        n_points = 2 * n_points - 1
+
+
+def _unit_rows(shape: NoiseShape, roots: Array) -> _Components:
+    """Rows of mean zero and variance one, of which the squares of ``roots`` are known."""
+    shares = np.minimum(np.square(roots), 1.0)
+    return Mixture(np.zeros(len(roots)), shares, 1.0 - shares, shape)._components(slice(None))
+
+
+def _at_scores(rows: _Components, score: float) -> Array:
     """By Newton's method within a bracket: what every component has below it, all together have."""
     ends = rows.means + rows.stds * score
     low, high = ends.min(axis=1), ends.max(axis=1)
-    y = np.clip(start, low, high)
-    left = np.flatnonzero(low < high)
+    y = np.clip(score, low, high)
     for _ in range(_MOST_STEPS):
-        own, at = rows.some(left), y[left]
-        found = _scores(own, at)
+        found = _scores(rows, y)
         excess = found - score
-        high[left] = np.where(excess > 0.0, at, high[left])
-        low[left] = np.where(excess < 0.0, at, low[left])
+        high, low = np.where(excess > 0.0, y, high), np.where(excess < 0.0, y, low)
         # du/dy = p(y) / phi(u)
-        log_slope = _log_density(own, at) + 0.5 * (np.square(found) + _LOG_TWO_PI)
-        following = at - excess * np.exp(np.clip(-log_slope, -300.0, 300.0))
-        inside = (following > low[left]) & (following < high[left])
-        following = np.where(inside, following, 0.5 * (low[left] + high[left]))
-        y[left] = np.where(excess == 0.0, at, following)
-        left = left[np.abs(y[left] - at) > _PRECISION * own.stds.min(axis=1)]
-        if not len(left):
+        log_slope = _log_density(rows, y) + 0.5 * (np.square(found) + _LOG_TWO_PI)
+        following = y - excess * np.exp(np.clip(-log_slope, -300.0, 300.0))
+        inside = (following > low) & (following < high)
+        following = np.where(inside, following, 0.5 * (low + high))
+        before, y = y, np.where(excess == 0.0, y, following)
+        if np.all(np.abs(y - before) <= _PRECISION):
             break
-    return y
+    return np.asarray(y)
 
 
 def _crps(rows: _Components, y: Array) -> Array:

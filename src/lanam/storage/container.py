@@ -31,7 +31,7 @@ from lanam.storage.errors import DamageError, ModelFileError, require
 
 #: The first byte is no text in any encoding, and the last two show whether line ends were changed.
 MAGIC = b"\x89LANAM\r\n"
-VERSION = 2
+VERSION = 3
 
 _START = struct.Struct("<8sII")
 _N_CHECK = hashlib.sha256().digest_size

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Array
 from lanam.core.knots import Axis, Categories, Entries, Grid, Knots, Levels
 from lanam.core.likelihoods import LIKELIHOODS, Gaussian, LogVariance, Poisson, Softmax
+from lanam.core.mixtures import NoiseShape
 from lanam.core.model import (
     ACTIVE,
     CONSTANT,
@@ -45,7 +46,12 @@ _MODEL = (
     "pair_statuses",
     "terms",
     "noise",
+    "noise_shape",
 )
+#: Of the Gaussians that a noise's shape is made of: the smallest weight or width, and how many there may be.
+_LEAST_PART = 1e-9
+_MOST_PARTS = 1000
+_SHAPE = ("weights", "means", "stds")
 #: Of arrays of the model of the noise.
 _NOISE = "noise "
 
@@ -90,7 +96,12 @@ def write_model(model: FittedModel, arrays: Put) -> Content:
         "pair_statuses": statuses,
         "terms": [_write_term(term, f"term {k}", arrays) for k, term in enumerate(model.terms)],
         "noise": None if model.noise is None else _write_noise(model.noise, arrays),
+        "noise_shape": None if model.shape is None else _write_shape(model.shape),
     }
+
+
+def _write_shape(shape: NoiseShape) -> Content:
+    return {name: getattr(shape, name).tolist() for name in _SHAPE}
 
 
 def _write_noise(noise: FittedModel, arrays: Put) -> Content:
@@ -168,17 +179,35 @@ def read_model(content: Any, arrays: Arrays, n_levels: tuple[int, ...]) -> Fitte
     """
     fields = Fields(content, "the model", _MODEL)
     likelihood = fields.text("likelihood", _LIKELIHOODS)
-    noise = None
+    noise = shape = None
     if fields.values["noise"] is not None:
         require(likelihood == Gaussian.name, "the noise")
         noise = _read_noise(fields.values["noise"], arrays.within(_NOISE), n_levels)
-    return replace(_read_sum(fields, likelihood, arrays, n_levels), noise=noise)
+    if fields.values["noise_shape"] is not None:
+        require(likelihood == Gaussian.name, "the shape of the noise")
+        shape = _read_shape(fields.values["noise_shape"])
+    return replace(_read_sum(fields, likelihood, arrays, n_levels), noise=noise, shape=shape)
+
+
+def _read_shape(content: Any) -> NoiseShape:
+    """Gaussians that together have mean zero and variance one."""
+    fields = Fields(content, "the shape of the noise", _SHAPE)
+    weights = np.array(fields.numbers("weights", _LEAST_PART, 1.0))
+    means = np.array(fields.numbers("means", largest=LARGEST))
+    stds = np.array(fields.numbers("stds", _LEAST_PART, LARGEST))
+    alike = 0 < len(weights) == len(means) == len(stds)
+    fields.require(alike and len(weights) <= _MOST_PARTS, "weights")
+    fields.require(bool(np.isclose(weights.sum(), 1.0)), "weights")
+    fields.require(bool(np.isclose(weights @ means, 0.0, atol=1e-6)), "means")
+    fields.require(bool(np.isclose(weights @ (means**2 + stds**2), 1.0)), "stds")
+    return NoiseShape(weights, means, stds)
 
 
 def _read_noise(content: Any, arrays: Arrays, n_levels: tuple[int, ...]) -> FittedModel:
     """The model of the noise: functions of single columns, and no noise of its own."""
     fields = Fields(content, "the noise", _MODEL)
     fields.require(fields.values["noise"] is None, "noise")
+    fields.require(fields.values["noise_shape"] is None, "noise_shape")
     likelihood = fields.text("likelihood", (LogVariance.name,))
     model = _read_sum(fields, likelihood, arrays, n_levels)
     kinds = {term.kind for term in model.terms if term.active}

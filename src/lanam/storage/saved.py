@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -227,14 +227,30 @@ def from_bytes(data: bytes) -> SavedModel:
 
 def _read_first_version(data: bytes) -> SavedModel:
     """The first knew of no noise that differs from row to row."""
-    contents = container.unpack(data)
-    model = contents.content.get("model")
-    require(isinstance(model, dict) and "noise" not in model, "the model")
-    return _read(replace(contents, content={**contents.content, "model": {**model, "noise": None}}))
+    return _read(_since(container.unpack(data), "noise", "noise_shape"))
 
 
 def _read_second_version(data: bytes) -> SavedModel:
+    """The second knew Gaussian noise only."""
+    return _read(_since(container.unpack(data), "noise_shape"))
+
+
+def _read_third_version(data: bytes) -> SavedModel:
     return _read(container.unpack(data))
+
+
+def _since(contents: Contents, *names: str) -> Contents:
+    """Contents of a version whose models, and those of their noise, had none of these fields yet."""
+    model = contents.content.get("model")
+    require(isinstance(model, dict), "the model")
+    return replace(contents, content={**contents.content, "model": _with_none(model, names)})
+
+
+def _with_none(model: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    require(not any(name in model for name in names), "the model")
+    noise = model.get("noise")
+    own = {"noise": _with_none(noise, names)} if isinstance(noise, dict) else {}
+    return {**model, **dict.fromkeys(names), **own}
 
 
 def _read(contents: Contents) -> SavedModel:
@@ -298,4 +314,5 @@ def _require_task(estimator: str, model: FittedModel, classes: NDArray[Any] | No
 READERS: dict[int, Callable[[bytes], SavedModel]] = {
     1: _read_first_version,
     2: _read_second_version,
+    3: _read_third_version,
 }
