@@ -33,9 +33,10 @@ class Fitted:
     ``info`` may hold extra columns of the results (``log_evidence``, ``n_iter``, ...); a
     ``fit_seconds`` or ``predict_seconds`` there replaces the runner's own clock, for models
     that live in another process. ``log_density`` is the mean log predictive density of rows and their
-    y, and ``cdf`` the probability of at most that y, where they are more than ``predict`` can say; ``effect`` gives the mean and the standard deviation of
-    what a column, by its number, adds at each row, centred over the training rows; not a number where a
-    model has no uncertainty. ``model`` is what was fitted, for who looks further.
+    y, and ``cdf`` the probability of at most that y, where they are more than ``predict`` can say.
+    ``effect`` gives the mean and the standard deviation of what a column, by its number, adds at each
+    row, centred over the training rows; not a number where a model has no uncertainty. ``model`` is what
+    was fitted, for who looks further.
     """
 
     predict: Callable[[Table], Prediction]

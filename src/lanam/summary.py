@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,8 @@ _MAX_CLASSES = 6
 #: So many columns are named that the noise differs with.
 _MAX_COLUMNS = 3
 
+#: Skewness or excess kurtosis that is worth a word.
+_CLEARLY = 0.5
 #: What is called noise, by the fact that has it.
 _NOISE = {"noise_std": "noise sd", "dispersion": "dispersion"}
 
@@ -52,8 +54,9 @@ class Summary:
         ``n_with_missing`` (how many columns are categorical, and how many have missing values),
         ``n_active``, ``n_terms``, ``log_evidence``, ``noise_std`` (None for counts and classes),
         ``noise_columns`` (with which the noise differs, the most important first; none where it is the
-        same everywhere), ``dispersion`` (of counts: their variance in units of their mean; else None),
-        ``classes`` (None for a regressor), ``n_iter`` and ``converged``.
+        same everywhere), ``noise_skewness`` and ``noise_excess_kurtosis`` (None where the noise is
+        Gaussian, and for counts and classes), ``dispersion`` (of counts: their variance in units of their
+        mean; else None), ``classes`` (None for a regressor), ``n_iter`` and ``converged``.
     interactions
         Every pair of columns with its score and why it is in the model or not; of more than a few,
         the best are printed.
@@ -136,7 +139,7 @@ class Summary:
         ended = "converged" if facts["converged"] else "NOT converged"
         told = [f"log evidence {facts['log_evidence']:.1f}"]
         if facts["noise_std"] is not None:
-            told.append(f"{_NOISE['noise_std']} {facts['noise_std']:.4g}{self._noise_columns()}")
+            told.append(f"{_NOISE['noise_std']} {facts['noise_std']:.4g}{self._noise_words()}")
         if facts["dispersion"] is not None:
             told.append(f"{_NOISE['dispersion']} {facts['dispersion']:.3g}")
         told.append(f"{ended} after {facts['n_iter']} iterations")
@@ -147,10 +150,13 @@ class Summary:
             *self._class_lines(),
         ]
 
-    def _noise_columns(self) -> str:
-        """With what the noise differs, if it does."""
+    def _noise_words(self) -> str:
+        """With what the noise differs, and what shape it has, if there is anything to say."""
         names = [shorten(name, _MAX_NAME) for name in self.facts["noise_columns"]]
-        return f" (differs with {few(names, _MAX_COLUMNS)})" if names else ""
+        told = [f"differs with {few(names, _MAX_COLUMNS)}"] if names else []
+        if self.facts["noise_skewness"] is not None:
+            told.append(shape_words(self.facts))
+        return f" ({'; '.join(told)})" if told else ""
 
     def _peculiarities(self) -> str:
         """How many columns are not all numbers, if any."""
@@ -184,6 +190,25 @@ class Summary:
                 )
             )
         return table
+
+
+def shape_words(facts: Mapping[str, Any]) -> str:
+    """In which way noise is not Gaussian.
+
+    Examples
+    --------
+    >>> shape_words({"noise_skewness": -1.2, "noise_excess_kurtosis": 4.0})
+    'not Gaussian: skewed to smaller values, heavy tails'
+    >>> shape_words({"noise_skewness": 0.1, "noise_excess_kurtosis": 0.2})
+    'not Gaussian'
+    """
+    skewness, kurtosis = facts["noise_skewness"], facts["noise_excess_kurtosis"]
+    told = []
+    if abs(skewness) >= _CLEARLY:
+        told.append(f"skewed to {'larger' if skewness > 0.0 else 'smaller'} values")
+    if abs(kurtosis) >= _CLEARLY:
+        told.append(f"{'heavy' if kurtosis > 0.0 else 'light'} tails")
+    return "not Gaussian" + (f": {', '.join(told)}" if told else "")
 
 
 def _noise_columns(model: FittedModel, schema: Schema) -> list[str]:
@@ -232,6 +257,8 @@ def summarise(
         "log_evidence": float(model.log_evidence),
         "noise_std": noise**0.5 if model.likelihood == "gaussian" else None,
         "noise_columns": _noise_columns(model, schema),
+        "noise_skewness": None if model.shape is None else model.shape.skewness,
+        "noise_excess_kurtosis": None if model.shape is None else model.shape.excess_kurtosis,
         "dispersion": noise if model.likelihood == "poisson" else None,
         "classes": class_labels(model, classes),
         "n_iter": model.n_iter,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +60,10 @@ class NoiseShape:
     weights: Array
     means: Array
     stds: Array
+
+    def as_lists(self) -> dict[str, list[float]]:
+        """The same as plain numbers."""
+        return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
 
     @property
     def skewness(self) -> float:

@@ -23,6 +23,7 @@ A new observation of a Gaussian response varies by its noise besides, whose vari
     noise_variance exp(log_noise + sum of the noise_tables' means) + gap_variance of what is missing
 
 where a missing value without an entry adds nothing to the exponent. Noise tables have no coordinates.
+Where the noise is not Gaussian, its ``shape`` is its distribution in units of its standard deviation.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from numpy.typing import NDArray
 from lanam.core import scoring
 from lanam.core.arrays import Array, IntArray
 from lanam.core.knots import Categories, Entries, Grid, Knots, Levels
+from lanam.core.mixtures import NoiseShape
 from lanam.core.model import FittedModel, FittedTerm
 from lanam.data import Schema
 from lanam.explain.tables import describe_terms
@@ -133,6 +135,8 @@ class PortableModel:
     log_noise, noise_tables
         What the noise variance is multiplied by, if it differs from row to row; 0 and none where it
         does not.
+    shape
+        Of noise that is not Gaussian, else None.
     contrasts
         (C, M) of several classes, else None.
     """
@@ -147,6 +151,7 @@ class PortableModel:
     contrasts: Array | None
     log_noise: float = 0.0
     noise_tables: tuple[Table, ...] = ()
+    shape: NoiseShape | None = None
 
 
 def explain_portable(
@@ -170,6 +175,7 @@ def explain_portable(
         contrasts=model.contrasts,
         log_noise=0.0 if model.noise is None else float(model.noise.intercept),
         noise_tables=() if model.noise is None else _noise_tables(model.noise, schema),
+        shape=model.shape,
     )
 
 

@@ -83,6 +83,7 @@ def lookup_tables(
         "gap_variance": {name: value for name, value in gaps if value},
         "log_noise": portable.log_noise,
         "noise_terms": [_term(term, schema, variance=False) for term in model.noise_terms],
+        "noise_shape": portable.shape and portable.shape.as_lists(),
         "calibration": None if calibration is None else _calibration(calibration),
     }
 

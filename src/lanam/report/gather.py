@@ -43,7 +43,11 @@ def gather(
         schema=schema,
         arguments=_own_arguments(model),
         history=[record["log_evidence"] for record in model.history_],
-        levels=_levels(sorted({*_COVERAGES, coverage}), own, counts=portable.link == "log"),
+        levels=_levels(
+            sorted({*_COVERAGES, coverage}),
+            own,
+            near=portable.link == "log" or portable.shape is not None,
+        ),
         first=coverage,
         calibrated=0 if own is None else own.n_rows,
         coverage=report,
@@ -62,7 +66,8 @@ def _own_arguments(model: Any) -> dict[str, Any]:
     }
 
 
-def _levels(coverages: Sequence[float], calibration: Any, *, counts: bool) -> list[Level]:
+def _levels(coverages: Sequence[float], calibration: Any, *, near: bool) -> list[Level]:
+    """What intervals of each coverage take; some distributions are known ``near`` their middle only."""
     result = []
     for coverage in coverages:
         z = float(ndtri(0.5 + 0.5 * coverage))
@@ -71,7 +76,7 @@ def _levels(coverages: Sequence[float], calibration: Any, *, counts: bool) -> li
         elif coverage > calibration.most_coverage:
             reason = f"{calibration.n_rows} held-out rows are too few to calibrate so much"
             result.append(Level(coverage, z, None, None, reason))
-        elif counts and calibration.threshold(coverage) > FARTHEST:
+        elif near and calibration.threshold(coverage) > FARTHEST:
             reason = "too far out in the tails to be computed here: see predict_interval"
             result.append(Level(coverage, z, None, None, reason))
         else:

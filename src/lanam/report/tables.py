@@ -29,6 +29,7 @@ def pack_model(portable: PortableModel, normals: Any) -> dict[str, Any]:
         "gap_variance": pack(portable.gap_variance),
         "log_noise": portable.log_noise,
         "noise_tables": [_pack_table(table) for table in portable.noise_tables],
+        "shape": portable.shape and portable.shape.as_lists(),
         "contrasts": pack(portable.contrasts),
         "normals": pack(normals, "f4"),
         "tables": [_pack_table(table) for table in portable.tables],

@@ -11,6 +11,7 @@ from lanam.explain import GlobalExplanation, Shape
 from lanam.explain.words import unit_of
 from lanam.metrics import CoverageReport
 from lanam.report.material import Material
+from lanam.summary import shape_words
 from lanam.text import few, number_format, one_line, shorten
 
 #: Of more pairs the best are listed.
@@ -79,6 +80,8 @@ def _facts(material: Material) -> list[tuple[str, str]]:
         told.append(("classes", _some([str(name) for name in facts["classes"]])))
     if material.portable.noise_tables:
         told.append(("noise", _noise(material)))
+    if facts["noise_skewness"] is not None:
+        told.append(("noise's shape", shape_words(facts)))
     if material.calibrated:
         told.append(("intervals", f"calibrated with {material.calibrated:,} held-out rows"))
     given = [f"{name}={value!r}" for name, value in material.arguments.items()]

@@ -48,7 +48,7 @@ _MODEL = (
     "noise",
     "noise_shape",
 )
-#: Of the Gaussians that a noise's shape is made of: the smallest weight or width, and how many there may be.
+#: Of the Gaussians that noise is made of: the smallest weight or width, and how many there may be.
 _LEAST_PART = 1e-9
 _MOST_PARTS = 1000
 _SHAPE = ("weights", "means", "stds")
@@ -96,12 +96,8 @@ def write_model(model: FittedModel, arrays: Put) -> Content:
         "pair_statuses": statuses,
         "terms": [_write_term(term, f"term {k}", arrays) for k, term in enumerate(model.terms)],
         "noise": None if model.noise is None else _write_noise(model.noise, arrays),
-        "noise_shape": None if model.shape is None else _write_shape(model.shape),
+        "noise_shape": None if model.shape is None else model.shape.as_lists(),
     }
-
-
-def _write_shape(shape: NoiseShape) -> Content:
-    return {name: getattr(shape, name).tolist() for name in _SHAPE}
 
 
 def _write_noise(noise: FittedModel, arrays: Put) -> Content:

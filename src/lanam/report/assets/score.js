@@ -114,6 +114,7 @@ const lanam = {};
       this.nClasses = this.intercept.length;
       this.nOutputs = this.contrasts ? this.nClasses - 1 : 1;
       this.logNoise = model.log_noise;
+      this.shape = model.shape;
       this.noiseTables = model.noise_tables.map(unpackTable);
       this.tables = model.tables.map(unpackTable);
     }
@@ -229,17 +230,46 @@ const lanam = {};
           newStd: countStd(dispersed, exposure), newInterval: countInterval(dispersed, exposure, level),
         };
       }
-      const newStd = Math.sqrt(covariance[0] + this.rowNoise(row));
-      const half = level.z_new * newStd;
-      return {
-        ...moments, response: [mean[0]], intervals: [ends], newStd,
-        newInterval: level.z_new === null ? null : [mean[0] - half, mean[0] + half],
-      };
+      const noise = this.rowNoise(row);
+      const newStd = Math.sqrt(covariance[0] + noise);
+      const newInterval = this.shape === null
+        ? normalInterval(mean[0], newStd, level) : mixtureInterval(mean[0], covariance[0], noise, this.shape, level);
+      return { ...moments, response: [mean[0]], intervals: [ends], newStd, newInterval };
     }
   }
 
   function expit(x) {
     return x >= 0 ? 1 / (1 + Math.exp(-x)) : Math.exp(x) / (1 + Math.exp(x));
+  }
+
+  function normalInterval(mean, std, level) {
+    return level.z_new === null ? null : [mean - level.z_new * std, mean + level.z_new * std];
+  }
+
+  // Noise that is not Gaussian: lanam.core.mixtures. An end has the tail's probability beyond it, and lies
+  // between those that the components have by themselves.
+  function mixtureInterval(mean, variance, noise, shape, level) {
+    if (level.z_new === null) return null;
+    const means = shape.means.map((value) => mean + Math.sqrt(noise) * value);
+    const stds = shape.stds.map((value) => Math.sqrt(variance + noise * value * value));
+    return [-1, 1].map((side) => {
+      const beyond = (y) => shape.weights.reduce(
+        (sum, weight, k) => sum + weight * normalTail((side * (y - means[k])) / stds[k]), 0);
+      const ends = means.map((value, k) => value + side * level.z_new * stds[k]);
+      let [low, high] = [Math.min(...ends), Math.max(...ends)];
+      for (let step = 0; step < 100; step++) {
+        const middle = 0.5 * (low + high);
+        if ((beyond(middle) > level.tail_new) === (side > 0)) low = middle;
+        else high = middle;
+      }
+      return 0.5 * (low + high);
+    });
+  }
+
+  // Probability that a standard normal number is above z.
+  function normalTail(z) {
+    const tail = 0.5 * upperGamma(0.5, 0.5 * z * z);
+    return z > 0 ? tail : 1 - tail;
   }
 
   // Several classes: lanam.core.predictive.softmax_probability.
