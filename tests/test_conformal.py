@@ -16,10 +16,11 @@ from lanam.conformal import (
     class_sets,
     count_interval,
     count_scores,
-    gaussian_interval,
-    gaussian_scores,
+    number_interval,
+    number_scores,
     smallest_sets,
 )
+from lanam.core.mixtures import GAUSSIAN, Mixture, standardised
 from lanam.core.predictive import poisson_quantile
 
 
@@ -127,16 +128,22 @@ def test_a_calibration_as_data():
 # scores, and the values that have them
 
 
-def test_gaussian_scores_and_intervals_are_each_others_inverse():
+SKEWED = standardised(np.array([0.6, 0.4]), np.array([-1.0, 2.0]), np.array([0.5, 1.5]))
+
+
+@pytest.mark.parametrize("shape", [GAUSSIAN, SKEWED])
+def test_scores_and_intervals_of_numbers_are_each_others_inverse(shape):
     rng = np.random.default_rng(0)
     y, mean = 1e4 + rng.normal(size=(2, 200))
-    variance = rng.uniform(0.1, 4.0, size=200)
-    scores = gaussian_scores(y, mean, variance)
-    np.testing.assert_allclose(scores, np.abs(y - mean) / np.sqrt(variance), rtol=1e-12)
+    rows = Mixture(mean, rng.uniform(0.1, 4.0, size=200), rng.uniform(0.1, 4.0, size=200), shape)
+    scores = number_scores(y, rows)
+    if shape is GAUSSIAN:
+        std = np.sqrt(rows.variance + rows.noise_variance)
+        np.testing.assert_allclose(scores, np.abs(y - mean) / std, rtol=1e-12)
     for k in range(200):
-        lower, upper = gaussian_interval(mean, variance, scores[k])[k]
+        lower, upper = number_interval(rows, scores[k])[k]
         assert lower <= y[k] <= upper  # ties are inside
-        lower, upper = gaussian_interval(mean, variance, 0.999 * scores[k])[k]
+        lower, upper = number_interval(rows, 0.999 * scores[k])[k]
         assert not lower <= y[k] <= upper
 
 

@@ -27,7 +27,7 @@ from lanam.core.predictive import poisson_cdf, poisson_quantile
 from lanam.data import warn_user
 
 #: Intervals are wider than scores by this, relatively: a row scored again may differ by rounding.
-_ROUNDING = 1e-6
+_ROUNDING = 1e-9
 #: The same of tail probabilities, whose difference to one is rounded.
 _TAIL_ROUNDING = 1e-6
 
@@ -157,7 +157,7 @@ def number_scores(y: Array, rows: Mixture) -> Array:
 
 def number_interval(rows: Mixture, score: float) -> Array:
     """Ends (n, 2) of the intervals of all numbers with at most this score."""
-    farthest = score * (1.0 + _ROUNDING)
+    farthest = score * (1.0 + _ROUNDING) + rows.tolerance
     return np.column_stack([rows.at_score(-farthest), rows.at_score(farthest)])
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import fitting, noise, scoring
+from lanam.core import fitting, held_out, noise, scoring
 from lanam.core.likelihoods import Gaussian
 from lanam.core.options import Options
 from lanam.core.prepare import NOISE_ROWS
@@ -53,7 +53,7 @@ def test_squares_are_one_on_average_whatever_the_leverage():
     y = 3.0 * np.sin(2.0 * x).sum(axis=1) + rng.normal(size=150)
     table = Table(np.asfortranarray(x), y, np.ones(150))
     model = replace(fitted(table), noise=None)
-    squares = noise._squared_residuals(model, table).response
+    squares = np.square(noise.standard_residuals(model, table).response)
     plain = np.square(y - scoring.link_mean(model, x)) / model.noise_variance
     assert plain.mean() < 0.8
     assert squares.mean() == pytest.approx(1.0, abs=0.15)
@@ -65,11 +65,13 @@ def test_rows_with_gaps_that_add_noise_are_left_out():
     gone = table.columns.copy()
     gone[:50, 1] = np.nan
     gone[50:80, 0] = np.nan
-    found = noise._squared_residuals(model, replace(table, columns=gone))
+    found = noise.standard_residuals(model, replace(table, columns=gone))
     assert len(found) == len(table) - 50
 
 
-@pytest.mark.parametrize(("n_rows", "parts"), [(noise._MANY_ROWS - 2, 8), (noise._MANY_ROWS, 2)])
+@pytest.mark.parametrize(
+    ("n_rows", "parts"), [(held_out._MANY_ROWS - 2, 8), (held_out._MANY_ROWS, 2)]
+)
 def test_how_often_it_is_fitted(n_rows, parts):
     table, sizes = rows(n_rows), []
     model = replace(fitted(table), noise=None)
@@ -95,9 +97,9 @@ def test_no_more_rows_than_it_takes(monkeypatch):
 
 
 def test_too_few_rows_say_nothing():
-    table = rows(noise._LEAST_ROWS - 1, loud=4.0)
+    table = rows(held_out.LEAST_ROWS - 1, loud=4.0)
     assert fitted(table).noise is None
-    assert fitted(rows(4 * noise._LEAST_ROWS, loud=4.0)).noise is not None
+    assert fitted(rows(4 * held_out.LEAST_ROWS, loud=4.0)).noise is not None
 
 
 def test_no_noise_does_not_differ():
@@ -109,7 +111,7 @@ def test_no_noise_does_not_differ():
 def test_what_other_rows_do_not_confirm_is_not_kept(monkeypatch):
     table = rows()
     assert fitted(table).noise is not None
-    monkeypatch.setattr(noise, "_gain", lambda rows, fit: noise._WORTH)
+    monkeypatch.setattr(noise, "_gain", lambda rows, fit: held_out.WORTH)
     assert fitted(table).noise is None
 
 

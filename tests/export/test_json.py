@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from lanam.explain.portable import explain_portable
 from lanam.export import lookup_tables
@@ -21,13 +22,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 lev
 
 
 def printed_scorer(tables):
-    """``score`` and ``noise`` as the page has them, with these tables in place of its file's."""
+    """What the page's scorer defines, with these tables in place of its file's."""
     page = ROOT / "docs" / "howto" / "export.md"
     (block,) = (text for _, text in python_blocks(page) if "def score(row)" in text)
     start, end = block.index("levels = {"), block.index("for row, expected")
     names = {"tables": tables}
-    exec("import bisect, math\n" + block[start:end], names)
-    return names["score"], names["noise"]
+    exec("import bisect, math\nfrom statistics import NormalDist\n" + block[start:end], names)
+    return names
 
 
 def strict(text):
@@ -41,7 +42,8 @@ def strict(text):
 def test_the_printed_scorer_says_what_the_model_says(kind):
     found = case(kind)
     tables = strict(found.model.export(None, to="json"))
-    score, noise = printed_scorer(tables)
+    scorer = printed_scorer(tables)
+    score, noise = scorer["score"], scorer["noise"]
     rows = found.X.to_dict("records")
     scored = [score(row) for row in rows]
     mean = np.array([mean for mean, _ in scored])
@@ -53,6 +55,24 @@ def test_the_printed_scorer_says_what_the_model_says(kind):
     respond = {"identity": numbers, "log": counts, "logit": two, "softmax": several}
     noises = np.array([noise(row) for row in rows])
     check_response(found, *respond[tables["link"]](mean, covariance, noises))
+    if tables["link"] == "identity":
+        check_intervals(found, scorer, rows, 0.9, ndtri(0.95))
+
+
+def check_intervals(found, scorer, rows, coverage, z):
+    own = found.model.predict_interval(found.X, coverage=coverage)
+    error = np.array([scorer["interval"](row, z) for row in rows]) - own
+    _, std = found.model.predict(found.X, return_std=True)
+    assert (np.abs(error) / std[:, None]).max() < 1e-5
+
+
+def test_some_noise_is_not_gaussian():
+    shapes = {
+        kind: strict(case(kind).model.export(None, to="json"))["noise_shape"] for kind in KINDS
+    }
+    assert shapes["gaussian"] is not None
+    assert shapes["noisy"] is None
+    assert shapes["many"] is None
 
 
 # the page's table of what comes after the link scale
@@ -113,7 +133,8 @@ def test_without_the_variance_means_are_the_same_and_the_rest_is_left_out():
     )
     assert [term["mean"] for term in with_it["terms"]] == [t["mean"] for t in without["terms"]]
     assert set(with_it) - set(without) == {
-        "factor", "contrasts", "noise_variance", "gap_variance", "log_noise", "noise_terms", "calibration",
+        "factor", "contrasts", "noise_variance", "gap_variance", "log_noise", "noise_terms", "noise_shape",
+        "calibration",
     }  # fmt: skip
     assert not any("rows" in term for term in without["terms"])
 
@@ -131,9 +152,8 @@ def test_calibrated_intervals_can_be_made_from_the_file():
     tables = strict(found.model.export(None, to="json"))
     thresholds = {t["coverage"]: t["threshold"] for t in tables["calibration"]["thresholds"]}
     assert list(thresholds) == [0.5, 0.8, 0.9, 0.95, 0.99]
-    _, std = found.model.predict(found.X, return_std=True)
-    half = found.model.predict_interval(found.X, coverage=0.8) @ [-0.5, 0.5]
-    np.testing.assert_allclose(thresholds[0.8] * std, half, rtol=1e-6)
+    rows = found.X.to_dict("records")
+    check_intervals(found, printed_scorer(tables), rows, 0.8, thresholds[0.8])
     assert tables["calibration"]["scores"] == found.model.calibration_.scores.tolist()
     assert strict(case("gaussian").model.export(None, to="json"))["calibration"] is None
 

@@ -68,6 +68,11 @@ class TestFiles:
         words = self.load(tmp_path, put_together(header, arrays, version=1))
         assert words.startswith("is damaged (the model)")
 
+    def test_the_second_version_knew_gaussian_noise_only(self, tmp_path):
+        header, arrays = taken_apart(self.golden())
+        words = self.load(tmp_path, put_together(header, arrays, version=2))
+        assert words.startswith("is damaged (the model)")
+
     def test_an_argument_of_the_future(self, tmp_path):
         header, arrays = taken_apart(self.golden())
         header = json.loads(header)
@@ -164,6 +169,7 @@ def noise_of_counts(content, arrays):
 
 TERM = ("model", "terms", 0)
 NOISE = ("model", "noise")
+SHAPE = {"weights": [0.5, 0.5], "means": [0.0, 0.0], "stds": [1.0, 1.0]}
 
 REFUSED = {
     # kind of model: what is changed, and what is said
@@ -210,6 +216,39 @@ REFUSED = {
         array("noise gap_variance", lambda _: np.ones(3)),
         "'pairs or gaps' of the noise",
     ),
+    "a shape of counts' noise": ("counts", setting("model", "noise_shape", to=SHAPE), "the shape of"),
+    "a shape that is no shape": ("noisy", setting("model", "noise_shape", to=[1.0]), "the shape of"),
+    "a shape of another size": (
+        "noisy",
+        setting("model", "noise_shape", to={**SHAPE, "stds": [2.0, 1.0]}),
+        "'stds' of the shape",
+    ),
+    "a shape that is not centred": (
+        "noisy",
+        setting("model", "noise_shape", to={**SHAPE, "means": [0.5, 0.5]}),
+        "'means' of the shape",
+    ),
+    "a shape of half the weight": (
+        "noisy",
+        setting("model", "noise_shape", to={**SHAPE, "weights": [0.25, 0.25]}),
+        "'weights' of the shape",
+    ),
+    "a negative weight": (
+        "noisy",
+        setting("model", "noise_shape", to={**SHAPE, "weights": [1.5, -0.5]}),
+        "'weights' of the shape",
+    ),
+    "a shape with a width of nothing": (
+        "noisy",
+        setting("model", "noise_shape", to={**SHAPE, "stds": [1.0, 0.0]}),
+        "'stds' of the shape",
+    ),
+    "a shape with a component less": (
+        "noisy",
+        setting("model", "noise_shape", to={**SHAPE, "means": [0.0]}),
+        "'weights' of the shape",
+    ),
+    "a shape of noise's noise": ("noisy", setting(*NOISE, "noise_shape", to=SHAPE), "'noise_shape' of"),
     "infinite noise": ("noisy", number("noise term 0 mean", np.inf), "a number in"),
     "too little noise": ("counts", setting("model", "noise_variance", to=0.5), "'noise_variance'"),
     "no terms": ("block", setting("model", "terms", to=[]), "shape of 'root digits'"),

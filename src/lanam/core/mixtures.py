@@ -119,6 +119,11 @@ class Mixture:
     noise_variance: Array
     shape: NoiseShape
 
+    @property
+    def tolerance(self) -> float:
+        """By how much :meth:`at_score` may be wrong, in normal scores."""
+        return _TOLERANCE if len(self.shape.weights) > 1 else 0.0
+
     def log_density(self, y: Array) -> Array:
         """Log-density of an observation of every row."""
         return self._by_parts(_log_density, y)

@@ -28,13 +28,14 @@ def table():
 
 
 def models():
-    """A calibrated regressor with a pair, noise that differs and an edit; a classifier of three classes."""
+    """A calibrated regressor with a pair, an edit and noise that differs and is skewed; a classifier."""
     frame, f, rng = table()
     small = {"hidden_sizes": (4,), "pair_hidden_sizes": (4,), "max_knots": 16, "random_state": 0}
-    y = f + 0.2 * np.exp(0.7 * frame["z"]) * rng.normal(size=300)
+    y = f + 0.2 * np.exp(frame["z"]) * (rng.gumbel(size=300) - 0.577)
     regressor = LANAMRegressor(interactions=[("x", "z")], **small).fit(frame[:250], y[:250])
     assert any(term.active for term in regressor.noise_terms_)
-    regressor = regressor.edit_term("z", "clamp", high=1.5, reason="nobody is larger")
+    assert regressor.noise_shape_.skewness > 0.5
+    regressor = regressor.edit_term("x", "clamp", high=1.5, reason="nobody is larger")
     yield "regressor", regressor.calibrate(frame[250:], y[250:])
     labels = np.array(["low", "mid", "high"])[np.digitize(f, [-0.5, 0.5])]
     yield "classifier", LANAMClassifier(interactions=0, **small).fit(frame, labels)
