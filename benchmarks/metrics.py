@@ -35,6 +35,7 @@ __all__ = [
     "count_distribution",
     "count_interval",
     "count_nll",
+    "ece_by_chance",
     "expected_calibration_error",
     "gaussian_calibration",
     "gaussian_interval",
@@ -107,6 +108,16 @@ def gaussian_interval(mean: Array, std: Array, level: float) -> tuple[Array, Arr
     """Central interval of N(mean, std^2) holding ``level`` of its mass."""
     half_width = norm.ppf(0.5 + level / 2) * std
     return mean - half_width, mean + half_width
+
+
+def ece_by_chance(probability: Array, n_draws: int = 200) -> float:
+    """The mean calibration error of a model that is right: of classes drawn by its own probabilities.
+
+    With few rows it is far above zero, and it is smaller the surer the model is of them.
+    """
+    rng = np.random.default_rng(0)
+    drawn = rng.random((n_draws, len(probability))) < probability
+    return float(np.mean([expected_calibration_error(y, probability) for y in drawn]))
 
 
 def gaussian_calibration(y: Array, mean: Array, std: Array) -> dict[str, float]:

@@ -71,6 +71,7 @@ def score(dataset: Dataset, y: np.ndarray, prediction: Prediction) -> Row:
             "auroc": metrics.auroc(y, mean),
             "auprc": metrics.auprc(y, mean),
             "ece": metrics.expected_calibration_error(y, mean),
+            "ece_by_chance": metrics.ece_by_chance(mean),
             "rbs": metrics.root_brier_score(y, mean),
         }
     if dataset.task == "multiclass":

@@ -324,6 +324,27 @@ def calibration_table(uci: pd.DataFrame, ours: Sequence[str] = ("lanam", "lanam1
     return f"{note}\n\n{markdown(header, rows)}"
 
 
+def chance_table(uci: pd.DataFrame) -> str:
+    """How much of each model's calibration error of classes is chance, on average over the sets."""
+    if "ece_by_chance" not in uci:
+        return ""
+    known = uci.dropna(subset=["ece_by_chance"])
+    by_set = known.groupby(["model", "set"], sort=False)[["ece", "ece_by_chance"]].mean()
+    means, n_sets = by_set.groupby("model").mean(), by_set.groupby("model").size()
+    means["beyond"] = means["ece"] - means["ece_by_chance"]
+    rows = [
+        [str(model), *(f"{value:.4f}" for value in values), str(n_sets[model])]
+        for model, values in means.sort_values("beyond").iterrows()
+    ]
+    note = (
+        "How much of the error of classes is chance: *by chance* is the mean error of classes that are "
+        "drawn with a model's own probabilities, so that it is right. Test folds have 39 to 138 rows, and "
+        "who is surer has less of it."
+    )
+    header = ["model", "ECE", "by chance", "beyond chance", "sets"]
+    return f"{note}\n\n{markdown(header, rows)}" if rows else ""
+
+
 def intensive_care(icu: pd.DataFrame, name: str = "physionet2012") -> list[Target]:
     """AUROC, AUPRC and NLL against EBM's; with pairs, AUROC against the better LightGBM's."""
     rows = icu[icu["set"] == name]
@@ -417,7 +438,9 @@ def verdict_page(results: pd.DataFrame, paper: pd.DataFrame) -> str:
         "The same by other rules and variants; these do not decide", f"{more}\n\n{_table(others)}"
     )
     main = _table([target.verdict for target in targets])
-    return paragraphs(["### Targets", note, main, fold, calibration_table(part(results, "uci"))])
+    uci = part(results, "uci")
+    tables = [calibration_table(uci), chance_table(uci)]
+    return paragraphs(["### Targets", note, main, fold, *tables])
 
 
 def _table(verdicts: Iterable[Verdict]) -> str:

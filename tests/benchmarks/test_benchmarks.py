@@ -89,6 +89,14 @@ def test_intervals_of_a_gaussian_cover_their_level():
     assert metrics.interval_width(lower, upper) == pytest.approx(2 * 1.6448536)
 
 
+def test_the_calibration_error_by_chance_is_that_of_classes_as_they_were_predicted():
+    rng = np.random.default_rng(1)
+    vague, sure = np.full(100, 0.5), rng.choice([0.001, 0.999], 100)
+    # one bin of a hundred: the mean distance of a share of ones from a half
+    assert metrics.ece_by_chance(vague) == pytest.approx(np.sqrt(2.0 / np.pi) * 0.05, rel=0.15)
+    assert metrics.ece_by_chance(sure) < 0.01
+
+
 def test_calibration_error_of_two_bins_by_hand():
     probability = np.array([0.1, 0.1, 0.9, 0.9])
     y = np.array([0, 1, 1, 1])

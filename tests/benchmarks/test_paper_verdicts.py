@@ -219,3 +219,22 @@ def test_intensive_care_is_undecided_before_all_seeds_are_there():
     found = verdict(without, ("lanam10 within", "AUROC"))
     assert found.holds is None
     assert "lightgbm not run" in found.measured
+
+
+def test_how_much_of_an_error_is_chance():
+    rows = [
+        {"model": model, "set": name, "fold": 0, "ece": ece, "ece_by_chance": chance}
+        for model, name, ece, chance in [
+            ("ebm", "heart", 0.10, 0.08),
+            ("lanam", "heart", 0.12, 0.12),
+            ("lanam", "breast", 0.04, 0.03),
+            ("oak", "heart", 0.05, np.nan),
+        ]
+    ]
+    text = verdicts.chance_table(pd.DataFrame(rows))
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[-2:]]
+    assert lines == [
+        ["lanam", "0.0800", "0.0750", "0.0050", "2"],
+        ["ebm", "0.1000", "0.0800", "0.0200", "1"],
+    ]
+    assert verdicts.chance_table(pd.DataFrame(rows).drop(columns="ece_by_chance")) == ""

@@ -253,3 +253,25 @@ def test_scores_are_plain_json(tmp_path):
     results = started(tmp_path)
     (path, *_) = sorted(tmp_path.glob("cells/*/*/*/*.json"))
     assert json.loads(path.read_text())["nll"] == pytest.approx(results["nll"].iloc[0])
+
+
+def test_a_distribution_of_its_own_is_scored_as_such():
+    """Intervals, densities and probabilities are asked for where mean and deviation do not say it all."""
+    from benchmarks import runner
+    from benchmarks.data.sets import Dataset
+    from benchmarks.peers.lanam import LaplaceAdditive
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1200, 1))
+    y = X[:, 0] + rng.exponential(size=1200)
+    dataset = Dataset("skewed", "regression", X, y)
+    train, test = np.arange(800), np.arange(800, 1200)
+
+    def scored(**arguments):
+        peer = LaplaceAdditive("one", interactions=0, **arguments)
+        return runner.run_cell(dataset, 0, train, test, peer, 1)
+
+    own, gaussian = scored(), scored(noise="constant")
+    assert own["nll"] < gaussian["nll"] - 0.2
+    assert own["qce"] < 0.5 * gaussian["qce"]
+    assert own["rmse"] == pytest.approx(gaussian["rmse"])
