@@ -53,6 +53,8 @@ class NoiseShape:
     >>> shape = standardised(np.array([0.9, 0.1]), np.zeros(2), np.array([1.0, 3.0]))
     >>> round(float(shape.weights @ (shape.means**2 + shape.stds**2)), 6)
     1.0
+    >>> shape.density([0.0, 3.0]).round(3)
+    array([0.5  , 0.007])
     >>> round(shape.skewness, 6), round(shape.excess_kurtosis, 2)  # 0 and 0 of a Gaussian
     (0.0, 5.33)
     """
@@ -64,6 +66,12 @@ class NoiseShape:
     def as_lists(self) -> dict[str, list[float]]:
         """The same as plain numbers."""
         return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
+
+    def density(self, values: Array) -> Array:
+        """Density of the noise at values in units of its standard deviation, for a picture of it."""
+        distance = (np.asarray(values, dtype=np.float64)[..., None] - self.means) / self.stds
+        parts = np.exp(-0.5 * (np.square(distance) + _LOG_TWO_PI)) / self.stds
+        return np.asarray(parts @ self.weights)
 
     @property
     def skewness(self) -> float:
@@ -107,7 +115,7 @@ class Mixture:
     >>> import numpy as np
     >>> shape = standardised(np.array([0.9, 0.1]), np.zeros(2), np.array([1.0, 3.0]))
     >>> rows = Mixture(np.array([5.0]), np.array([0.1]), np.array([1.0]), shape)
-    >>> rows.normal_score(np.array([5.0])) + 0.0
+    >>> rows.normal_score(np.array([5.0])).round(6) + 0.0
     array([0.])
     >>> upper = rows.at_score(1.645)
     >>> rows.normal_score(upper).round(6)
