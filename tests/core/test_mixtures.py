@@ -70,14 +70,14 @@ def test_normal_scores_have_as_much_below_them(shape):
 @pytest.mark.parametrize("score", [-12.0, -3.0, -0.1, 0.0, 1.3, 5.0, 30.0])
 def test_what_has_a_score_has_that_score(shape, n_rows, score):
     some = rows(n_rows, shape)
-    np.testing.assert_allclose(some.normal_score(some.at_score(score)), score, atol=2e-6)
+    np.testing.assert_allclose(some.normal_score(some.at_score(score)), score, atol=1e-8)
 
 
 @shapes
 def test_few_rows_and_many_say_the_same(shape):
     many = rows(3000, shape)
     few = Mixture(many.mean[:9], many.variance[:9], many.noise_variance[:9], shape)
-    np.testing.assert_allclose(few.at_score(1.7), many.at_score(1.7)[:9], atol=1e-5)
+    np.testing.assert_allclose(few.at_score(1.7), many.at_score(1.7)[:9], atol=1e-8)
 
 
 def test_a_gaussian_is_a_gaussian():

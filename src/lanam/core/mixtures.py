@@ -29,7 +29,7 @@ _PRECISION = 1e-11
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 #: Points of the curves of quantiles, at first and at most, and how exact the curves are in between.
 _POINTS, _MOST_POINTS = 33, 4097
-_TOLERANCE = 1e-6
+_TOLERANCE = 1e-9
 #: For so many rows a curve does not pay.
 _FEW_ROWS = 256
 #: Rows times pairs of components that are held at once.
