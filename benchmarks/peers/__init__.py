@@ -45,13 +45,11 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
         LaplaceAdditive("lanam", interactions=0),
         LaplaceAdditive("lanam-smooth", interactions=0, level_effects=False),
         LaplaceAdditive("lanam-constant", interactions=0, noise="constant"),
-        LaplaceAdditive("lanam-paper", interactions=0, **paper),
         LaplaceAdditive("lanam-auto"),
         LaplaceAdditive("lanam10", interactions=10),
         LaplaceAdditive("lanam10-constant", interactions=10, noise="constant"),
         LaplaceAdditive("lanam10-mi", interactions=10, interaction_score="mutual_information"),
         LaplaceAdditive("lanam10-gain", interactions=10, interaction_score="evidence_gain"),
-        LaplaceAdditive("lanam10-paper", **paper_pairs, **paper),
         ExplainableBoosting(),
         ExplainableBoosting("ebm10", interactions=10),
         ExplainableBoosting("ebm-pairs", interactions=None),
@@ -61,6 +59,8 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
         PublicImplementation(public_python),
     ]
     need_numbers: list[Peer] = [
+        LaplaceAdditive("lanam-paper", interactions=0, **paper),
+        LaplaceAdditive("lanam10-paper", **paper_pairs, **paper),
         SplineGAM(),
         Linear(),
         NeuralAdditive(),

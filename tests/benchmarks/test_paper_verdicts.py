@@ -228,6 +228,8 @@ def test_how_much_of_an_error_is_chance():
             ("ebm", "heart", 0.10, 0.08),
             ("lanam", "heart", 0.12, 0.12),
             ("lanam", "breast", 0.04, 0.03),
+            ("ebm", "breast", 0.06, 0.04),
+            ("lanam", "ionosphere", 0.01, 0.02),
             ("oak", "heart", 0.05, np.nan),
         ]
     ]
@@ -235,6 +237,6 @@ def test_how_much_of_an_error_is_chance():
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[-2:]]
     assert lines == [
         ["lanam", "0.0800", "0.0750", "0.0050", "2"],
-        ["ebm", "0.1000", "0.0800", "0.0200", "1"],
+        ["ebm", "0.0800", "0.0600", "0.0200", "2"],
     ]
     assert verdicts.chance_table(pd.DataFrame(rows).drop(columns="ece_by_chance")) == ""
