@@ -59,12 +59,15 @@ class Store:
             say(f"{path} cannot be read ({error}); its cell counts as not finished")
             return None
 
+    def has_arrays(self, cell: Cell) -> bool:
+        """Whether a cell has arrays: one that failed, or was taken from a table, has none."""
+        return self._path(cell, ".npz").exists()
+
     def arrays(self, cell: Cell) -> Arrays:
-        """The arrays of a finished cell; none if it failed."""
-        path = self._path(cell, ".npz")
-        if not path.exists():
+        """The arrays of a cell, if it has any."""
+        if not self.has_arrays(cell):
             return {}
-        with np.load(path) as file:
+        with np.load(self._path(cell, ".npz")) as file:
             return dict(file)
 
     def write(self, cell: Cell, row: Row, arrays: Arrays) -> None:

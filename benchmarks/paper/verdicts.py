@@ -329,8 +329,8 @@ def chance_table(uci: pd.DataFrame) -> str:
     if "ece_by_chance" not in uci:
         return ""
     known = uci.dropna(subset=["ece_by_chance"])
-    n_models = known.groupby(["set", "fold"])["model"].transform("nunique")
-    known = known[n_models == n_models.max()]  # the folds that all have
+    n_cells = known.groupby("model")["model"].transform("size")
+    known = known[n_cells == n_cells.max()]  # errors of different folds do not compare
     by_set = known.groupby(["model", "set"], sort=False)[["ece", "ece_by_chance"]].mean()
     means, n_sets = by_set.groupby("model").mean(), by_set.groupby("model").size()
     means["beyond"] = means["ece"] - means["ece_by_chance"]
@@ -341,7 +341,7 @@ def chance_table(uci: pd.DataFrame) -> str:
     note = (
         "How much of the error of classes is chance: *by chance* is the mean error of classes that are "
         "drawn with a model's own probabilities, so that it is right. Test folds have 39 to 138 rows, and "
-        "who is surer has less of it. Of folds that all of these models have."
+        "who is surer has less of it. Of models that have all folds."
     )
     header = ["model", "ECE", "by chance", "beyond chance", "sets"]
     return f"{note}\n\n{markdown(header, rows)}" if rows else ""

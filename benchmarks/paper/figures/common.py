@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from benchmarks.cells import Arrays, Cell, Store
@@ -37,12 +38,17 @@ class NothingToDraw(Exception):
 
 
 class Look:
-    """Finished cells of one experiment and set, by model and fold."""
+    """Finished cells of one experiment and set that have arrays to draw, by model and fold."""
 
     def __init__(self, store: Store, results: pd.DataFrame, experiment: str, name: str) -> None:
         self.store, self.experiment, self.name = store, experiment, name
         rows = part(results, experiment, name)
         finished = rows[rows["error"].isna()]
+        drawn = [
+            store.has_arrays(Cell(experiment, name, row.model, row.fold))
+            for row in finished.itertuples()
+        ]
+        finished = finished[np.array(drawn, dtype=bool)]
         known = EXPERIMENTS[experiment].models
         self.models = in_order(finished["model"], known)
         self.folds = finished.groupby("model")["fold"].apply(lambda f: sorted(f)).to_dict()
