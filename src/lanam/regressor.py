@@ -676,9 +676,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         >>> from lanam import LANAMRegressor
         >>> rng = np.random.default_rng(0)
         >>> X = rng.uniform(size=(900, 1))
-        >>> y = X[:, 0] + rng.standard_t(
-        ...     2, size=900
-        ... )  # far from Gaussian, which the paper's model is
+        >>> y = X[:, 0] + rng.standard_t(2, size=900)  # far from Gaussian, as the paper's noise is
         >>> model = LANAMRegressor(noise="constant", random_state=0).fit(X[:300], y[:300])
         >>> model = model.calibrate(X[300:600], y[300:600])
         >>> own = model.predict_interval(X[600:], coverage=0.8, calibrated=False)
