@@ -134,13 +134,13 @@ SKEWED = standardised(np.array([0.6, 0.4]), np.array([-1.0, 2.0]), np.array([0.5
 @pytest.mark.parametrize("shape", [GAUSSIAN, SKEWED])
 def test_scores_and_intervals_of_numbers_are_each_others_inverse(shape):
     rng = np.random.default_rng(0)
-    y, mean = 1e4 + rng.normal(size=(2, 200))
-    rows = Mixture(mean, rng.uniform(0.1, 4.0, size=200), rng.uniform(0.1, 4.0, size=200), shape)
+    y, mean = 1e4 + rng.normal(size=(2, 50))
+    rows = Mixture(mean, rng.uniform(0.1, 4.0, size=50), rng.uniform(0.1, 4.0, size=50), shape)
     scores = number_scores(y, rows)
     if shape is GAUSSIAN:
         std = np.sqrt(rows.variance + rows.noise_variance)
         np.testing.assert_allclose(scores, np.abs(y - mean) / std, rtol=1e-12)
-    for k in range(200):
+    for k in range(50):
         lower, upper = number_interval(rows, scores[k])[k]
         assert lower <= y[k] <= upper  # ties are inside
         lower, upper = number_interval(rows, 0.999 * scores[k])[k]

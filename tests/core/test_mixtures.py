@@ -66,8 +66,8 @@ def test_normal_scores_have_as_much_below_them(shape):
 
 
 @shapes
-@pytest.mark.parametrize("n_rows", [20, 5000])
-@pytest.mark.parametrize("score", [-12.0, -3.0, -0.1, 0.0, 1.3, 5.0, 30.0])
+@pytest.mark.parametrize("n_rows", [20, 1000])
+@pytest.mark.parametrize("score", [-12.0, -0.1, 1.3, 30.0])
 def test_what_has_a_score_has_that_score(shape, n_rows, score):
     some = rows(n_rows, shape)
     np.testing.assert_allclose(some.normal_score(some.at_score(score)), score, atol=1e-8)
