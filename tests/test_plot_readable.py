@@ -63,7 +63,7 @@ def wide_table(n_rows):
 @pytest.fixture(scope="module")
 def wide():
     X, y = wide_table(700)
-    model = LANAMRegressor(interactions=[(0, 1)], random_state=0).fit(X, y)
+    model = LANAMRegressor(interactions=[(0, 1)], noise="constant", random_state=0).fit(X, y)
     explanation = model.explain_global()
     assert len(explanation.active) >= 29
     return explanation, model.explain_local(X[:9])
