@@ -481,7 +481,7 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             self._read_exposure(exposure, len(mean))
             return mean
         rows = self._predictive(X, exposure)
-        return rows.mean, np.sqrt(rows.variance + rows.noise_variance)
+        return rows.mean, rows.std
 
     def predict_noise(self, X: Any) -> Array:
         """Standard deviation of the noise alone: of what no mean, however well known, would explain.

@@ -128,6 +128,11 @@ class Mixture:
     shape: NoiseShape
 
     @property
+    def std(self) -> Array:
+        """Standard deviation of a new observation of every row, whatever its noise's shape."""
+        return np.asarray(np.sqrt(self.variance + self.noise_variance))
+
+    @property
     def tolerance(self) -> float:
         """By how much :meth:`at_score` may be wrong, in normal scores."""
         return _TOLERANCE if len(self.shape.weights) > 1 else 0.0
@@ -146,15 +151,15 @@ class Mixture:
         In units of a row's standard deviation it depends on nothing but the share of the variance that is
         not noise, so that of many rows is read off a curve over these.
         """
-        variance = self.variance + self.noise_variance
+        std = self.std
         if len(self.shape.weights) == 1:
-            return self.mean + score * np.sqrt(variance)
-        roots = np.sqrt(self.variance / variance)
+            return self.mean + score * std
+        roots = np.sqrt(self.variance) / std
         if len(roots) <= _FEW_ROWS:
             found = _at_scores(_unit_rows(self.shape, roots), score)
         else:
             found = _curve(self.shape, score, roots.min(), roots.max())(roots)
-        return self.mean + np.sqrt(variance) * found
+        return self.mean + std * found
 
     def crps(self, y: Array) -> Array:
         """Continuous ranked probability score of an observation of every row: the lower the better."""
