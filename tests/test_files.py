@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from lanam.files import open_atomically, require_place, write_atomically
+from lanam.files import open_atomically, open_folder, require_place, write_atomically
 
 
 def test_bytes_and_text(tmp_path):
@@ -151,6 +151,34 @@ def test_readers_see_one_file_or_the_other(tmp_path):
     done.set()
     reader.join()
     assert seen <= contents
+
+
+def test_a_folder_goes_even_if_a_task_still_writes_into_it(tmp_path, monkeypatch):
+    folders, remove, late = [], os.rmdir, iter(["a", "b"])
+
+    def rmdir(*args, **kwargs):
+        if name := next(late, None):  # a writer gets there between the listing and the removal
+            (folders[0] / name).write_text("late")
+        remove(*args, **kwargs)
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    with pytest.raises(ValueError, match="a bad row"), open_folder(tmp_path / "out") as folder:
+        folders.append(folder)
+        (folder / "first").write_text("in time")
+        raise ValueError("a bad row")
+    assert next(late, None) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_never_stops_filling_is_an_error(tmp_path, monkeypatch):
+    def never(*_, **__):
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+
+    monkeypatch.setattr("lanam.files._PATIENCE", 0.02)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rmdir", never)
+        with pytest.raises(OSError, match="not empty"), open_folder(tmp_path / "out"):
+            raise ValueError("a bad row")
 
 
 def test_no_permission(tmp_path):

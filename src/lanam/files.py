@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+_PATIENCE = 5.0  # seconds given to those who still write into a folder that is to go
 
 
 def require_place(
@@ -201,5 +205,20 @@ def open_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise
     finally:
         for each in (part, old):
-            if each.exists():
-                shutil.rmtree(each)
+            _remove_folder(each)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove a folder that threads may still be writing into.
+
+    After an error in one task a scheduler leaves the others running, and a file that appears between listing
+    the folder and removing it makes the removal fail; each try leaves fewer writers.
+    """
+    patience = time.monotonic() + _PATIENCE
+    while folder.exists():
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY or time.monotonic() > patience:
+                raise
+            time.sleep(0.01)
