@@ -162,10 +162,15 @@ def test_a_folder_goes_even_if_a_task_still_writes_into_it(tmp_path, monkeypatch
         remove(*args, **kwargs)
 
     monkeypatch.setattr(os, "rmdir", rmdir)
-    with pytest.raises(ValueError, match="a bad row"), open_folder(tmp_path / "out") as folder:
-        folders.append(folder)
-        (folder / "first").write_text("in time")
-        raise ValueError("a bad row")
+
+    def write():
+        with open_folder(tmp_path / "out") as folder:
+            folders.append(folder)
+            (folder / "first").write_text("in time")
+            raise ValueError("a bad row")
+
+    with pytest.raises(ValueError, match="a bad row"):
+        write()
     assert next(late, None) is None
     assert list(tmp_path.iterdir()) == []
 

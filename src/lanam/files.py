@@ -211,8 +211,8 @@ def open_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 def _remove_folder(folder: Path) -> None:
     """Remove a folder that threads may still be writing into.
 
-    After an error in one task a scheduler leaves the others running, and a file that appears between listing
-    the folder and removing it makes the removal fail; each try leaves fewer writers.
+    After an error in one task a scheduler leaves the others running, and a file that appears between the
+    listing of the folder and its removal makes the removal fail; each try leaves fewer writers.
     """
     patience = time.monotonic() + _PATIENCE
     while folder.exists():
