@@ -1,5 +1,7 @@
 """Linear, boosted and spline peers: what their columns add, and how their settings are chosen."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -11,7 +13,7 @@ from benchmarks.peers import all_peers  # noqa: E402
 TASKS = ("regression", "classification")
 
 
-def problem(task, n_rows=240):
+def problem(task, n_rows=240, noise=1.0):
     """Uniform, skewed, binary and constant columns; the first two matter."""
     rng = np.random.default_rng(0)
     X = np.column_stack(
@@ -25,7 +27,7 @@ def problem(task, n_rows=240):
     score = 2 * X[:, 0] + np.log(X[:, 1])
     if task == "classification":
         return X, (score + rng.logistic(size=n_rows) > 0).astype(int)
-    return X, 10 * score + rng.standard_normal(n_rows)
+    return X, 10 * score + noise * rng.standard_normal(n_rows)
 
 
 def fitted(name, task, seed=0):
@@ -33,8 +35,13 @@ def fitted(name, task, seed=0):
     reason = peer.missing()
     if reason is not None:
         pytest.skip(reason)
-    X, y = problem(task)
+    # Boosting goes on for thousands of rounds where there is hardly any noise.
+    X, y = problem(task, noise=20.0 if name == "ebm" else 1.0)
     return X, y, peer.fit(X, y, task, seed, 1)
+
+
+#: The same model for several tests, none of which changes it.
+shared = cache(fitted)
 
 
 def log_odds(probability):
@@ -44,7 +51,7 @@ def log_odds(probability):
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", ["linear", "ebm", "lanam", "pygam"])
 def test_what_the_columns_add_is_centred_and_sums_to_the_prediction(name, task):
-    X, _, model = fitted(name, task)
+    X, _, model = shared(name, task)
     means, stds = zip(*(model.effect(X, column) for column in range(X.shape[1])), strict=True)
     np.testing.assert_allclose(np.mean(means, axis=1), 0, atol=1e-8)
     np.testing.assert_array_equal(means[3], 0)  # constant
@@ -65,7 +72,7 @@ def test_what_the_columns_add_is_centred_and_sums_to_the_prediction(name, task):
 
 
 def test_the_band_of_the_bags_is_that_of_their_bins():
-    X, y, model = fitted("ebm", "regression")
+    X, y, model = shared("ebm", "regression")
     from interpret.glassbox import ExplainableBoostingRegressor
 
     same = ExplainableBoostingRegressor(
@@ -154,7 +161,7 @@ def test_the_best_of_a_thousand_candidates_is_fitted(task):
     pygam = pytest.importorskip("pygam", reason="the peer itself")
     from benchmarks.peers.pygam import quietly
 
-    X, y, model = fitted("pygam", task)
+    X, y, model = shared("pygam", task)
     assert model.info["candidates"] == 1000
     assert model.info["converged"]
     kind = pygam.LogisticGAM if task == "classification" else pygam.LinearGAM
@@ -167,7 +174,7 @@ def test_the_best_of_a_thousand_candidates_is_fitted(task):
 
 def test_the_band_of_a_spline_is_that_of_its_centred_coefficients():
     pytest.importorskip("pygam", reason="the peer itself")
-    X, _, model = fitted("pygam", "regression")
+    X, _, model = shared("pygam", "regression")
     mean, std = model.effect(X, 0)
     assert np.corrcoef(mean, X[:, 0])[0, 1] > 0.99
     # the truth is a line of slope 20 with noise of one: the error is of the size the band says

@@ -41,7 +41,8 @@ def raw_dataset(task, n_train=None):
     rng = np.random.default_rng(1)
     red = (X["word"] == "red").to_numpy(float)
     y = {
-        "regression": red + 0.1 * rng.standard_normal(len(X)),
+        # Noise, without which boosting goes on for thousands of rounds.
+        "regression": red + 0.5 * rng.standard_normal(len(X)),
         "classification": (rng.random(len(X)) < 0.1 + 0.8 * red).astype(int),
         "counts": rng.poisson(np.exp(2 * red)),
         "multiclass": (red + rng.integers(0, 2, len(X))).astype(int),
