@@ -9,6 +9,7 @@ from benchmarks import tables  # noqa: E402
 from benchmarks.cells import Cell, Store  # noqa: E402
 from benchmarks.data.sets import Dataset  # noqa: E402
 from benchmarks.experiments.pairs import found_pairs  # noqa: E402
+from benchmarks.paper import figures as figures_module  # noqa: E402
 from benchmarks.paper.figures import FIGURES  # noqa: E402
 from benchmarks.paper.figures.functions import partial_residuals  # noqa: E402
 from benchmarks.paper.figures.icu import local_bars  # noqa: E402
@@ -95,8 +96,11 @@ def test_pairs_are_kept_with_what_the_strongest_add():
     assert found_pairs(plain, data, X) == ({}, {})
 
 
-def test_page_with_every_figure(tmp_path):
+def test_page_with_every_figure(tmp_path, monkeypatch):
     image = pytest.importorskip("matplotlib.image", reason="figures are drawn by matplotlib")
+    monkeypatch.setattr(
+        figures_module, "DPI", 40
+    )  # whether a picture is blank is seen in a small one
     store = made_up_store(tmp_path / "results")
     page, figures = (
         tmp_path / "docs" / "results" / "paper.md",

@@ -1,5 +1,7 @@
 """Verdicts on the paper's experiments, on made-up results."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,7 @@ from tests.benchmarks.made_up_results import (  # noqa: E402
 PEERS = verdicts.EXPECTED
 
 
+@cache
 def whole_run(ours=0.0, theirs=0.5, worse_on=(), **more):
     """Every model on every set; ours is worse by one on some."""
     rows = []
@@ -30,9 +33,20 @@ def whole_run(ours=0.0, theirs=0.5, worse_on=(), **more):
     return frame(*rows)
 
 
-def verdict(results, words, paper=None, deciding=True):
+#: Results, which are kept so that no others have their id, and the targets they were held against.
+JUDGED = {}
+
+
+def targets_of(results):
+    """All targets, worked out once for the same results: tests ask for one verdict after the other."""
+    if id(results) not in JUDGED:
+        JUDGED[id(results)] = results, verdicts.all_targets(results, read_published())
+    return JUDGED[id(results)][1]
+
+
+def verdict(results, words, deciding=True):
     """The verdict whose requirement has these words, of those that decide or of the others."""
-    targets = verdicts.all_targets(results, read_published() if paper is None else paper)
+    targets = targets_of(results)
     found = [target.verdict for target in targets]
     if not deciding:
         found = [verdict for target in targets for verdict in target.others]
@@ -141,8 +155,8 @@ def test_against_the_paper_s_la_nam(shift, holds):
         moved = shift * theirs.loc[name, "se"] if name == "yacht" else 0.0
         rows.append(cells("lanam", theirs.loc[name, "value"] + moved, name))
     words = ("paper's LA-NAM", "the paper's standard error")
-    assert verdict(frame(*rows), words, paper, deciding=False).holds is holds
-    left_out = verdict(frame(*rows[:-1]), words, paper, deciding=False)
+    assert verdict(frame(*rows), words, deciding=False).holds is holds
+    left_out = verdict(frame(*rows[:-1]), words, deciding=False)
     assert left_out.holds is (None if holds else False)
 
 
@@ -152,10 +166,10 @@ def test_against_the_paper_our_own_standard_error_decides(gap, holds):
     theirs = paper[(paper["model"] == "la-nam") & (paper["metric"] == "nll")].set_index("set")
     shift = {"yacht": gap * ERROR}
     rows = [cells("lanam", theirs.loc[n, "value"] + shift.get(n, 0.0), n) for n in ALL_SETS]
-    found = verdict(frame(*rows), ("paper's LA-NAM", "within a standard error"), paper)
+    found = verdict(frame(*rows), ("paper's LA-NAM", "within a standard error"))
     assert found.holds is holds
     fell = frame(*rows[1:], cells("lanam", 0.0, ALL_SETS[0])[:4], failed("lanam", 4, ALL_SETS[0]))
-    assert verdict(fell, ("paper's LA-NAM", "within a standard error"), paper).holds is False
+    assert verdict(fell, ("paper's LA-NAM", "within a standard error")).holds is False
 
 
 @pytest.mark.parametrize("metric", ["ece", "qce"])
@@ -186,6 +200,7 @@ def test_calibration_on_average_over_common_sets(metric):
     assert verdict(young, (words,)).holds is None
 
 
+@cache
 def icu(ours, ebm, lightgbm=0.85, seeds=5, grid=None):
     rows = []
     values = {"lanam": ours, "lanam10": ours, "ebm": ebm, "lightgbm": lightgbm}
