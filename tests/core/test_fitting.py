@@ -1,6 +1,7 @@
 """The whole fit: exact cases, invariances, options, and what ends it."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -29,6 +30,12 @@ def data(likelihood="gaussian", n=200, seed=0):
     if likelihood == "gaussian":
         return columns, f + 0.2 * rng.standard_normal(n)
     return columns, (rng.uniform(size=n) < expit(3.0 * f)).astype(float)
+
+
+@cache
+def fit_of(likelihood="gaussian", options=QUICK):
+    """The fit to ``data``, made once: many tests compare with it, and none changes it."""
+    return fit(*data(likelihood), None, likelihood, options)
 
 
 def links(model, columns):
@@ -116,7 +123,7 @@ class TestInvariances:
         columns, y = data(likelihood)
         order = np.random.default_rng(1).permutation(len(y))
         shuffled = fit(columns[order], y[order], None, likelihood)
-        assert_same_model(shuffled, fit(columns, y, None, likelihood), columns, atol=1e-6)
+        assert_same_model(shuffled, fit_of(likelihood), columns, atol=1e-6)
 
     @pytest.mark.parametrize(
         ("memory", "module", "setting"),
@@ -130,7 +137,7 @@ class TestInvariances:
     def test_how_rows_are_summed(self, likelihood, memory, module, setting, monkeypatch):
         options = replace(QUICK, max_knots=16)  # few entries, so that cross-tables pay
         columns, y = data(likelihood)
-        expected = fit(columns, y, None, likelihood, options)
+        expected = fit_of(likelihood, options)
         monkeypatch.setattr(module, setting, 17)
         found = fit(columns, y, None, likelihood, replace(options, memory=memory))
         assert_same_model(found, expected, columns, atol=1e-6)
@@ -159,7 +166,7 @@ class TestInvariances:
     @pytest.mark.parametrize(("scale", "shift"), [(-1.0, 0.0), (3.0, 7.0), (1e-8, 0.0), (1e8, 1e9)])
     def test_units_of_the_response(self, scale, shift):
         columns, y = data()
-        plain, changed = fit(columns, y), fit(columns, scale * y + shift)
+        plain, changed = fit_of(), fit(columns, scale * y + shift)
         mean, std = links(plain, columns)
         changed_mean, changed_std = links(changed, columns)
         # A shift costs the response digits.
@@ -174,13 +181,13 @@ class TestInvariances:
         columns, y = data(likelihood)
         changed = columns.copy()
         changed[:, 0] = scale * columns[:, 0] + shift
-        expected, found = fit(columns, y, None, likelihood), fit(changed, y, None, likelihood)
+        expected, found = fit_of(likelihood), fit(changed, y, None, likelihood)
         for a, b in zip(links(found, changed), links(expected, columns), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-5)
 
     def test_classes_the_other_way_round(self):
         columns, y = data("bernoulli")
-        found, mirrored = fit(columns, y, None, "bernoulli"), fit(columns, 1 - y, None, "bernoulli")
+        found, mirrored = fit_of("bernoulli"), fit(columns, 1 - y, None, "bernoulli")
         mean, std = links(found, columns)
         np.testing.assert_allclose(links(mirrored, columns)[0], -mean, atol=1e-6)
         np.testing.assert_allclose(links(mirrored, columns)[1], std, atol=1e-6)
@@ -234,7 +241,7 @@ class TestOptions:
     @pytest.mark.parametrize("name", CHANGES)
     def test_each_changes_something_and_fits(self, likelihood, name):
         columns, y = data(likelihood)
-        plain = fit(columns, y, None, likelihood)
+        plain = fit_of(likelihood)
         changed = fit(columns, y, None, likelihood, replace(QUICK, **{name: CHANGES[name]}))
         mean, std = links(changed, columns)
         expected, expected_std = links(plain, columns)
@@ -270,15 +277,14 @@ class TestOptions:
 
     def test_one_group_per_network_or_one_per_layer_and_scale(self):
         columns, y = data()
-        assert len(fit(columns, y).terms[0].precision) == 9
+        assert len(fit_of().terms[0].precision) == 9
         network = fit(columns, y, options=replace(QUICK, prior_groups="network"))
         assert len(network.terms[0].precision) == 1
 
 
 class TestBands:
     def test_widen_beyond_the_data(self, likelihood):
-        columns, y = data(likelihood)
-        model = fit(columns, y, None, likelihood)
+        model = fit_of(likelihood)
         rows = np.zeros((5, 3))
         rows[:, 0] = [1.8, 2.2, 3.0, 4.0, 6.0]
         std = links(model, rows)[1]
@@ -298,15 +304,14 @@ class TestBands:
 class TestTerms:
     def test_are_centred_over_the_data(self, likelihood):
         columns, y = data(likelihood)
-        model = fit(columns, y, None, likelihood)
+        model = fit_of(likelihood)
         # Rows read tables with single-precision fractions.
         np.testing.assert_allclose(scoring.term_means(model, columns).mean(axis=0), 0.0, atol=1e-6)
         if likelihood == "gaussian":
             assert model.intercept == pytest.approx(y.mean(), abs=1e-6)
 
     def test_carry_what_they_are_worth(self, likelihood):
-        columns, y = data(likelihood)
-        model = fit(columns, y, None, likelihood)
+        model = fit_of(likelihood)
         for term in model.terms[:2]:
             assert term.active
             assert term.evidence > 3.0
@@ -330,7 +335,8 @@ class TestTerms:
 
 
 class TestLevels:
-    def jagged(self, likelihood="gaussian"):
+    @staticmethod
+    def jagged(likelihood="gaussian"):
         """200 values with an effect each, every value equally often."""
         rng = np.random.default_rng(0)
         level = np.repeat(np.arange(200), 10)
@@ -340,12 +346,17 @@ class TestLevels:
             return columns, f + 0.5 * rng.standard_normal(2000)
         return columns, (rng.uniform(size=2000) < expit(2.0 * f)).astype(float)
 
+    @staticmethod
+    @cache
+    def fit_of_jagged(likelihood):
+        return fit(*TestLevels.jagged(likelihood), None, likelihood)
+
     def level_term(self, model):
         return next((k for k, term in enumerate(model.terms) if term.kind == "level"), None)
 
     def test_are_found_where_values_matter_singly(self, likelihood):
         columns, y = self.jagged(likelihood)
-        model = fit(columns, y, None, likelihood)
+        model = self.fit_of_jagged(likelihood)
         index = self.level_term(model)
         assert model.terms[index].active
         assert model.terms[index].features == (0,)
@@ -368,7 +379,7 @@ class TestLevels:
 
     def test_an_unseen_value_has_no_effect_and_a_wider_band(self, likelihood):
         columns, y = self.jagged(likelihood)
-        model = fit(columns, y, None, likelihood)
+        model = self.fit_of_jagged(likelihood)
         index = self.level_term(model)
         rows = np.array([[100.0, 0.0], [100.5, 0.0]])
         effect = scoring.term_means(model, rows)[:, index]

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -60,6 +61,12 @@ def fit(columns, y, weight=None, likelihood="gaussian", options=AUTO, seed=0):
     return at_hand.fit(columns, y, weight, likelihood, options, seed)
 
 
+@cache
+def fit_of(likelihood="gaussian", options=AUTO, **of_data):
+    """The fit to ``data``, made once: many tests compare with it, and none changes it."""
+    return fit(*data(likelihood, **of_data), None, likelihood, options)
+
+
 def found(model):
     """The pairs in the model."""
     return {term.features for term in model.terms if term.kind == "pair" and term.active}
@@ -100,8 +107,10 @@ def ridge_data(likelihood, rho, n=300):
     return columns, (rng.uniform(size=n) < expit(2.0 * f)).astype(float)
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.9])
-@pytest.mark.parametrize("variant", VARIANTS)
+# Dependent columns are the hard case, and independent ones the same code.
+@pytest.mark.parametrize(
+    ("variant", "rho"), [("joint", 0.0), *((variant, 0.9) for variant in VARIANTS)]
+)
 def test_pairs_are_pure(likelihood, variant, rho):
     columns, y = ridge_data(likelihood, rho)
     options = replace(VARIANTS[variant], interactions=((0, 1),))
@@ -159,27 +168,25 @@ def test_between_knots_a_pair_is_pure_but_for_the_grids_width():
 
 
 class TestAuto:
-    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("seed", range(2))
     def test_finds_an_interaction(self, likelihood, seed):
-        columns, y = data(likelihood, n=400, seed=seed)
-        model = fit(columns, y, None, likelihood)
+        model = fit_of(likelihood, n=400, seed=seed)
         sizes = {term.features: term.importance for term in model.terms if term.kind == "pair"}
         # With three pairs in all, 2 nats let a smaller one pass now and then.
         assert all(size < 0.5 * sizes[0, 1] for pair, size in sizes.items() if pair != (0, 1))
         assert len(sizes) <= 2
-        plain = fit(columns, y, None, likelihood, QUICK)
+        plain = fit_of(likelihood, QUICK, n=400, seed=seed)
         assert model.log_evidence > plain.log_evidence + 10.0
         assert plain.pairs == ()
 
-    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("seed", range(3))
     def test_finds_none_in_additive_data(self, likelihood, seed):
         columns, y = data(likelihood, strength=0.0, seed=seed)
         model = fit(columns, y, None, likelihood)
         assert found(model) == set()
-        plain = fit(columns, y, None, likelihood, QUICK)
-        assert_same(model, plain, columns, atol=1e-3)
+        assert_same(model, fit_of(likelihood, QUICK, strength=0.0, seed=seed), columns, atol=1e-3)
 
-    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.parametrize("seed", range(4))
     def test_finds_none_in_dependent_columns(self, seed):
         columns, y = data(rho=0.9, strength=0.0, n=600, seed=seed)
         assert found(fit(columns, y)) == set()
@@ -255,7 +262,7 @@ def assert_same(model, plain, columns, atol=1e-6):
 
 
 class TestHowMany:
-    @pytest.mark.parametrize("k", [1, 2, 3, 10])
+    @pytest.mark.parametrize("k", [1, 2, 10])
     def test_none_survives_in_additive_data(self, k):
         columns, y = data(strength=0.0)
         model = fit(columns, y, options=replace(QUICK, interactions=k))
@@ -268,11 +275,10 @@ class TestHowMany:
         )
         # A candidate that went is told of, and is no term.
         assert [term for term in model.terms if term.kind == "pair"] == []
-        assert_same(model, fit(columns, y, options=QUICK), columns, atol=1e-3)
+        assert_same(model, fit_of(options=QUICK, strength=0.0), columns, atol=1e-3)
 
     def test_the_best_are_tried_and_no_more(self):
-        columns, y = data()
-        model = fit(columns, y, options=replace(QUICK, interactions=1))
+        model = fit_of(options=replace(QUICK, interactions=1))
         assert found(model) == {(0, 1)}
         assert [term.features for term in model.terms if term.kind == "pair"] == [(0, 1)]
         assert {s for p, s in statuses(model).items() if p != (0, 1)} == {
@@ -376,8 +382,8 @@ class TestRounds:
 
     def test_the_width_is_the_number_of_coordinates(self):
         columns, y = data()
-        model = fit(columns, y, options=replace(QUICK, interactions=((0, 1),)))
         options = replace(QUICK, interactions=((0, 1),))
+        model = fit_of(options=options)
         _, stage = at_hand.resume(model, columns, y, np.ones(250), options)
         bases = [known.basis for known in stage.state.terms]
         assert stage.width == sum(basis.shape[1] for basis in bases) > 10
@@ -391,9 +397,15 @@ class TestRounds:
 class TestSeparatedClasses:
     """Where classes are separated, the quadratic that says what terms are worth is flat."""
 
-    def xor(self):
+    @staticmethod
+    def xor():
         columns = np.random.default_rng(0).integers(0, 2, (150, 3)).astype(float)
         return columns, (columns[:, 0] != columns[:, 1]).astype(float)
+
+    @staticmethod
+    @cache
+    def plain():
+        return fit(*TestSeparatedClasses.xor(), None, "bernoulli", QUICK)
 
     @pytest.mark.parametrize("asked", ["auto", 1, 3, ((0, 1),)])
     def test_what_separates_them_stays(self, asked):
@@ -401,7 +413,7 @@ class TestSeparatedClasses:
         model = fit(columns, y, None, "bernoulli", replace(QUICK, interactions=asked))
         assert found(model) == {(0, 1)}
         np.testing.assert_array_equal(links(model, columns)[0] > 0.0, y == 1.0)
-        plain = fit(columns, y, None, "bernoulli", QUICK)
+        plain = self.plain()
         assert model.log_evidence > plain.log_evidence + 50.0
         # though by the quadratic it is worth less than a pair must be
         assert model.terms[-1].evidence < 2.0 + np.log(3.0)
@@ -461,7 +473,7 @@ class TestNamed:
 
     def test_nothing_is_asked_for(self):
         columns, y = data()
-        plain = fit(columns, y, options=QUICK)
+        plain = fit_of(options=QUICK)
         for nothing in (0, ()):
             model = fit(columns, y, options=replace(QUICK, interactions=nothing))
             assert model.pairs == ()
@@ -471,8 +483,7 @@ class TestNamed:
 class TestReport:
     @pytest.mark.parametrize("asked", ["auto", 1, ((0, 1),)])
     def test_every_pair_is_there_ranked(self, likelihood, asked):
-        columns, y = data(likelihood)
-        model = fit(columns, y, None, likelihood, replace(QUICK, interactions=asked))
+        model = fit_of(likelihood, replace(QUICK, interactions=asked))
         assert sorted(pair.features for pair in model.pairs) == [(0, 1), (0, 2), (1, 2)]
         scores = [pair.score for pair in model.pairs]
         assert scores == sorted(scores, reverse=True)
@@ -496,7 +507,7 @@ class TestReport:
                 assert pair.score == 0.0
         tried = {term.features for term in model.terms if term.kind == "pair"}
         assert tried <= {(0, 1), (0, 2), (1, 2)}
-        plain = fit(columns, y, None, likelihood, options)
+        plain = fit_of(likelihood, options)
         assert found(model) == found(plain)
         for one, two in zip(links(model, wide), links(plain, columns), strict=True):
             np.testing.assert_array_equal(one, two)
@@ -519,8 +530,7 @@ class TestReport:
         assert [pair.status for pair in constant.pairs] == [CONSTANT]
 
     def test_history(self):
-        columns, y = data()
-        model = fit(columns, y)
+        model = fit_of()
         stages = [record["stage"] for record in model.history]
         assert stages == sorted(stages, key=["smooth", "pairs"].index)
         assert stages.count("pairs") > 1
@@ -612,9 +622,9 @@ class TestModel:
     @pytest.mark.parametrize("strength", [0.0, 0.1, 1.0])
     def test_the_evidence_does_not_fall(self, asked, strength):
         for seed in range(2):
-            columns, y = data(strength=strength, n=150, seed=seed)
-            plain = fit(columns, y, options=QUICK)
-            model = fit(columns, y, options=replace(QUICK, interactions=asked))
+            of_data = {"strength": strength, "n": 150, "seed": seed}
+            plain = fit_of(options=QUICK, **of_data)
+            model = fit_of(options=replace(QUICK, interactions=asked), **of_data)
             # Passes end when the evidence changes by less than `tol`.
             assert model.log_evidence >= plain.log_evidence - QUICK.tol
 
@@ -631,9 +641,7 @@ class TestModel:
         assert pair.importance < 0.999 * (pair.share @ np.abs(pair.mean))
 
     def test_all_first_stage_terms_stay(self, likelihood):
-        columns, y = data(likelihood)
-        plain = fit(columns, y, None, likelihood, QUICK)
-        model = fit(columns, y, None, likelihood)
+        plain, model = fit_of(likelihood, QUICK), fit_of(likelihood)
         active = {term.features for term in model.terms if term.active}
         assert {term.features for term in plain.terms if term.active} <= active
 
@@ -668,7 +676,7 @@ class TestInvariances:
         order = np.random.default_rng(1).permutation(len(y))
         self.assert_same(
             fit(columns[order], y[order], None, likelihood),
-            fit(columns, y, None, likelihood),
+            fit_of(likelihood),
             columns,
         )
 
@@ -679,7 +687,7 @@ class TestInvariances:
         weighted = fit(columns, y, often.astype(float), likelihood)
         repeated = fit(np.repeat(columns, often, axis=0), np.repeat(y, often), None, likelihood)
         self.assert_same(weighted, repeated, columns)
-        plain = fit(columns, y, None, likelihood)
+        plain = fit_of(likelihood, n=150)
         assert np.abs(links(weighted, columns)[0] - links(plain, columns)[0]).max() > 1e-3
 
     def assert_same(self, one, two, columns):
@@ -698,12 +706,12 @@ class TestInvariances:
         columns, y = data(likelihood, n=400)
         changed = fit(columns[:, order], y, None, likelihood)
         named = {tuple(sorted(order[k] for k in pair)) for pair in found(changed)}
-        assert named == found(fit(columns, y, None, likelihood)) == {(0, 1)}
+        assert named == found(fit_of(likelihood, n=400)) == {(0, 1)}
 
     @pytest.mark.parametrize(("scale", "shift"), [(-3.0, 7.0), (1e6, 0.0)])
     def test_units_of_the_response(self, scale, shift):
         columns, y = data()
-        plain, changed = fit(columns, y), fit(columns, scale * y + shift)
+        plain, changed = fit_of(), fit(columns, scale * y + shift)
         assert found(plain) == found(changed)
         mean, variance = links(plain, columns)
         changed_mean, changed_variance = links(changed, columns)
@@ -737,7 +745,7 @@ class TestOptions:
     )
     def test_each_changes_something(self, likelihood, change):
         columns, y = data(likelihood)
-        plain = fit(columns, y, None, likelihood)
+        plain = fit_of(likelihood)
         changed = fit(columns, y, None, likelihood, replace(AUTO, **change))
         assert found(plain) == found(changed) == {(0, 1)}
         assert abs(plain.log_evidence - changed.log_evidence) > 1e-3
@@ -793,7 +801,7 @@ class TestInterrupts:
         assert model.history[-1] == seen[-1]
         assert len(model.pairs) == 3
         assert (0, 1) in found(model)
-        plain = fit(columns, y, None, likelihood, QUICK)
+        plain = fit_of(likelihood, QUICK)
         assert model.log_evidence > plain.log_evidence
         if likelihood == "gaussian":
             # A first pass is coarse: the last solve may be better.
@@ -805,7 +813,7 @@ class TestInterrupts:
     @pytest.mark.parametrize("asked", [3, ((0, 1), (0, 2), (1, 2))])
     def test_a_pass_that_lost_is_not_kept(self, asked, monkeypatch):
         columns, y = data()
-        plain = fit(columns, y, options=QUICK)
+        plain = fit_of(options=QUICK)
 
         def badly_started(problem, state, terms, rng):
             """New networks with priors far too wide, which one pass cannot mend."""
@@ -843,7 +851,7 @@ class TestInterrupts:
 
     def test_while_pairs_are_scored_anew_what_was_found_stays(self, monkeypatch):
         columns, y = data()
-        expected = fit(columns, y, options=replace(QUICK, interactions=1))
+        expected = fit_of(options=replace(QUICK, interactions=1))
         calls, score = [], interactions.score
 
         def stop(kind, problem, state, columns, pairs, rng, categories):
@@ -867,7 +875,7 @@ class TestInterrupts:
         self, likelihood, asked, monkeypatch
     ):
         columns, y = data(likelihood)
-        plain = fit(columns, y, None, likelihood, QUICK)
+        plain = fit_of(likelihood, QUICK)
         converge = gauss_newton.converge
 
         def stop(problem, *arguments):
