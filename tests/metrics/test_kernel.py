@@ -141,7 +141,7 @@ def test_bad_input_is_refused(options, message):
         skce(Y, MEAN, STD, **options)
 
 
-@pytest.mark.parametrize(("n_rows", "block"), [(150, None), (400, 100)])
+@pytest.mark.parametrize(("n_rows", "block"), [(100, None), (240, 60)])
 def test_a_calibrated_model_is_above_what_chance_gives_five_times_of_a_hundred(n_rows, block):
     rng = np.random.default_rng(1)
     mean, std = rng.normal(size=n_rows), rng.uniform(0.5, 2.0, size=n_rows)
