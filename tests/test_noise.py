@@ -85,18 +85,18 @@ class TestFound:
         np.testing.assert_array_equal(*bands)
 
     @pytest.mark.parametrize(
-        ("draw", "most"),
-        [(lambda rng, n: rng.standard_normal(n), 1), (lambda rng, n: rng.standard_t(3, n), 2)],
+        ("draw", "times"),
+        [(lambda rng, n: rng.standard_normal(n), 10), (lambda rng, n: rng.standard_t(3, n), 5)],
         ids=["gaussian", "heavy tails"],
     )
-    def test_not_where_it_is_not(self, draw, most):
+    def test_not_where_it_is_not(self, draw, times):
         found = 0
-        for seed in range(10):
+        for seed in range(times):
             rng = np.random.default_rng(seed)
             X = rng.uniform(-1, 1, size=(300, 5))
             y = np.sin(3 * X[:, 0]) + X[:, 1] + draw(rng, 300)
             found += bool(fit(X, y).noise_terms_)
-        assert found <= most
+        assert found <= 1
 
     @pytest.mark.parametrize(
         "options",
@@ -155,9 +155,8 @@ class TestPredictions:
         assert width.max() > 4.0 * width.min()
 
     @pytest.mark.parametrize(("noise", "holds"), [("auto", True), ("constant", False)])
-    def test_quiet_and_loud_rows_are_covered_alike(self, noise, holds):
-        X, y, _ = two_columns(1000)
-        model = fit(X, y, noise=noise)
+    def test_quiet_and_loud_rows_are_covered_alike(self, numbers, noise, holds):
+        model = numbers if noise == "auto" else fit(*two_columns(600)[:2], noise=noise)
         X, y, scale = two_columns(4000, seed=1)
         lower, upper = model.predict_interval(X, coverage=0.9).T
         inside = (lower <= y) & (y <= upper)
@@ -200,18 +199,13 @@ class TestPredictions:
 
 
 class TestSameData:
-    def test_the_same_random_state(self, numbers):
-        X, y, _ = two_columns(600)
-        again = fit(X, y)
-        np.testing.assert_array_equal(again.predict_noise(X), numbers.predict_noise(X))
-
-    @pytest.mark.parametrize("make", [two_columns, table])
-    def test_the_order_of_rows(self, make):
-        X, y, _ = make(600)
+    def test_the_order_of_rows(self, numbers, mixed):
         order = np.random.default_rng(3).permutation(600)
-        model, other = fit(X, y), fit(X.iloc[order], y[order])
-        assert noisy_columns(model)
-        np.testing.assert_allclose(other.predict_noise(X), model.predict_noise(X), rtol=1e-6)
+        for model, make in ((numbers, two_columns), (mixed, table)):
+            X, y, _ = make(600)
+            other = fit(X.iloc[order], y[order])
+            assert noisy_columns(model)
+            np.testing.assert_allclose(other.predict_noise(X), model.predict_noise(X), rtol=1e-6)
 
     def test_weights_are_repeated_rows(self):
         X, y, _ = two_columns(400)
@@ -236,7 +230,7 @@ class TestSameData:
             noise = model.predict_noise(X)
             np.testing.assert_allclose(streamed.predict_noise(X), noise, rtol=1e-6)
 
-    def test_pickled_and_cloned(self, numbers):
+    def test_the_same_random_state_pickled_and_cloned(self, numbers):
         X, y, _ = two_columns(600)
         noise = numbers.predict_noise(X)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(numbers)).predict_noise(X), noise)
@@ -258,7 +252,7 @@ class TestPairs:
     def test_no_pair_leaves_the_noise_as_it_was(self, numbers):
         X, y, _ = two_columns(600)
         noise = numbers.predict_noise(X)
-        same = fit(X, y).add_interactions(X, y)
+        same = pickle.loads(pickle.dumps(numbers)).add_interactions(X, y)
         assert not any(term.kind == "pair" for term in same.terms_)
         np.testing.assert_allclose(same.predict_noise(X), noise, rtol=1e-6)
 
