@@ -51,18 +51,36 @@ def browser():
         # Where everything must be tested, nothing is left out silently.
         (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        # One process for all pages keeps what it has compiled of plotly, which is most of opening one.
+        options = ["--no-sandbox", "--renderer-process-limit=1", "--disable-site-isolation-trials"]
+        browser = playwright.chromium.launch(executable_path=path, args=options)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def _context_of(browser):
+    """A browser's context by its settings; pages in one share a process, and the reports keep nothing."""
+    made = {}
+
+    def of(**settings):
+        settings = {"viewport": {"width": 1280, "height": 900}} | settings
+        key = repr(sorted(settings.items()))
+        if key not in made:
+            made[key] = browser.new_context(offline=True, **settings)
+        return made[key]
+
+    yield of
+    for context in made.values():
+        context.close()
 
 
 class Window:
     """A report opened from disk with the network off, and whatever went wrong in it."""
 
-    def __init__(self, browser, path, **context):
-        settings = {"viewport": {"width": 1280, "height": 900}} | context
-        self.context = browser.new_context(offline=True, **settings)
-        self.page = self.context.new_page()
+    def __init__(self, context, path, color_scheme="light"):
+        self.page = context.new_page()
+        self.page.emulate_media(color_scheme=color_scheme)
         self.trouble = []
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.trouble.append(f"error: {error}"))
@@ -84,23 +102,21 @@ class Window:
         dialog.dismiss()
 
     def close(self):
-        self.context.close()
+        self.page.close()
         assert self.trouble == []
 
 
 @pytest.fixture(scope="session")
-def _windows(browser, report_of):
+def _windows(_context_of, report_of):
     """The examples' reports, each opened once."""
     opened = {}
 
     def of(kind):
         if kind not in opened:
-            opened[kind] = Window(browser, report_of(kind))
+            opened[kind] = Window(_context_of(), report_of(kind))
         return opened[kind]
 
-    yield of
-    for window in opened.values():
-        window.context.close()
+    return of
 
 
 #: Every choice back to what it is when a page is opened.
@@ -142,12 +158,12 @@ def page_in_browser(_windows):
 
 
 @pytest.fixture
-def open_report(browser):
+def open_report(_context_of):
     """Open a report in a window of its own."""
     opened = []
 
-    def of(path, **context):
-        opened.append(Window(browser, path, **context))
+    def of(path, color_scheme="light", **settings):
+        opened.append(Window(_context_of(**settings), path, color_scheme))
         return opened[-1].page
 
     yield of
