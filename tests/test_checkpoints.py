@@ -113,18 +113,50 @@ def go_on(monkeypatch):
     return lambda: monkeypatch.setattr(Session, "log", log)
 
 
+def kind_of(job):
+    """What a pass computes, whatever it does that around: the names of its functions."""
+    names = []
+    while isinstance(job, partial):
+        names.append(job.func.__name__)
+        job = next((part for part in job.args if isinstance(part, partial)), None)
+    return tuple(names)
+
+
+@pytest.fixture
+def places(monkeypatch):
+    """Where to stop a fit: once between any two kinds of passes that follow each other in it."""
+    log, kinds = Session.log, []
+
+    def noting(self, name, compute):
+        kinds.append(kind_of(name))
+        return log(self, name, compute)
+
+    def places(fit, table):
+        kinds.clear()
+        monkeypatch.setattr(Session, "log", noting)
+        whole = fit(table)
+        monkeypatch.setattr(Session, "log", log)
+        steps = list(zip([None, *kinds], kinds, strict=False))
+        assert all(kinds)
+        return whole, [k for k, step in enumerate(steps) if step not in steps[:k]]
+
+    return places
+
+
 @pytest.mark.parametrize("fit", [fit_numbers, fit_classes])
 @pytest.mark.parametrize("where", ["files", "memory"])
 def test_a_fit_goes_on_from_wherever_it_was_stopped(
-    fit, where, rows, folder, tmp_path, go_on, stop_after
+    fit, where, rows, folder, tmp_path, go_on, stop_after, places
 ):
     table = folder if where == "files" else rows
-    whole = fit(table)
+    whole, stops = places(fit, table)
     n_passes = whole.plan_.passes
+    assert len(stops) > 6
+    if (where, fit) != ("files", fit_numbers):
+        stops = range(0, n_passes, 6)
     assert n_passes > 8
     assert same_bits(fit(table, tmp_path / "whole"), whole)
-    every = (where, fit) == ("files", fit_numbers)
-    for k in range(0, n_passes, 1 if every else 6):
+    for k in stops:
         path = tmp_path / f"after {k}"
         stop_after(k)
         with pytest.raises(StoppedError):
@@ -316,13 +348,19 @@ def test_the_same_arguments_are_the_same_in_every_process(pairs, tmp_path):
 
 @pytest.fixture
 def stopped(folder, tmp_path, go_on, stop_after):
-    """The folder of a fit that was stopped after six passes, and the fit's model."""
+    """The folder of a fit that was stopped after six passes."""
     path = tmp_path / "run"
     stop_after(6)
     with pytest.raises(StoppedError):
         fit_classes(folder, path)
     go_on()
-    return path, fit_classes(folder)
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole_classes(folder):
+    """The model of a fit that was not stopped."""
+    return fit_classes(folder)
 
 
 class Boom:
@@ -381,8 +419,10 @@ def test_what_must_not_be_unpickled_would_tell(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_is_damaged_is_made_again(damage, stopped, folder, tmp_path, monkeypatch):
-    path, whole = stopped
+def test_what_is_damaged_is_made_again(
+    damage, stopped, whole_classes, folder, tmp_path, monkeypatch
+):
+    path, whole = stopped, whole_classes
     marker = tmp_path / "boom"
     monkeypatch.setenv("LANAM_BOOM", os.fspath(marker))
     files = sorted(path.glob("pass-*.npz"))
@@ -445,7 +485,7 @@ def test_after_a_pass_of_its_own_a_fit_reads_no_more(tmp_path):
     ],
 )
 def test_a_damaged_header_is_refused(content, stopped, folder):
-    path, _ = stopped
+    path = stopped
     (path / "checkpoint.json").write_bytes(content.encode("latin-1"))
     with pytest.raises(
         ValueError, match=r"run cannot be read \(.*\): delete the folder, or pass an"
@@ -481,8 +521,8 @@ def test_nothing_in_it_is_code_or_data(folder, tmp_path):
 
 
 @pytest.mark.parametrize("first", [1, 5])
-def test_a_full_disk_is_told_of_once(first, folder, tmp_path, monkeypatch):
-    whole = fit_classes(folder)
+def test_a_full_disk_is_told_of_once(first, whole_classes, folder, tmp_path, monkeypatch):
+    whole = whole_classes
     written = []
 
     def write(path):
