@@ -237,9 +237,10 @@ class TestColumnsByName:
 
     def test_targets_and_weights_of_every_library(self, data):
         weight = np.arange(200) % 3 + 1.0
-        expected = LANAMRegressor(random_state=0).fit(*data, sample_weight=weight)
+        small = {"hidden_sizes": (8,), "interactions": 0, "random_state": 0}
+        expected = LANAMRegressor(**small).fit(*data, sample_weight=weight)
         for convert in (pd.Series, pl.Series, pa.array, list):
-            model = LANAMRegressor(random_state=0)
+            model = LANAMRegressor(**small)
             model.fit(data[0], convert(data[1]), sample_weight=convert(weight))
             np.testing.assert_array_equal(model.predict(data[0]), expected.predict(data[0]))
 
@@ -291,8 +292,9 @@ class TestWeights:
             LANAMClassifier().fit(data[0], labels, sample_weight=weight)
 
     def test_one_number_weighs_all_rows(self, data):
-        one = LANAMRegressor(random_state=0).fit(*data, sample_weight=2.0)
-        many = LANAMRegressor(random_state=0).fit(*data, sample_weight=np.full(200, 2.0))
+        small = {"hidden_sizes": (8,), "interactions": 0, "random_state": 0}
+        one = LANAMRegressor(**small).fit(*data, sample_weight=2.0)
+        many = LANAMRegressor(**small).fit(*data, sample_weight=np.full(200, 2.0))
         np.testing.assert_array_equal(one.predict(data[0]), many.predict(data[0]))
 
 
