@@ -16,6 +16,9 @@ from lanam.explain import Contrast, Difference, explain_global
 
 CITIES = ("Bonn", "Rome", "Oslo", "Lima", "Cairo")
 PAIRS = [("age", "bmi"), ("age", "city")]
+#: Small networks, and no search for what the noise depends on: as much to compare, less to wait for.
+QUICK = {"hidden_sizes": (16,), "pair_hidden_sizes": (16,), "random_state": 0}
+NUMBERS = QUICK | {"noise": "constant"}
 
 
 def make_table(n_rows=700, seed=0):
@@ -52,19 +55,17 @@ def model(request, data):
     X, y = data
     kind = request.param
     if kind == "gaussian":
-        return LANAMRegressor(interactions=PAIRS, random_state=0).fit(X, y)
+        return LANAMRegressor(interactions=PAIRS, **NUMBERS).fit(X, y)
     if kind == "poisson":
         counts = np.random.default_rng(2).poisson(np.exp(1.0 + 0.5 * y))
-        return LANAMRegressor(interactions=PAIRS, likelihood="poisson", random_state=0).fit(
-            X, counts
-        )
+        return LANAMRegressor(interactions=PAIRS, likelihood="poisson", **QUICK).fit(X, counts)
     labels = y > 0.3 if kind == "bernoulli" else np.digitize(y, [-0.4, 0.6])
-    return LANAMClassifier(interactions=PAIRS, random_state=0).fit(X, labels)
+    return LANAMClassifier(interactions=PAIRS, **QUICK).fit(X, labels)
 
 
 @pytest.fixture(scope="module")
 def gaussian(data):
-    return LANAMRegressor(interactions=PAIRS, random_state=0).fit(*data)
+    return LANAMRegressor(interactions=PAIRS, **NUMBERS).fit(*data)
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +221,7 @@ class TestAverage:
     def test_weights_count(self, data):
         X, y = data[0][["age", "bmi"]][:200], data[1][:200]
         weight = np.random.default_rng(0).integers(0, 4, 200)
-        pairs = LANAMRegressor(interactions=[("age", "bmi")], random_state=0)
+        pairs = LANAMRegressor(interactions=[("age", "bmi")], **NUMBERS)
         model = pairs.fit(X, y, sample_weight=weight)
         found = model.explain_global().difference("bmi", 32, 24, given="average")
         apart = model.predict(X.assign(bmi=32.0)) - model.predict(X.assign(bmi=24.0))
@@ -234,7 +235,7 @@ class TestAverage:
         a, noise = rng.normal(size=(2, 1000))
         X = pd.DataFrame({"a": a, "b": 0.8 * a + 0.6 * noise})
         y = X["a"] * X["b"] + 0.3 * rng.normal(size=1000)
-        model = LANAMRegressor(interactions=[("a", "b")], random_state=0).fit(X, y)
+        model = LANAMRegressor(interactions=[("a", "b")], **NUMBERS).fit(X, y)
         explanation = model.explain_global()
         assert explanation.difference("a", 1.5, 0.0).mean > 0.8
         apart = model.predict(X.assign(a=1.5)) - model.predict(X.assign(a=0.0))
@@ -333,7 +334,7 @@ class TestWords:
 
     @pytest.mark.parametrize("scale", [1e-12, 1e-5, 1e5])
     def test_numbers_of_any_size(self, data, scale):
-        model = LANAMRegressor(interactions=0, random_state=0).fit(data[0], data[1] * scale)
+        model = LANAMRegressor(interactions=0, **NUMBERS).fit(data[0], data[1] * scale)
         found = model.explain_global().difference("bmi", 35, 25)
         words = str(found).split()
         assert float(words[5]) == pytest.approx(found.mean, rel=0.05)
@@ -345,7 +346,7 @@ def test_truth_values_and_numbers_as_levels():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"member": rng.random(300) < 0.4, "zone": rng.integers(1, 5, 300)})
     y = X["member"] + 0.5 * (X["zone"] == 3) + 0.2 * rng.standard_normal(300)
-    model = LANAMRegressor(categorical_features=["zone"], interactions=0, random_state=0).fit(X, y)
+    model = LANAMRegressor(categorical_features=["zone"], interactions=0, **NUMBERS).fit(X, y)
     explanation = model.explain_global()
     assert explanation.difference("member", True, False).mean == pytest.approx(1.0, abs=0.1)
     assert explanation.difference("zone", 3, 1.0).mean == pytest.approx(0.5, abs=0.15)
@@ -449,7 +450,7 @@ class TestNewLevels:
         y = rng.normal(0.0, 1.0, 51)[shop] + rng.normal(0.0, 1.0, 60)[street]
         y += 0.1 * rng.standard_normal(1500)
         X = pd.DataFrame({"street": street.astype(str), "shop": [f"shop {k}" for k in shop]})
-        model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
+        model = LANAMRegressor(interactions=0, **NUMBERS).fit(X, y)
         assert model._model.terms[0].coupling is not None
         explanation = model.explain_global()
         found = explanation.difference("street", "12", "40")
@@ -570,7 +571,7 @@ class TestContrast:
 
     def test_frames_in_the_users_library(self, data):
         X = pl.from_pandas(data[0][["bmi", "week"]][:100])
-        explanation = LANAMRegressor(random_state=0).fit(X, data[1][:100]).explain_global()
+        explanation = LANAMRegressor(**NUMBERS).fit(X, data[1][:100]).explain_global()
         assert isinstance(explanation.differences("bmi", 27).to_frame(), pl.DataFrame)
 
 

@@ -19,6 +19,9 @@ from lanam.arguments import CHOICES
 from lanam.core import fitting
 
 NAMES = ["a", "b", "c", "d"]
+#: Small networks, and no search for what the noise depends on: as much to say of pairs, less to wait for.
+QUICK = {"hidden_sizes": (16,), "pair_hidden_sizes": (16,), "random_state": 0}
+NUMBERS = QUICK | {"noise": "constant"}
 
 
 def make_table(n_rows, seed):
@@ -43,18 +46,18 @@ def labelled():
 
 @pytest.fixture(scope="module")
 def regressor(data):
-    return LANAMRegressor(random_state=0).fit(*data)
+    return LANAMRegressor(**NUMBERS).fit(*data)
 
 
 @pytest.fixture(scope="module")
 def classifier(labelled):
-    return LANAMClassifier(random_state=0).fit(*labelled)
+    return LANAMClassifier(**QUICK).fit(*labelled)
 
 
 @pytest.fixture(scope="module")
 def plain(data):
     """Without pairs; tests that change it take a copy."""
-    return LANAMRegressor(interactions=0, random_state=0).fit(*data)
+    return LANAMRegressor(interactions=0, **NUMBERS).fit(*data)
 
 
 def copy_of(model):
@@ -165,7 +168,7 @@ class TestPredictions:
     def test_single_precision(self, regressor, data):
         X = data[0].astype(np.float32)
         np.testing.assert_allclose(regressor.predict(X), regressor.predict(data[0]), atol=1e-4)
-        model = LANAMRegressor(random_state=0).fit(X, data[1].astype(np.float32))
+        model = LANAMRegressor(**NUMBERS).fit(X, data[1].astype(np.float32))
         assert pair_names(model) == ["a x c"]
         # Rounded columns are other columns, to six digits.
         np.testing.assert_allclose(model.predict(X), regressor.predict(data[0]), atol=0.02)
@@ -373,7 +376,7 @@ class TestScores:
     def test_of_many_the_best_are_printed(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(60, 8))
-        model = LANAMRegressor(interactions=1, random_state=0).fit(X, X[:, 0] * X[:, 7])
+        model = LANAMRegressor(interactions=1, **NUMBERS).fit(X, X[:, 0] * X[:, 7])
         lines = str(model.interaction_scores_).splitlines()
         assert len(lines) == 1 + 20 + 1
         assert lines[-1].strip() == "and 8 more, 0 of them active"
@@ -383,7 +386,7 @@ class TestScores:
 
     def test_long_names_are_cut_where_they_are_printed(self, data):
         X = data[0][["a", "c"]].set_axis(["first" * 20, "second" * 20], axis=1)
-        scores = LANAMRegressor(random_state=0).fit(X, data[1]).interaction_scores_
+        scores = LANAMRegressor(**NUMBERS).fit(X, data[1]).interaction_scores_
         line = str(scores).splitlines()[1]
         assert "firstfirstfirstfirstfirstfi... x secondsecondsecondsecondsec..." in line
         assert len(line) < 100
@@ -394,7 +397,7 @@ class TestScores:
     def test_every_score_ranks_and_says_which_it_is(self, kind, name, request):
         X, y = request.getfixturevalue(name)
         estimator = LANAMRegressor if name == "data" else LANAMClassifier
-        model = estimator(interactions=1, interaction_score=kind, random_state=0).fit(X, y)
+        model = estimator(interactions=1, interaction_score=kind, **QUICK).fit(X, y)
         scores = model.interaction_scores_
         assert scores.score == kind
         values = np.array([row["score"] for row in scores])
@@ -430,13 +433,13 @@ class TestStatuses:
         assert [term.name for term in regressor.terms_ if term.kind == "pair"] == ["a x c"]
 
     def test_so_many(self, data):
-        model = LANAMRegressor(interactions=1, random_state=0).fit(*data)
+        model = LANAMRegressor(interactions=1, **NUMBERS).fit(*data)
         told = statuses(model)
         assert told.pop("a x c") == "active"
         assert set(told.values()) == {"left out: not among the best 1"}
 
     def test_more_than_there_are(self, data):
-        model = LANAMRegressor(interactions=10**20, random_state=0).fit(*data)
+        model = LANAMRegressor(interactions=10**20, **NUMBERS).fit(*data)
         told = statuses(model)
         assert told.pop("a x c") == "active"
         # All were tried.
@@ -447,7 +450,7 @@ class TestStatuses:
         )
 
     def test_these(self, data):
-        model = LANAMRegressor(interactions=[("d", "b"), (2, 0)], random_state=0).fit(*data)
+        model = LANAMRegressor(interactions=[("d", "b"), (2, 0)], **NUMBERS).fit(*data)
         told = statuses(model)
         assert told.pop("a x c") == "active"
         assert told.pop("b x d").startswith("switched off: evidence (worth ")
@@ -455,13 +458,13 @@ class TestStatuses:
         assert pair_names(model) == ["a x c"]
 
     def test_names_and_indices_say_the_same(self, data):
-        named = LANAMRegressor(interactions=[("a", "c")], random_state=0).fit(*data)
-        numbered = LANAMRegressor(interactions=np.array([[2, 0]]), random_state=0).fit(*data)
+        named = LANAMRegressor(interactions=[("a", "c")], **NUMBERS).fit(*data)
+        numbered = LANAMRegressor(interactions=np.array([[2, 0]]), **NUMBERS).fit(*data)
         np.testing.assert_array_equal(named.predict(data[0]), numbered.predict(data[0]))
 
     def test_constant_and_repeated_columns(self, data):
         X = data[0][["a", "c"]].assign(same=7.0, again=data[0]["a"])
-        model = LANAMRegressor(random_state=0).fit(X, data[1])
+        model = LANAMRegressor(**NUMBERS).fit(X, data[1])
         told = statuses(model)
         assert len(told) == 6
         assert told["a x same"] == told["c x same"] == "switched off: constant column"
@@ -473,14 +476,14 @@ class TestStatuses:
 
     def test_a_named_pair_of_a_constant_column(self, data):
         X = data[0].assign(d=1.0)
-        model = LANAMRegressor(interactions=[("a", "d")], random_state=0).fit(X, data[1])
+        model = LANAMRegressor(interactions=[("a", "d")], **NUMBERS).fit(X, data[1])
         assert statuses(model)["a x d"] == "switched off: constant column"
         assert pair_names(model) == []
 
 
 class TestNames:
     def test_pairs_are_named_after_the_columns_of_this_fit(self, data):
-        model = LANAMRegressor(interactions=[("a", "c")], random_state=0)
+        model = LANAMRegressor(interactions=[("a", "c")], **NUMBERS)
         model.fit(*data)
         with pytest.raises(ValueError, match="the column 'c', which X does not have"):
             model.fit(data[0].drop(columns="c"), data[1])
@@ -494,14 +497,14 @@ class TestNames:
 
     def test_numbered_columns_are_named_by_their_numbers_as_text(self, data):
         X = data[0].set_axis([1990, 1991, 1992, 1993], axis=1)
-        model = LANAMRegressor(interactions=[("1990", "1992")], random_state=0).fit(X, data[1])
+        model = LANAMRegressor(interactions=[("1990", "1992")], **NUMBERS).fit(X, data[1])
         assert pair_names(model) == ["1990 x 1992"]
         with pytest.raises(ValueError, match="the column 1990, and X has columns 0 to 3"):
             LANAMRegressor(interactions=[(1990, 1992)]).fit(X, data[1])
 
     def test_a_column_may_be_called_as_a_pair_is(self, data):
         X = data[0][["a", "c", "b"]].rename(columns={"b": "a x c"})
-        model = LANAMRegressor(interactions=[("a", "c")], random_state=0).fit(X, data[1])
+        model = LANAMRegressor(interactions=[("a", "c")], **NUMBERS).fit(X, data[1])
         explanation = model.explain_global()
         assert [term.name for term in explanation.shapes] == ["a", "c", "a x c"]
         assert [term.name for term in explanation.pairs] == ["a x c"]
@@ -530,7 +533,7 @@ class TestSummary:
 
     def test_names_are_escaped_in_a_notebook(self, data):
         X = data[0][["a", "c"]].set_axis(["<b>age</b>", "x & y"], axis=1)
-        page = LANAMRegressor(random_state=0).fit(X, data[1]).summary()._repr_html_()
+        page = LANAMRegressor(**NUMBERS).fit(X, data[1]).summary()._repr_html_()
         assert "<b>" not in page
         assert " & " not in page
         assert page.count("&lt;b&gt;age&lt;/b&gt; x x &amp; y") == 2  # as a term and as a pair
@@ -543,7 +546,7 @@ class TestFrames:
     )
     def test_answers_come_in_the_users_library(self, data, regressor, convert, kind):
         X = convert(data[0])
-        model = LANAMRegressor(random_state=0).fit(X, data[1])
+        model = LANAMRegressor(**NUMBERS).fit(X, data[1])
         np.testing.assert_array_equal(model.predict(X), regressor.predict(data[0]))
         explanation = model.explain_global()
         frames = [
@@ -585,7 +588,7 @@ class TestFrames:
         X = {"pandas": pd.DataFrame, "polars": pl.from_pandas, "pyarrow": pa.table}[backend](
             data[0][["a"]]
         )
-        model = LANAMRegressor(random_state=0).fit(X, data[1])
+        model = LANAMRegressor(**NUMBERS).fit(X, data[1])
         frame = model.interaction_scores_.to_frame()
         assert len(frame) == 0
         assert type(frame).__module__.split(".")[0] == backend
@@ -599,7 +602,7 @@ class TestAddInteractions:
     def test_is_a_fit_in_one_go(self, plain, data, asked):
         model = copy_of(plain)
         assert model.add_interactions(*data, asked) is model
-        whole = LANAMRegressor(interactions=asked, random_state=0).fit(*data)
+        whole = LANAMRegressor(interactions=asked, **NUMBERS).fit(*data)
         np.testing.assert_allclose(
             model.predict(data[0], return_std=True),
             whole.predict(data[0], return_std=True),
@@ -611,7 +614,7 @@ class TestAddInteractions:
         assert model.n_iter_ == len(model.history_) == whole.n_iter_
 
     def test_of_a_classifier_of_strings(self, labelled, classifier):
-        model = LANAMClassifier(interactions=0, random_state=0).fit(*labelled)
+        model = LANAMClassifier(interactions=0, **QUICK).fit(*labelled)
         assert pair_names(model) == []
         model.add_interactions(*labelled)
         assert list(model.classes_) == ["no", "yes"]
@@ -681,9 +684,9 @@ class TestAddInteractions:
     def test_weights(self, plain, data):
         X, y = data
         weight = np.arange(240) % 3
-        model = LANAMRegressor(interactions=0, random_state=0).fit(X, y, sample_weight=weight)
+        model = LANAMRegressor(interactions=0, **NUMBERS).fit(X, y, sample_weight=weight)
         model.add_interactions(X, y, sample_weight=weight)
-        whole = LANAMRegressor(random_state=0).fit(X, y, sample_weight=weight)
+        whole = LANAMRegressor(**NUMBERS).fit(X, y, sample_weight=weight)
         # Weights that count rows make the evidence steep: passes end a little apart.
         np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=10 * self.SAME)
         without = copy_of(plain).add_interactions(X, y)
@@ -775,7 +778,7 @@ class TestAddInteractions:
 
 
 def test_progress_of_a_fit_ends_with_pairs(data, capsys):
-    model = LANAMRegressor(random_state=0, verbose=1).fit(*data)
+    model = LANAMRegressor(verbose=1, **NUMBERS).fit(*data)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("lanam  columns: ")
     assert "(smooth)" in lines[1]
@@ -790,5 +793,5 @@ def test_progress_of_a_fit_ends_with_pairs(data, capsys):
     "change", [{"pair_hidden_sizes": (4,)}, {"interactions": 0}, {"interactions": [("a", "b")]}]
 )
 def test_every_option_changes_something(regressor, data, change):
-    model = LANAMRegressor(random_state=0, **change).fit(*data)
+    model = LANAMRegressor(**NUMBERS | change).fit(*data)
     assert np.abs(model.predict(data[0]) - regressor.predict(data[0])).max() > 1e-3

@@ -18,6 +18,10 @@ from lanam.interactions import InteractionScores
 from lanam.plot import plot_interaction, plot_interaction_matrix, plot_shapes
 from tests.core import at_hand
 
+#: What is drawn need not be learned well: small networks, and no search for what the noise depends on.
+QUICK = {"hidden_sizes": (8,), "pair_hidden_sizes": (8,), "random_state": 0}
+NUMBERS = QUICK | {"noise": "constant"}
+
 
 @pytest.fixture(autouse=True)
 def _no_window():
@@ -46,7 +50,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def explanation(data):
-    return LANAMRegressor(random_state=0).fit(*data).explain_global()
+    return LANAMRegressor(**NUMBERS).fit(*data).explain_global()
 
 
 def words(figure):
@@ -125,7 +129,7 @@ def test_data_far_out_is_left_out_and_counted():
     X = pd.DataFrame({"a": rng.standard_normal(1000)})
     X.iloc[0, 0] = 1e4
     y = np.where(X["a"] > 0, 1.0, -1.0) + 0.1 * rng.standard_normal(1000)
-    (ax,) = plot_shapes(LANAMRegressor(random_state=0).fit(X, y).explain_global(), terms=["a"])
+    (ax,) = plot_shapes(LANAMRegressor(**NUMBERS).fit(X, y).explain_global(), terms=["a"])
     assert ax.get_xlim()[1] < 10
     assert "% of the data lie beyond" in ax.get_xlabel()
 
@@ -153,13 +157,13 @@ def test_unknown_terms(explanation):
 
 
 def test_a_model_without_active_terms(data):
-    model = LANAMRegressor(random_state=0).fit(np.ones((1500, 2)), data[1])
+    model = LANAMRegressor(**NUMBERS).fit(np.ones((1500, 2)), data[1])
     axes = plot_shapes(model.explain_global())
     assert "no term is active" in words(axes.flat[0].figure)
 
 
 def test_a_classifier_is_drawn_in_log_odds(data):
-    model = LANAMClassifier(random_state=0).fit(data[0], data[1] > np.median(data[1]))
+    model = LANAMClassifier(**QUICK).fit(data[0], data[1] > np.median(data[1]))
     assert "log-odds" in words(plot_shapes(model.explain_global())[0].figure)
 
 
@@ -193,7 +197,7 @@ def table():
 @pytest.fixture(scope="module")
 def with_pairs(table):
     # Of these, "a x b" is tried in vain.
-    return LANAMRegressor(interactions=3, random_state=0).fit(*table)
+    return LANAMRegressor(interactions=3, **NUMBERS).fit(*table)
 
 
 @pytest.fixture(scope="module")
@@ -269,7 +273,7 @@ class TestPlotInteraction:
 
     def test_units(self, pairs, table):
         assert "prediction" in words(plot_interaction(pairs)[0].figure)
-        model = LANAMClassifier(random_state=0).fit(table[0], table[1] > 0)
+        model = LANAMClassifier(**QUICK).fit(table[0], table[1] > 0)
         figure = plot_interaction(model.explain_global())[0].figure
         assert "log-odds" in words(figure)
         assert "prediction" not in words(figure)
@@ -282,13 +286,13 @@ class TestPlotInteraction:
         rng = np.random.default_rng(0)
         X = rng.integers(0, 2, (80, 2)).astype(float)
         y = (X[:, 0] != X[:, 1]) + 0.1 * rng.standard_normal(80)
-        axes = plot_interaction(LANAMRegressor(random_state=0).fit(X, y).explain_global())
+        axes = plot_interaction(LANAMRegressor(**NUMBERS).fit(X, y).explain_global())
         assert axes[0].get_xlim() == (0.0, 1.0)
         axes[0].figure.canvas.draw()
 
     @pytest.mark.parametrize("scale", [1e-300, 1e300])
     def test_columns_of_any_scale(self, table, scale):
-        model = LANAMRegressor(random_state=0).fit(table[0] * scale, table[1])
+        model = LANAMRegressor(**NUMBERS).fit(table[0] * scale, table[1])
         plot_interaction(model.explain_global())[0].figure.canvas.draw()
 
     def test_curves_and_surfaces_are_drawn_apart(self, pairs):
@@ -328,7 +332,7 @@ class TestPlotInteractionMatrix:
 
     def test_other_scores_have_no_nats(self, table):
         model = LANAMRegressor(
-            interactions=1, interaction_score="mutual_information", random_state=0
+            interactions=1, interaction_score="mutual_information", **NUMBERS
         ).fit(*table)
         text = words(plot_interaction_matrix(model.interaction_scores_).figure)
         assert "score: mutual_information" in text
@@ -340,14 +344,14 @@ class TestPlotInteractionMatrix:
         assert len(figure.get_axes()) == 2
 
     def test_no_pairs(self, table):
-        one = LANAMRegressor(random_state=0).fit(table[0][["a"]], table[1])
-        none = LANAMRegressor(interactions=0, random_state=0).fit(*table)
+        one = LANAMRegressor(**NUMBERS).fit(table[0][["a"]], table[1])
+        none = LANAMRegressor(interactions=0, **NUMBERS).fit(*table)
         for model in (one, none):
             with pytest.raises(ValueError, match=r"no pairs were scored: .* add_interactions"):
                 plot_interaction_matrix(model.interaction_scores_)
 
     def test_only_scores_of_zero(self):
-        model = LANAMRegressor(random_state=0).fit(np.ones((30, 3)), np.arange(30.0))
+        model = LANAMRegressor(**NUMBERS).fit(np.ones((30, 3)), np.arange(30.0))
         ax = plot_interaction_matrix(model.interaction_scores_)
         ax.figure.canvas.draw()
         assert dots_of(ax) is None
@@ -379,7 +383,7 @@ class TestPlotInteractionMatrix:
 class TestNames:
     def test_dollars_are_no_formulas(self, table):
         X = table[0].set_axis(["income ($) per rent ($)", "a_$^$", "{$x$}"], axis=1)
-        model = LANAMRegressor(interactions=3, random_state=0).fit(X, table[1])
+        model = LANAMRegressor(interactions=3, **NUMBERS).fit(X, table[1])
         figures = [
             plot_shapes(model.explain_global())[0].figure,
             plot_interaction(model.explain_global())[0].figure,
@@ -393,7 +397,7 @@ class TestNames:
 
     def test_long_names_are_cut_and_still_told_apart(self, table):
         X = table[0].rename(columns=lambda name: f"{name}_{'long' * 20}")
-        model = LANAMRegressor(random_state=0).fit(X, table[1])
+        model = LANAMRegressor(**NUMBERS).fit(X, table[1])
         ax = plot_interaction_matrix(model.interaction_scores_)
         names = [label.get_text() for label in ax.get_xticklabels()]
         assert [name[:6] for name in names] == ["a_long", "b_long", "c_long"]
@@ -430,7 +434,7 @@ def shops():
 @pytest.fixture(scope="module")
 def sales(shops):
     pairs = [("age", "city"), ("city", "size"), ("age", "weight"), ("size", "age")]
-    return LANAMRegressor(interactions=pairs, random_state=0).fit(*shops).explain_global()
+    return LANAMRegressor(interactions=pairs, **NUMBERS).fit(*shops).explain_global()
 
 
 def marks(ax, marker="o"):
@@ -494,7 +498,7 @@ class TestLevels:
     def test_labels_of_any_kind_can_be_read(self, shops):
         names = {"Bonn": "", "Rome": "two\nlines", "Oslo": "  "}
         X = shops[0][["city"]].replace(names)
-        model = LANAMRegressor(random_state=0).fit(X, shops[1])
+        model = LANAMRegressor(**NUMBERS).fit(X, shops[1])
         (ax,) = plot_shapes(model.explain_global())
         assert tick_words(ax)[:3] == ["''", "'  '", "two lines"]
 
@@ -543,14 +547,14 @@ class TestMissing:
         recipe = rng.integers(0, 60, 900).astype(float)
         y = rng.normal(0.0, 1.0, 60)[recipe.astype(int)] + 0.1 * rng.standard_normal(900)
         recipe[:90] = np.nan
-        model = LANAMRegressor(random_state=0).fit(pd.DataFrame({"recipe": recipe}), y)
+        model = LANAMRegressor(**NUMBERS).fit(pd.DataFrame({"recipe": recipe}), y)
         (ax,) = plot_shapes(model.explain_global(), terms=["recipe (levels)"])
         assert len(marks(ax)[0].get_xdata()) == 60
         assert len(marks(ax, "D")) == 1
 
     def test_columns_of_nothing_and_the_same_twice(self, shops):
         X = shops[0][["city", "age"]].assign(empty=np.nan, again=shops[0]["age"], one="x")
-        explanation = LANAMRegressor(random_state=0).fit(X, shops[1]).explain_global()
+        explanation = LANAMRegressor(**NUMBERS).fit(X, shops[1]).explain_global()
         axes = plot_shapes(explanation, terms=["empty", "again", "one"])
         assert "no values" in axes[0].get_xlabel()
         assert "same values" in axes[1].get_xlabel()
@@ -621,7 +625,7 @@ class TestTiles:
         X = shops[0][["age", "weight"]] * [1e-300, 1e300]
         X["city"] = shops[0]["city"]
         pairs = [("age", "weight"), ("age", "city")]
-        model = LANAMRegressor(interactions=pairs, random_state=0).fit(X, shops[1])
+        model = LANAMRegressor(interactions=pairs, **NUMBERS).fit(X, shops[1])
         for pair in pairs:
             plot_interaction(model.explain_global(), pair)[0].figure.canvas.draw()
 
@@ -634,7 +638,7 @@ def main_range(surface):
 class TestUnits:
     def test_counts_have_a_log_rate(self, shops):
         y = np.random.default_rng(0).poisson(np.exp(0.3 * shops[1]))
-        model = LANAMRegressor(likelihood="poisson", random_state=0).fit(shops[0][["city"]], y)
+        model = LANAMRegressor(likelihood="poisson", **QUICK).fit(shops[0][["city"]], y)
         figure = plot_shapes(model.explain_global())[0].figure
         assert "contribution to the log rate" in words(figure)
 
@@ -654,7 +658,7 @@ def choice(shops):
     scores = np.column_stack([target, -target, np.full(len(X), 0.5)])
     y = (scores + np.random.default_rng(0).gumbel(size=scores.shape)).argmax(axis=1)
     columns, schema = learn_table(as_frame(X), list(X), backend="pandas")
-    options = Options(interactions=((0, 1),))
+    options = Options(interactions=((0, 1),), hidden_sizes=(8,), pair_hidden_sizes=(8,))
     weight = np.ones(len(y))
     model = at_hand.fit(columns, y.astype(float), weight, "softmax", options, 0, schema.n_levels)
     return explain_global(model, schema, ["bus", "car", "$train$ $x$"])
@@ -750,7 +754,7 @@ class TestStrip:
     @staticmethod
     def bars(x):
         y = np.sin(x) + 0.01 * np.random.default_rng(1).standard_normal(len(x))
-        model = LANAMRegressor(interactions=0, level_effects=False, random_state=0)
+        model = LANAMRegressor(interactions=0, level_effects=False, **NUMBERS)
         explanation = model.fit(x[:, None], y).explain_global()
         (ax,) = plot_shapes(explanation)
         found = [bar for bar in ax.patches if bar.get_facecolor()[:3] == (0x8C / 255,) * 3]

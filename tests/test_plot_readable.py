@@ -25,6 +25,10 @@ from lanam.plot import (
 from lanam.plot.words import write, write_aside
 from lanam.text import cut
 
+#: What is drawn need not be learned well: small networks, and no search for what the noise depends on.
+QUICK = {"hidden_sizes": (8,), "pair_hidden_sizes": (8,), "random_state": 0}
+NUMBERS = QUICK | {"noise": "constant"}
+
 AWKWARD = [
     "Ärztliche Vorbefunde über alle Aufenthalte (gewichtet, in Prozent)",
     "cost in $ per $ of revenue, before and after <b>tax</b>",
@@ -63,7 +67,7 @@ def wide_table(n_rows):
 @pytest.fixture(scope="module")
 def wide():
     X, y = wide_table(700)
-    model = LANAMRegressor(interactions=[(0, 1)], noise="constant", random_state=0).fit(X, y)
+    model = LANAMRegressor(interactions=[(0, 1)], **NUMBERS).fit(X, y)
     explanation = model.explain_global()
     assert len(explanation.active) >= 29
     return explanation, model.explain_local(X[:9])
@@ -78,7 +82,7 @@ def classes():
     names = np.array(
         ["home", "a hospice that lies outside of the city", "$x$ $y$", "ward", "other\nplace"]
     )
-    model = LANAMClassifier(interactions=1, random_state=0).fit(X, names[chosen])
+    model = LANAMClassifier(interactions=1, **QUICK).fit(X, names[chosen])
     return model.explain_global(), model.explain_local(X[:9])
 
 
@@ -247,7 +251,7 @@ def mixed():
     X.loc[rng.random(600) < 0.1, "age"] = np.nan
     slope = X["city"].map({"a": 1.0, "b": -1.0, "c": 0.0})
     y = X["age"].fillna(3.0) * slope + 0.1 * rng.standard_normal(600)
-    model = LANAMRegressor(interactions=[("age", "city")], random_state=0).fit(X, y)
+    model = LANAMRegressor(interactions=[("age", "city")], **NUMBERS).fit(X, y)
     return model.explain_global()
 
 
@@ -457,7 +461,7 @@ def test_max_terms(wide):
 def small():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
-    return LANAMRegressor(interactions=[(0, 1)], random_state=0).fit(X, X[:, 0] * X[:, 1]), X
+    return LANAMRegressor(interactions=[(0, 1)], **NUMBERS).fit(X, X[:, 0] * X[:, 1]), X
 
 
 @pytest.fixture(scope="module")
