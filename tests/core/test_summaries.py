@@ -411,7 +411,16 @@ class TestFit:
         likelihood = find_likelihood(name, 3)
         return fitting.fit(cut(how, *fit_data(name)), likelihood, options, 0, FIT_LEVELS)
 
-    @pytest.mark.parametrize("name", ["gaussian", "bernoulli", "poisson", "softmax"])
+    # Sums of numbers are taken in all ways; those of other responses, whose jobs differ, in two of them.
+    @pytest.mark.parametrize(
+        ("name", "how"),
+        [("gaussian", how) for how in CUTS]
+        + [
+            (name, how)
+            for name in ("bernoulli", "poisson", "softmax")
+            for how in ("odd ones in groups", "many")
+        ],
+    )
     def test_main_effects(self, how, name):
         expected = fitted(name)
         assert_same_model(self.in_pieces(how, name), expected, fit_data(name)[0])
@@ -446,6 +455,7 @@ class TestFit:
         found = self.in_pieces("odd ones", "gaussian", options)
         assert_same_model(found, fitted("gaussian", options), fit_data("gaussian")[0])
 
+    @pytest.mark.parametrize("how", ["odd ones in groups", "one pass", "many"])
     def test_wide_levels(self, how, monkeypatch):
         monkeypatch.setattr(prepare, "_WIDE", 10)
         rng = RNG(0)
@@ -465,6 +475,7 @@ class TestFit:
         )
         assert expected.terms[1].entries.n_own == 10
 
+    @pytest.mark.parametrize("how", ["odd ones in groups", "many"])
     @pytest.mark.parametrize("name", ["gaussian", "bernoulli"])
     def test_pairs_later(self, how, name):
         model, data = fitted(name), fit_data(name)
@@ -475,7 +486,7 @@ class TestFit:
         assert ("pair", (0, 1)) in [(t.kind, t.features) for t in expected.terms]
 
     @pytest.mark.parametrize("name", ["bernoulli", "poisson", "softmax"])
-    @pytest.mark.parametrize(("sample", "many"), [(80, 1 << 18), (1 << 17, 100), (80, 100)])
+    @pytest.mark.parametrize(("sample", "many"), [(80, 1 << 18), (80, 100)])
     def test_as_if_rows_were_many(self, name, sample, many, monkeypatch):
         """From a sample's start, and with expansions in cross-tables."""
         monkeypatch.setattr(prepare, "SAMPLE_ROWS", sample)
@@ -484,7 +495,7 @@ class TestFit:
         expected = at_hand.fit(columns, y, weight, name, QUICK, 0, FIT_LEVELS)
         assert_same_model(self.in_pieces("odd ones in groups", name), expected, columns)
         stages = {record["stage"] for record in expected.history}
-        assert ("sample" in stages) == (sample == 80)
+        assert "sample" in stages
         # It comes to where others come, or to another optimum of the precisions nearby.
         plain = fitted(name)
         assert expected.log_evidence == pytest.approx(plain.log_evidence, abs=2.0)
@@ -529,8 +540,8 @@ class TestFromASample:
 
     def test_effects_that_it_cannot_see_are_found(self, monkeypatch):
         rng = RNG(0)
-        columns = rng.standard_normal((20_000, 2))
-        y = rng.poisson(np.exp(0.5 * columns[:, 0] + 0.05 * columns[:, 1])).astype(float)
+        columns = rng.standard_normal((10_000, 2))
+        y = rng.poisson(np.exp(0.5 * columns[:, 0] + 0.08 * columns[:, 1])).astype(float)
         found, plain = self.both(columns, y, "poisson", monkeypatch)
         assert plain.terms[1].active
         assert plain.terms[1].evidence > 10.0
