@@ -340,7 +340,7 @@ class TestError:
         st.sampled_from([chain, backwards, tree]),
         st.sampled_from([4, 8, 24]),
     )
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=100, deadline=None)
     def test_holds_for_any_pieces_of_a_small_sketch(self, parts, merged, limit):
         # So small that its limits are hit, and raised, all the time.
         split = [np.array(part, dtype=float).reshape(-1, 2) for part in parts]
