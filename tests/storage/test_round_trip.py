@@ -6,6 +6,9 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -52,11 +55,17 @@ def assert_same(one, two, place="model"):
         assert one == two, place
 
 
-@pytest.fixture(params=NAMES)
-def pair(request, tmp_path):
-    """A model, the same from a file, and rows."""
-    model, rows = case(request.param)
-    return model, lanam.load(model.save(tmp_path / "model.lanam")), rows
+@cache
+def saved_and_loaded(name):
+    model, rows = case(name)
+    with tempfile.TemporaryDirectory() as folder:
+        return model, lanam.load(model.save(Path(folder) / "model.lanam")), rows
+
+
+@pytest.fixture(params=NAMES, scope="module")
+def pair(request):
+    """A model, the same from a file, and rows; no test changes them."""
+    return saved_and_loaded(request.param)
 
 
 def test_everything_that_was_learned(pair):
