@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.data.problems import large_problem
+import numpy as np
+
 from benchmarks.data.sets import Dataset
 from benchmarks.experiments.interface import Experiment, Source
 from benchmarks.experiments.uci import EXPERIMENT as UCI
@@ -12,9 +13,16 @@ TASKS = {"numbers": "regression", "classes": "classification"}
 
 
 def load_smoke(name: str, seed: int, source: Source) -> Dataset:
-    """Three columns that matter, half of as many rows again to test."""
-    data = large_problem(ROWS + ROWS // 2, 3, TASKS[name], seed)
-    return Dataset(name, data.task, data.X, data.y, n_train=ROWS)
+    """A slope and a bend, two columns so that there is one pair; half of as many rows again to test."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((ROWS + ROWS // 2, 2))
+    signal = np.tanh(2 * X[:, 0]) + X[:, 1] ** 2
+    signal = (signal - signal.mean()) / signal.std()
+    if TASKS[name] == "classification":
+        y = (rng.random(len(X)) < 1 / (1 + np.exp(-2 * signal))).astype(int)
+        return Dataset(name, "classification", X, y, n_train=ROWS)
+    y = signal + 0.5 * rng.standard_normal(len(X))
+    return Dataset(name, "regression", X, y, n_train=ROWS)
 
 
 EXPERIMENT = Experiment(
