@@ -111,7 +111,7 @@ SMALL = {"hidden_sizes": (16,), "pair_hidden_sizes": (16,), "random_state": 0}
 def case(kind):
     if kind in ("gaussian", "calibrated", "counts", "two", "many"):
         found = example(kind)
-        return Case(found.model, hard_rows(found, 120)[0])
+        return Case(found.model, hard_rows(found, 60)[0])
     if kind == "odd":
         X, f, rng = odd_table()
         model = LANAMRegressor(
