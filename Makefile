@@ -31,10 +31,11 @@ test: test-library test-benchmarks ## run the tests and the docstrings' examples
 # 5 is "no test was selected", which is no mistake of a suite that has none of the ARGS.
 NONE_OF_ARGS = { code=$$?; [ -n "$(ARGS)" ] && [ $$code -eq 5 ]; }
 
+# A file on one process, here and below: what its tests share is made once.
 test-library: $(VENV)/.test ## the tests of the library alone, without the peers
-	$(BIN)/python -m pytest -n auto --ignore tests/benchmarks $(ARGS) || $(NONE_OF_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --ignore tests/benchmarks $(ARGS) || $(NONE_OF_ARGS)
 
-# With the peers, each of which fits 200 rows; a file on one process, for what its tests share.
+# With the peers, each of which fits 200 rows.
 test-benchmarks: $(PEERS)/.bench
 	$(PEERS)/bin/python -m pytest -n auto --dist loadfile tests/benchmarks $(ARGS) || $(NONE_OF_ARGS)
 
