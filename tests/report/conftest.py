@@ -149,6 +149,7 @@ def page_in_browser(_windows):
         window = _windows(kind)
         used.append(window)
         page = window.page
+        page.bring_to_front()  # a page behind another draws seldom, and is waited for
         page.evaluate(_AS_IT_WAS)
         return page
 
