@@ -31,13 +31,15 @@ test: test-library test-benchmarks ## run the tests and the docstrings' examples
 # 5 is "no test was selected", which is no mistake of a suite that has none of the ARGS.
 NONE_OF_ARGS = { code=$$?; [ -n "$(ARGS)" ] && [ $$code -eq 5 ]; }
 
-# A file on one process, here and below: what its tests share is made once.
+# A file on one process: what its tests share is made once. The order is tests/conftest.py's.
+BY_FILE = -n auto --dist loadfile --no-loadscope-reorder
+
 test-library: $(VENV)/.test ## the tests of the library alone, without the peers
-	$(BIN)/python -m pytest -n auto --dist loadfile --ignore tests/benchmarks $(ARGS) || $(NONE_OF_ARGS)
+	$(BIN)/python -m pytest $(BY_FILE) --ignore tests/benchmarks $(ARGS) || $(NONE_OF_ARGS)
 
 # With the peers, each of which fits 200 rows.
 test-benchmarks: $(PEERS)/.bench
-	$(PEERS)/bin/python -m pytest -n auto --dist loadfile tests/benchmarks $(ARGS) || $(NONE_OF_ARGS)
+	$(PEERS)/bin/python -m pytest $(BY_FILE) tests/benchmarks $(ARGS) || $(NONE_OF_ARGS)
 
 lint: $(VENV)/.lint ## formatting, lint, types, and the order of imports
 	$(BIN)/ruff format --check .

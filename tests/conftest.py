@@ -4,6 +4,21 @@ import logging
 
 import pytest
 
+#: Files that take long. They come first: one that came last would run on one process, the others idle.
+LONG = (
+    "test_smoke",
+    "test_docs",
+    "test_streaming",
+    "test_what_if",
+    "test_browser",
+    "test_sql",
+    "test_fuzz",
+)
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.stem not in LONG)
+
 
 @pytest.fixture(scope="module")
 def cluster():
