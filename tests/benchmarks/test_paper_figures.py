@@ -98,9 +98,8 @@ def test_pairs_are_kept_with_what_the_strongest_add():
 
 def test_page_with_every_figure(tmp_path, monkeypatch):
     image = pytest.importorskip("matplotlib.image", reason="figures are drawn by matplotlib")
-    monkeypatch.setattr(
-        figures_module, "DPI", 40
-    )  # whether a picture is blank is seen in a small one
+    # Whether a picture is blank is seen in a small one.
+    monkeypatch.setattr(figures_module, "DPI", 40)
     store = made_up_store(tmp_path / "results")
     page, figures = (
         tmp_path / "docs" / "results" / "paper.md",

@@ -6,9 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-import tempfile
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -55,17 +52,11 @@ def assert_same(one, two, place="model"):
         assert one == two, place
 
 
-@cache
-def saved_and_loaded(name):
-    model, rows = case(name)
-    with tempfile.TemporaryDirectory() as folder:
-        return model, lanam.load(model.save(Path(folder) / "model.lanam")), rows
-
-
 @pytest.fixture(params=NAMES, scope="module")
-def pair(request):
+def pair(request, tmp_path_factory):
     """A model, the same from a file, and rows; no test changes them."""
-    return saved_and_loaded(request.param)
+    model, rows = case(request.param)
+    return model, lanam.load(model.save(tmp_path_factory.mktemp("pair") / "model.lanam")), rows
 
 
 def test_everything_that_was_learned(pair):
