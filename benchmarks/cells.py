@@ -83,6 +83,14 @@ class Store:
             packed.unlink(missing_ok=True)  # of an earlier run
         write_atomically(path, json.dumps(asdict(cell) | _plain(row), indent=1))
 
+    def copy(self, source: Cell, target: Cell) -> bool:
+        """Keep one cell as another too, if it is finished and did not fail."""
+        row = self.read(source)
+        if row is None or "error" in row:
+            return False
+        self.write(target, row | asdict(target), self.arrays(source))
+        return True
+
     def take(self, table: Path) -> int:
         """Keep the cells of another run's tidy table that are not here yet; how many there were.
 

@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -188,7 +188,9 @@ def run(options: argparse.Namespace) -> None:
         say(f"{store.take(options.take)} cells taken from {options.take}")
 
     def to_run(cell: Cell) -> bool:
-        return options.again or _unfinished(store.read(cell), options.retry)
+        if options.again:
+            return True
+        return _unfinished(store.read(cell), options.retry) and not taken_over(cell, store)
 
     todo = [cell for cell in cells if to_run(cell)]
     say(f"{len(cells) - len(todo)} of {len(cells)} cells are finished; {len(todo)} to run")
@@ -222,6 +224,14 @@ def conclude(options: argparse.Namespace, store: Store, skipped: Sequence[str]) 
     conditions.write_text("\n".join(lines) + "\n")
     failed = results["error"].notna().sum() if "error" in results else 0
     say(f"{len(results)} cells in {options.out / 'results.csv'}, {failed} of them failed")
+
+
+def taken_over(cell: Cell, store: Store) -> bool:
+    """Keep a cell that another experiment has finished with the very same fit; whether there is one."""
+    from benchmarks.experiments import EXPERIMENTS
+
+    other = EXPERIMENTS[cell.experiment].same_as
+    return other is not None and store.copy(replace(cell, experiment=other), cell)
 
 
 def _unfinished(row: dict[str, Any] | None, retry: bool) -> bool:

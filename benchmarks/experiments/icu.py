@@ -82,4 +82,5 @@ DEPTH = Experiment(
     models=(*NETWORKS, "lanam-paper", "lanam"),
     load=load_set,
     observe=looked_at,
+    same_as=EXPERIMENT.name,
 )

@@ -42,7 +42,9 @@ class Experiment:
 
     A set with a usual split (``n_train``) is fitted with as many seeds as there would be folds.
     ``observe`` looks at a fitted model, the set and its training rows, and gives further scores
-    and arrays. The models of ``named_only`` take part when they are asked for by name.
+    and arrays. The models of ``named_only`` take part when they are asked for by name. An experiment
+    that has sets and looks in common with another, ``same_as``, takes the finished cells of models
+    that both have from there.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Experiment:
     observe: Observe = nothing
     named_only: tuple[str, ...] = ()
     optional_sets: tuple[str, ...] = ()
+    same_as: str | None = None
 
 
 def moved_along(X: Table, column: int, grid: np.ndarray) -> Table:

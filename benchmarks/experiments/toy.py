@@ -58,4 +58,5 @@ INFERENCE_METHODS = Experiment(
     models=("nam-relu-deep", "nam-gelu", "nam", *INFERENCE, "lanam-paper", "lanam"),
     load=load_toy,
     observe=recovered,
+    same_as=EXPERIMENT.name,
 )

@@ -68,6 +68,31 @@ def test_a_run_goes_on_from_its_table_alone(tmp_path, capfd):
     pd.testing.assert_frame_equal(first[same][here], second[same][here])
 
 
+def test_a_fit_that_two_experiments_share_is_made_once(tmp_path, capfd):
+    store = Store(tmp_path)
+    store.write(Cell("toy", "toy", "lanam", 0), {"nll": 1.5}, {"mean": np.arange(3.0)})
+    store.write(Cell("toy", "toy", "nam", 0), {"error": "no luck"}, {})
+    own = Cell("inference", "toy", "lanam", 0)
+    run.main(["inference", "--models", "lanam", "--folds", "1", "--out", str(tmp_path)])
+    assert "1 of 1 cells are finished; 0 to run" in capfd.readouterr().err
+    known = {"experiment": "inference", "set": "toy", "model": "lanam", "fold": 0}
+    assert store.read(own) == known | {"nll": 1.5}
+    np.testing.assert_array_equal(store.arrays(own)["mean"], [0.0, 1.0, 2.0])
+    # neither a failure nor what stands alone is taken over
+    assert not run.taken_over(Cell("inference", "toy", "nam", 0), store)
+    assert not run.taken_over(Cell("inference", "toy", "mean-field", 0), store)
+    assert not run.taken_over(Cell("toy", "toy", "lanam", 1), store)
+
+
+@pytest.mark.parametrize("name", [name for name in PAPER if EXPERIMENTS[name].same_as])
+def test_experiments_that_share_fits_look_at_the_same_things(name):
+    own = EXPERIMENTS[name]
+    other = EXPERIMENTS[own.same_as]
+    assert (own.load, own.observe) == (other.load, other.observe)
+    assert set(own.sets) <= set(other.sets)
+    assert set(own.models) & set(other.models)
+
+
 def test_failed_cells_are_kept_and_run_again_only_when_asked_to(tmp_path, capfd):
     store, cell = Store(tmp_path), Cell("smoke", "numbers", "linear", 0)
     store.write(cell, {"error": "no luck"}, {})
