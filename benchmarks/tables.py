@@ -22,13 +22,20 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--results", type=Path, default=Path("results") / "paper", help="folder of results")
     add("--page", type=Path, help="file of tables; report.md in the folder of results by default")
     add("--figures", type=Path, help="folder of pictures; figures in that of results by default")
+    add(
+        "--keep-figures",
+        action="store_true",
+        help="draw nothing: cells taken from a table have no arrays, and the pictures there are theirs",
+    )
     return parser.parse_args(arguments)
 
 
-def make(results: Path, page: Path | None = None, figures: Path | None = None) -> Path:
+def make(
+    results: Path, page: Path | None = None, figures: Path | None = None, keep_figures: bool = False
+) -> Path:
     """Write the page, its pictures and the tidy table of results beside it."""
     from benchmarks.cells import Store
-    from benchmarks.paper.figures import draw_all
+    from benchmarks.paper.figures import draw_all, kept
     from benchmarks.paper.page import write_page
     from benchmarks.paper.published import read_published
     from benchmarks.paper.scores import complete
@@ -42,7 +49,7 @@ def make(results: Path, page: Path | None = None, figures: Path | None = None) -
     conditions = results / "conditions.txt"
     told = conditions.read_text() if conditions.exists() else ""
     known = complete(frame)
-    pictures = draw_all(store, known, figures)
+    pictures = kept(figures) if keep_figures else draw_all(store, known, figures)
     for picture in pictures:
         say(f"{picture.name}: {picture.missing or picture.path}")
     where = Path(os.path.relpath(figures, base)).as_posix()
@@ -57,7 +64,7 @@ def make(results: Path, page: Path | None = None, figures: Path | None = None) -
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make tables and figures."""
     options = parse(arguments)
-    make(options.results, options.page, options.figures)
+    make(options.results, options.page, options.figures, options.keep_figures)
 
 
 if __name__ == "__main__":

@@ -130,6 +130,19 @@ def test_figures_whose_cells_are_missing_are_left_out_aloud(tmp_path):
     assert not stale.exists()
 
 
+def test_pictures_of_an_earlier_run_are_kept_when_asked_to(tmp_path):
+    store = Store(tmp_path)
+    store.write(Cell("uci", "heart", "lanam", 0), cells("lanam", 0.5)[0], {})
+    earlier = tmp_path / "figures" / "toy.png"
+    earlier.parent.mkdir()
+    earlier.write_bytes(b"of an earlier run")
+    tables.main(["--results", str(tmp_path), "--keep-figures"])
+    text = (tmp_path / "report.md").read_text()
+    assert "f4 is zero. Drawn by an earlier run.](figures/toy.png)" in text
+    assert "*Left out: depth (no picture in figures).*" in text
+    assert earlier.read_bytes() == b"of an earlier run"
+
+
 def test_a_folder_without_cells_says_what_to_run(tmp_path):
     with pytest.raises(SystemExit, match="has no finished cells"):
         tables.main(["--results", str(tmp_path)])

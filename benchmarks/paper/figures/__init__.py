@@ -115,3 +115,16 @@ def draw_all(store: Store, results: pd.DataFrame, folder: Path) -> list[Picture]
         plt.close(figure)
         pictures.append(Picture(name, section, caption, path))
     return pictures
+
+
+def kept(folder: Path) -> list[Picture]:
+    """The pictures that an earlier run drew, and which it did not."""
+    pictures = []
+    for name, section, caption, _ in FIGURES:
+        path = folder / f"{name}.png"
+        if path.exists():
+            pictures.append(Picture(name, section, f"{caption} Drawn by an earlier run.", path))
+        else:
+            missing = f"no picture in {folder.name}"
+            pictures.append(Picture(name, section, caption, missing=missing))
+    return pictures
