@@ -18,10 +18,10 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from lanam.core import gauss_newton, statistics
 from lanam.core.arrays import Array, IntArray, Intercept, sum_by
+from lanam.core.blas import limited_threads
 from lanam.core.evidence import Hyper, marginal_precision
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.knots import (
@@ -116,7 +116,7 @@ def bin_columns(
     """The columns of some pairs in few cells."""
     features = sorted({feature for pair in pairs for feature in pair})
     # Many small matrices: threads inside BLAS would cost more than they bring.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with limited_threads(1):
         return {
             feature: _bin(summary.columns[feature], coded=feature in categories)
             for feature in features
@@ -134,7 +134,7 @@ def evidence_scores(
     of cells, without what main effects could say. Levels of categories, and missing values, are cells
     that no other is near to.
     """
-    with threadpool_limits(limits=1, user_api="blas"):
+    with limited_threads(1):
         gains = [
             sum(
                 _evidence_gain(binned[i], binned[j], seen, pull)

@@ -180,5 +180,6 @@ class PriorPrecision:
             gain = self.inverse - self.inverse @ posterior @ self.inverse
             rho = self.rho[groups]
             effective[groups] += rho * np.einsum("dgij,dij->dg", grams, gain)
-            energy[groups] += rho * np.einsum("dgij,di,dj->dg", grams, pull, pull, optimize=True)
+            pulled = np.einsum("dgij,dj->dgi", grams, pull)
+            energy[groups] += rho * np.einsum("dgi,di->dg", pulled, pull)
         return effective[:-1], energy[:-1]

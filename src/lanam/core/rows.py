@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from lanam.core.arrays import Array, Intercept
+from lanam.core.blas import limited_threads
 from lanam.core.knots import Position, locate
 from lanam.core.tables import Log, Merge, Table, Tables, Totals, add
 from lanam.core.terms import Term
@@ -132,7 +132,7 @@ class Rows:
         ends = np.linspace(0, len(self), n_parts + 1).astype(int)
         parts = [self.part(slice(*pair)) for pair in pairwise(ends)]
         # Threads of ours or of BLAS, not both.
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_parts) as pool:
+        with limited_threads(1), ThreadPoolExecutor(n_parts) as pool:
             return reduce(merge, pool.map(lambda part: job([part]), parts))
 
     def with_terms(self, terms: Sequence[Term]) -> Rows:

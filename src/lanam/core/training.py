@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from lanam.core import adam, gauss_newton, selection
 from lanam.core.assembly import switched_off
+from lanam.core.blas import limited_threads
 from lanam.core.gauss_newton import Problem, State
 from lanam.core.model import FittedTerm
 from lanam.core.options import Options
@@ -30,9 +31,9 @@ _MAX_ROUNDS = 4
 _WIDE = 1000
 
 
-def threads(width: int, n_jobs: int) -> threadpool_limits:
+def threads(width: int, n_jobs: int) -> AbstractContextManager[Any]:
     """One thread inside BLAS where matrices are small: more would cost more than they bring."""
-    return threadpool_limits(limits=1 if width < _WIDE else n_jobs, user_api="blas")
+    return limited_threads(1 if width < _WIDE else n_jobs)
 
 
 @dataclass

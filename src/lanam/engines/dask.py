@@ -22,13 +22,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from types import TracebackType
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from lanam.core.blas import limited_threads
 from lanam.core.tables import Job, Merge, Table, Tables, Totals, add
 from lanam.engines.allocation import freed_memory_kept
 from lanam.engines.interface import Piece, Result
@@ -406,19 +405,13 @@ def _at_work(place: str) -> Iterator[None]:
         yield
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    # Looking for the libraries takes milliseconds, as long as many a task.
-    return ThreadpoolController()
-
-
 def _one_thread() -> Any:
     """BLAS held to one thread: the others are Dask's.
 
     The limit is the whole process's. Where tasks of several threads overlap, the one that leaves last may
     put back the limit of one that it found: that is where a worker of Dask's stands anyway.
     """
-    return _libraries().limit(limits=1, user_api="blas")
+    return limited_threads(1)
 
 
 class _Carried:

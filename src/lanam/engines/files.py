@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from lanam.core.blas import limited_threads
 from lanam.core.tables import Job, Merge, Table, Totals, add
 from lanam.engines.allocation import keep_freed_memory
 from lanam.engines.formats import FORMATS, LARGEST_PIECE, Format, arrow, format_of
@@ -260,7 +260,7 @@ class _Pass:
         if len(work) == 1:
             return [work[0]()]
         # Threads of ours or of BLAS, not both.
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(len(work)) as pool:
+        with limited_threads(1), ThreadPoolExecutor(len(work)) as pool:
             running = [pool.submit(each) for each in work]
             try:
                 wait(running, return_when=FIRST_EXCEPTION)
@@ -514,7 +514,7 @@ def _with_counts(
     os.chdir(folder)
     keep_freed_memory()
     # The other cores are the other processes', whatever the environment says of threads.
-    with threadpool_limits(1, user_api="blas"):
+    with limited_threads(1):
         return work(source), source._counted
 
 
