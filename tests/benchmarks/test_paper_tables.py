@@ -227,6 +227,14 @@ def test_commits_that_left_the_library_alone_are_not_mixed(monkeypatch):
     assert "MIXED" not in text
     monkeypatch.setattr(conditions, "library_of", lambda commit: commit)
     assert "MIXED" in condition_lines(results, "")
+    # an old cell of one model leaves the others of one library
+    monkeypatch.setattr(conditions, "library_of", lambda commit: commit == "old0000")
+    mixed = results.assign(
+        code=["abc1234", "abc1234", "abc1234", "abc1234", "old0000"] + ["fff0000"] * 5
+    )
+    text = condition_lines(mixed, "")
+    assert "MIXED" in text
+    assert text.count("Of one library, that of `fff0000`, are all cells of `lanam10`.") == 1
 
 
 def test_several_commits_are_said_aloud():

@@ -44,7 +44,16 @@ def commit_lines(results: pd.DataFrame) -> str:
     if same_library(codes.unique()):
         commits = ", ".join(f"`{code}`" for code in codes.unique())
         return f"Our cells are of the commits {commits}, with the same library in all."
-    return f"**MIXED: our cells are of several commits: {_counted(codes)}.**"
+    told = f"**MIXED: our cells are of several commits: {_counted(codes)}.**"
+    commonest = codes.mode().iloc[0]
+    alike = [
+        f"`{model}`"
+        for model, own in codes.groupby(results["model"], sort=False)
+        if same_library([commonest, *own.unique()])
+    ]
+    if not alike:
+        return told
+    return f"{told} Of one library, that of `{commonest}`, are all cells of {', '.join(alike)}."
 
 
 def peer_commits(results: pd.DataFrame) -> str:
