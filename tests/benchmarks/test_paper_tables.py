@@ -132,6 +132,12 @@ def test_missing_folds_and_failures_are_said_in_the_cell():
     assert "**SKIPPED nam: no torch**" in note
     assert "uci: not run: linear, pygam, nam," in note
     assert "toy: not run." in note
+    # those that failed were run; a set that nobody ran is told once, for all
+    assert "some: `lanam` on heart (2); `oak` on heart (2).**" in note
+    whole = missing_lines(frame(cells("lanam", 0.5)), "")
+    assert "only some" not in whole
+    elsewhere = missing_lines(frame(cells("lanam", 0.5), cells("ebm", 0.5, "yacht")), "")
+    assert "some: `lanam` on yacht (0); `ebm` on heart (0).**" in elsewhere
     rows = [line_of(note, "uci", k)[1:] for k in range(2)]
     assert ["oak", "2", "heart (2)", "ValueError: no / luck at all"] in rows
 

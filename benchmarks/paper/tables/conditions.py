@@ -8,10 +8,10 @@ from collections.abc import Iterable
 import pandas as pd
 
 from benchmarks.environment import library_of
-from benchmarks.experiments import EXPERIMENTS, PAPER
+from benchmarks.experiments import EXPERIMENTS, PAPER, Experiment
 from benchmarks.markdown import MISSING, in_order
 from benchmarks.paper.models import MODELS, OURS, model_of
-from benchmarks.paper.scores import part
+from benchmarks.paper.scores import FOLDS, part
 from benchmarks.paper.tables.words import folded, paragraphs, worded
 
 SKIPPED = "SKIPPED"
@@ -91,6 +91,9 @@ def missing_lines(results: pd.DataFrame, conditions: str) -> str:
         unrun = [s for s in experiment.sets if s not in set(rows["set"])]
         if unrun:
             lines.append(f"- **{name}: sets not run: {', '.join(unrun)}.**")
+        few = _fewer_folds(rows, experiment)
+        if few:
+            lines.append(f"- **{name}: of {FOLDS} folds or seeds only some: {'; '.join(few)}.**")
     failed = results[results["error"].notna()]
     lines.append(f"- {len(results)} cells, {len(failed)} of them failed.")
     rows = []
@@ -101,6 +104,19 @@ def missing_lines(results: pd.DataFrame, conditions: str) -> str:
         rows.append([str(experiment), str(model), str(len(own)), where, why])
     table = worded(["experiment", "model", "failed", "sets", "why"], rows) if rows else ""
     return paragraphs(["### Not run, and failed", "\n".join(lines), table])
+
+
+def _fewer_folds(rows: pd.DataFrame, experiment: Experiment) -> list[str]:
+    """Models that were run, on which sets in fewer than all folds, and in how many."""
+    counts = Counter(zip(rows["model"], rows["set"], strict=True))
+    sets = in_order([name for name in experiment.sets if name in set(rows["set"])])
+    told = []
+    for model in experiment.models:
+        fewer = {name: counts[model, name] for name in sets if counts[model, name] < FOLDS}
+        if fewer and model in set(rows["model"]):
+            where = ", ".join(f"{name} ({count})" for name, count in fewer.items())
+            told.append(f"`{model}` on {where}")
+    return told
 
 
 def _first_words(text: str, most: int = 120) -> str:
