@@ -293,6 +293,44 @@ def test_any_column_of_numbers_at_all(values, max_knots):
     assert np.isfinite(levels.values).all()
 
 
+class TestBinsBesideASpike:
+    """A value as heavy as a bin has one of its own, and the others are still split."""
+
+    @pytest.mark.parametrize("spike", [0.0, 0.5, 9.0])
+    @pytest.mark.parametrize("share", [0.2, 0.93, 0.995])
+    def test_a_cell_of_its_own(self, spike, share):
+        rng = np.random.default_rng(0)
+        column = np.where(rng.random(20_000) < share, spike, rng.uniform(0.0, 1.0, 20_000))
+        levels = levels_of(column, 12, 12)
+        index = levels.locate(column).index
+        own = set(index[column == spike].tolist())
+        assert len(own) == 1
+        assert not own & set(index[column != spike].tolist())
+        others = np.bincount(index[column != spike], minlength=len(levels))
+        others = others[others > 0]
+        # The heavier the spike, the fewer bins are left out for it: one.
+        assert len(others) >= 10
+        assert others.max() < 3.0 * others.mean()
+
+    def test_two_spikes(self):
+        column = np.r_[np.zeros(500), np.ones(400), np.linspace(-1.0, 2.0, 101)]
+        levels = levels_of(column, 12, 12)
+        index = levels.locate(column).index
+        assert np.unique(index[column == 0.0]) != np.unique(index[column == 1.0])
+        assert len(np.unique(index)) >= 11
+
+    def test_nothing_but_spikes(self):
+        column = np.repeat(np.arange(13.0), [100] * 11 + [1, 1])
+        levels = levels_of(column, 12, 12)
+        assert len(np.unique(levels.locate(column).index)) == 12
+
+    def test_without_a_spike_bins_are_quantiles(self):
+        column = np.random.default_rng(1).standard_normal(1000)
+        levels = levels_of(column, 12, 12)
+        wanted = repeated_quantiles(np.sort(column), np.ones(1000, int), np.arange(1, 12) / 12)
+        np.testing.assert_allclose(levels.edges * levels.scale, wanted)
+
+
 class TestLevels:
     def test_every_value_is_a_level_where_they_are_few(self):
         column = np.array([0.3, 5.0, 0.3, -2.0])

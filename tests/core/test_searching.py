@@ -43,6 +43,11 @@ def test_grids_are_used_where_they_help():
     assert Search(crowded)._grid is None
 
 
+def test_no_points():
+    found = Search(np.empty(0)).last_at_most(np.zeros(searching._MANY))
+    np.testing.assert_array_equal(found, -1)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     arrays(np.float64, st.integers(2, 40), elements=st.floats(allow_nan=False, width=64)),

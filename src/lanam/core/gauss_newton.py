@@ -50,6 +50,10 @@ _TUNE_STEPS = 25
 _TUNE_STEPS_WIDE = 10
 _WIDE = 400
 
+#: A step is halved so often for what the expansion promised, and so often until it does no harm.
+_HALVINGS = 6
+_MAX_HALVINGS = 60
+
 #: How far a log prior variance may rise before terms are compressed anew, where an expansion is climbed to
 #: its top. What is not visible at a small variance is not there to be paid for at a large one: further up
 #: the evidence promises what it cannot keep, and expansions follow it back and forth.
@@ -365,13 +369,16 @@ def _damped(problem: Problem, before: State, after: State, predicted: float) -> 
     if problem.exact is not None:
         return after
     old = problem.at_noise(problem.quadratic(before).value, after.noise)
-    for _ in range(6):
+    # Half of a promised gain, or a loss half as large again as promised, is good enough.
+    enough = predicted - 0.5 * abs(predicted - old) - 1e-9
+    for halvings in range(_MAX_HALVINGS):
         # What the next pass begins with: it is made here, and kept.
         made = problem.expand(after)
         after = replace(after, quadratic=made)
         new = problem.at_noise(made.value, after.noise)
-        # Half of a promised gain, or a loss half as large again as promised, is good enough.
-        if new >= predicted - 0.5 * abs(predicted - old) - 1e-9:
+        # A promise that no step keeps (counts far from their start) is no longer asked for, but no
+        # step may end where rates overflow.
+        if new >= (enough if halvings < _HALVINGS else min(enough, old)):
             return after
         after = replace(
             after,

@@ -408,13 +408,26 @@ def place_levels(distribution: Distribution, max_levels: int, n_bins: int) -> Le
     missing = distribution.missing > 0.0
     if len(unique) <= max_levels:
         return Levels(unique, np.empty(0), distribution.scale, exact=True, missing=missing)
-    inner = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
-    edges = np.unique(weighted_quantiles(unique, mass, inner))
-    edges = edges[edges > unique[0]]
+    edges = _bin_edges(unique, mass, n_bins)
     bin_of = np.searchsorted(edges, unique, side="right")
     total = np.bincount(bin_of, weights=mass)
     middles = np.bincount(bin_of, weights=mass * unique) / total
     return Levels(middles, edges, distribution.scale, exact=False, missing=missing)
+
+
+def _bin_edges(unique: Array, mass: Array, n_bins: int) -> Array:
+    """Where the bins after the first begin; about so many bins of equal weight.
+
+    A value as heavy as a bin has one of its own (the zeros of amounts, of rain), and the others
+    are split as if it were not there: quantiles alone would all fall on it.
+    """
+    spike = mass >= mass.sum() / n_bins
+    n_left = n_bins - int(spike.sum())
+    levels = np.linspace(0.0, 1.0, max(n_left, 1) + 1)[1:-1]
+    inner = weighted_quantiles(unique[~spike], mass[~spike], levels) if n_left > 1 else unique[:0]
+    after = np.flatnonzero(spike) + 1
+    edges = np.unique(np.concatenate([inner, unique[spike], unique[after[after < len(unique)]]]))
+    return np.asarray(edges[edges > unique[0]])
 
 
 def place_categories(

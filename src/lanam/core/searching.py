@@ -98,7 +98,9 @@ class Search:
 
     @cached_property
     def _grid(self) -> _Grid | None:
-        """The grid that needs fewest steps, or None where all need too many."""
+        """The grid that needs fewest steps, or None where all need too many or there are no points."""
+        if len(self.points) == 0:
+            return None
         left_out = int(_ENDS * len(self.points))
         inner = self.points[left_out : len(self.points) - left_out] + 0.0
         low, high = float(inner[0]), float(inner[-1])
