@@ -10,10 +10,10 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core import knots as core_knots
-from lanam.core import scoring
-from lanam.core.model import FittedModel, FittedTerm
-from lanam.core.options import Options
+from lanam.core.inference.options import Options
+from lanam.core.model import scoring
+from lanam.core.model.fitted import FittedModel, FittedTerm
+from lanam.core.terms import knots as core_knots
 from lanam.data import as_frame, learn_schema, learn_table
 from lanam.explain import draws as term_draws
 from lanam.explain import explain_global

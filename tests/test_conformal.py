@@ -20,8 +20,8 @@ from lanam.conformal import (
     number_scores,
     smallest_sets,
 )
-from lanam.core.mixtures import GAUSSIAN, Mixture, standardised
-from lanam.core.predictive import poisson_quantile
+from lanam.core.model.mixtures import GAUSSIAN, Mixture, standardised
+from lanam.core.model.predictive import poisson_quantile
 
 
 def slow_threshold(scores, coverage):

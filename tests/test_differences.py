@@ -11,7 +11,7 @@ import pytest
 from scipy.special import logit
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core import prepare
+from lanam.core.fit import prepare
 from lanam.explain import Contrast, Difference, explain_global
 
 CITIES = ("Bonn", "Rome", "Oslo", "Lima", "Cairo")
@@ -205,7 +205,7 @@ class TestAverage:
         ("column", "first", "second"), [("age", 71.3, 30.0), ("city", "Oslo", "Rome")]
     )
     def test_the_deviation_by_the_dense_covariance(self, gaussian, data, column, first, second):
-        from lanam.core import scoring
+        from lanam.core.model import scoring
 
         inner = gaussian._model
         design = []

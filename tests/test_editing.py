@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from lanam import LANAMClassifier, LANAMRegressor, load
-from lanam.core import prepare
+from lanam.core.fit import prepare
 from lanam.editing import edit_words
 from lanam.explain.portable import explain_portable
 from lanam.plot import plot_importance, plot_interaction, plot_local, plot_shapes

@@ -15,7 +15,7 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core import fitting
+from lanam.core.fit import fitting
 
 NAMES = ["a", "b", "noise"]
 

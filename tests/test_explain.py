@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core import knots as core_knots
-from lanam.core.model import FittedModel, FittedTerm
+from lanam.core.model.fitted import FittedModel, FittedTerm
+from lanam.core.terms import knots as core_knots
 from lanam.data import learn_schema
 from lanam.explain import explain_global
 from lanam.interactions import describe_pairs

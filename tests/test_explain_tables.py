@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core import prepare, scoring
-from lanam.core.options import Options
+from lanam.core.fit import prepare
+from lanam.core.inference.options import Options
+from lanam.core.model import scoring
 from lanam.data import as_frame, learn_table
 from lanam.explain import explain_global, explain_local
 from lanam.interactions import describe_pairs

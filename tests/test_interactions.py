@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.arguments import CHOICES
-from lanam.core import fitting
+from lanam.core.fit import fitting
 
 NAMES = ["a", "b", "c", "d"]
 #: Small networks, and no search for what the noise depends on: as much to say of pairs, less to wait for.

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core.options import Options
+from lanam.core.inference.options import Options
 from lanam.data import as_frame, learn_table
 from lanam.explain import explain_global
 from lanam.interactions import InteractionScores

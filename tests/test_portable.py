@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core import prepare
+from lanam.core.fit import prepare
 from lanam.explain.portable import explain_portable
 from tests.oracles import assert_close
 from tests.report.examples import example, hard_rows

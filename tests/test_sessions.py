@@ -8,7 +8,7 @@ from joblib import cpu_count
 
 from lanam import LANAMRegressor
 from lanam.arguments import read_memory, read_n_jobs, read_options
-from lanam.core.tables import Table
+from lanam.core.rows.tables import Table
 from lanam.sessions import FitPlan, Session, fingerprint
 
 SMALL = {"hidden_sizes": (6,), "interactions": 0, "random_state": 0}

@@ -21,7 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import lanam
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core import prepare, quadratics
+from lanam.core.fit import prepare
+from lanam.core.rows import quadratics
 from lanam.engines import dask as dask_engine
 from lanam.engines import files, formats
 

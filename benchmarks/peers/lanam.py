@@ -65,7 +65,7 @@ class LaplaceAdditive:
 
 def additive(model: Any) -> Callable[[Table, int], tuple[np.ndarray, np.ndarray]]:
     """What a column adds by itself: its smooth term and its single values, with the band of their sum."""
-    from lanam.core.scoring import sum_moments
+    from lanam.core.model.scoring import sum_moments
 
     def effect(rows: Table, column: int) -> tuple[np.ndarray, np.ndarray]:
         own = [k for k, term in enumerate(model.terms_) if tuple(term.features) == (column,)]

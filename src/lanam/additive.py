@@ -22,13 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from lanam import explain, storage
 from lanam.arguments import read_interactions, read_memory, read_options
-from lanam.core import fitting, scoring
 from lanam.core.arrays import Array
-from lanam.core.knots import Categories
+from lanam.core.fit import fitting
+from lanam.core.inference.options import Options
 from lanam.core.likelihoods import find_likelihood
-from lanam.core.model import FittedModel
-from lanam.core.options import Options
-from lanam.core.tables import ArrayTables, Table
+from lanam.core.model import scoring
+from lanam.core.model.fitted import FittedModel
+from lanam.core.rows.tables import ArrayTables, Table
+from lanam.core.terms.knots import Categories
 from lanam.data import CATEGORICAL, UNSEEN, NewValuesWarning, Schema
 from lanam.editing import Where, edit
 from lanam.engines import DaskSource, FileSource, is_in_pieces, open_source

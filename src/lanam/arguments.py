@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from joblib import cpu_count
 
-from lanam.core.interactions import Pair
-from lanam.core.options import Options
+from lanam.core.fit.interactions import Pair
+from lanam.core.inference.options import Options
 from lanam.data import find_column, read_categorical
 
 __all__ = ["read_categorical", "read_interactions", "read_options"]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from lanam.core.tables import Totals
+from lanam.core.rows.tables import Totals
 from lanam.files import open_atomically, write_atomically
 from lanam.version import __version__
 

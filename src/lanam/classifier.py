@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from lanam.additive import AdditiveModel, generator, weighted_mean
 from lanam.conformal import Calibration, calibrated_by, class_sets, own_scores, smallest_sets
-from lanam.core import scoring
 from lanam.core.arrays import Array
-from lanam.core.predictive import moderated_log_odds, softmax_log_probability
+from lanam.core.model import scoring
+from lanam.core.model.predictive import moderated_log_odds, softmax_log_probability
 from lanam.explain import require_coverage
 from lanam.inputs import read_labels, read_weights
 from lanam.observations import Observations, mixed_labels, require_two_classes

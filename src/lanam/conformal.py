@@ -22,8 +22,8 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import betabinom
 
 from lanam.core.arrays import Array, IntArray
-from lanam.core.mixtures import Mixture
-from lanam.core.predictive import poisson_cdf, poisson_quantile
+from lanam.core.model.mixtures import Mixture
+from lanam.core.model.predictive import poisson_cdf, poisson_quantile
 from lanam.data import warn_user
 
 #: Intervals are wider than scores by this, relatively: a row scored again may differ by rounding.

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from lanam.core import editing
-from lanam.core.editing import WHOLE, Part
-from lanam.core.knots import Categories, Grid
-from lanam.core.model import FittedModel
+from lanam.core.model import editing
+from lanam.core.model.editing import WHOLE, Part
+from lanam.core.model.fitted import FittedModel
+from lanam.core.terms.knots import Categories, Grid
 from lanam.data import CATEGORICAL, Column, Schema
 from lanam.explain import Term, describe_terms, plain
 from lanam.explain.points import read_values

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.arrays import Array
-from lanam.core.model import ACTIVE, FittedModel
+from lanam.core.model.fitted import ACTIVE, FittedModel
 from lanam.data import Schema, make_frame
 from lanam.text import shorten
 

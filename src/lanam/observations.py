@@ -9,7 +9,7 @@ import numpy as np
 
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Poisson
-from lanam.core.model import FittedModel
+from lanam.core.model.fitted import FittedModel
 from lanam.data import bad_row
 
 

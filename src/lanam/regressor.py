@@ -23,11 +23,11 @@ from lanam.conformal import (
     number_interval,
     number_scores,
 )
-from lanam.core import scoring
 from lanam.core.arrays import Array
-from lanam.core.mixtures import Mixture
-from lanam.core.model import FittedModel
-from lanam.core.predictive import (
+from lanam.core.model import scoring
+from lanam.core.model.fitted import FittedModel
+from lanam.core.model.mixtures import Mixture
+from lanam.core.model.predictive import (
     dispersed,
     poisson_cdf,
     poisson_log_density,

@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from lanam.checkpoints import Checkpoint
-from lanam.core.options import Options
-from lanam.core.plan import Plan
-from lanam.core.tables import Table, Totals
+from lanam.core.inference.options import Options
+from lanam.core.rows.plan import Plan
+from lanam.core.rows.tables import Table, Totals
 from lanam.progress import Progress
 from lanam.version import __version__
 

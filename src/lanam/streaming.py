@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from lanam.core.fit.prepare import wanted
 from lanam.core.likelihoods import Likelihood, find_likelihood
-from lanam.core.prepare import wanted
-from lanam.core.summaries import Summary, summarise_tables
-from lanam.core.tables import Log, LoggedTables, Tables
+from lanam.core.rows.summaries import Summary, summarise_tables
+from lanam.core.rows.tables import Log, LoggedTables, Tables
 from lanam.data import Schema, as_frame, find_column
 from lanam.engines import DaskSource, FileSource
 from lanam.engines.survey import Surveyed, read_roles, require_enough, survey

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lanam.core.model import FittedModel
+from lanam.core.model.fitted import FittedModel
 from lanam.data import CATEGORICAL, Schema, make_frame
 from lanam.editing import edit_words
 from lanam.explain import class_labels, describe_terms, importance_std, plain

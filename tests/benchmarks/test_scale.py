@@ -189,7 +189,7 @@ def test_passes_are_clocked_once_and_can_be_done_again(monkeypatch):
 
 
 def encode(piece):
-    from lanam.core.tables import Table
+    from lanam.core.rows.tables import Table
 
     columns = [np.asarray(piece.frame[name]) for name in data.names(10)]
     y = np.asarray(piece.frame["y"])

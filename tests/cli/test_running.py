@@ -245,7 +245,7 @@ class TestSignals:
 
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     def test_a_fit_is_not_kept_halfway(self, lanam, place, monkeypatch, number, code):
-        from lanam.core import fitting
+        from lanam.core.fit import fitting
 
         real = fitting.fit
 

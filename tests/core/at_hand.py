@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from lanam.core import fitting, interactions, pairs, prepare, stage
-from lanam.core.knots import NO_CATEGORIES
+from lanam.core.fit import fitting, interactions, pairs, prepare, stage
 from lanam.core.likelihoods import find_likelihood
-from lanam.core.summaries import summarise_tables
-from lanam.core.tables import ArrayTables, Table
-from lanam.core.units import Spread, Units
+from lanam.core.rows.summaries import summarise_tables
+from lanam.core.rows.tables import ArrayTables, Table
+from lanam.core.rows.units import Spread, Units
+from lanam.core.terms.knots import NO_CATEGORIES
 
 
 def tables(columns, y=None, weight=None):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lanam.core import linearise
+from lanam.core.terms import linearise
 
 
 @pytest.fixture

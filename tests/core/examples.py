@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import expit
 
-from lanam.core import gauss_newton
-from lanam.core.gauss_newton import State
+from lanam.core.fit.stage import term_of
+from lanam.core.inference import gauss_newton
+from lanam.core.inference.gauss_newton import State
+from lanam.core.inference.options import Options
 from lanam.core.likelihoods import LIKELIHOODS
-from lanam.core.linearise import initial_precision
-from lanam.core.options import Options
-from lanam.core.stage import term_of
-from lanam.core.terms import LevelTerm
+from lanam.core.terms.linearise import initial_precision
+from lanam.core.terms.term import LevelTerm
 from tests.core import at_hand
 from tests.oracles import entry_matrix
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from lanam.core.tables import Table, add
+from lanam.core.rows.tables import Table, add
 
 #: Ways to cut rows, as shares of them, and how many pieces a job is given at once.
 CUTS = {

@@ -6,25 +6,18 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from lanam.core import (
-    adam,
-    gauss_newton,
-    kron,
-    laplace,
-    linearise,
-    networks,
-    reading,
-    stacked,
-    statistics,
-)
-from lanam.core.gauss_newton import State
+from lanam.core.inference import gauss_newton
+from lanam.core.inference.gauss_newton import State
+from lanam.core.inference.moments import Moments
+from lanam.core.inference.options import Options
 from lanam.core.likelihoods import LIKELIHOODS
-from lanam.core.model import ACTIVE, SWITCHED_OFF
-from lanam.core.moments import Moments
-from lanam.core.networks import Architecture
-from lanam.core.objective import Objective
-from lanam.core.options import Options
-from lanam.core.stacked import Stack
+from lanam.core.model.fitted import ACTIVE, SWITCHED_OFF
+from lanam.core.paper import adam, kron, laplace, stacked
+from lanam.core.paper.objective import Objective
+from lanam.core.paper.stacked import Stack
+from lanam.core.rows import reading, statistics
+from lanam.core.terms import linearise, networks
+from lanam.core.terms.networks import Architecture
 from tests.core import at_hand
 from tests.oracles import (
     assert_close,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lanam.core.arrays import fixed_point, unit_exponents
-from lanam.core.assembly import triangular_root
+from lanam.core.fit.assembly import triangular_root
 from tests.oracles import assert_close
 
 

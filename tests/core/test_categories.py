@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import gauss_newton, posterior, scoring
-from lanam.core.gauss_newton import State
-from lanam.core.knots import Categories, place_categories
+from lanam.core.inference import gauss_newton, posterior
+from lanam.core.inference.gauss_newton import State
+from lanam.core.inference.options import Options
 from lanam.core.likelihoods import LIKELIHOODS
-from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE
-from lanam.core.options import Options
+from lanam.core.model import scoring
+from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE
+from lanam.core.terms.knots import Categories, place_categories
 from tests.core import at_hand
 from tests.oracles import DensePosterior, assert_close, entry_matrix
 

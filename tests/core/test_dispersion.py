@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from lanam.core import evidence, gauss_newton, scoring
+from lanam.core.inference import evidence, gauss_newton
+from lanam.core.inference.options import Options
+from lanam.core.inference.selection import null_evidence, null_fit
 from lanam.core.likelihoods import LIKELIHOODS, Poisson
-from lanam.core.options import Options
-from lanam.core.predictive import dispersed, poisson_mean, poisson_quantile, poisson_variance
-from lanam.core.selection import null_evidence, null_fit
-from lanam.core.statistics import Rows
+from lanam.core.model import scoring
+from lanam.core.model.predictive import dispersed, poisson_mean, poisson_quantile, poisson_variance
+from lanam.core.rows.statistics import Rows
 from tests.core import at_hand
 from tests.core.examples import dense_features
 from tests.oracles import DenseLaplace, differences

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import editing, scoring
 from lanam.core.arrays import fixed_point
-from lanam.core.editing import WHOLE, Part
-from lanam.core.knots import Categories, Grid, Knots, Levels
-from lanam.core.model import FittedModel, FittedTerm
+from lanam.core.model import editing, scoring
+from lanam.core.model.editing import WHOLE, Part
+from lanam.core.model.fitted import FittedModel, FittedTerm
+from lanam.core.terms.knots import Categories, Grid, Knots, Levels
 from tests.oracles import assert_close
 
 KNOTS = Knots(

@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import block_diag
 from scipy.optimize import minimize
 
-from lanam.core import evidence, gauss_newton, reading, statistics
-from lanam.core.evidence import (
+from lanam.core.inference import evidence, gauss_newton
+from lanam.core.inference.evidence import (
     Hyper,
     LinearModel,
     gradient,
@@ -17,7 +17,8 @@ from lanam.core.evidence import (
     solve,
     tune,
 )
-from lanam.core.prior import Prior, inverse_and_log_det
+from lanam.core.inference.prior import Prior, inverse_and_log_det
+from lanam.core.rows import reading, statistics
 from tests.core.examples import SMALL, additive_data, started
 from tests.oracles import (
     DensePosterior,

@@ -8,9 +8,10 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import BayesianRidge
 
-from lanam.core import cross_tables, quadratics, scoring, statistics
-from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE, SWITCHED_OFF
-from lanam.core.options import Options
+from lanam.core.inference.options import Options
+from lanam.core.model import scoring
+from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE, SWITCHED_OFF
+from lanam.core.rows import cross_tables, quadratics, statistics
 from tests.core import at_hand
 
 #: Small networks: as much to test, less to wait for.

@@ -6,24 +6,18 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lanam.core import (
-    cross_tables,
-    evidence,
-    fitting,
-    gaps,
-    gauss_newton,
-    kron,
-    posterior,
-    quadratics,
-    scoring,
-    statistics,
-)
-from lanam.core.gaps import weigh
-from lanam.core.gauss_newton import State
+from lanam.core.fit import fitting
+from lanam.core.inference import evidence, gauss_newton, posterior
+from lanam.core.inference.gauss_newton import State
+from lanam.core.inference.options import Options
+from lanam.core.inference.selection import null_evidence, null_fit
 from lanam.core.likelihoods import LIKELIHOODS
-from lanam.core.options import Options
-from lanam.core.selection import null_evidence, null_fit
-from lanam.core.statistics import Rows
+from lanam.core.model import scoring
+from lanam.core.noise import gaps
+from lanam.core.noise.gaps import weigh
+from lanam.core.paper import kron
+from lanam.core.rows import cross_tables, quadratics, statistics
+from lanam.core.rows.statistics import Rows
 from tests.core import at_hand
 from tests.core.examples import dense_features
 from tests.oracles import assert_close, differences, profiled_log_marginal

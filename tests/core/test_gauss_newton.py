@@ -6,10 +6,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lanam.core import evidence, gauss_newton, quadratics, reading, statistics
-from lanam.core.evidence import Hyper
-from lanam.core.gauss_newton import Problem, State
+from lanam.core.inference import evidence, gauss_newton
+from lanam.core.inference.evidence import Hyper
+from lanam.core.inference.gauss_newton import Problem, State
 from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.rows import quadratics, reading, statistics
 from tests.core.examples import additive_data, started
 from tests.oracles import assert_close
 

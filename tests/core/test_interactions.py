@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import gauss_newton, interactions, statistics
-from lanam.core.interactions import Effects, gain_scores, information_scores
-from lanam.core.knots import standard_inputs, summarise
-from lanam.core.levels import add_levels
+from lanam.core.fit import interactions
+from lanam.core.fit.interactions import Effects, gain_scores, information_scores
+from lanam.core.fit.levels import add_levels
+from lanam.core.inference import gauss_newton
+from lanam.core.rows import statistics
+from lanam.core.terms.knots import standard_inputs, summarise
 from tests.core import at_hand
 from tests.core.examples import SMALL, started
 from tests.oracles import (

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanam.core.knots import (
+from lanam.core.terms.knots import (
     MARGINS,
     Grid,
     Levels,

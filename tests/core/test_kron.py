@@ -3,14 +3,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import gauss_newton, kron, linearise, networks, posterior, statistics
-from lanam.core.gauss_newton import State
-from lanam.core.knots import Grid, Levels, place_categories, place_knots, summarise
+from lanam.core.fit.pairs import pair_term
+from lanam.core.inference import gauss_newton, posterior
+from lanam.core.inference.gauss_newton import State
+from lanam.core.inference.options import Options
 from lanam.core.likelihoods import LIKELIHOODS
-from lanam.core.networks import Architecture
-from lanam.core.options import Options
-from lanam.core.pairs import pair_term
-from lanam.core.terms import LevelTerm, SmoothTerm
+from lanam.core.paper import kron
+from lanam.core.rows import statistics
+from lanam.core.terms import linearise, networks
+from lanam.core.terms.knots import Grid, Levels, place_categories, place_knots, summarise
+from lanam.core.terms.networks import Architecture
+from lanam.core.terms.term import LevelTerm, SmoothTerm
 from tests.core import at_hand
 from tests.oracles import assert_close, block_diagonal, interpolation_matrix, kron_curvature
 

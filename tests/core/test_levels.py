@@ -5,9 +5,10 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
-from lanam.core import gauss_newton, statistics
-from lanam.core.knots import place_levels, summarise
-from lanam.core.levels import add_levels, level_gain
+from lanam.core.fit.levels import add_levels, level_gain
+from lanam.core.inference import gauss_newton
+from lanam.core.rows import statistics
+from lanam.core.terms.knots import place_levels, summarise
 from tests.core.examples import started
 from tests.oracles import assert_close
 

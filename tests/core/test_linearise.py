@@ -5,17 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import linearise, reading
-from lanam.core.knots import place_knots, place_levels, summarise
-from lanam.core.linearise import (
+from lanam.core.rows import reading
+from lanam.core.terms import linearise
+from lanam.core.terms.knots import place_knots, place_levels, summarise
+from lanam.core.terms.linearise import (
     PAIR_TOLERANCE,
     RANK_TOLERANCE,
     compress,
     initial_precision,
     tangent,
 )
-from lanam.core.networks import Architecture
-from lanam.core.terms import LevelTerm, SmoothTerm
+from lanam.core.terms.networks import Architecture
+from lanam.core.terms.term import LevelTerm, SmoothTerm
 from tests.core import at_hand
 from tests.oracles import assert_close
 

@@ -5,18 +5,10 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core import (
-    cross_tables,
-    fitting,
-    knots,
-    prepare,
-    quadratics,
-    scoring,
-    searching,
-    sketches,
-    statistics,
-    summaries,
-)
+from lanam.core.fit import fitting, prepare
+from lanam.core.model import scoring
+from lanam.core.rows import cross_tables, quadratics, sketches, statistics, summaries
+from lanam.core.terms import knots, searching
 
 N_ROWS = 400
 

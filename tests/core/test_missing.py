@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import scoring
-from lanam.core.knots import Knots, place_knots, place_levels, summarise
+from lanam.core.inference.options import Options
 from lanam.core.likelihoods import LIKELIHOODS
-from lanam.core.model import CONSTANT, DUPLICATE, EMPTY
-from lanam.core.options import Options
+from lanam.core.model import scoring
+from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
+from lanam.core.terms.knots import Knots, place_knots, place_levels, summarise
 from tests.core import at_hand
 from tests.oracles import assert_close
 

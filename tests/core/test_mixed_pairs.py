@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import interactions, scoring
-from lanam.core.knots import Categories
-from lanam.core.model import ACTIVE
-from lanam.core.options import Options
+from lanam.core.fit import interactions
+from lanam.core.inference.options import Options
+from lanam.core.model import scoring
+from lanam.core.model.fitted import ACTIVE
+from lanam.core.terms.knots import Categories
 from tests.core import at_hand
 from tests.oracles import conditional_means, pair_evidence
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from lanam.core.mixtures import GAUSSIAN, Mixture, standardised
-from lanam.core.predictive import gaussian_log_density
+from lanam.core.model.mixtures import GAUSSIAN, Mixture, standardised
+from lanam.core.model.predictive import gaussian_log_density
 
 SHAPES = {
     "skewed": standardised(np.array([0.7, 0.3]), np.array([-1.0, 2.0]), np.array([0.3, 1.0])),

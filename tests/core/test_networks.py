@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lanam.core.networks import (
+from lanam.core.terms.networks import (
     ACTIVATIONS,
     Architecture,
     forward,

@@ -5,11 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import fitting, held_out, noise, scoring
+from lanam.core.fit import fitting
+from lanam.core.fit.prepare import NOISE_ROWS
+from lanam.core.inference.options import Options
 from lanam.core.likelihoods import Gaussian
-from lanam.core.options import Options
-from lanam.core.prepare import NOISE_ROWS
-from lanam.core.tables import ArrayTables, Table
+from lanam.core.model import scoring
+from lanam.core.noise import held_out
+from lanam.core.noise import variance as noise
+from lanam.core.rows.tables import ArrayTables, Table
 
 OPTIONS = Options(hidden_sizes=(16,), max_iter=30)
 

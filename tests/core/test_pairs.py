@@ -6,10 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import gauss_newton, kron, laplace, networks, pairs, reading, statistics
-from lanam.core.laplace import Hyper
-from lanam.core.linearise import compress, initial_precision, tangent
-from lanam.core.networks import Architecture
+from lanam.core.fit import pairs
+from lanam.core.inference import gauss_newton
+from lanam.core.paper import kron, laplace
+from lanam.core.paper.laplace import Hyper
+from lanam.core.rows import reading, statistics
+from lanam.core.terms import networks
+from lanam.core.terms.linearise import compress, initial_precision, tangent
+from lanam.core.terms.networks import Architecture
 from tests.core import at_hand
 from tests.core.examples import SMALL, started
 from tests.oracles import (

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import gauss_newton, posterior, statistics
-from lanam.core.evidence import Hyper, solve
+from lanam.core.inference import gauss_newton, posterior
+from lanam.core.inference.evidence import Hyper, solve
+from lanam.core.rows import statistics
 from tests.core.examples import SMALL, additive_data, started
 from tests.oracles import DensePosterior, assert_close, interpolation_matrix
 

@@ -6,8 +6,8 @@ from scipy import integrate
 from scipy.special import expit, gammaln, softmax
 from scipy.stats import norm, poisson
 
-from lanam.core import predictive
-from lanam.core.predictive import (
+from lanam.core.model import predictive
+from lanam.core.model.predictive import (
     gaussian_log_density,
     moderated_log_odds,
     poisson_cdf,

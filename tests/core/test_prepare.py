@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from lanam.core import reading
+from lanam.core.inference.options import Options
 from lanam.core.likelihoods import LIKELIHOODS
-from lanam.core.model import CONSTANT, DUPLICATE
-from lanam.core.options import Options
+from lanam.core.model.fitted import CONSTANT, DUPLICATE
+from lanam.core.rows import reading
 from tests.core import at_hand
 from tests.oracles import assert_close
 

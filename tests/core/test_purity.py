@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lanam.core.purity import purify
+from lanam.core.terms.purity import purify
 from tests.oracles import additive_design, assert_close, conditional_means, pure_part
 
 RNG = np.random.default_rng

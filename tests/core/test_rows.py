@@ -7,31 +7,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import (
-    assembly,
-    cross_tables,
-    fitting,
-    gaps,
-    gauss_newton,
-    interactions,
-    kron,
-    levels,
-    quadratics,
-    reading,
-    statistics,
-)
-from lanam.core import rows as core_rows
-from lanam.core.gauss_newton import State
-from lanam.core.knots import Grid, choose_categories, locate, place_knots, place_levels
+from lanam.core.fit import assembly, fitting, interactions, levels
+from lanam.core.fit.prepare import rows_of, wanted
+from lanam.core.inference import gauss_newton
+from lanam.core.inference.gauss_newton import State
+from lanam.core.inference.selection import null_evidence, null_fit
 from lanam.core.likelihoods import find_likelihood
-from lanam.core.networks import Architecture
-from lanam.core.prepare import rows_of, wanted
-from lanam.core.rows import Rows, StreamedRows
-from lanam.core.selection import null_evidence, null_fit
-from lanam.core.summaries import summarise_tables
-from lanam.core.tables import ArrayTables, Table
-from lanam.core.terms import LevelTerm, SmoothTerm
-from lanam.core.units import Units
+from lanam.core.noise import gaps
+from lanam.core.paper import kron
+from lanam.core.rows import cross_tables, quadratics, reading, statistics
+from lanam.core.rows import located as core_rows
+from lanam.core.rows.located import Rows, StreamedRows
+from lanam.core.rows.summaries import summarise_tables
+from lanam.core.rows.tables import ArrayTables, Table
+from lanam.core.rows.units import Units
+from lanam.core.terms.knots import Grid, choose_categories, locate, place_knots, place_levels
+from lanam.core.terms.networks import Architecture
+from lanam.core.terms.term import LevelTerm, SmoothTerm
 from tests.core.in_pieces import CUTS, Pieces, cut
 from tests.oracles import assert_close
 

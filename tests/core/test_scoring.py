@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lanam.core import scoring
-from lanam.core.options import Options
+from lanam.core.inference.options import Options
+from lanam.core.model import scoring
 from tests.core import at_hand
 from tests.oracles import assert_close, interpolation_matrix
 

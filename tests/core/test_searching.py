@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lanam.core import searching
-from lanam.core.searching import Search
+from lanam.core.terms import searching
+from lanam.core.terms.searching import Search
 
 RNG = np.random.default_rng(0)
 

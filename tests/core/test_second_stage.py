@@ -8,19 +8,14 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import (
-    gauss_newton,
-    interactions,
-    posterior,
-    scoring,
-    second_stage,
-    training,
-)
-from lanam.core.assembly import assemble, switched_off
-from lanam.core.knots import locate
+from lanam.core.fit import interactions, second_stage, training
+from lanam.core.fit.assembly import assemble, switched_off
+from lanam.core.inference import gauss_newton, posterior
+from lanam.core.inference.options import Options
 from lanam.core.likelihoods import LIKELIHOODS
-from lanam.core.model import ACTIVE, CONSTANT, DUPLICATE
-from lanam.core.options import Options
+from lanam.core.model import scoring
+from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE
+from lanam.core.terms.knots import locate
 from tests.core import at_hand
 from tests.core.examples import started
 from tests.oracles import assert_close, conditional_means, interpolation_matrix
@@ -943,7 +938,7 @@ class TestAdam:
         def pairs_off(problem, found):
             return [k for k, term in enumerate(problem.terms) if term.kind == "pair"]
 
-        monkeypatch.setattr("lanam.core.adam.switched_off", pairs_off)
+        monkeypatch.setattr("lanam.core.paper.adam.switched_off", pairs_off)
         model = fit(columns, y, options=replace(ADAM, interactions=1))
         assert found(model) == set()
         assert statuses(model)[0, 1].startswith("switched off")

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lanam.core import gauss_newton, selection
-from lanam.core.evidence import Hyper, LinearModel, solve
+from lanam.core.inference import gauss_newton, selection
+from lanam.core.inference.evidence import Hyper, LinearModel, solve
+from lanam.core.inference.prior import Prior
+from lanam.core.inference.selection import eliminate, null_evidence, term_worth
 from lanam.core.likelihoods import Bernoulli, Gaussian
-from lanam.core.prior import Prior
-from lanam.core.selection import eliminate, null_evidence, term_worth
-from lanam.core.statistics import Rows
+from lanam.core.rows.statistics import Rows
 from tests.core.examples import started
 from tests.oracles import assert_close
 

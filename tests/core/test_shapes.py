@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from lanam.core import held_out, shapes
-from lanam.core.mixtures import Mixture
+from lanam.core.model.mixtures import Mixture
+from lanam.core.noise import held_out, shapes
 
 ONES = np.ones(2500)
 

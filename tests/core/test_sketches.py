@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanam.core import sketches
-from lanam.core.knots import place_knots, place_levels, summarise, weighted_quantiles
-from lanam.core.sketches import (
+from lanam.core.rows import sketches
+from lanam.core.rows.sketches import (
     EXACT_VALUES,
     PRECISION,
     count_distinct,
@@ -27,7 +26,8 @@ from lanam.core.sketches import (
     sketch_column,
     to_arrays,
 )
-from lanam.core.tables import add
+from lanam.core.rows.tables import add
+from lanam.core.terms.knots import place_knots, place_levels, summarise, weighted_quantiles
 
 #: Sums in another order.
 ROUNDING = 1e-11

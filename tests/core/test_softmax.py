@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
-from lanam.core import evidence, levels, quadratics, scoring, statistics
-from lanam.core.gauss_newton import State, make_problem, regression, settle, solve_as_made
-from lanam.core.knots import Position
+from lanam.core.fit import levels
+from lanam.core.inference import evidence
+from lanam.core.inference.gauss_newton import State, make_problem, regression, settle, solve_as_made
+from lanam.core.inference.options import Options
 from lanam.core.likelihoods import LIKELIHOODS, Softmax, find_likelihood
-from lanam.core.options import Options
-from lanam.core.statistics import Rows
+from lanam.core.model import scoring
+from lanam.core.rows import quadratics, statistics
+from lanam.core.rows.statistics import Rows
+from lanam.core.terms.knots import Position
 from tests.core import at_hand
 from tests.core.examples import dense_features
 from tests.oracles import (

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import scoring
-from lanam.core.knots import Grid
-from lanam.core.model import CONSTANT
+from lanam.core.model import scoring
+from lanam.core.model.fitted import CONSTANT
+from lanam.core.terms.knots import Grid
 from tests.core import at_hand
 from tests.core.test_second_stage import ADAM, KRON, QUICK, assert_same, data, fit, found, links
 

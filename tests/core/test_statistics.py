@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core import cross_tables, quadratics, reading, statistics
-from lanam.core.knots import (
+from lanam.core.likelihoods import LIKELIHOODS
+from lanam.core.rows import cross_tables, quadratics, reading, statistics
+from lanam.core.rows.statistics import Rows
+from lanam.core.terms.knots import (
     Grid,
     Position,
     place_categories,
@@ -14,9 +16,7 @@ from lanam.core.knots import (
     place_levels,
     summarise,
 )
-from lanam.core.likelihoods import LIKELIHOODS
-from lanam.core.statistics import Rows
-from lanam.core.terms import LevelTerm
+from lanam.core.terms.term import LevelTerm
 from tests.oracles import (
     all_entries_matrix,
     assert_close,

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import fitting, prepare, quadratics, scoring, sketches, summaries
-from lanam.core.knots import choose_categories
+from lanam.core.fit import fitting, prepare
+from lanam.core.inference.options import Options
 from lanam.core.likelihoods import LIKELIHOODS, find_likelihood
-from lanam.core.model import DUPLICATE
-from lanam.core.options import Options
-from lanam.core.summaries import Wanted, summarise_tables
-from lanam.core.tables import ArrayTables, Table
+from lanam.core.model import scoring
+from lanam.core.model.fitted import DUPLICATE
+from lanam.core.rows import quadratics, sketches, summaries
+from lanam.core.rows.summaries import Wanted, summarise_tables
+from lanam.core.rows.tables import ArrayTables, Table
+from lanam.core.terms.knots import choose_categories
 from tests.core import at_hand
 from tests.core.in_pieces import CUTS, Pieces, cut
 

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from lanam.core import networks, statistics
-from lanam.core.knots import Categories, Grid, Knots, place_categories, place_knots, summarise
-from lanam.core.linearise import initial_precision, tangent
-from lanam.core.networks import Architecture
-from lanam.core.options import Options
-from lanam.core.pairs import pair_term
-from lanam.core.statistics import Rows
-from lanam.core.terms import LevelTerm, MixedTerm, SmoothTerm
+from lanam.core.fit.pairs import pair_term
+from lanam.core.inference.options import Options
+from lanam.core.rows import statistics
+from lanam.core.rows.statistics import Rows
+from lanam.core.terms import networks
+from lanam.core.terms.knots import Categories, Grid, Knots, place_categories, place_knots, summarise
+from lanam.core.terms.linearise import initial_precision, tangent
+from lanam.core.terms.networks import Architecture
+from lanam.core.terms.term import LevelTerm, MixedTerm, SmoothTerm
 from tests.oracles import assert_close, conditional_means, entry_matrix
 
 OPTIONS = Options(pair_hidden_sizes=(9,), pair_init_scales=(1.0, 4.0))

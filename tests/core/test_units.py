@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lanam.core.likelihoods import LIKELIHOODS
-from lanam.core.units import Spread, Units
+from lanam.core.rows.units import Spread, Units
 
 GAUSSIAN = LIKELIHOODS["gaussian"]
 ENDS = {"two": [70], "odd": [1, 3, 90, 199], "many": list(range(1, 200, 7))}

@@ -6,25 +6,18 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core import (
-    cross_tables,
-    evidence,
-    gauss_newton,
-    interactions,
-    posterior,
-    prepare,
-    quadratics,
-    scoring,
-    statistics,
-)
-from lanam.core.assembly import assemble
-from lanam.core.evidence import Hyper, LinearModel, WideLevels, gradient, noise_gradient
-from lanam.core.knots import Position
+from lanam.core.fit import interactions, prepare
+from lanam.core.fit.assembly import assemble
+from lanam.core.inference import evidence, gauss_newton, posterior
+from lanam.core.inference.evidence import Hyper, LinearModel, WideLevels, gradient, noise_gradient
+from lanam.core.inference.options import Options
+from lanam.core.inference.prior import Prior
+from lanam.core.inference.selection import eliminate
 from lanam.core.likelihoods import LIKELIHOODS, Softmax
-from lanam.core.options import Options
-from lanam.core.prior import Prior
-from lanam.core.selection import eliminate
-from lanam.core.statistics import Rows
+from lanam.core.model import scoring
+from lanam.core.rows import cross_tables, quadratics, statistics
+from lanam.core.rows.statistics import Rows
+from lanam.core.terms.knots import Position
 from tests.core import at_hand
 from tests.core.examples import dense_features
 from tests.oracles import (

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from lanam.core.tables import Table
+from lanam.core.rows.tables import Table
 from lanam.engines.dask import (
     DaskSource,
     _Carried,

@@ -16,7 +16,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from lanam.core.tables import Table
+from lanam.core.rows.tables import Table
 from lanam.engines import files, formats
 from lanam.engines.files import open_files
 

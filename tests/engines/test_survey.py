@@ -13,7 +13,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from lanam.core.tables import Table
+from lanam.core.rows.tables import Table
 from lanam.data import as_frame, encode_table, learn_table, read_categorical
 from lanam.engines import survey as surveys
 from lanam.engines.files import open_files

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core import prepare
+from lanam.core.fit import prepare
 from tests.report.examples import example, hard_rows
 
 #: What differences are allowed to be: relative, as the exports promise.

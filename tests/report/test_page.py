@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 import lanam.report.fields
 import lanam.report.page
 from lanam import LANAMClassifier, LANAMRegressor, coverage_report
-from lanam.core import prepare
+from lanam.core.fit import prepare
 from tests.report.examples import BROKEN, CITIES, CITY, CLASSES, KINDS, QUICK, example, only_noisy
 from tests.report.pages import Page, unpacked
 

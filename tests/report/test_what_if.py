@@ -10,7 +10,7 @@ import pytest
 import lanam.report.fields
 import lanam.report.page
 from lanam import LANAMRegressor
-from lanam.core import prepare
+from lanam.core.fit import prepare
 from tests.report.browsing import (
     Expected,
     as_number,

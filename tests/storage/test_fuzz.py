@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lanam.core import scoring
+from lanam.core.model import scoring
 from lanam.persistence import _restored
 from lanam.storage import ModelFileError, from_bytes
 from lanam.storage.container import VERSION, unpack

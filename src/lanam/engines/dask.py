@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.blas import limited_threads
-from lanam.core.tables import Job, Merge, Table, Tables, Totals, add
+from lanam.core.rows.tables import Job, Merge, Table, Tables, Totals, add
 from lanam.engines.allocation import freed_memory_kept
 from lanam.engines.interface import Piece, Result
 

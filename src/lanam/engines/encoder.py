@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.arrays import Array
-from lanam.core.tables import Table
+from lanam.core.rows.tables import Table
 from lanam.data import NUMERIC, Column, Schema, as_frame, encode_table
 from lanam.engines.folding import fold
 from lanam.engines.interface import Piece

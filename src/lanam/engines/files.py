@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.blas import limited_threads
-from lanam.core.tables import Job, Merge, Table, Totals, add
+from lanam.core.rows.tables import Job, Merge, Table, Totals, add
 from lanam.engines.allocation import keep_freed_memory
 from lanam.engines.formats import FORMATS, LARGEST_PIECE, Format, arrow, format_of
 from lanam.engines.interface import Piece, Result
@@ -456,7 +456,7 @@ def _frame(file: _File, columns: Sequence[str], batch: Any) -> Any:
 
 
 class FileTables:
-    """The rows of files as the core wants them: `lanam.core.tables.Tables`.
+    """The rows of files as the core wants them: `lanam.core.rows.tables.Tables`.
 
     Files are read and encoded anew for every total, unless all fits in the source's ``memory``.
     """

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from lanam.core.tables import Table, Tables
+from lanam.core.rows.tables import Table, Tables
 
 Result = TypeVar("Result")
 

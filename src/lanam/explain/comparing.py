@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from lanam.core import scoring
 from lanam.core.arrays import Array
-from lanam.core.knots import Categories, Grid, Knots, Levels
-from lanam.core.model import FittedModel, FittedTerm
+from lanam.core.model import scoring
+from lanam.core.model.fitted import FittedModel, FittedTerm
+from lanam.core.terms.knots import Categories, Grid, Knots, Levels
 from lanam.data import CATEGORICAL, find_column, is_missing
 from lanam.explain.bands import around, ascending, half_width, uncertain
 from lanam.explain.differences import Contrast, Difference

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaincinv
 
 from lanam.core.arrays import Array
-from lanam.core.model import FittedModel
+from lanam.core.model.fitted import FittedModel
 
 #: Draws of a function: 95% quantiles of its largest deviation are known to one or two per cent.
 _MOST_DRAWS = 1000

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
-from lanam.core.model import FittedModel, FittedTerm
+from lanam.core.model.fitted import FittedModel, FittedTerm
 from lanam.explain.bands import ascending, uncertain
 from lanam.explain.draws import term_draws
 

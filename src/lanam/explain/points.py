@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from lanam.core import scoring
 from lanam.core.arrays import Array
-from lanam.core.model import FittedModel
+from lanam.core.model import scoring
+from lanam.core.model.fitted import FittedModel
 from lanam.data import CATEGORICAL, Column, Schema, encode_table, warn_of, warn_user
 from lanam.explain.ranges import is_beyond
 

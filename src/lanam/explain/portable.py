@@ -35,11 +35,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core import scoring
 from lanam.core.arrays import Array, IntArray
-from lanam.core.knots import Categories, Entries, Grid, Knots, Levels
-from lanam.core.mixtures import NoiseShape
-from lanam.core.model import FittedModel, FittedTerm
+from lanam.core.model import scoring
+from lanam.core.model.fitted import FittedModel, FittedTerm
+from lanam.core.model.mixtures import NoiseShape
+from lanam.core.terms.knots import Categories, Entries, Grid, Knots, Levels
 from lanam.data import Schema
 from lanam.explain.tables import describe_terms
 from lanam.explain.values import class_labels, link_of

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from lanam.core import scoring
 from lanam.core.arrays import Array
-from lanam.core.model import FittedModel
-from lanam.core.predictive import moderated_log_odds, poisson_mean, softmax_probability
+from lanam.core.model import scoring
+from lanam.core.model.fitted import FittedModel
+from lanam.core.model.predictive import moderated_log_odds, poisson_mean, softmax_probability
 from lanam.data import CATEGORICAL, Schema, label, make_frame
 from lanam.explain.bands import around, half_width, intervals
 from lanam.explain.frames import by_class, row_cells

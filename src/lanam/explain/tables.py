@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core import scoring
 from lanam.core.arrays import Array, IntArray
-from lanam.core.knots import Axis, Categories, Grid, Knots, Levels
-from lanam.core.model import CONSTANT, EMPTY, FittedModel, FittedTerm
+from lanam.core.model import scoring
+from lanam.core.model.fitted import CONSTANT, EMPTY, FittedModel, FittedTerm
+from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
 from lanam.data import CATEGORICAL, Column, Schema
 from lanam.explain.importance import importance_and_largest_deviations
 from lanam.explain.ranges import is_inside

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lanam.core.model import FittedModel
+from lanam.core.model.fitted import FittedModel
 from lanam.data.cells import is_missing
 
 #: The scale of the sum, by likelihood.

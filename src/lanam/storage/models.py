@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
-from lanam.core.knots import Axis, Categories, Entries, Grid, Knots, Levels
 from lanam.core.likelihoods import LIKELIHOODS, Gaussian, LogVariance, Poisson, Softmax
-from lanam.core.mixtures import NoiseShape
-from lanam.core.model import (
+from lanam.core.model.fitted import (
     ACTIVE,
     CONSTANT,
     DUPLICATE,
@@ -22,7 +20,9 @@ from lanam.core.model import (
     FittedTerm,
     ScoredPair,
 )
-from lanam.core.networks import ACTIVATIONS, Architecture
+from lanam.core.model.mixtures import NoiseShape
+from lanam.core.terms.knots import Axis, Categories, Entries, Grid, Knots, Levels
+from lanam.core.terms.networks import ACTIVATIONS, Architecture
 from lanam.storage.errors import require
 from lanam.storage.fields import LARGEST, Arrays, Fields, each, put_matrix
 from lanam.storage.values import decode, encode

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lanam.conformal import Calibration
 from lanam.core.likelihoods import Softmax
-from lanam.core.model import FittedModel
+from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
 from lanam.storage import container
 from lanam.storage.container import Contents

@@ -1,0 +1,1 @@
+"""The stages of a fit, readable as a script."""

@@ -1,0 +1,337 @@
+"""Scores of pairs of columns: which might interact (method.md 6; paper, section 3.2.3, appendix A.2).
+
+All are computed after the first stage, for every pair, without fitting one.
+
+- ``evidence``: what a joint term would add to the log evidence, in closed form, on what the first
+  stage left over. It sees any interaction, with or without main effects, and its unit is nats.
+- ``mutual_information``: between the posteriors of the two columns' effects, and ``evidence_gain``:
+  what the determinant of the paper's evidence bound would gain from joining the pair's blocks. Both are
+  the paper's, and both look at effects that are confounded in the data, not at what they leave
+  over. They exist for the effects' output multipliers (the last layer) and for all parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from lanam.core.arrays import Array, IntArray, Intercept, sum_by
+from lanam.core.blas import limited_threads
+from lanam.core.inference import gauss_newton
+from lanam.core.inference.evidence import Hyper, marginal_precision
+from lanam.core.inference.gauss_newton import Problem, State
+from lanam.core.inference.prior import inverse_and_log_det
+from lanam.core.likelihoods import Likelihood
+from lanam.core.rows import statistics
+from lanam.core.rows.located import Rows, pieces
+from lanam.core.rows.summaries import ColumnSummary, Summary
+from lanam.core.rows.tables import Totals, add
+from lanam.core.terms.knots import (
+    NO_CATEGORIES,
+    Categories,
+    Levels,
+    choose_categories,
+    place_levels,
+    standard_inputs,
+)
+from lanam.core.terms.purity import purify
+
+Pair = tuple[int, int]
+
+#: Cells of a column where a pair is binned.
+_N_BINS = 12
+
+#: Levels of a column that take part in a pair one by one, the most frequent ones; all others are taken
+#: together.
+_MAX_LEVELS = 24
+
+#: Length scales of the kernels, in units of a column's spread, and the prior variances tried, in
+#: units of the response's (on the link scale).
+_LENGTHS = (0.5, 1.0, 2.0)
+_VARIANCES = np.array([1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
+
+#: Directions of a product of two kernels below this share of the largest are left out, and no column
+#: has more than this many.
+_SMALLEST_DIRECTION = 3e-3
+_MAX_DIRECTIONS = 6
+
+
+def all_pairs(features: Sequence[int]) -> list[Pair]:
+    """Every pair of different columns, the smaller index first."""
+    return list(combinations(sorted(features), 2))
+
+
+def score(
+    kind: str,
+    problem: Problem,
+    state: State,
+    summary: Summary,
+    pairs: Sequence[Pair],
+    rng: np.random.Generator,
+    categories: Mapping[int, Categories] = NO_CATEGORIES,
+) -> Array:
+    """Score ``pairs`` by ``kind``; larger is more likely to interact, none is below zero.
+
+    ``categories`` are the columns of codes.
+    """
+    if kind == "evidence":
+        binned = bin_columns(summary, pairs, categories)
+        cells = {feature: (own.entries, own.number) for feature, own in binned.items()}
+        point = (problem.likelihood, tuple(state.values), state.intercept)
+        sums = problem.rows.total(partial(_cell_sums_of_rows, point, cells, pairs))
+        return evidence_scores(binned, pairs, [total / state.noise for total in sums])
+    effects = joint_precision(problem, state, rng)
+    if not kind.endswith("_full"):
+        effects = effects.last_layer()
+    measure = gain_scores if kind.startswith("evidence_gain") else information_scores
+    return measure(effects, pairs)
+
+
+# --- evidence ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Binned:
+    """A column in few cells, and for each length scale a kernel's directions.
+
+    ``number[entry]`` is the cell of an entry among those that have rows, of which there are
+    ``n_cells``. ``directions[l]`` (cells, r) are scaled so that ``directions @ directions.T`` is the
+    kernel, made orthogonal to constants under the data; ``sizes[l]`` are their prior variances over
+    the data.
+    """
+
+    entries: Levels | Categories
+    number: IntArray
+    n_cells: int
+    directions: tuple[Array, ...]
+    sizes: tuple[Array, ...]
+
+
+def bin_columns(
+    summary: Summary, pairs: Sequence[Pair], categories: Mapping[int, Categories] = NO_CATEGORIES
+) -> dict[int, Binned]:
+    """The columns of some pairs in few cells."""
+    features = sorted({feature for pair in pairs for feature in pair})
+    # Many small matrices: threads inside BLAS would cost more than they bring.
+    with limited_threads(1):
+        return {
+            feature: _bin(summary.columns[feature], coded=feature in categories)
+            for feature in features
+        }
+
+
+def evidence_scores(
+    binned: Mapping[int, Binned], pairs: Sequence[Pair], sums: Sequence[Array]
+) -> Array:
+    """Gain in log evidence from a joint term, maximised over its length scale and variance.
+
+    ``sums`` are, for every pair, the curvature and the slope of the log-likelihood of the rows in each of
+    its cells at the first stage's prediction, in units of the noise (2, cells, outputs); the gains of
+    several outputs are summed. The joint term is a Gaussian process: a product of two kernels on a grid
+    of cells, without what main effects could say. Levels of categories, and missing values, are cells
+    that no other is near to.
+    """
+    with limited_threads(1):
+        gains = [
+            sum(
+                _evidence_gain(binned[i], binned[j], seen, pull)
+                for seen, pull in zip(curvature.T, slope.T, strict=True)
+            )
+            for (i, j), (curvature, slope) in zip(pairs, sums, strict=True)
+        ]
+    return np.array(gains, dtype=float)
+
+
+Cells = Mapping[int, tuple[Levels | Categories, IntArray]]
+
+
+def _cell_sums_of_rows(
+    point: tuple[Likelihood, tuple[Array, ...], Intercept],
+    cells: Cells,
+    pairs: Sequence[Pair],
+    parts: Iterable[Rows],
+) -> Totals:
+    totals: Totals | None = None
+    for part in pieces(parts, 8 * statistics.CHUNK_ROWS):
+        slope, curvature = statistics.slopes(part, *point)
+        own = cell_sums(part.columns, slope, statistics.own_curvature(curvature), cells, pairs)
+        totals = own if totals is None else add(totals, own)
+    assert totals is not None, "a pass has a part at least"
+    return totals
+
+
+def cell_sums(
+    columns: Array, slope: Array, curvature: Array, cells: Cells, pairs: Sequence[Pair]
+) -> Totals:
+    """Curvature and slope of rows in every cell of some pairs: (2, cells, outputs) each."""
+    cell = {
+        feature: number[entries.locate(columns[:, feature]).index]
+        for feature, (entries, number) in cells.items()
+    }
+    size = {feature: int(number.max()) + 1 for feature, (_, number) in cells.items()}
+    outputs = [np.atleast_2d(values.T) for values in (curvature, slope)]
+    totals = []
+    for first, second in pairs:
+        joint = cell[first] * np.int32(size[second]) + cell[second]
+        n_cells = size[first] * size[second]
+        sums = [[sum_by(joint, own, n_cells) for own in values] for values in outputs]
+        totals.append(np.swapaxes(np.array(sums), 1, 2))
+    return tuple(totals)
+
+
+def pair_levels(column: ColumnSummary) -> Categories:
+    """The entries that a column of codes has in a pair."""
+    return choose_categories(column.mass, column.arrival, _MAX_LEVELS)
+
+
+def _bin(column: ColumnSummary, *, coded: bool) -> Binned:
+    distribution = column.distribution
+    if coded:
+        entries = pair_levels(column)
+        mass = sum_by(entries.entry_of, column.mass, len(entries))
+        mass[entries.n_own] = distribution.missing
+        return _binned(entries, mass, np.empty(0))
+    cells = place_levels(distribution, _N_BINS, _N_BINS)
+    cell_of_value = cells.locate(distribution.values * distribution.scale).index
+    mass = sum_by(cell_of_value, distribution.mass, len(cells))
+    inputs = distribution.mass * standard_inputs(distribution)
+    n_points = len(cells.points)
+    centres = sum_by(cell_of_value, inputs, n_points)[:n_points] / mass[:n_points]
+    if cells.missing:
+        mass[n_points] = distribution.missing
+    return _binned(cells, mass, centres)
+
+
+def _binned(entries: Levels | Categories, mass: Array, centres: Array) -> Binned:
+    """Entries of so much weight as cells, the first of which have ``centres``; no other is near to one."""
+    n_cells = len(mass)
+    seen = np.flatnonzero(mass)
+    share = mass[seen] / mass.sum()
+    number = np.maximum(np.cumsum(mass > 0.0) - 1, 0).astype(np.int32)
+    kernels = []
+    for length in _LENGTHS:
+        kernel = np.eye(n_cells)
+        near = np.exp(-0.5 * np.square((centres[:, None] - centres) / length))
+        kernel[: len(centres), : len(centres)] = near
+        # What is near to nothing adds directions of its own.
+        most = _MAX_DIRECTIONS + len(seen) - len(centres)
+        kernels.append(_kernel_directions(kernel[np.ix_(seen, seen)], share, most))
+    directions, sizes = zip(*kernels, strict=True)
+    return Binned(entries, number, len(seen), directions, sizes)
+
+
+def _kernel_directions(kernel: Array, share: Array, most: int) -> tuple[Array, Array]:
+    mean = kernel @ share
+    kernel = kernel - np.outer(mean, mean) / (share @ mean)
+    root = np.sqrt(share)
+    size, vectors = np.linalg.eigh(root[:, None] * kernel * root)
+    size, vectors = size[::-1][:most], vectors[:, ::-1][:, :most]
+    keep = size > _SMALLEST_DIRECTION * size[0]
+    return vectors[:, keep] / root[:, None] * np.sqrt(size[keep]), size[keep]
+
+
+def _evidence_gain(first: Binned, second: Binned, seen: Array, pull: Array) -> float:
+    """Of curvature ``seen`` and slope ``pull`` in every cell."""
+    shape = (first.n_cells, second.n_cells)
+    products = []
+    for left, left_size, right, right_size in zip(
+        first.directions, first.sizes, second.directions, second.sizes, strict=True
+    ):
+        size = np.outer(left_size, right_size)
+        keep = size > _SMALLEST_DIRECTION * size.max(initial=0.0)
+        product = left[:, None, :, None] * right[None, :, None, :]
+        products.append(product.reshape(len(seen), *size.shape)[:, keep])
+    # Those of all length scales are made pure together.
+    pure = purify(np.concatenate(products, axis=1), seen / seen.sum(), shape)
+    ends = np.cumsum([product.shape[1] for product in products])
+    tables = np.split(pure, ends[:-1], axis=1)
+    return max(_best_gain(table.T @ (table * seen[:, None]), table.T @ pull) for table in tables)
+
+
+def _best_gain(gram: Array, target: Array) -> float:
+    """``1/2 t' (G + I/v)^-1 t - 1/2 log |I + v G|``, maximised over ``v``."""
+    size, vectors = np.linalg.eigh(gram)
+    shrunk = 1.0 + _VARIANCES[:, None] * np.maximum(size, 0.0)
+    fit = _VARIANCES[:, None] * np.square(vectors.T @ target) / shrunk
+    return float((0.5 * (fit - np.log(shrunk))).sum(axis=1).max(initial=0.0))
+
+
+# --- the paper's scores -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Effects:
+    """The posterior precision of all effects together; ``blocks[d]`` are column ``d``'s coordinates.
+
+    The intercepts are the last coordinates. ``mean`` is the posterior mean.
+    """
+
+    precision: Array
+    mean: Array
+    blocks: dict[int, IntArray]
+
+    def last_layer(self) -> Effects:
+        """The same for one multiplier a column: its effect as a whole, up to a factor."""
+        n_terms = sum(len(own) for own in self.blocks.values())
+        n_free = len(self.precision) - n_terms
+        project = np.zeros((len(self.precision), len(self.blocks) + n_free))
+        project[n_terms:, len(self.blocks) :] = np.eye(n_free)
+        for k, own in enumerate(self.blocks.values()):
+            project[own, k] = self.mean[own]
+        blocks = {feature: np.array([k]) for k, feature in enumerate(self.blocks)}
+        return Effects(project.T @ self.precision @ project, np.ones(project.shape[1]), blocks)
+
+
+def joint_precision(problem: Problem, state: State, rng: np.random.Generator) -> Effects:
+    """The Laplace posterior of all main effects, dense (paper, appendix A.2)."""
+    linear = gauss_newton.regression(problem, state, rng, fine=True)
+    posterior = gauss_newton.solve_as_made(problem, state, linear)
+    as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
+    precision = marginal_precision(linear.model, as_made)
+    coordinates = np.arange(linear.model.intercepts.start)
+    blocks: dict[int, IntArray] = {}
+    for term, block in zip(problem.terms, linear.model.prior.blocks, strict=True):
+        own = coordinates[block]
+        if len(term.features) == 1 and len(own):
+            feature = term.features[0]
+            blocks[feature] = np.concatenate([blocks.get(feature, own[:0]), own])
+    return Effects(precision, posterior.mean, blocks)
+
+
+def information_scores(effects: Effects, pairs: Sequence[Pair]) -> Array:
+    """Mutual information of two effects' posteriors (paper, eq. mi_param).
+
+    ``1/2 log (|S_d| |S_d'| / |S_dd'|)`` with ``S`` the joint posterior covariance; for multipliers
+    ``-1/2 log(1 - corr^2)``.
+    """
+    covariance, _ = inverse_and_log_det(effects.precision)
+    return 0.5 * _log_det_ratios(covariance, effects.blocks, pairs)
+
+
+def gain_scores(effects: Effects, pairs: Sequence[Pair]) -> Array:
+    """Slack of the evidence bound that joining two blocks takes away (paper, eq. interaction_gain)."""
+    return _log_det_ratios(effects.precision, effects.blocks, pairs)
+
+
+def _log_det_ratios(matrix: Array, blocks: dict[int, IntArray], pairs: Sequence[Pair]) -> Array:
+    """``log |A_d| + log |A_d'| - log |A_dd'|`` of a positive definite ``A``; 0 where a block is empty.
+
+    With ``A_d = L_d L_d'`` it is ``-log |I - C C'|`` for ``C = L_d^-1 A_dd' L_d'^-T``, whose singular
+    values are the canonical correlations.
+    """
+    half = {
+        feature: np.linalg.inv(np.linalg.cholesky(matrix[np.ix_(own, own)]))
+        for feature, own in blocks.items()
+    }
+    ratios = np.zeros(len(pairs))
+    for k, (i, j) in enumerate(pairs):
+        if i in blocks and j in blocks:
+            coupling = half[i] @ matrix[np.ix_(blocks[i], blocks[j])] @ half[j].T
+            correlation = np.linalg.svd(coupling, compute_uv=False)
+            # Rounding may bring a correlation to one, where the information has no bound.
+            ratios[k] = -np.log1p(-np.minimum(np.square(correlation), 1.0 - 1e-15)).sum()
+    return ratios

@@ -1,0 +1,1 @@
+"""Prior, evidence, posterior and selection as functions of the hyperparameters; the default solver."""

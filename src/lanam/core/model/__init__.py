@@ -1,0 +1,1 @@
+"""FittedModel: a set of tables; scored, edited, and its predictive distributions."""

@@ -1,0 +1,396 @@
+"""Edits of single terms after the fit: a model to another, one of whose functions was changed by hand.
+
+A term is what its table says, and every edit is a linear map ``A`` of the table's rows, once there are
+entries where the edit begins and ends. Mean and coordinates' table become ``A mean`` and ``A table``: so
+the posterior of the edited function is exact, jointly with all other terms, and what reads a model need
+not know of edits. The intercept stays, and with it what is predicted elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lanam.core.arrays import Array, IntArray, fixed_point
+from lanam.core.model.fitted import FittedModel, FittedTerm
+from lanam.core.terms.knots import Categories, Grid, Knots, Levels
+
+#: A sparse matrix, for which scipy has no types.
+Matrix = Any
+
+Mask = NDArray[np.bool_]
+
+#: The least distance of two knots, in a column's units, in which its largest numbers are about one.
+_SMALLEST_STEP = 2.0**-92
+
+#: Single values are the same if they are to six digits, as where rows are located.
+_SAME = 1e-6
+
+#: What differs by less, relative to the largest, is the same but for rounding; of tables, 24 bits are kept.
+_ROUNDING = 1e-12
+_CUT_OFF = 2.0**-20
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a column.
+
+    Numbers from ``low`` to ``high``, both included, or levels by their ``codes`` (None: all);
+    ``missing`` ones, and ``others`` that are like none of the data. Without ``values`` only the latter.
+    """
+
+    low: float = -np.inf
+    high: float = np.inf
+    codes: IntArray | None = None
+    values: bool = True
+    missing: bool = False
+    others: bool = False
+
+
+#: A column from end to end.
+WHOLE = Part(missing=True, others=True)
+
+
+@dataclass(frozen=True)
+class _Finer:
+    """Entries with more among them: what the new ones read of the old, and where the old ones are now."""
+
+    entries: Any
+    reads: Matrix
+    places: IntArray
+
+
+def zero(model: FittedModel, index: int, parts: Sequence[Part]) -> tuple[FittedModel, Mask]:
+    """A term that adds nothing, and for sure, where all of its columns are in their parts.
+
+    Returns
+    -------
+    model : FittedModel
+    edited : ndarray of shape (B,)
+        The new term's entries that this edit changed.
+    """
+    finer = [_refined(axis, part, jump=True) for axis, part in _sides(model, index, parts)]
+    chosen = [_chosen(one.entries, part) for one, part in zip(finer, parts, strict=True)]
+    edited = _combined(chosen, np.logical_and)
+    return _changed(model, index, finer, sparse.diags((~edited).astype(float)), edited)
+
+
+def clamp(model: FittedModel, index: int, parts: Sequence[Part]) -> tuple[FittedModel, Mask]:
+    """A term that beyond its columns' parts stays as it is at their ends, in the form of `zero`."""
+    finer = [_refined(axis, part) for axis, part in _sides(model, index, parts)]
+    nearest = [_nearest(one.entries, part) for one, part in zip(finer, parts, strict=True)]
+    operators = [sparse.eye(len(own), format="csr")[own] for own in nearest]
+    beyond = [own != np.arange(len(own)) for own in nearest]
+    return _changed(model, index, finer, _product(operators), _combined(beyond, np.logical_or))
+
+
+def smooth(
+    model: FittedModel, index: int, part: Part, width: float | None = None
+) -> tuple[FittedModel, Mask]:
+    """A term of one column that is simpler in a part of it, in the form of `zero`.
+
+    Between the ends of a range of numbers it is a straight line or, with a ``width``, its mean over so
+    much on either side; towards the ends, where it stays as it is, over less. Levels have the mean of
+    their effects, weighted by the data.
+    """
+    (axis,) = _axes(model.terms[index])
+    if isinstance(axis, Categories):
+        finer, edited = _refined(axis, part), _chosen(axis, part)
+        operator = _pooling(model.terms[index].share, edited)
+        return _changed(model, index, [finer], operator, edited)
+    if isinstance(axis, Knots):  # a line to where the data ends, not to where the table does
+        first, last = axis.values[axis.inside][[0, -1]]
+        part = replace(part, low=max(part.low, first), high=min(part.high, last))
+    finer = _refined(axis, part)
+    entries = finer.entries
+    span = np.flatnonzero(_within(entries, part))
+    edited = np.zeros(len(entries), dtype=bool)
+    edited[span[1:-1]] = True
+    if not edited.any():  # two points are on a line already
+        return _changed(model, index, [finer], sparse.eye(len(entries), format="csr"), edited)
+    points = entries.points[span]
+    rows = _line(points) if width is None else _moving_mean(points, width / entries.scale)
+    operator = sparse.eye(len(entries), format="lil")
+    operator[np.ix_(span, span)] = rows
+    return _changed(model, index, [finer], operator.tocsr(), edited)
+
+
+def _axes(term: FittedTerm) -> tuple[Any, ...]:
+    return term.entries.axes if isinstance(term.entries, Grid) else (term.entries,)
+
+
+def _sides(
+    model: FittedModel, index: int, parts: Sequence[Part]
+) -> list[tuple[Knots | Levels | Categories, Part]]:
+    return list(zip(_axes(model.terms[index]), parts, strict=True))
+
+
+def _combined(masks: Sequence[Mask], how: np.ufunc) -> Mask:
+    """Masks of the entries of columns as one of the pair's, the second's running faster."""
+    return np.asarray(reduce(how.outer, masks)).ravel()
+
+
+def _product(matrices: Sequence[Matrix]) -> Matrix:
+    """What acts on the entries of a pair, from what acts on those of either column."""
+    return reduce(lambda first, second: sparse.kron(first, second, format="csr"), matrices)
+
+
+def _changed(
+    model: FittedModel, index: int, finer: Sequence[_Finer], operator: Matrix, edited: Mask
+) -> tuple[FittedModel, Mask]:
+    """The model with new entries for a term, and with its function changed there."""
+    term = model.terms[index]
+    reads = _product([one.reads for one in finer])
+    change = (operator @ reads).tocsr()
+    mean = np.asarray(change @ term.mean)
+    if not _differs(term, change, reads):
+        edited = np.zeros_like(edited)
+    axes = [one.entries for one in finer]
+    share = np.zeros([len(axis) for axis in axes])
+    # No row of the data is known to stand between two entries, so the new ones have none of it.
+    share[np.ix_(*(one.places for one in finer))] = term.share.reshape(
+        [len(one.places) for one in finer]
+    )
+    before = 0.0 if term.edited is None else np.asarray(reads @ term.edited.astype(float))
+    changed = replace(
+        term,
+        entries=Grid(*axes) if len(axes) > 1 else axes[0],
+        share=share.ravel(),
+        mean=mean,
+        # Interpolated rows are rounded as those of a fit are.
+        table=fixed_point(change @ term.table),
+        coupling=None if term.coupling is None else fixed_point(change @ term.coupling),
+        own_variance=None
+        if term.own_variance is None
+        else np.asarray(change.multiply(change) @ term.own_variance),
+        importance=_importance(term, share.ravel(), mean),
+        edited=edited | (before > 0.0),
+    )
+    terms = (*model.terms[:index], changed, *model.terms[index + 1 :])
+    gaps = _gap_variance(model, terms, term.features)
+    return replace(model, terms=terms, gap_variance=gaps), edited
+
+
+def _differs(term: FittedTerm, change: Matrix, reads: Matrix) -> bool:
+    """Whether a change gives another function than the term has already, but for rounding."""
+
+    def moved(values: Array | None, tolerance: float, squared: bool = False) -> bool:
+        if values is None or not values.size:
+            return False
+        maps = [one.multiply(one) if squared else one for one in (reads, change)]
+        before, after = (np.asarray(one @ values) for one in maps)
+        return bool((np.abs(after - before) > tolerance * np.abs(before).max(axis=0)).any())
+
+    return (
+        moved(term.mean, _ROUNDING)
+        or moved(term.table, _CUT_OFF)
+        or moved(term.coupling, _CUT_OFF)
+        or moved(term.own_variance, _ROUNDING, squared=True)
+    )
+
+
+def _gap_variance(
+    model: FittedModel, terms: Sequence[FittedTerm], features: Sequence[int]
+) -> Array | None:
+    """What gaps add to the noise: nothing in those columns of which no term is left."""
+    if model.gap_variance is None:
+        return None
+    left = {feature for term in terms if _says_something(term) for feature in term.features}
+    result = model.gap_variance.copy()
+    result[[feature for feature in features if feature not in left]] = 0.0
+    return result
+
+
+def _says_something(term: FittedTerm) -> bool:
+    tables = (term.mean, term.table, term.coupling, term.own_variance)
+    return term.active and any(table is not None and bool(table.any()) for table in tables)
+
+
+def _importance(term: FittedTerm, share: Array, mean: Array) -> float:
+    """Mean absolute contribution over the data: at the entries, in the fit's proportion to it."""
+
+    def at_entries(share: Array, mean: Array) -> float:
+        return float((share @ np.abs(mean.reshape(len(mean), -1))).mean())
+
+    before = at_entries(term.share, term.mean)
+    return at_entries(share, mean) * (term.importance / before if before > 0.0 else 1.0)
+
+
+# entries
+
+
+def _refined(axis: Knots | Levels | Categories, part: Part, jump: bool = False) -> _Finer:
+    """Entries that tell a part of the column from the rest; with a ``jump``, where it may leap."""
+    if isinstance(axis, Categories) or not part.values:
+        return _same(axis)
+    low, high = part.low / axis.scale, part.high / axis.scale
+    if isinstance(axis, Knots):
+        beside = [_below(low), _above(high)] if jump else []
+        return _with_knots(axis, _finite([low, high, *beside]))
+    return _same(axis) if axis.exact else _with_edges(axis, _finite([low, _above(high)]))
+
+
+def _finite(numbers: Sequence[float]) -> Array:
+    array = np.array(numbers)
+    # Beyond the largest number there is nothing, and next to infinity is that.
+    return np.asarray(array[np.abs(array) < np.finfo(float).max])
+
+
+def _above(point: float) -> float:
+    """The next number; around zero, not so near that a slope between the two would overflow."""
+    return max(float(np.nextafter(point, np.inf)), point + _SMALLEST_STEP)
+
+
+def _below(point: float) -> float:
+    return -_above(-point)
+
+
+def _same(axis: Any) -> _Finer:
+    return _Finer(axis, sparse.eye(len(axis), format="csr"), np.arange(len(axis)))
+
+
+def _with_knots(knots: Knots, wanted: Array) -> _Finer:
+    """Knots with further ones, where the function is what it was."""
+    points = np.union1d(knots.points, wanted)
+    clipped = np.clip(points, knots.points[0], knots.points[-1])
+    left = np.searchsorted(knots.points, clipped, side="right") - 1
+    right = np.minimum(left + 1, len(knots.points) - 1)
+    gap = knots.points[right] - knots.points[left]
+    fraction = np.divide(
+        clipped - knots.points[left], gap, out=np.zeros(len(points)), where=gap > 0.0
+    )
+    rows = np.arange(len(points))
+    reads = sparse.csr_matrix(
+        (np.r_[1.0 - fraction, fraction], (np.r_[rows, rows], np.r_[left, right])),
+        shape=(len(points), len(knots.points)),
+    )
+    places = np.searchsorted(points, knots.points)
+    inside = knots.inside
+    finer = replace(
+        knots,
+        points=points,
+        inputs=np.interp(points, knots.points, knots.inputs),
+        inside=slice(int(places[inside.start]), int(places[inside.stop - 1]) + 1),
+    )
+    return _with_tail(finer, reads, places, int(knots.missing))
+
+
+def _with_edges(levels: Levels, wanted: Array) -> _Finer:
+    """Bins with further edges; a bin that is cut has its data where its middle was."""
+    edges = np.union1d(levels.edges, wanted)
+    bins = np.searchsorted(levels.edges, np.r_[-np.inf, edges], side="right")
+    places = np.searchsorted(edges, levels.points, side="right")
+    ends = np.r_[_below(edges[0]), edges, edges[-1]]
+    points = 0.5 * (ends[1:] + ends[:-1])
+    points[places] = levels.points
+    reads = sparse.eye(len(levels.points), format="csr")[bins]
+    return _with_tail(
+        replace(levels, points=points, edges=edges), reads, places, levels.missing + 1
+    )
+
+
+def _with_tail(entries: Any, reads: Matrix, places: IntArray, n_tail: int) -> _Finer:
+    """The same with the entries behind those of the values, which stay."""
+    reads = sparse.block_diag([reads, sparse.eye(n_tail)], format="csr")
+    return _Finer(entries, reads, np.r_[places, len(entries) - n_tail + np.arange(n_tail)])
+
+
+def _within(axis: Knots | Levels | Categories, part: Part) -> Mask:
+    """The values' entries that belong to a part."""
+    if isinstance(axis, Categories):
+        chosen = np.zeros(axis.n_own + 2, dtype=bool)
+        chosen[axis.entry_of if part.codes is None else axis.entry_of[part.codes]] = True
+        return chosen[: axis.n_own] & part.values
+    low, high = part.low / axis.scale, part.high / axis.scale
+    if isinstance(axis, Knots):
+        chosen = (axis.points >= low) & (axis.points <= high)
+    elif axis.exact:
+        slack = _SAME * np.abs(axis.points)
+        chosen = (axis.points >= low - slack) & (axis.points <= high + slack)
+    else:
+        chosen = np.r_[-np.inf, axis.edges] >= low
+        chosen &= np.r_[axis.edges, np.inf] <= _above(high)
+    return np.asarray(chosen & part.values)
+
+
+def _chosen(axis: Knots | Levels | Categories, part: Part) -> Mask:
+    """All entries that belong to a part."""
+    values = _within(axis, part)
+    missing = [part.missing] if axis.missing else []
+    others = [] if isinstance(axis, Knots) else [part.others]
+    return np.concatenate([values, np.array([*missing, *others], dtype=bool)])
+
+
+def _nearest(axis: Knots | Levels | Categories, part: Part) -> IntArray:
+    """For every entry the one that its nearest value of the part reads; its own if there is none."""
+    entries = np.arange(len(axis))
+    if isinstance(axis, Categories) or not part.values:
+        return entries
+    values = entries[: len(axis.points)]
+    if isinstance(axis, Levels) and axis.exact:
+        # The end itself may be no level: the last one before it says nothing of what is at the end.
+        first, last = axis.locate(np.array([part.low, part.high])).index
+        values[axis.points < part.low / axis.scale] = first
+        values[axis.points > part.high / axis.scale] = last
+        return entries
+    within = np.flatnonzero(_within(axis, part))
+    if len(within):
+        values[:] = np.clip(values, within[0], within[-1])
+    return entries
+
+
+# what is simpler
+
+
+def _pooling(share: Array, chosen: Mask) -> Matrix:
+    """Gives the chosen entries their mean over the data, or over themselves if there is none."""
+    weight = np.where(chosen, share, 0.0)
+    if not weight.any():
+        weight = chosen.astype(float)
+    pooled = sparse.csr_matrix(chosen.astype(float)[:, None]) @ sparse.csr_matrix(
+        weight[None, :] / weight.sum()
+    )
+    return sparse.diags((~chosen).astype(float)) + pooled
+
+
+def _line(points: Array) -> Array:
+    """Weights (n, n) of the straight line between the first point and the last."""
+    result = np.zeros((len(points), len(points)))
+    place = (points - points[0]) / (points[-1] - points[0])
+    result[:, -1] = place
+    result[:, 0] += 1.0 - place
+    return result
+
+
+def _moving_mean(points: Array, width: float) -> Array:
+    """Weights (n, n) of a function's mean over so much on either side, less towards the ends.
+
+    The function is linear between the points: with ``C(t)`` its integral from the first to ``t``, as
+    weights of its values, the mean at ``x`` is ``(C(x + w) - C(x - w)) / 2 w``.
+    """
+    n_points = len(points)
+    eye = np.eye(n_points)
+    gaps = np.diff(points)[:, None]
+    integrals = np.vstack(
+        [np.zeros(n_points), np.cumsum(0.5 * gaps * (eye[1:] + eye[:-1]), axis=0)]
+    )
+
+    def integral(end: float) -> Array:
+        left = min(int(np.searchsorted(points, end, side="right")) - 1, n_points - 2)
+        step = end - points[left]
+        fraction = step / (points[left + 1] - points[left])
+        there = (1.0 - fraction) * eye[left] + fraction * eye[left + 1]
+        return np.asarray(integrals[left] + 0.5 * step * (eye[left] + there))
+
+    result = eye.copy()
+    for k, point in enumerate(points):
+        own = min(width, point - points[0], points[-1] - point)
+        if own > 0.0:
+            result[k] = (integral(point + own) - integral(point - own)) / (2.0 * own)
+    return result

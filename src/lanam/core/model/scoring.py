@@ -1,0 +1,376 @@
+"""Fitted model and rows to predictions: looking up tables (method.md 3).
+
+``columns`` is the (n, D) float array of a model's columns. Rows are scored in chunks, so memory does
+not grow with their number beyond the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.core.arrays import Array, quadratic_forms
+from lanam.core.model.fitted import FittedModel, FittedTerm
+from lanam.core.model.mixtures import GAUSSIAN, Mixture
+from lanam.core.rows.reading import read
+from lanam.core.rows.statistics import output_places
+from lanam.core.terms.knots import Knots, locate
+
+_CHUNK_ROWS = 1 << 14
+
+
+def _chunks(model: FittedModel, n_rows: int) -> Iterator[slice]:
+    # Every output has a design of its own, with coordinates of every output.
+    size = max(_CHUNK_ROWS // model.n_outputs**2, 1)
+    for start in range(0, n_rows, size):
+        yield slice(start, start + size)
+
+
+#: What reads the rows of a term's table, or of any other over its entries.
+Reader = Callable[[Array], Array]
+
+
+def _reader(term: FittedTerm, columns: Array) -> Reader:
+    """Reads a term's tables by rows; zero where a value is missing that never was in the data."""
+    assert term.entries is not None
+    position = locate(term.entries, term.features, columns)
+    unknown = np.flatnonzero(term.unknown(columns))
+
+    def rows_of(table: Array) -> Array:
+        rows = read(position, table)
+        rows[unknown] = 0.0
+        return rows
+
+    return rows_of
+
+
+def link_mean(model: FittedModel, columns: Array) -> Array:
+    """Mean of the link-scale prediction; of each class where there are several (n, C)."""
+    result = _intercepts(model, len(columns))
+    for part in _chunks(model, len(columns)):
+        for term in model.terms:
+            if term.active:
+                result[part] += _reader(term, columns[part])(term.mean)
+    return result
+
+
+def _intercepts(model: FittedModel, n_rows: int) -> Array:
+    result = np.empty((n_rows, *np.shape(model.intercept)))
+    result[:] = model.intercept
+    return result
+
+
+def link_moments(model: FittedModel, columns: Array) -> tuple[Array, Array]:
+    """Mean and variance of the link-scale prediction.
+
+    With several classes, each row's mean of every class (n, C) and their covariance (n, C, C).
+    """
+    mean = np.empty((len(columns), *np.shape(model.intercept)))
+    variance = np.empty((len(columns), *np.shape(model.intercept) * 2))
+    for part in _chunks(model, len(columns)):
+        readers = _readers(model, columns[part])
+        mean[part], design = _mean_and_design(model, readers, len(mean[part]))
+        variance[part] = _design_variances(model, design)
+        for k, rows_of in readers.items():
+            own = model.terms[k].own_variance
+            if own is not None:
+                variance[part] += rows_of(own)
+        for _, unknown, spread in _unknown_spreads(model, columns[part]):
+            variance[part][unknown] += spread
+    return mean, variance
+
+
+def sum_moments(
+    model: FittedModel, terms: Sequence[int], columns: Array, reference: Array | None = None
+) -> tuple[Array, Array]:
+    """Mean and variance of the sum of some terms, without the intercept, in the form of `link_moments`.
+
+    With the rows of ``reference``, as many as those of ``columns`` or a single one for all, of what the
+    sum is in ``columns`` beyond what it is there: errors that both rows share cancel. Missing values
+    where the data had none may be anything in either row. Columns that no term reads may hold anything.
+    """
+    mean = np.zeros((len(columns), *np.shape(model.intercept)))
+    variance = np.zeros((len(columns), *np.shape(model.intercept) * 2))
+    for part in _chunks(model, len(columns)):
+        sides = [(1.0, columns[part])]
+        if reference is not None:
+            sides.append((-1.0, reference[part] if len(reference) == len(columns) else reference))
+        readers = [_readers(model, side, terms) for _, side in sides]
+        design = np.zeros((len(mean[part]), _n_coordinates(model) + 1))
+        for (sign, side), rows in zip(sides, readers, strict=True):
+            means, own = _mean_and_design(model, rows, len(side), intercept=0.0)
+            mean[part] += sign * means
+            design += sign * own
+            for _, unknown, spread in _unknown_spreads(model, side, terms):
+                variance[part] += np.multiply.outer(unknown, spread)
+        variance[part] += _design_variances(model, design)
+        for k in readers[0]:
+            if model.terms[k].own_variance is not None:
+                variance[part] += _own_variance(model.terms[k], [rows[k] for rows in readers])
+    return mean, variance
+
+
+def _own_variance(term: FittedTerm, readers: Sequence[Reader]) -> Array:
+    """Variance of the errors of a term's own in a row, or in the difference of two: same, same errors."""
+    assert term.own_variance is not None
+    total = sum((rows_of(term.own_variance) for rows_of in readers), np.zeros(1))
+    entries = [rows_of(np.arange(len(term.mean), dtype=np.float64)) for rows_of in readers]
+    return total if len(entries) == 1 else np.where(entries[0] == entries[1], 0.0, total)
+
+
+def _design_variances(model: FittedModel, design: Array) -> Array:
+    """Variances of ``design`` times the model's coordinates; of classes, their covariances."""
+    if model.contrasts is None:
+        return np.asarray(np.square(design @ model.root).sum(axis=1))
+    factor = _class_factors(model, design, model.root)
+    return np.asarray(factor @ factor.transpose(0, 2, 1))
+
+
+def _class_factors(model: FittedModel, design: Array, factor: Array) -> Array:
+    """Rows of ``design @ factor`` for each class (n, C, ...), from those of the outputs behind them."""
+    assert model.contrasts is not None
+    widths = [term.table.shape[1] for term in model.terms]
+    places = output_places(widths, model.n_outputs)
+    outputs = np.stack([design @ factor[own] for own in places], axis=1)
+    return np.asarray(np.einsum("ck,nkr->ncr", model.contrasts, outputs))
+
+
+def _readers(
+    model: FittedModel, columns: Array, terms: Sequence[int] | None = None
+) -> dict[int, Reader]:
+    """What reads the tables of every active term, or of those among some."""
+    chosen = range(len(model.terms)) if terms is None else terms
+    return {k: _reader(model.terms[k], columns) for k in chosen if model.terms[k].active}
+
+
+def _n_coordinates(model: FittedModel) -> int:
+    """How many coordinates every output has in all terms together."""
+    return sum(term.table.shape[1] for term in model.terms)
+
+
+def _mean_and_design(
+    model: FittedModel, readers: dict[int, Reader], n_rows: int, intercept: float = 1.0
+) -> tuple[Array, Array]:
+    """Sum of the terms' means in each row, and what the coordinates of one output are multiplied by.
+
+    ``intercept`` is how often that counts.
+    """
+    mean = intercept * _intercepts(model, n_rows)
+    design = np.zeros((n_rows, _n_coordinates(model) + 1))
+    design[:, -1] = intercept
+    start = 0
+    for k, term in enumerate(model.terms):
+        end = start + term.table.shape[1]
+        if k in readers:
+            mean += readers[k](term.mean)
+            design[:, start:end] = readers[k](term.table)
+        start = end
+    for k, rows_of in readers.items():
+        coupling = model.terms[k].coupling
+        if coupling is not None:
+            design += rows_of(coupling)
+    return mean, design
+
+
+def _unknown_variances(model: FittedModel, columns: Array) -> Array:
+    """What missing values add to every term's variance where the data had none (n, n_terms, ...)."""
+    result = _of_terms(model, len(columns))
+    for k, unknown, spread in _unknown_spreads(model, columns):
+        result[unknown, k] = spread if model.contrasts is None else np.diagonal(spread)
+    return result
+
+
+def _unknown_spreads(
+    model: FittedModel, columns: Array, terms: Sequence[int] | None = None
+) -> Iterator[tuple[int, NDArray[np.bool_], Array]]:
+    """Terms with rows whose value is missing where the data had none: which rows, and what that adds."""
+    for k in range(len(model.terms)) if terms is None else terms:
+        unknown = model.terms[k].unknown(columns)
+        if model.terms[k].active and unknown.any():
+            yield k, unknown, unknown_spread(model, k)
+
+
+def unknown_spread(model: FittedModel, index: int) -> Array:
+    """The variance of a term where a value is missing and the data had none.
+
+    Whatever the value is, it was drawn as the others were: the term's mean is zero, and its variance
+    that of its function over the data; with several classes, their covariance (C, C).
+    """
+    term = model.terms[index]
+    if model.contrasts is None:
+        mean, variance = entry_moments(model, index)
+        return np.asarray(term.share @ (np.square(mean) + variance))
+    second_moments = term.table.T @ (term.table * term.share[:, None])
+    outputs = np.einsum("kilj,ij->kl", _output_parts(model, index), second_moments)
+    spread = model.contrasts @ outputs @ model.contrasts.T
+    return np.asarray(term.mean.T @ (term.mean * term.share[:, None]) + spread)
+
+
+def _output_parts(model: FittedModel, index: int) -> Array:
+    """Covariance of a term's coordinates of every pair of outputs (M, r, M, r)."""
+    n_outputs, width = model.n_outputs, model.terms[index].table.shape[1]
+    return model.block_covariances[index].reshape(n_outputs, width, n_outputs, width)
+
+
+def _of_terms(model: FittedModel, n_rows: int) -> Array:
+    return np.zeros((n_rows, len(model.terms), *np.shape(model.intercept)))
+
+
+def term_means(model: FittedModel, columns: Array) -> Array:
+    """Every term's contribution (n, n_terms); with the intercept they sum to ``link_mean``.
+
+    With several classes, to each of them (n, n_terms, C).
+    """
+    result = _of_terms(model, len(columns))
+    for part in _chunks(model, len(columns)):
+        for k, term in enumerate(model.terms):
+            if term.active:
+                result[part, k] = _reader(term, columns[part])(term.mean)
+    return result
+
+
+def term_variances(model: FittedModel, columns: Array) -> Array:
+    """Posterior variance of every term's contribution, in the form of ``term_means``."""
+    result = _of_terms(model, len(columns))
+    for part in _chunks(model, len(columns)):
+        for k, term in enumerate(model.terms):
+            if term.active:
+                result[part, k] = _variance(model, k, _reader(term, columns[part]))
+        result[part] += _unknown_variances(model, columns[part])
+    return result
+
+
+def edited_rows(model: FittedModel, columns: Array) -> NDArray[np.bool_]:
+    """Whether what every term adds to a row was changed by hand (n, n_terms)."""
+    result = np.zeros((len(columns), len(model.terms)), dtype=bool)
+    for part in _chunks(model, len(columns)):
+        for k, term in enumerate(model.terms):
+            if term.active and term.edited is not None:
+                result[part, k] = _reader(term, columns[part])(term.edited.astype(float)) > 0.0
+                # What is not known to be any value was changed if all of them were.
+                result[part, k] |= term.unknown(columns[part]) & term.edited.all()
+    return result
+
+
+def _variance(model: FittedModel, index: int, rows_of: Reader) -> Array:
+    """Posterior variance of a term where ``rows_of`` reads its tables, not below zero by rounding."""
+    term = model.terms[index]
+    if term.coupling is not None and term.own_variance is not None:
+        return _design_variances(model, rows_of(term.coupling)) + rows_of(term.own_variance)
+    rows = rows_of(term.table)
+    if model.contrasts is None:
+        return np.maximum(quadratic_forms(rows, model.block_covariances[index]), 0.0)
+    of_class = np.einsum(
+        "ck,cl,kilj->cij",
+        model.contrasts,
+        model.contrasts,
+        _output_parts(model, index),
+        optimize=True,
+    )
+    own = [quadratic_forms(rows, covariance) for covariance in of_class]
+    return np.maximum(np.stack(own, axis=1), 0.0)
+
+
+def noise_variances(model: FittedModel, columns: Array) -> Array:
+    """Noise variance of every row.
+
+    Larger where a value is missing that would have said something, and where columns say so.
+    """
+    result = np.full(len(columns), model.noise_variance)
+    if model.noise is not None:
+        result *= np.exp(log_noise_factors(model.noise, columns))
+    if model.gap_variance is not None:
+        for feature in np.flatnonzero(model.gap_variance):
+            gone = np.isnan(columns[:, feature])
+            result[gone] += model.gap_variance[feature]
+    return result
+
+
+def predictive(model: FittedModel, columns: Array) -> Mixture:
+    """The distribution of a new observation in every row, of a Gaussian response."""
+    mean, variance = link_moments(model, columns)
+    return Mixture(mean, variance, noise_variances(model, columns), model.shape or GAUSSIAN)
+
+
+def log_noise_factors(noise: FittedModel, columns: Array) -> Array:
+    """Logarithm of the factor of every row's noise variance."""
+    result = _intercepts(noise, len(columns))
+    tables = {k: held_table(term) for k, term in enumerate(noise.terms) if term.active}
+    for part in _chunks(noise, len(columns)):
+        for k, table in tables.items():
+            result[part] += _reader(noise.terms[k], columns[part])(table)
+    return result
+
+
+def held_table(term: FittedTerm) -> Array:
+    """A term's mean that beyond the data is what it is at their edge: a line would be an exponential."""
+    result = term.mean.copy()
+    if isinstance(term.entries, Knots):
+        first, last = term.entries.inside.start, term.entries.inside.stop - 1
+        result[:first] = result[first]
+        result[last : len(term.entries.points)] = result[last]
+    return result
+
+
+def sample_links(
+    model: FittedModel, columns: Array, n_samples: int, rng: np.random.Generator
+) -> Array:
+    """Posterior draws of the link-scale prediction (n_samples, n), one function a draw."""
+    return _sample(model, columns, n_samples, rng, None)
+
+
+def sample_sums(
+    model: FittedModel,
+    terms: Sequence[int],
+    columns: Array,
+    n_samples: int,
+    rng: np.random.Generator,
+) -> Array:
+    """The same for the sum of some terms, without the intercept."""
+    return _sample(model, columns, n_samples, rng, terms)
+
+
+def _sample(
+    model: FittedModel,
+    columns: Array,
+    n_samples: int,
+    rng: np.random.Generator,
+    terms: Sequence[int] | None,
+) -> Array:
+    draws = model.root @ rng.standard_normal((len(model.root), n_samples))
+    own = {
+        k: np.sqrt(term.own_variance)[:, None] * rng.standard_normal((len(term.mean), n_samples))
+        for k, term in enumerate(model.terms)
+        if term.own_variance is not None and (terms is None or k in terms)
+    }
+    result = np.empty((n_samples, len(columns), *np.shape(model.intercept)))
+    for part in _chunks(model, len(columns)):
+        readers = _readers(model, columns[part], terms)
+        mean, design = _mean_and_design(
+            model, readers, len(columns[part]), intercept=float(terms is None)
+        )
+        if model.contrasts is None:
+            result[:, part] = mean + (design @ draws).T
+        else:
+            result[:, part] = mean + np.moveaxis(_class_factors(model, design, draws), 2, 0)
+        for k, levels in own.items():
+            result[:, part] += readers[k](levels).T
+        for _, unknown, spread in _unknown_spreads(model, columns[part], terms):
+            values = rng.standard_normal((n_samples, int(unknown.sum()), *spread.shape[:1]))
+            root = np.sqrt(spread) if model.contrasts is None else _root(spread).T
+            result[:, part][:, unknown] += values @ root if spread.ndim else values * root
+    return result
+
+
+def _root(covariance: Array) -> Array:
+    """A factor ``F`` with ``covariance = F F'`` of a matrix that may be singular."""
+    size, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.where(size > 1e-12 * size[-1], size, 0.0)))
+
+
+def entry_moments(model: FittedModel, index: int) -> tuple[Array, Array]:
+    """Mean and variance of one term at its entries, for each class where there are several."""
+    term = model.terms[index]
+    return term.mean, _variance(model, index, lambda table: table)

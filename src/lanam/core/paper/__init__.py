@@ -1,0 +1,1 @@
+"""The paper's solver and curvature: Adam, Kronecker factors, block posteriors."""

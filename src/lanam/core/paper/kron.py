@@ -1,0 +1,243 @@
+"""Kronecker-factored curvature, layer by layer: the paper's own choice (section 3.1; KFAC).
+
+A layer's weights get inputs ``a_n`` (activations) and give back signals ``g_n`` (derivative of the
+network's output in the layer's pre-activations). A row's Jacobian in the weights is the outer
+product ``a_n g_n'``. The tensor's Gauss-Newton matrix, a sum over rows of
+``gamma_n (a_n a_n') kron (g_n g_n')``, is replaced by
+
+    H = A kron B / N,   A = sum_n w_n a_n a_n',   B = sum_n gamma_n g_n g_n',   N = sum_n w_n,
+
+in the order of the flat parameter vector, with ``w_n`` the rows' weights and ``gamma_n`` the
+likelihood's curvature times ``w_n``. A bias is a weight whose input is 1: ``A = N``, and ``H = B`` is
+exact. The output weights' signal is 1: ``H`` is exact where the likelihood's curvature is constant
+(Gaussian noise). For a single row all tensors are exact. Tensors and terms do not see each other.
+
+Rows are summed through the entries of a term's table (``w`` and ``gamma`` spread over them), which
+is exact where every row stands on an entry.
+
+The factors are those of the network itself, not centred; only functions are: the variance is that
+of the function centred over the data, so that bands mean the same as with exact curvature.
+
+The eigenvectors diagonalise ``H + Lambda`` only if a tensor has one prior precision. A first layer
+with several bands of scales, each with its own, has no such form: use one scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from lanam.core.arrays import Array, sum_by
+from lanam.core.inference import evidence, gauss_newton
+from lanam.core.inference.gauss_newton import Problem, State
+from lanam.core.inference.posterior import Solution, of_regression
+from lanam.core.terms import networks
+from lanam.core.terms.linearise import centred
+from lanam.core.terms.term import LevelTerm, MixedTerm, Term
+
+#: Directions of the function's posterior smaller than this share of the largest are left out.
+_FACTOR_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A positive semi-definite factor as eigenvalues and eigenvectors."""
+
+    values: Array
+    vectors: Array
+
+    @classmethod
+    def of(cls, matrix: Array) -> Spectrum:
+        """Decompose; rounding below zero is cut off."""
+        values, vectors = np.linalg.eigh(matrix)
+        return cls(np.maximum(values, 0.0), vectors)
+
+    def dense(self) -> Array:
+        """The factor itself."""
+        return np.asarray((self.vectors * self.values) @ self.vectors.T)
+
+
+@dataclass(frozen=True)
+class TensorBlock:
+    """The curvature ``left kron right / total`` of one tensor, and its derivative at the entries."""
+
+    left: Spectrum
+    right: Spectrum
+    total: float
+    activations: Array
+    signals: Array
+    group: int
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """Eigenvalues (fan_in, fan_out) of the block at unit noise."""
+        return np.outer(self.left.values, self.right.values) / self.total
+
+    def rotated_jacobian(self) -> Array:
+        """The Jacobian at the entries in the block's eigenvectors (B, fan_in, fan_out)."""
+        activations = self.activations @ self.left.vectors
+        signals = self.signals @ self.right.vectors
+        return np.asarray(activations[:, :, None] * signals[:, None, :])
+
+
+@dataclass(frozen=True)
+class KronBlock:
+    """A term's curvature ``H`` at unit noise; its posterior is ``Sigma = (H / noise + Lambda)^-1``.
+
+    ``precision`` holds one value a prior group of the term, everywhere below.
+    """
+
+    tensors: tuple[TensorBlock, ...]
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """All eigenvalues of ``H``."""
+        return np.concatenate([tensor.eigenvalues.ravel() for tensor in self.tensors])
+
+    @cached_property
+    def groups(self) -> NDArray[np.intp]:
+        """The prior group of every eigenvalue."""
+        sizes = [tensor.eigenvalues.size for tensor in self.tensors]
+        return np.repeat([tensor.group for tensor in self.tensors], sizes)
+
+    def log_det(self, precision: Array, noise: float = 1.0) -> float:
+        """``log |H / noise + Lambda| - log |Lambda|``."""
+        return float(np.log1p(self.eigenvalues / (noise * precision[self.groups])).sum())
+
+    def effective(self, precision: Array, noise: float = 1.0) -> Array:
+        """Effective parameters of every group: the trace of ``H / noise Sigma``."""
+        seen = self.eigenvalues / noise
+        return sum_by(self.groups, seen / (seen + precision[self.groups]), len(precision))
+
+    def trace(self, precision: Array, noise: float = 1.0) -> Array:
+        """The trace of ``Sigma`` in every group (paper, eq. marglik's gradient)."""
+        posterior = 1.0 / (self.eigenvalues / noise + precision[self.groups])
+        return sum_by(self.groups, posterior, len(precision))
+
+    def factor_table(self, term: Term, precision: Array, share: Array, noise: float = 1.0) -> Array:
+        """A table ``F`` (B, r) with ``F F'`` the posterior covariance of the centred function."""
+        parts = []
+        for tensor in self.tensors:
+            posterior = 1.0 / (tensor.eigenvalues / noise + precision[tensor.group])
+            part = tensor.rotated_jacobian() * np.sqrt(posterior)
+            parts.append(part.reshape(len(part), -1))
+        factor = centred(term, np.concatenate(parts, axis=1), share)
+        size, vectors = np.linalg.eigh(factor @ factor.T)
+        # Eigenvalues are squares of what the tolerance is about.
+        keep = size > _FACTOR_TOLERANCE**2 * size[-1]
+        return np.asarray(vectors[:, keep] * np.sqrt(size[keep]))
+
+    def dense(self) -> Array:
+        """``H`` as a matrix in the order of the flat parameter vector; for tests."""
+        return np.asarray(
+            block_diag(*(np.kron(t.left.dense(), t.right.dense()) / t.total for t in self.tensors))
+        )
+
+
+def block(term: Term, expansion: Array, weight: Array, curvature: Array) -> KronBlock:
+    """The curvature of a term at ``expansion``; ``weight`` and ``curvature`` are sums per entry."""
+    tensors, start = [], 0
+    for activations, signals, through in _outer_factors(term, expansion):
+        size = activations.shape[1] * signals.shape[1]
+        groups = np.unique(term.group_index[start : start + size])
+        assert len(groups) == 1, "Kronecker factors need one prior precision a tensor"
+        left = Spectrum.of(activations.T @ (activations * weight[:, None]))
+        right = Spectrum.of(signals.T @ (signals * curvature[:, None]))
+        total = float(weight @ through[:, 0])
+        tensors.append(TensorBlock(left, right, total, activations, signals, int(groups[0])))
+        start += size
+    return KronBlock(tuple(tensors))
+
+
+def _outer_factors(term: Term, expansion: Array) -> Iterator[tuple[Array, Array, Array]]:
+    """Every tensor's derivative at the entries as an outer product: (B, fan_in), (B, fan_out).
+
+    The third is one at the entries whose rows go through the tensor (B, 1).
+    """
+    ones = np.ones((len(term.entries), 1))
+    if isinstance(term, LevelTerm):
+        yield ones, np.eye(len(term.entries)), ones
+        return
+    if isinstance(term, MixedTerm):
+        raise ValueError(
+            "curvature='kron' has no form for pairs with categories or missing values: set "
+            "curvature='exact', or interactions=0"
+        )
+    sweep = networks.trace(term.architecture, expansion, term.entries.network_inputs)
+    # A missing value goes through no layer: it has an effect of its own.
+    n_missing = int(term.has_missing)
+
+    def padded(values: Array) -> Array:
+        return np.pad(values, ((0, n_missing), (0, 0)))
+
+    at_knots = padded(ones[n_missing:])
+    for activations, signals in zip(sweep.activations, sweep.signals, strict=False):
+        yield padded(activations), padded(signals), at_knots
+        yield at_knots, padded(signals), at_knots
+    yield padded(sweep.activations[-1]), at_knots, at_knots
+    if term.has_missing:
+        yield ones, ones - at_knots, ones
+
+
+@dataclass(frozen=True)
+class KronPosterior:
+    """All terms' functions under Kronecker-factored blocks, in the form of a ``Solution``."""
+
+    tables: tuple[Array, ...]
+    covariance: Array
+    effective: tuple[float, ...]
+    log_dets: tuple[float, ...]
+
+
+def blocks(problem: Problem, state: State) -> tuple[KronBlock, ...]:
+    """Every term's curvature where its network is expanded."""
+    total = problem.rows.count
+    curvatures = problem.quadratic(state).entry_curvature()
+    return tuple(
+        block(term, known.expansion, share * total, curvature)
+        for term, known, share, curvature in zip(
+            problem.terms, state.terms, problem.shares, curvatures, strict=True
+        )
+    )
+
+
+def posterior(problem: Problem, state: State) -> KronPosterior:
+    """Factor tables with unit covariance, and the intercept on its own."""
+    made = list(zip(blocks(problem, state), state.terms, strict=True))
+    tables = tuple(
+        own.factor_table(term, known.precision, share, state.noise)
+        for term, (own, known), share in zip(problem.terms, made, problem.shares, strict=True)
+    )
+    covariance = np.eye(sum(table.shape[1] for table in tables) + 1)
+    seen = problem.quadratic(state).total_curvature / state.noise
+    covariance[-1, -1] = 1.0 / (seen + evidence.INTERCEPT_PRECISION)
+    return KronPosterior(
+        tables,
+        covariance,
+        tuple(float(own.effective(known.precision, state.noise).sum()) for own, known in made),
+        tuple(own.log_det(known.precision, state.noise) for own, known in made),
+    )
+
+
+def solution(problem: Problem, state: State, rng: np.random.Generator) -> Solution:
+    """The tuned regression's mean with Kronecker-factored covariances and determinants.
+
+    The twin of ``posterior.exact``; the precisions were tuned on exact curvature, and so is what a
+    term is worth.
+    """
+    linear = gauss_newton.regression(problem, state, rng, gauss_newton.UNSEEN_PRECISION)
+    tuned = gauss_newton.solve_as_made(problem, state, linear)
+    kron = posterior(problem, state)
+    penalty = float(tuned.energy.sum()) + sum(kron.log_dets)
+    return replace(
+        of_regression(problem, state, linear, tuned),
+        tables=kron.tables,
+        covariance=kron.covariance,
+        evidence=tuned.log_likelihood - 0.5 * penalty,
+        effective=kron.effective,
+    )

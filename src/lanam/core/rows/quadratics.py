@@ -1,0 +1,226 @@
+"""The quadratic in the form that is cheaper: as rows, or summed into cross-tables.
+
+- ``RowQuadratic`` goes over the rows and builds ``Z`` on each call; cheap for few rows, and for an
+  expansion that is used once;
+- ``TableQuadratic`` (``cross_tables.py``) sums over the rows once; after that no call depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from lanam.core.arrays import Array, IntArray, Intercept
+from lanam.core.likelihoods import Likelihood
+from lanam.core.rows.cross_tables import TableQuadratic, cross_table_bytes, summed
+from lanam.core.rows.expansions import Around, same_arrays
+from lanam.core.rows.located import AnyRows, Rows, pieces
+from lanam.core.rows.reading import Design, spread
+from lanam.core.rows.statistics import (
+    CHUNK_ROWS,
+    add_entry_sums,
+    output_places,
+    own_curvature,
+    start,
+    weigh_entries,
+)
+from lanam.core.rows.tables import Totals
+
+#: Rows at a time of which ``Z`` is built.
+_DESIGN_CHUNK_ROWS = 1 << 11
+
+#: From so many rows on, going over them once more costs more than all else.
+MANY_ROWS = 1 << 18
+
+#: Cross-tables larger than this are not made, unless somebody says otherwise.
+CROSS_TABLE_BYTES = 600e6
+
+
+@dataclass(frozen=True)
+class RowQuadratic:
+    """The quadratic as rows: made anew whenever it is asked.
+
+    ``kept`` are the terms it is for, of all that the expansion is around.
+    """
+
+    rows: AnyRows
+    around: Around
+    kept: tuple[int, ...]
+
+    def is_around(self, values: Sequence[Array]) -> bool:
+        """Whether it was made around just these arrays."""
+        return same_arrays(self.around.values, values)
+
+    @cached_property
+    def _sums(self) -> Totals:
+        return self.rows.total(partial(_expansion_sums, self.around, self.rows.sizes))
+
+    @property
+    def constant(self) -> float:
+        """Log-likelihood of the zero prediction."""
+        return float(self._sums[-1][0])
+
+    @property
+    def value(self) -> float:
+        """Log-likelihood at unit noise of what it was made around; of zero where it is exact."""
+        return float(self._sums[-1][1])
+
+    @property
+    def total_curvature(self) -> float:
+        """Sum of ``gamma`` over all rows, and outputs."""
+        return float(self._sums[-1][2])
+
+    def entry_curvature(self) -> list[Array]:
+        """Sums of ``gamma`` per table entry, a vector a term; over all outputs."""
+        return [self._sums[k] for k in self.kept]
+
+    def keep_terms(self, kept: Sequence[int]) -> RowQuadratic:
+        """The same quadratic for some of the terms."""
+        return replace(self, kept=tuple(self.kept[k] for k in kept))
+
+    def normal_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
+        """``Z' diag(gamma) Z`` and ``Z' h``."""
+        job = _joint_equations if self.around.likelihood.n_outputs > 1 else _normal_equations
+        gram, target = self.rows.total(partial(job, self.around, self.kept, tables), heavy=True)
+        return gram, target
+
+    def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """What the rows say of the levels of term ``k``.
+
+        The diagonal of ``W_k' gamma W_k``, ``W_k' gamma Z`` and ``W_k' h``.
+        """
+        job = partial(
+            _level_equations, self.around, self.kept, tables, k, self.rows.sizes[self.kept[k]]
+        )
+        cross, target = self.rows.total(job, heavy=True)
+        # The intercept's column of Z is one: its sums are the diagonal.
+        return cross[:, -1].copy(), cross, target
+
+
+def _expansion_sums(around: Around, sizes: Sequence[int], parts: Iterable[Rows]) -> Totals:
+    """Curvature at every entry, a vector a term; then constant, value and all curvature."""
+    totals, scalars = [np.zeros(size) for size in sizes], np.zeros(3)
+    for part in pieces(parts, CHUNK_ROWS):
+        expansion = around.expand(part)
+        own = own_curvature(expansion.curvature)
+        own = own if own.ndim == 1 else own.sum(axis=1)
+        add_entry_sums(totals, part, own)
+        scalars += expansion.constant, expansion.value, own.sum()
+    return (*totals, scalars)
+
+
+def _normal_equations(
+    around: Around, kept: Sequence[int], tables: Sequence[Array], parts: Iterable[Rows]
+) -> Totals:
+    n_columns = sum(table.shape[1] for table in tables) + 1
+    gram, target = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
+    made = Design(tables)
+    for part in pieces(parts, _DESIGN_CHUNK_ROWS):
+        expansion = around.expand(part)
+        design = made.of(part.keep_terms(kept))
+        target += expansion.pseudo_response @ design
+        design *= np.sqrt(expansion.curvature)[:, None]
+        gram += design.T @ design
+    return gram, target
+
+
+def _level_equations(
+    around: Around,
+    kept: Sequence[int],
+    tables: Sequence[Array],
+    k: int,
+    size: int,
+    parts: Iterable[Rows],
+) -> Totals:
+    cross = np.zeros((size, sum(table.shape[1] for table in tables) + 1))
+    target, made = np.zeros(size), Design(tables)
+    for part in pieces(parts, _DESIGN_CHUNK_ROWS):
+        expansion, own_part = around.expand(part), part.keep_terms(kept)
+        design, position = made.of(own_part), own_part.positions[k]
+        rows = np.arange(len(part))
+        own = csr_array((expansion.curvature, (position.index, rows)), shape=(size, len(part)))
+        cross += own @ design
+        target += spread(position, expansion.pseudo_response, size)
+    return cross, target
+
+
+def _joint_equations(
+    around: Around, kept: Sequence[int], tables: Sequence[Array], parts: Iterable[Rows]
+) -> Totals:
+    """Normal equations of several outputs, each with its own coordinates in the same tables."""
+    places = output_places([table.shape[1] for table in tables], around.likelihood.n_outputs)
+    gram, target = np.zeros((places.size, places.size)), np.zeros(places.size)
+    made = Design(tables)
+    for part in pieces(parts, _DESIGN_CHUNK_ROWS):
+        expansion = around.expand(part)
+        design = made.of(part.keep_terms(kept))
+        for i, own in enumerate(places):
+            target[own] += expansion.pseudo_response[:, i] @ design
+            weighted = design * expansion.curvature[:, i, i, None]
+            gram[np.ix_(own, own)] += design.T @ weighted
+            for j in range(i):
+                weighted = design * expansion.curvature[:, i, j, None]
+                block = weighted.T @ design
+                gram[np.ix_(own, places[j])] += block
+                gram[np.ix_(places[j], own)] += block.T
+    return gram, target
+
+
+Quadratic = RowQuadratic | TableQuadratic
+
+
+def weights_and_quadratic(
+    rows: AnyRows, likelihood: Likelihood, largest: float = CROSS_TABLE_BYTES
+) -> tuple[Totals, float, Quadratic | None]:
+    """Weight at every entry, the log-likelihood of the intercept alone, and the quadratic if it is exact.
+
+    In the cheaper form; ``largest`` are the bytes that cross-tables may have. An expansion that is made
+    anew for every pass is used once: its tables would not pay.
+    """
+    null = (likelihood, start(rows, likelihood))
+
+    def weights_alone() -> tuple[Totals, float]:
+        *weights, value = rows.total(partial(weigh_entries, rows.sizes, null))
+        return tuple(weights), float(value)
+
+    if not likelihood.quadratic:
+        return *weights_alone(), None
+    zeros = tuple(np.zeros(size) for size in rows.sizes)
+    around = Around(likelihood, zeros, 0.0)
+    everything = tuple(np.arange(size) for size in rows.sizes)
+    if _tables_pay(rows, everything, largest):
+        # Both at once, and what no row has read is left out afterwards.
+        made, weights = summed(rows, around, everything)
+        seen = tuple(np.flatnonzero(own) for own in weights)
+        return weights, made.of_constant(null[1]), made.keep_entries(seen)
+    weights, value = weights_alone()
+    seen = tuple(np.flatnonzero(own) for own in weights)
+    if _tables_pay(rows, seen, largest):
+        return weights, value, summed(rows, around, seen)[0]
+    return weights, value, row_quadratic(rows, likelihood, zeros, 0.0)
+
+
+def _tables_pay(rows: AnyRows, seen: Sequence[IntArray], largest: float) -> bool:
+    n_entries = sum(len(own) for own in seen) + 1
+    return sums_pay(len(rows), n_entries, largest, exact=True)
+
+
+def sums_pay(n_rows: int, n_entries: int, largest: float, *, exact: bool) -> bool:
+    """Whether so many rows are summed into cross-tables of so many entries.
+
+    Those of an expansion that is not ``exact`` are made several times.
+    """
+    many = n_rows > 2 * n_entries if exact else n_rows >= MANY_ROWS
+    return many and cross_table_bytes(n_entries) <= largest
+
+
+def row_quadratic(
+    rows: AnyRows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
+) -> RowQuadratic:
+    """The expansion around the given tabulated values, as rows."""
+    around = Around(likelihood, tuple(values), intercept)
+    return RowQuadratic(rows, around, tuple(range(len(rows.sizes))))

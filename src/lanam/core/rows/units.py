@@ -1,0 +1,90 @@
+"""The response in the core's units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.likelihoods import Likelihood
+from lanam.core.terms.knots import power_of_two_scale
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Total weight, mean and variance of a response in units of ``magnitude``, a power of two."""
+
+    total_weight: float
+    magnitude: float
+    mean: float
+    variance: float
+
+    @classmethod
+    def of(cls, response: Array, weight: Array) -> Spread:
+        """Of rows at hand, with care for huge and tiny ones."""
+        total = float(weight.sum())
+        magnitude = power_of_two_scale(response)
+        scaled = response / magnitude
+        share = weight / total
+        mean = float(share @ scaled)
+        return cls(total, magnitude, mean, float(share @ (scaled - mean) ** 2))
+
+    @property
+    def constant(self) -> bool:
+        """Whether there is one value only; rounding is none."""
+        return bool(np.sqrt(self.variance) <= 1e-14 * abs(self.mean))
+
+    def merged(self, other: Spread) -> Spread:
+        """Of these rows and others."""
+        both = (self, other)
+        # Zeros alone have no magnitude: theirs must not make others vanish.
+        magnitude = max((own.magnitude for own in both if own.mean or own.variance), default=1.0)
+        one, two = (min(own.magnitude / magnitude, 1.0) for own in both)
+        total = self.total_weight + other.total_weight
+        share = other.total_weight / total
+        step = other.mean * two - self.mean * one
+        within = (1.0 - share) * self.variance * one**2 + share * other.variance * two**2
+        between = share * (1.0 - share) * step**2
+        return Spread(total, magnitude, self.mean * one + share * step, within + between)
+
+
+@dataclass(frozen=True)
+class Units:
+    """How the core sees the response: a Gaussian one has mean 0 and variance 1."""
+
+    likelihood: Likelihood
+    shift: float
+    scale: float
+    total_weight: float
+
+    @classmethod
+    def of(cls, spread: Spread, likelihood: Likelihood) -> Units:
+        """Standard units of a response."""
+        total = spread.total_weight
+        if not likelihood.quadratic:
+            return cls(likelihood, 0.0, 1.0, total)
+        shift, size = spread.mean, float(np.sqrt(spread.variance))
+        # A constant response has rounding at most; its unit is small so that its noise is.
+        if spread.constant:
+            size = 1e-9 * max(abs(shift), 1.0)
+        return cls(likelihood, shift * spread.magnitude, size * spread.magnitude, total)
+
+    def standard(self, response: Array) -> Array:
+        """A response in these units."""
+        if not self.likelihood.quadratic:
+            return response
+        # In two steps, of which the first is exact: squares of neither may leave what floats can hold.
+        magnitude = power_of_two_scale(np.array([self.scale]))
+        centred = response / magnitude - self.shift / magnitude
+        return np.asarray(centred / (self.scale / magnitude))
+
+    def log_evidence(self, standard: float) -> float:
+        """Log evidence of the response in its own units."""
+        if not self.likelihood.quadratic:
+            return standard
+        return standard - self.total_weight * float(np.log(self.scale))
+
+    def standard_evidence(self, own: float) -> float:
+        """The other way round."""
+        return own - self.log_evidence(0.0)

@@ -1,0 +1,157 @@
+"""Networks at their entries to whitened, centred, rank-compressed tables (method.md 2b).
+
+A term's function is linear in its tangent features: ``f = J theta`` with ``J`` the network's Jacobian
+at the expansion point, centred over the data, and ``theta ~ N(0, Lambda^-1)``. (The network itself is
+one such function, because its output is linear in the last layer.) ``Phi = J Lambda^(-1/2)`` has a
+small numerical rank as seen by the data: ``Phi ~ T V'`` with orthonormal ``V`` (P x r). In the
+coordinates ``z = V' Lambda^(1/2) theta`` the prior is ``N(0, I)`` and the function is ``T z``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.terms.knots import Grid
+from lanam.core.terms.purity import purify
+from lanam.core.terms.term import LevelTerm, Term
+
+#: Directions whose squared prior size, in units of the noise and summed over the data, is below
+#: this cannot be told from noise and are left to the prior.
+RANK_TOLERANCE = 1e-3
+
+#: The same for a pair, which has many more directions that are hardly visible.
+PAIR_TOLERANCE = 1e-2
+
+#: At the first look, before any prior was tuned, only the larger directions are worth having: below
+#: this, and below a hundredth of the largest.
+COARSE_TOLERANCE = 0.1
+
+#: A group with less variance over the data than this share of that over its entries is not seen.
+_UNSEEN = 1e-8
+
+_SKETCH_WIDTH = 24
+_OVERSAMPLING = 6
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """A term's prior in few coordinates: ``Phi ~ table @ basis.T``.
+
+    ``group_grams[g] = V_g' V_g`` for the rows of ``basis`` that belong to prior group ``g``.
+    """
+
+    table: Array
+    basis: Array
+    group_grams: Array
+
+
+def tangent(term: Term, expansion: Array, share: Array) -> Array:
+    """The Jacobian at the entries, of the function centred over the data."""
+    return centred(term, term.jacobian(expansion), share)
+
+
+def centred(term: Term, table: Array, share: Array) -> Array:
+    """A table without its mean over the data; a pair's, without its means in either column.
+
+    ``share`` is the data's weight at the entries, summing to 1.
+    """
+    if isinstance(term.entries, Grid):
+        return purify(table, share, term.entries.shape)
+    return table - share @ table
+
+
+def initial_precision(term: Term, jacobian: Array, share: Array, prior_variance: float) -> Array:
+    """Precisions that give every group an equal part in a prior variance averaged over the data."""
+    if isinstance(term, LevelTerm) and term.wide:
+        # The sum of share @ square(eye - share), without making the matrix.
+        return np.array([(1.0 - float(share @ share)) / prior_variance])
+    per_parameter = share @ np.square(jacobian)
+    per_group = np.bincount(term.group_index, weights=per_parameter)
+    # A group that no row sees has the mean over the entries: a variance without bound would drown the
+    # others where the prior is all there is.
+    everywhere = np.bincount(term.group_index, weights=np.square(jacobian).mean(axis=0))
+    per_group = np.where(per_group > _UNSEEN * everywhere, per_group, everywhere)
+    return np.maximum(per_group, np.finfo(float).tiny) * (len(per_group) / prior_variance)
+
+
+def compress(
+    term: Term,
+    jacobian: Array,
+    precision: Array,
+    curvature: Array,
+    rng: np.random.Generator,
+    start: Array | None = None,
+    coarse: bool = False,
+) -> Compressed:
+    """Whiten and compress; ``curvature`` (per entry, in units of the noise) says what is seen.
+
+    ``start`` is an earlier basis, from which the range finder needs one product only; ``coarse`` keeps
+    the larger directions only.
+    """
+    if isinstance(term, LevelTerm) and term.wide:
+        return Compressed(jacobian, np.empty((0, 0)), np.ones((1, 1, 1)))
+    root = np.sqrt(precision[term.group_index])
+    phi = jacobian / root
+    if isinstance(term, LevelTerm):
+        basis = np.eye(len(root))
+        return Compressed(phi, basis, np.ones((1, 1, 1)))
+    if start is not None and start.shape[1] == 0:
+        # Nothing was left of the term, and nothing can bring it back.
+        basis = start
+    else:
+        tolerance = PAIR_TOLERANCE if term.kind == "pair" else RANK_TOLERANCE
+        seen = phi * np.sqrt(curvature)[:, None]
+        basis = _visible_directions(seen, rng, start, coarse, tolerance)
+    return Compressed(phi @ basis, basis, _group_grams(term, basis))
+
+
+def _group_grams(term: Term, basis: Array) -> Array:
+    n_groups = int(term.group_index.max()) + 1
+    if n_groups == 1:
+        # One group: its Gram matrix is the identity, which nobody needs to store.
+        return np.ones((1, 1, 1))
+    return np.stack(
+        [
+            basis[term.group_index == group].T @ basis[term.group_index == group]
+            for group in range(n_groups)
+        ]
+    )
+
+
+def _visible_directions(
+    seen: Array, rng: np.random.Generator, start: Array | None, coarse: bool, tolerance: float
+) -> Array:
+    """Right singular vectors of ``seen`` whose squared singular value is above the tolerance."""
+    n_parameters = seen.shape[1]
+    widest = min(seen.shape) // 2
+    width = _OVERSAMPLING if start is not None else _SKETCH_WIDTH
+    probe = rng.standard_normal((n_parameters, width))
+    if start is not None:
+        probe = np.concatenate([start, probe], axis=1)
+    while probe.shape[1] < widest:
+        span, _ = np.linalg.qr(seen @ probe)
+        lift = span.T @ seen
+        size, vectors = np.linalg.eigh(lift @ lift.T)
+        keep = size > _floor(size, coarse, tolerance)
+        # A sketch full of visible directions may have missed some: widen it.
+        if keep.sum() <= probe.shape[1] - _OVERSAMPLING // 2:
+            return np.asarray((lift.T @ vectors[:, keep]) / np.sqrt(size[keep]))
+        more = rng.standard_normal((n_parameters, probe.shape[1]))
+        probe = np.concatenate([probe, more], axis=1)
+    if seen.shape[0] < n_parameters:
+        size, vectors = np.linalg.eigh(seen @ seen.T)
+        keep = size > _floor(size, coarse, tolerance)
+        return np.asarray((seen.T @ vectors[:, keep]) / np.sqrt(size[keep]))
+    size, vectors = np.linalg.eigh(seen.T @ seen)
+    return np.asarray(vectors[:, size > _floor(size, coarse, tolerance)])
+
+
+def _floor(size: Array, coarse: bool, tolerance: float) -> float:
+    """Eigenvalues below this are invisible, or rounding of the largest one."""
+    largest = float(size.max(initial=0.0))
+    if coarse:
+        tolerance = min(COARSE_TOLERANCE, 0.01 * largest)
+    return max(tolerance, 1e-13 * largest)
