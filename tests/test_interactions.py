@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.arguments import CHOICES
 from lanam.core.fit import fitting
+from lanam.parameters import choices
 
 NAMES = ["a", "b", "c", "d"]
 #: Small networks, and no search for what the noise depends on: as much to say of pairs, less to wait for.
@@ -392,7 +392,7 @@ class TestScores:
         assert len(line) < 100
         assert scores[0]["pair"] == " x ".join(X.columns)
 
-    @pytest.mark.parametrize("kind", CHOICES["interaction_score"])
+    @pytest.mark.parametrize("kind", choices("interaction_score"))
     @pytest.mark.parametrize("name", ["data", "labelled"])
     def test_every_score_ranks_and_says_which_it_is(self, kind, name, request):
         X, y = request.getfixturevalue(name)
@@ -414,7 +414,7 @@ class TestScores:
     def test_scores_differ(self, plain, data):
         found = [
             copy_of(plain).add_interactions(*data, 1, interaction_score=kind).interaction_scores_
-            for kind in CHOICES["interaction_score"]
+            for kind in choices("interaction_score")
         ]
         tables = [scores.matrix()[np.triu_indices(4, 1)].round(6).tolist() for scores in found]
         assert len({tuple(table) for table in tables}) == 5

@@ -7,8 +7,9 @@ import pytest
 from joblib import cpu_count
 
 from lanam import LANAMRegressor
-from lanam.arguments import read_memory, read_n_jobs, read_options
+from lanam.arguments import read_options
 from lanam.core.rows.tables import Table
+from lanam.parameters import read_memory, read_n_jobs
 from lanam.sessions import FitPlan, Session, fingerprint
 
 SMALL = {"hidden_sizes": (6,), "interactions": 0, "random_state": 0}

@@ -21,7 +21,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lanam import explain, storage
-from lanam.arguments import read_interactions, read_memory, read_options
+from lanam.arguments import read_interactions, read_options
 from lanam.core.arrays import Array
 from lanam.core.fit import fitting
 from lanam.core.inference.options import Options
@@ -39,6 +39,7 @@ from lanam.files import require_place, write_atomically
 from lanam.inputs import read_columns, read_exposure, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
 from lanam.observations import Observations
+from lanam.parameters import Parameters, read_memory
 from lanam.pieces import contributions, in_pieces, require_in_memory
 from lanam.predicting import predict_files
 from lanam.predictions import Wanted
@@ -53,7 +54,7 @@ _MAX_LISTED = 10
 _KEPT = 0.25
 
 
-class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base of the estimators; not for use by itself."""
 
     _model: FittedModel
@@ -61,53 +62,6 @@ class AdditiveModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
     interaction_scores_: InteractionScores
     edits_: tuple[dict[str, Any], ...]
     plan_: FitPlan
-
-    def __init__(
-        self,
-        *,
-        interactions: Any = "auto",
-        interaction_score: str = "evidence",
-        level_effects: Any = "auto",
-        hidden_sizes: Any = (64,),
-        pair_hidden_sizes: Any = (64,),
-        activation: str = "gelu",
-        init_scales: Any = "auto",
-        prior_groups: str = "layer",
-        posterior: str = "joint",
-        curvature: str = "exact",
-        solver: str = "gauss-newton",
-        evidence_update: str = "mackay",
-        categorical_features: Any = "auto",
-        max_knots: int = 256,
-        max_iter: int = 100,
-        tol: float = 0.05,
-        n_restarts: int = 1,
-        memory: Any = "2GB",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.interactions = interactions
-        self.interaction_score = interaction_score
-        self.level_effects = level_effects
-        self.hidden_sizes = hidden_sizes
-        self.pair_hidden_sizes = pair_hidden_sizes
-        self.activation = activation
-        self.init_scales = init_scales
-        self.prior_groups = prior_groups
-        self.posterior = posterior
-        self.curvature = curvature
-        self.solver = solver
-        self.evidence_update = evidence_update
-        self.categorical_features = categorical_features
-        self.max_knots = max_knots
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_restarts = n_restarts
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(
         self,

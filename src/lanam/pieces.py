@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from lanam.arguments import read_n_jobs
 from lanam.core.arrays import Array
 from lanam.data import Schema, Surprise, add_up, as_frame, collect_surprises, warn_of
 from lanam.engines import DaskSource, FileSource, is_in_pieces, open_source
@@ -33,6 +32,7 @@ from lanam.engines.roles import (
     read_roles,
     read_rows,
 )
+from lanam.parameters import read_n_jobs
 from lanam.predictions import end_names, label_dtype
 from lanam.text import few
 

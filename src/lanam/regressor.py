@@ -49,6 +49,7 @@ from lanam.observations import (
     require_an_event,
     require_counts,
 )
+from lanam.parameters import RegressorParameters
 from lanam.pieces import averaged, in_pieces, intervals, predictions, quantiles, summed
 
 
@@ -70,7 +71,7 @@ def _r_squared(model: Any, sums: Array) -> float:
     return 1.0 if residual == 0.0 else 0.0  # as scikit-learn has it
 
 
-class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
+class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # type: ignore[misc]
     """Laplace-approximated neural additive model for regression.
 
     The mean of y is an intercept and a sum of functions of single columns, each a small neural
@@ -194,59 +195,6 @@ class LANAMRegressor(RegressorMixin, AdditiveModel):  # type: ignore[misc]
 
     calibration_: Calibration
     _exposed = False  # whether the fit was given exposures other than one
-
-    def __init__(
-        self,
-        *,
-        interactions: Any = "auto",
-        interaction_score: str = "evidence",
-        level_effects: Any = "auto",
-        likelihood: str = "gaussian",
-        noise: str = "auto",
-        hidden_sizes: Any = (64,),
-        pair_hidden_sizes: Any = (64,),
-        activation: str = "gelu",
-        init_scales: Any = "auto",
-        prior_groups: str = "layer",
-        posterior: str = "joint",
-        curvature: str = "exact",
-        solver: str = "gauss-newton",
-        evidence_update: str = "mackay",
-        categorical_features: Any = "auto",
-        max_knots: int = 256,
-        max_iter: int = 100,
-        tol: float = 0.05,
-        n_restarts: int = 1,
-        memory: Any = "2GB",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            interactions=interactions,
-            interaction_score=interaction_score,
-            level_effects=level_effects,
-            hidden_sizes=hidden_sizes,
-            pair_hidden_sizes=pair_hidden_sizes,
-            activation=activation,
-            init_scales=init_scales,
-            prior_groups=prior_groups,
-            posterior=posterior,
-            curvature=curvature,
-            solver=solver,
-            evidence_update=evidence_update,
-            categorical_features=categorical_features,
-            max_knots=max_knots,
-            max_iter=max_iter,
-            tol=tol,
-            n_restarts=n_restarts,
-            memory=memory,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.likelihood = likelihood
-        self.noise = noise
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

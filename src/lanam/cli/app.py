@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lanam.cli.speaking import Voice
+from lanam.parameters import DEFAULTS
 from lanam.version import __version__
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def fit(
     interactions: Annotated[
         str,
         typer.Option(metavar="PAIRS", help="Pairs of columns: auto, how many, or which: a:b,c:d."),
-    ] = "auto",
+    ] = DEFAULTS.interactions,
     noise: Annotated[
         Noise,
         typer.Option(help="Of numbers: found by itself to differ from row to row, or constant."),
@@ -234,21 +235,20 @@ def fit(
     ] = 0.0,
     max_iter: Annotated[
         int, typer.Option(metavar="N", min=1, help="The most iterations of a stage.")
-    ] = 100,
+    ] = DEFAULTS.max_iter,
     n_restarts: Annotated[
         int, typer.Option(metavar="N", min=1, help="Random starts, of which the best is kept.")
-    ] = 1,
+    ] = DEFAULTS.n_restarts,
     random_state: Annotated[
         int, typer.Option(metavar="N", min=0, help="The same number gives the same model.")
     ] = 0,
     memory: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="What sums over rows may take: 1GB, for example."),
-    ] = None,
+        str, typer.Option(metavar="SIZE", help="What sums over rows may take: 1GB, for example.")
+    ] = DEFAULTS.memory,
     jobs: Annotated[
         int | None,
         typer.Option(metavar="N", help="Threads; as many as there are, if not said."),
-    ] = None,
+    ] = DEFAULTS.n_jobs,
     checkpoint: Annotated[
         str | None,
         typer.Option(
@@ -283,11 +283,14 @@ def fit(
         noise=noise.value,
         test_share=test_share,
         calibrate_share=calibrate_share,
-        max_iter=max_iter,
-        n_restarts=n_restarts,
         random_state=random_state,
-        memory=memory,
-        n_jobs=jobs,
+        parameters={
+            "max_iter": max_iter,
+            "n_restarts": n_restarts,
+            "random_state": random_state,
+            "memory": memory,
+            "n_jobs": jobs,
+        },
         checkpoint=checkpoint,
         force=force,
         dialect=_dialect(delimiter, decimal, encoding, missing),

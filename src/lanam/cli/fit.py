@@ -33,6 +33,7 @@ from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
 from lanam.engines import FileSource
 from lanam.engines.interface import Piece
+from lanam.parameters import DEFAULTS
 
 #: The share of rows that is held out unless somebody says otherwise.
 _TEST_SHARE = 0.2
@@ -50,15 +51,12 @@ class Request:
     drop: Sequence[str] = ()
     weight: str | None = None
     exposure: str | None = None
-    interactions: str = "auto"
-    noise: str = "auto"
+    interactions: str = DEFAULTS.interactions
+    noise: str = DEFAULTS.noise
     test_share: float | None = None
     calibrate_share: float = 0.0
-    max_iter: int = 100
-    n_restarts: int = 1
     random_state: int = 0
-    memory: str | None = None
-    n_jobs: int | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)  # of the estimator, as they are
     checkpoint: str | None = None
     force: bool = False
     dialect: Dialect = field(default_factory=Dialect)
@@ -359,20 +357,15 @@ def _tell_rows(train: Rows, test: Rows, calibrate: Rows, voice: Voice) -> None:
 def _estimator(request: Request, decision: Decision, names: Sequence[str], voice: Voice) -> Any:
     from lanam import LANAMClassifier, LANAMRegressor
 
-    if request.noise != "auto" and decision.task != REGRESSION:
+    if request.noise != DEFAULTS.noise and decision.task != REGRESSION:
         raise Misuse(f"--noise is for --task regression, and the task is {decision.task}")
     chosen = split_names(request.categorical, names, "--categorical")
     options = {
+        **request.parameters,
         "interactions": read_pairs(request.interactions, names),
         "categorical_features": chosen or "auto",
-        "max_iter": request.max_iter,
-        "n_restarts": request.n_restarts,
-        "random_state": request.random_state,
-        "n_jobs": request.n_jobs,
         "verbose": 0 if voice.quiet or voice.json else 1,
     }
-    if request.memory is not None:
-        options["memory"] = request.memory
     if decision.task == CLASSIFICATION:
         return LANAMClassifier(**options)
     likelihood = "poisson" if decision.task == COUNTS else "gaussian"

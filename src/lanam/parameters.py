@@ -1,0 +1,212 @@
+"""The estimators' parameters, each declared once: name, default, what it may be, and what the core is told.
+
+The declarations are the constructors: ``dataclass`` writes these, with the signatures that scikit-learn,
+type checkers and editors read. To add one, write a line here, and read the option of its name in the core.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import Field, dataclass, field, fields
+from numbers import Integral, Real
+from typing import Any
+
+from lanam.errors import InputError
+
+#: Checks the value of the parameter of a name, and converts it to the core's option.
+Reader = Callable[[Any, str], Any]
+
+
+def _read(reader: Reader, choices: tuple[Any, ...] = ()) -> dict[str, Any]:
+    return {"read": reader, "choices": choices}
+
+
+def one_of(*choices: Any) -> dict[str, Any]:
+    """One of these values."""
+
+    def read(value: Any, name: str) -> Any:
+        # `value in choices` would take 0 for False, and trip over arrays.
+        if any(type(value) is type(choice) and value == choice for choice in choices):
+            return value
+        *words, last = map(repr, choices)
+        listed = " or ".join([", ".join(words), last])
+        raise InputError("{given} is not known", f"choose {listed}", argument=name, value=value)
+
+    return _read(read, choices)
+
+
+def switch(on: Any, off: Any) -> dict[str, Any]:
+    """One of two values, which switch something on or off."""
+    choice = one_of(on, off)["read"]
+    return _read(lambda value, name: choice(value, name) == on, (on, off))
+
+
+def integer(least: int) -> dict[str, Any]:
+    """An integer of at least this."""
+
+    def read(value: Any, name: str) -> int:
+        if _is_integer(value, least):
+            return int(value)
+        problem = f"{{given}} must be an integer of at least {least}"
+        raise InputError(problem, argument=name, value=value)
+
+    return _read(read)
+
+
+def _is_integer(value: Any, least: int) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number, of Python or of numpy."""
+    return not isinstance(value, bool) and isinstance(value, Real)
+
+
+def read_number(value: Any, name: str) -> float:
+    """A finite number that is not negative."""
+    if is_number(value) and 0.0 <= value < math.inf:
+        return float(value)
+    raise InputError("{given} must be a finite number of at least 0", argument=name, value=value)
+
+
+def _has_entries(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
+
+
+def read_sizes(value: Any, name: str) -> tuple[int, ...]:
+    """Widths of layers."""
+    problem = "{given} must be a sequence of layer widths, for example (64,) for one layer"
+    if not _has_entries(value):
+        raise InputError(problem, argument=name, value=value)
+    for size in value:
+        if not _is_integer(size, 1):
+            problem = "every entry of {given} must be an integer of at least 1"
+            raise InputError(problem, argument=name, value=size)
+    return tuple(map(int, value))
+
+
+def read_scales(value: Any, name: str) -> tuple[float, ...] | None:
+    """Positive numbers; None for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if _has_entries(value) and all(is_number(each) and 0.0 < each < math.inf for each in value):
+        return tuple(float(each) for each in value)
+    raise InputError(
+        "{given} must be 'auto' or a sequence of positive numbers, for example (1.0, 4.0)",
+        argument=name,
+        value=value,
+    )
+
+
+def read_n_jobs(value: Any, name: str = "n_jobs") -> int:
+    """How many threads to use: of None, as many as the environment gives us.
+
+    Examples
+    --------
+    >>> read_n_jobs(3), read_n_jobs(None) >= 1
+    (3, True)
+    """
+    from joblib import (
+        cpu_count,
+    )  # only here: the command line reads the declarations before anything else
+
+    available = int(cpu_count())
+    if value is None:
+        given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+        return min(int(given), available) if given.isdigit() and int(given) > 0 else available
+    if isinstance(value, int) and not isinstance(value, bool) and value != 0:
+        return value if value > 0 else max(available + 1 + value, 1)
+    raise InputError(
+        "{given} is not known",
+        "give a number of threads, -1 for all, or None for as many as the environment gives",
+        argument=name,
+        value=value,
+    )
+
+
+def read_memory(value: Any, name: str = "memory") -> float:
+    """A number of bytes, or text such as "500MB" or "2GB".
+
+    Examples
+    --------
+    >>> read_memory("1.5 GB"), read_memory(10**9)
+    (1500000000.0, 1000000000.0)
+    """
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*([\d.]+)\s*([kKMGT]?)(i?)B?\s*", value)
+        if found is not None and found[1].count(".") <= 1 and found[1] != ".":
+            power = " KMGT".index(found[2].upper() or " ")
+            value = float(found[1]) * (1024.0 if found[3] else 1000.0) ** power
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
+        return float(value)
+    raise InputError(
+        "{given} is not known",
+        "give a number of bytes, or for example '2GB'",
+        argument=name,
+        value=value,
+    )
+
+
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class Parameters:
+    """What both estimators take. Parameters without a reader are read where the columns are known."""
+
+    interactions: Any = "auto"
+    interaction_score: str = field(
+        default="evidence",
+        metadata=one_of(
+            "evidence",
+            "mutual_information",
+            "evidence_gain",
+            "mutual_information_full",
+            "evidence_gain_full",
+        ),
+    )
+    level_effects: Any = field(default="auto", metadata=switch("auto", False))
+    hidden_sizes: Any = field(default=(64,), metadata=_read(read_sizes))
+    pair_hidden_sizes: Any = field(default=(64,), metadata=_read(read_sizes))
+    activation: str = field(default="gelu", metadata=one_of("gelu", "relu", "tanh", "silu"))
+    init_scales: Any = field(default="auto", metadata=_read(read_scales))
+    prior_groups: str = field(default="layer", metadata=one_of("layer", "network"))
+    posterior: str = field(default="joint", metadata=one_of("joint", "block"))
+    curvature: str = field(default="exact", metadata=one_of("exact", "kron"))
+    solver: str = field(default="gauss-newton", metadata=one_of("gauss-newton", "adam"))
+    evidence_update: str = field(default="mackay", metadata=one_of("mackay", "gradient"))
+    categorical_features: Any = "auto"
+    max_knots: int = field(default=256, metadata=integer(16))
+    max_iter: int = field(default=100, metadata=integer(1))
+    tol: float = field(default=0.05, metadata=_read(read_number))
+    n_restarts: int = field(default=1, metadata=integer(1))
+    memory: Any = field(default="2GB", metadata=_read(read_memory))
+    n_jobs: int | None = field(default=None, metadata=_read(read_n_jobs))
+    random_state: Any = None
+    verbose: int = 0
+
+
+@dataclass(kw_only=True, eq=False, repr=False, match_args=False)
+class RegressorParameters(Parameters):
+    """What only a regressor takes."""
+
+    likelihood: str = field(default="gaussian", metadata=one_of("gaussian", "poisson"))
+    noise: str = field(default="auto", metadata=switch("auto", "constant"))
+
+
+#: All declarations by name.
+PARAMETERS: dict[str, Field[Any]] = {each.name: each for each in fields(RegressorParameters)}
+
+# Estimators are no dataclasses to others: Dask names such an object by its fields alone, and two fits with
+# the same parameters would be one to it.
+for _declared in (RegressorParameters, Parameters):
+    del _declared.__dataclass_fields__
+
+
+#: What the constructors take where nothing is given.
+DEFAULTS = RegressorParameters()
+
+
+def choices(name: str) -> tuple[Any, ...]:
+    """What a parameter with a fixed list of values may be."""
+    return tuple(PARAMETERS[name].metadata["choices"])
