@@ -3,6 +3,7 @@
 Nothing here shares code with `lanam.core`, and everything is written to be read, not to be fast.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -80,12 +81,11 @@ def interpolation_matrix(position, size):
     """``W``: what every row takes of every entry of a table."""
     weights = np.zeros((len(position.index), size))
     for i, index in enumerate(position.index):
-        fraction = 0.0 if position.fraction is None else float(position.fraction[i])
-        across = 0.0 if position.across is None else float(position.across[i])
-        for step, part in ((0, 1.0 - across), (position.stride, across)):
-            for more, share in ((0, 1.0 - fraction), (1, fraction)):
-                if part * share:
-                    weights[i, index + step + more] += part * share
+        ends = [((0, 1.0 - float(f[i])), (stride, float(f[i]))) for stride, f in position.steps]
+        for corner in itertools.product(*ends):
+            part = math.prod(share for _, share in corner)
+            if part:
+                weights[i, index + sum(step for step, _ in corner)] += part
     return weights
 
 
@@ -100,26 +100,26 @@ def between(knots, value):
     return weights
 
 
-def bilinear(first_knots, second_knots, table, first, second):
+def multilinear(knots, table, *columns):
     """A grid's value at every row, summed over all of its knots."""
     return [
         sum(
-            down * along * table[i][j]
-            for i, down in enumerate(between(first_knots, x))
-            for j, along in enumerate(between(second_knots, y))
+            math.prod(weights) * float(table[entry])
+            for entry, weights in zip(
+                np.ndindex(*table.shape),
+                itertools.product(*map(between, knots, row)),
+                strict=True,
+            )
         )
-        for x, y in zip(first, second, strict=True)
+        for row in zip(*columns, strict=True)
     ]
 
 
 def entry_weights(entries, *values):
     """What a row with these values takes of every entry: of knots, levels, categories or a grid."""
-    if hasattr(entries, "first"):
-        down, along = (
-            entry_weights(axis, value)
-            for axis, value in zip((entries.first, entries.second), values, strict=True)
-        )
-        return [a * b for a in down for b in along]
+    if len(values) > 1:
+        own = [entry_weights(axis, value) for axis, value in zip(entries.axes, values, strict=True)]
+        return [math.prod(weights) for weights in itertools.product(*own)]
     (value,) = values
     missing = value != value
     if hasattr(entries, "entry_of"):
@@ -165,13 +165,12 @@ def repeated_quantiles(values, repetitions, levels):
 
 
 def additive_design(shape):
-    """Indicators of a grid's rows and columns at its cells."""
-    n_rows, n_columns = shape
-    design = np.zeros((n_rows * n_columns, n_rows + n_columns))
-    for i in range(n_rows):
-        for j in range(n_columns):
-            design[i * n_columns + j, i] = design[i * n_columns + j, n_rows + j] = 1.0
-    return design
+    """Indicators at a grid's cells of all entries of its axes but one: of its rows, then its columns."""
+    indicators = []
+    for axis in reversed(range(len(shape))):
+        others = [(*cell[:axis], *cell[axis + 1 :]) for cell in np.ndindex(*shape)]
+        indicators += [[float(own == one) for own in others] for one in sorted(set(others))]
+    return np.array(indicators).T
 
 
 def pure_part(table, share, shape):
@@ -195,18 +194,12 @@ def pure_part(table, share, shape):
 
 
 def conditional_means(table, share, shape):
-    """Means of a table's columns given every row of a grid that has data, then every column."""
-    values, cells = table.reshape(*shape, -1), share.reshape(shape)
-    means = [
-        np.average(values[i], axis=0, weights=cells[i])
-        for i in range(shape[0])
-        if cells[i].sum() > 0.0
-    ]
-    means += [
-        np.average(values[:, j], axis=0, weights=cells[:, j])
-        for j in range(shape[1])
-        if cells[:, j].sum() > 0.0
-    ]
+    """Means of a table's columns along every axis, given all entries of the others that have data."""
+    means = []
+    for given in additive_design(shape).T:
+        weight = given * share
+        if weight.sum() > 0.0:
+            means.append(np.average(table, axis=0, weights=weight))
     return np.array(means)
 
 

@@ -40,7 +40,7 @@ class TestEntries:
         rows = np.array([2.0, 0.0, np.nan, -1.0, 3.0, 1e300, -np.inf])
         position = entries.locate(rows)
         np.testing.assert_array_equal(position.index, [2, 0, 3, 4, 4, 4, 4])
-        assert position.fraction is None
+        assert position.steps == ()
 
     def test_of_many_levels_the_most_frequent_have_an_entry(self):
         column = np.repeat(np.arange(5.0), [3, 9, 1, 7, 5])
@@ -80,8 +80,8 @@ class TestEntries:
         weight, alone = np.ones(len(column)), Categories(np.arange(40), 40)
         (grid,) = at_hand.place_grids(columns, weight, [(0, 1)], {0: alone})
         assert grid.shape[0] == 24 + 2
-        assert (grid.first.entry_of[:16] == 25).all()
-        np.testing.assert_array_equal(grid.first.entry_of[16:], np.arange(24))
+        assert (grid.axes[0].entry_of[:16] == 25).all()
+        np.testing.assert_array_equal(grid.axes[0].entry_of[16:], np.arange(24))
         # With few levels all have one, whatever their rows.
         (grid,) = at_hand.place_grids(
             columns % 20, weight, [(0, 1)], {0: Categories(np.arange(20), 20)}

@@ -109,9 +109,9 @@ def joint(model, rows):
     term = model.terms[0]
     position = term.entries.locate(*(rows[:, k] for k in term.features))
     index = position.index.astype(int)
-    if position.fraction is not None:
-        assert set(np.unique(position.fraction)) <= {0.0, 1.0}
-        index = index + position.fraction.astype(int)
+    for stride, fraction in position.steps:
+        assert set(np.unique(fraction)) <= {0.0, 1.0}
+        index = index + stride * fraction.astype(int)
     table = term.table[index]
     covariance = (model.root @ model.root.T)[: table.shape[1], : table.shape[1]]
     return term.mean[index], table @ covariance @ table.T
@@ -200,7 +200,7 @@ class TestZero:
         assert np.all(np.array(term_moments(edited, rows[-1:])) == 0.0)
 
     @pytest.mark.parametrize(
-        "entries", [KNOTS, GAPPY, SINGLE, BINS, CITIES, Grid(KNOTS, CITIES)], ids=str
+        "entries", [KNOTS, GAPPY, SINGLE, BINS, CITIES, Grid((KNOTS, CITIES))], ids=str
     )
     def test_everything(self, entries):
         """Also what is missing where nothing was, and what is new."""
@@ -217,7 +217,7 @@ class TestZero:
 
     @pytest.mark.parametrize("n_classes", [1, 3])
     def test_a_rectangle(self, n_classes):
-        model = made(Grid(KNOTS, GAPPY), n_classes)
+        model = made(Grid((KNOTS, GAPPY)), n_classes)
         parts = [Part(-5.0, 5.0), Part(high=4.0, missing=True)]
         edited, _ = editing.zero(model, 0, parts)
         rows = rows_of(PLACES, np.r_[PLACES, np.nan])
@@ -228,7 +228,7 @@ class TestZero:
         assert np.all(scoring.term_variances(edited, rows[inside])[:, 0] == 0.0)
 
     def test_levels_of_a_pair(self):
-        model = made(Grid(CITIES, KNOTS))
+        model = made(Grid((CITIES, KNOTS)))
         edited, _ = editing.zero(model, 0, [Part(codes=np.array([1])), Part(low=2.0)])
         rows = rows_of([0.0, 1.0, 2.0, 8.0, np.nan], PLACES)
         assert_same_elsewhere(model, edited, rows, (rows[:, 0] == 1.0) & (rows[:, 1] >= 2.0))
@@ -286,7 +286,7 @@ class TestClamp:
         np.testing.assert_array_equal(mask, [*(np.arange(4) != expected), False, False])
 
     def test_a_pair(self):
-        model = made(Grid(GAPPY, KNOTS))
+        model = made(Grid((GAPPY, KNOTS)))
         edited, _ = editing.clamp(model, 0, [Part(low=-3.0), Part(high=5.0)])
         rows = rows_of(np.r_[PLACES, np.nan], PLACES)
         clipped = rows.copy()
@@ -461,7 +461,7 @@ class TestGaps:
     """What a missing value adds to the noise is what the column would have said."""
 
     def model(self):
-        pair, other = made(Grid(GAPPY, KNOTS)).terms
+        pair, other = made(Grid((GAPPY, KNOTS))).terms
         own = made(GAPPY, seed=1).terms[0]
         off = replace(own, features=(1,), status="switched off")
         model = replace(made(GAPPY), terms=(own, off, other, pair))
@@ -484,7 +484,7 @@ class TestGaps:
 
 class TestWhatGoesAlong:
     def test_the_old_model_stays(self):
-        model = made(Grid(KNOTS, GAPPY))
+        model = made(Grid((KNOTS, GAPPY)))
         before = copy.deepcopy(model)
         editing.zero(model, 0, [Part(-5.0, 5.0), Part(high=4.0)])
         editing.clamp(model, 0, [Part(-5.0, 5.0), Part(high=4.0)])
@@ -496,7 +496,7 @@ class TestWhatGoesAlong:
             assert one.edited is two.edited is None
         np.testing.assert_array_equal(model.root, before.root)
 
-    @pytest.mark.parametrize("entries", [GAPPY, SINGLE, BINS, Grid(KNOTS, GAPPY)], ids=str)
+    @pytest.mark.parametrize("entries", [GAPPY, SINGLE, BINS, Grid((KNOTS, GAPPY))], ids=str)
     def test_the_data_stays_where_it_was(self, entries):
         model = made(entries)
         parts = [Part(1.5, 4.5)] * len(model.terms[0].features)

@@ -95,7 +95,7 @@ class TestKnots:
         knots = knots_of(column)
         np.testing.assert_array_equal(knots.values[knots.inside], np.unique(column))
         position = knots.locate(column)
-        assert position.fraction is None
+        assert position.steps == ()
         np.testing.assert_array_equal(knots.values[position.index], column)
 
     def test_many_values_are_cut_to_the_budget_and_the_ends_stay(self):
@@ -236,7 +236,9 @@ class TestLocate:
         knots = knots_of(rng.standard_normal(300), 20)
         column = rng.standard_normal(50) * 3.0
         position = knots.locate(column)
-        for value, index, fraction in zip(column, position.index, position.fraction, strict=True):
+        ((stride, fractions),) = position.steps
+        assert stride == 1
+        for value, index, fraction in zip(column, position.index, fractions, strict=True):
             value = min(max(value, knots.values[0]), knots.values[-1])
             left, right = knots.values[index], knots.values[index + 1]
             assert left <= value <= right
@@ -246,17 +248,18 @@ class TestLocate:
         knots = knots_of(np.random.default_rng(0).standard_normal(300), 20)
         position = knots.locate(np.array([-1e300, 0.0, 1e300]))
         last = len(knots) - 1
-        assert position.index[0] + position.fraction[0] == 0.0
-        assert position.index[2] + position.fraction[2] == last
-        assert 0.0 < position.index[1] + position.fraction[1] < last
+        ((_, fraction),) = position.steps
+        assert position.index[0] + fraction[0] == 0.0
+        assert position.index[2] + fraction[2] == last
+        assert 0.0 < position.index[1] + fraction[1] < last
 
     def test_rows_of_a_position(self):
         knots = knots_of(np.random.default_rng(0).standard_normal(300), 20)
         whole = knots.locate(np.linspace(-1, 1, 11))
         part = whole.rows(slice(3, 6))
         np.testing.assert_array_equal(part.index, whole.index[3:6])
-        np.testing.assert_array_equal(part.fraction, whole.fraction[3:6])
-        assert knots_of([0.0, 1.0]).locate(np.array([0.0])).rows(slice(0, 1)).fraction is None
+        np.testing.assert_array_equal(part.steps[0][1], whole.steps[0][1][3:6])
+        assert knots_of([0.0, 1.0]).locate(np.array([0.0])).rows(slice(0, 1)).steps == ()
 
     def test_indices_of_large_tables_do_not_wrap(self):
         column = np.arange(40_000.0)
@@ -285,7 +288,7 @@ def test_any_column_of_numbers_at_all(values, max_knots):
     assert inside[0] == distribution.values[0]
     assert inside[-1] == distribution.values[-1]
     position = knots.locate(column)
-    place = position.index + (0.0 if position.fraction is None else position.fraction)
+    place = position.index + sum(fraction for _, fraction in position.steps)
     assert (place >= 0.0).all()
     assert (place <= len(knots) - 1).all()
     levels = place_levels(distribution, 10, 5)
@@ -408,23 +411,21 @@ def test_margins_can_be_chosen():
 class TestGrid:
     def grid(self):
         rng = np.random.default_rng(0)
-        return Grid(knots_of(rng.standard_normal(200), 9), knots_of(rng.integers(0, 3, 50)))
+        return Grid((knots_of(rng.standard_normal(200), 9), knots_of(rng.integers(0, 3, 50))))
 
     def test_entries_are_all_pairs_of_knots_the_seconds_running_faster(self):
         grid = self.grid()
-        assert grid.shape == (len(grid.first), len(grid.second))
+        assert grid.shape == (len(grid.axes[0]), len(grid.axes[1]))
         assert len(grid) == grid.shape[0] * grid.shape[1]
-        expected = [(a, b) for a in grid.first.inputs for b in grid.second.inputs]
+        expected = [(a, b) for a in grid.axes[0].inputs for b in grid.axes[1].inputs]
         np.testing.assert_array_equal(grid.network_inputs, expected)
-        assert grid.axes == (grid.first, grid.second)
-        assert grid.first.network_inputs.shape == (len(grid.first), 1)
+        assert grid.axes[0].network_inputs.shape == (len(grid.axes[0]), 1)
 
     def test_rows_on_knots_stand_on_their_entry(self):
         grid = self.grid()
-        pairs = [(a, b) for a in grid.first.values for b in grid.second.values]
+        pairs = [(a, b) for a in grid.axes[0].values for b in grid.axes[1].values]
         position = grid.locate(*np.array(pairs).T)
-        assert position.fraction is None
-        assert position.across is None
+        assert position.steps == ()
         np.testing.assert_array_equal(position.index, np.arange(len(grid)))
 
     def test_rows_stand_between_four_entries(self):
@@ -432,11 +433,12 @@ class TestGrid:
         rng = np.random.default_rng(1)
         first, second = rng.standard_normal(40), rng.uniform(-1.0, 3.0, 40)
         position = grid.locate(first, second)
-        assert position.stride == grid.shape[1]
+        (stride, down), (one, right) = position.steps
+        assert (stride, one) == (grid.shape[1], 1)
         for i in range(40):
             row, column = divmod(int(position.index[i]), grid.shape[1])
-            across, along = float(position.across[i]), float(position.fraction[i])
-            x, y = grid.first.values, grid.second.values
+            across, along = float(down[i]), float(right[i])
+            x, y = grid.axes[0].values, grid.axes[1].values
             assert (1 - across) * x[row] + across * x[row + 1] == pytest.approx(first[i], abs=1e-5)
             assert (1 - along) * y[column] + along * y[column + 1] == pytest.approx(
                 second[i], abs=1e-5
@@ -445,16 +447,18 @@ class TestGrid:
     def test_rows_of_a_position(self):
         position = self.grid().locate(np.linspace(-1, 1, 11), np.linspace(0, 2, 11) + 0.1)
         part = position.rows(slice(3, 6))
-        for name in ("index", "fraction", "across"):
-            np.testing.assert_array_equal(getattr(part, name), getattr(position, name)[3:6])
-        assert part.stride == position.stride
+        np.testing.assert_array_equal(part.index, position.index[3:6])
+        for (stride, own), (whole_stride, whole) in zip(part.steps, position.steps, strict=True):
+            assert stride == whole_stride
+            np.testing.assert_array_equal(own, whole[3:6])
         exact = self.grid().locate(np.linspace(-1, 1, 11), np.ones(11)).rows(slice(2, 4))
-        assert exact.fraction is None
-        assert len(exact.across) == 2
+        ((stride, across),) = exact.steps
+        assert stride > 1
+        assert len(across) == 2
 
     def test_large_grids_do_not_wrap(self):
         axes = [knots_of(np.arange(float(n)), 1000) for n in (300, 200)]
-        grid = Grid(*axes)
+        grid = Grid(tuple(axes))
         assert len(grid) > np.iinfo(np.int16).max
         first, second = np.array([0.0, 299.0]), np.array([0.0, 199.0])
         index = grid.locate(first, second).index
@@ -466,6 +470,6 @@ class TestGrid:
         found = locate(grid, (3, 1), columns)
         expected = grid.locate(columns[:, 3], columns[:, 1])
         np.testing.assert_array_equal(found.index, expected.index)
-        np.testing.assert_array_equal(found.across, expected.across)
-        single = locate(grid.first, (2,), columns)
-        np.testing.assert_array_equal(single.index, grid.first.locate(columns[:, 2]).index)
+        np.testing.assert_array_equal(found.steps[0][1], expected.steps[0][1])
+        single = locate(grid.axes[0], (2,), columns)
+        np.testing.assert_array_equal(single.index, grid.axes[0].locate(columns[:, 2]).index)

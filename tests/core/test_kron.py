@@ -131,7 +131,7 @@ class TestBlock:
     def test_pairs_with_gaps_or_categories_have_no_such_form(self):
         first = make_term().entries
         codes = place_categories(np.arange(3.0), np.ones(3), 3)
-        for grid in (Grid(replace(first, missing=True), first), Grid(codes, first)):
+        for grid in (Grid((replace(first, missing=True), first)), Grid((codes, first))):
             term = pair_term((0, 1), grid, Options(pair_hidden_sizes=(3,)))
             expansion = term.initial(np.random.default_rng(0))
             weight = np.ones(len(grid))

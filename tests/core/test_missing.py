@@ -53,7 +53,7 @@ class TestEntries:
         assert len(found) == len(plain) + 1
         position = found.locate(with_gaps)
         assert (position.index[gone] == len(plain)).all()
-        assert (position.fraction[gone] == 0.0).all()
+        assert (position.steps[0][1][gone] == 0.0).all()
         np.testing.assert_array_equal(position.index[~gone], plain.locate(column[~gone]).index)
         # Where the data had none, they stand on a knot, and whoever reads knows of it.
         assert (plain.locate(with_gaps).index[gone] == 0).all()

@@ -64,9 +64,9 @@ class TestGrids:
                 np.testing.assert_allclose(knots.inputs[:2], inside[0] - margin[::-1])
                 assert len(knots) == len(inside) + 4
         # A column's knots are the same in all of its pairs.
-        np.testing.assert_array_equal(grids[0].second.points, grids[1].first.points)
+        np.testing.assert_array_equal(grids[0].axes[1].points, grids[1].axes[0].points)
         few = np.unique(columns[:, 2])
-        np.testing.assert_array_equal(grids[1].second.values[grids[1].second.inside], few)
+        np.testing.assert_array_equal(grids[1].axes[1].values[grids[1].axes[1].inside], few)
 
     @pytest.mark.parametrize(
         ("total", "n_knots"),
@@ -83,7 +83,7 @@ class TestGrids:
         column = np.arange(60) % n_values * 1.5
         columns = np.column_stack([column, RNG(0).standard_normal(60)])
         (grid,) = at_hand.place_grids(columns, np.ones(60), [(0, 1)])
-        inside = grid.first.values[grid.first.inside]
+        inside = grid.axes[0].values[grid.axes[0].inside]
         assert grid.shape == (n_knots + 4, 8 + 4)
         assert inside[[0, -1]].tolist() == [0.0, 1.5 * (n_values - 1)]
         if n_values <= pairs._MAX_KNOTS:
@@ -133,7 +133,7 @@ class TestTerms:
         step = 1e-6 * RNG(1).standard_normal(len(theta))
         for k in (0, 7, len(found) - 1):
             i, j = divmod(k, term.entries.shape[1])
-            point = (term.entries.first.inputs[i], term.entries.second.inputs[j])
+            point = (term.entries.axes[0].inputs[i], term.entries.axes[1].inputs[j])
             forth, back = (
                 network_value((6,), "gelu", theta + sign * step, point) for sign in (1, -1)
             )

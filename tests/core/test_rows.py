@@ -78,7 +78,7 @@ class Example:
             SmoothTerm((0,), many, network, "layer"),
             SmoothTerm((1,), few, network, "layer"),
             LevelTerm((2,), self.codes),
-            SmoothTerm((0, 1), Grid(many, few), joint, "layer"),
+            SmoothTerm((0, 1), Grid((many, few)), joint, "layer"),
         )
         self.at_hand = Rows.of(self.table, self.terms, self.units)
         self.streamed = rows_of(self.pieces, self.terms, self.units, self.summary)

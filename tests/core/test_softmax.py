@@ -111,8 +111,8 @@ def rows_example(n=40, n_classes=4, seed=0):
     rng = np.random.default_rng(seed)
     fraction = rng.uniform(size=n).astype(np.float32)
     positions = (
-        Position(rng.integers(0, 4, n).astype(np.int16), fraction),
-        Position(rng.integers(0, 4, n).astype(np.int16), None),
+        Position(rng.integers(0, 4, n).astype(np.int16), ((1, fraction),)),
+        Position(rng.integers(0, 4, n).astype(np.int16)),
     )
     y, weight = rng.integers(0, n_classes, n).astype(float), rng.uniform(0.2, 2.0, n)
     rows = Rows(positions, (5, 4), y, weight)

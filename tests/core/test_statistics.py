@@ -20,9 +20,9 @@ from lanam.core.terms.term import LevelTerm
 from tests.oracles import (
     all_entries_matrix,
     assert_close,
-    bilinear,
     entry_matrix,
     interpolation_matrix,
+    multilinear,
 )
 
 SIZES = (6, 4, 5)
@@ -37,9 +37,9 @@ def example(likelihood="gaussian", n=50, seed=0):
         fraction = rng.uniform(size=n).astype(np.float32)
         fraction[:3] = [0.0, 1.0, 0.5]
         index[1] = size - 2
-        return Position(index, fraction)
+        return Position(index, ((1, fraction),))
 
-    on_one = Position(rng.integers(0, SIZES[1], n).astype(np.int16), None)
+    on_one = Position(rng.integers(0, SIZES[1], n).astype(np.int16))
     y = rng.standard_normal(n)
     if likelihood == "bernoulli":
         y = (y > 0.0).astype(float)
@@ -292,7 +292,7 @@ def grid_example(values=("many", "many"), n=60, seed=0):
     kinds = {"many": lambda: rng.standard_normal(n), "few": lambda: rng.integers(0, 4, n) * 0.7}
     columns = np.column_stack([kinds[kind]() for kind in values])
     axes = [place_knots(summarise(column, np.ones(n)), 7) for column in columns.T]
-    return Grid(*axes), columns
+    return Grid(tuple(axes)), columns
 
 
 #: Which columns have knots on all of their values.
@@ -304,10 +304,11 @@ class TestGrids:
     def test_reading_is_bilinear(self, kinds):
         grid, columns = grid_example(kinds)
         table = np.random.default_rng(1).standard_normal(grid.shape)
-        expected = bilinear(grid.first.values, grid.second.values, table.tolist(), *columns.T)
+        expected = multilinear([axis.values for axis in grid.axes], table, *columns.T)
         position = grid.locate(*columns.T)
-        assert (position.across is None) == (kinds[0] == "few")
-        assert (position.fraction is None) == (kinds[1] == "few")
+        strides = [stride for stride, _ in position.steps]
+        assert (grid.shape[1] in strides) == (kinds[0] == "many")
+        assert (1 in strides) == (kinds[1] == "many")
         assert_close(reading.read(position, table.ravel()), expected, "single precision")
         # several tables at once
         both = np.column_stack([table.ravel(), -2.0 * table.ravel()])
@@ -321,7 +322,7 @@ class TestGrids:
         far = np.array([[-1e9, 0.0], [1e9, 0.0], [0.0, -1e9], [0.0, 1e9], [1e9, 1e9], [-1e9, 1e9]])
         rows = np.vstack([far, 3.0 * columns])
         table = np.random.default_rng(1).standard_normal(grid.shape)
-        expected = bilinear(grid.first.values, grid.second.values, table.tolist(), *rows.T)
+        expected = multilinear([axis.values for axis in grid.axes], table, *rows.T)
         found = reading.read(grid.locate(*rows.T), table.ravel())
         assert_close(found, expected, "single precision")
         assert found[4] == pytest.approx(table[-1, -1], rel=1e-6)
@@ -436,12 +437,13 @@ class TestEveryKindOfEntry:
         columns, axes = zip(
             *(axis_example(kind, rng) for kind in (first, second) if kind), strict=True
         )
-        entries = axes[0] if second is None else Grid(*axes)
+        entries = axes[0] if second is None else Grid(tuple(axes))
         position = entries.locate(*columns)
         last = second or first
-        assert (position.fraction is None) == (not last.startswith("many"))
+        strides = [stride for stride, _ in position.steps]
+        assert (1 in strides) == last.startswith("many")
         if second is not None:
-            assert (position.across is None) == (not first.startswith("many"))
+            assert (len(axes[1]) in strides) == first.startswith("many")
         weights = entry_matrix(entries, *columns)
         assert weights.shape == (80, len(entries))
         table = rng.standard_normal((len(entries), 2))
@@ -471,7 +473,7 @@ class TestEveryKindOfEntry:
         known = [axis_example(kind, rng) for kind in AXES]
         made = [((column,), axis) for column, axis in [*known, level_example(rng)]]
         for i, j in [(0, 2), (2, 3), (2, 4), (4, 2), (4, 4), (3, 4), (1, 3)]:
-            made.append(((known[i][0], known[j][0]), Grid(known[i][1], known[j][1])))
+            made.append(((known[i][0], known[j][0]), Grid((known[i][1], known[j][1]))))
         weights = [entry_matrix(entries, *columns) for columns, entries in made]
         sizes = tuple(len(entries) for _, entries in made)
         y, weight = rng.standard_normal(80), rng.uniform(0.2, 3.0, 80)

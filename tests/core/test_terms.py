@@ -19,6 +19,9 @@ OPTIONS = Options(pair_hidden_sizes=(9,), pair_init_scales=(1.0, 4.0))
 #: Features of a curve, for each of the two scales.
 CURVE = 2 * 6
 
+#: The network of a single column at each level of the other.
+CURVE_NETWORK = OPTIONS.pair_architecture(1)
+
 N = 150
 
 
@@ -44,9 +47,8 @@ def pair_of(first, second, groups="layer", seed=0):
     rng = np.random.default_rng(seed)
     columns = np.column_stack([column_of(kind, rng) for kind in (first, second)])
     weight = rng.uniform(0.5, 2.0, N)
-    grid = Grid(
-        *(entries_of(kind, c, weight) for kind, c in zip((first, second), columns.T, strict=True))
-    )
+    kinds = zip((first, second), columns.T, strict=True)
+    grid = Grid(tuple(entries_of(kind, c, weight) for kind, c in kinds))
     options = Options(pair_hidden_sizes=(9,), pair_init_scales=(1.0, 4.0), prior_groups=groups)
     term = pair_term((0, 1), grid, options)
     position = grid.locate(*columns.T)
@@ -125,7 +127,7 @@ class TestMixedTerm:
                 : len(own.points), : len(own.points)
             ]
             levels = np.flatnonzero(_has_own_effect(other))
-            expected = band_covariances(term.curve, curve_expansion(term, expansion, axis), own)
+            expected = band_covariances(CURVE_NETWORK, curve_expansion(term, expansion, axis), own)
             for i in levels:
                 for j in range(len(other)):
                     block = by_level[:, :, i, j]
@@ -172,7 +174,7 @@ class TestMixedTerm:
         first, second = (term.initial(np.random.default_rng(seed)) for seed in (0, 1))
         knots = [axis for axis in term.entries.axes if isinstance(axis, Knots)]
         n_joint = term.architecture.n_parameters if len(knots) == 2 else 0
-        assert len(first) == n_joint + len(knots) * term.curve.n_parameters
+        assert len(first) == n_joint + len(knots) * CURVE_NETWORK.n_parameters
         assert len(first) == 0 or (first != second).any()
 
 
@@ -186,8 +188,8 @@ def curve_expansion(term, expansion, axis):
     """The parameters of the curves of one column."""
     knots = [isinstance(own, Knots) for own in term.entries.axes]
     start = term.architecture.n_parameters if all(knots) else 0
-    start += term.curve.n_parameters * (axis == 1 and knots[0])
-    return expansion[start : start + term.curve.n_parameters]
+    start += CURVE_NETWORK.n_parameters * (axis == 1 and knots[0])
+    return expansion[start : start + CURVE_NETWORK.n_parameters]
 
 
 def band_covariances(architecture, expansion, knots):
@@ -213,7 +215,7 @@ def test_the_joint_network_does_not_know_of_gaps():
     first, second = term.entries.axes
     plain = SmoothTerm(
         (0, 1),
-        Grid(Knots(first.points, first.inputs, first.scale, first.inside), second),
+        Grid((Knots(first.points, first.inputs, first.scale, first.inside), second)),
         term.architecture,
     )
     own = plain.jacobian(expansion[:JOINT])
@@ -225,7 +227,7 @@ def test_a_mirrored_pair_is_the_same_in_other_order():
     # Curves of codes x knots are those of knots x codes, entry by entry.
     grid = pair_of("codes", "knots")[0].entries
     forth = pair_term((0, 1), grid, OPTIONS)
-    back = pair_term((1, 0), Grid(grid.second, grid.first), OPTIONS)
+    back = pair_term((1, 0), Grid((grid.axes[1], grid.axes[0])), OPTIONS)
     expansion = forth.initial(np.random.default_rng(3))
     np.testing.assert_array_equal(forth.group_index, back.group_index)
     one = forth.jacobian(expansion).reshape(*grid.shape, -1)

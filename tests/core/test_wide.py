@@ -208,12 +208,12 @@ def test_level_equations_are_a_loop_over_rows(wide, chunk, name, monkeypatch):
     for k in range(3):
         if k == wide:
             # Some of the levels have no row.
-            positions.append(Position(rng.choice([0, 1, 3, 5, 6], n).astype(np.int16), None))
+            positions.append(Position(rng.choice([0, 1, 3, 5, 6], n).astype(np.int16)))
             sizes.append(8)
             tables.append(np.empty((8, 0)))
         else:
             fraction = rng.uniform(size=n).astype(np.float32)
-            positions.append(Position(rng.integers(0, 4, n).astype(np.int16), fraction))
+            positions.append(Position(rng.integers(0, 4, n).astype(np.int16), ((1, fraction),)))
             sizes.append(6)
             tables.append(rng.standard_normal((6, k + 2)))
     y, weight = rng.poisson(2.0, n).astype(float), rng.uniform(0.2, 2.0, n)

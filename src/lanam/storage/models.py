@@ -376,7 +376,9 @@ def _read_entries(value: Any, name: str, arrays: Arrays) -> Entries | None:
     if kind == "grid":
         axes = Fields(value, what, ("type", "axes")).items("axes")
         require(len(axes) == 2, what)
-        return Grid(*(_read_axis(axis, f"{name} axis {k}", arrays) for k, axis in enumerate(axes)))
+        return Grid(
+            tuple(_read_axis(axis, f"{name} axis {k}", arrays) for k, axis in enumerate(axes))
+        )
     if kind == "levels":
         return _read_levels(value, name, arrays)
     return _read_axis(value, name, arrays)

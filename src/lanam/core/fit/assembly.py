@@ -112,8 +112,8 @@ def triangular_root(covariance: Array) -> Array:
 
 
 def _place(term: FittedTerm) -> tuple[int, tuple[int, ...]]:
-    """Columns' own terms first, then levels of numeric ones, then pairs; each in the columns' order."""
-    return {"level": 1, "pair": 2}.get(term.kind, 0), term.features
+    """Columns' own terms, then levels of numeric ones, then joint terms; each in the columns' order."""
+    return len(term.features) if term.joint else term.kind == "level", term.features
 
 
 def switched_off(term: Term, share: Array, worth: float) -> FittedTerm:

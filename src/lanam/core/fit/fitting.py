@@ -243,7 +243,7 @@ def _finish(stage: Stage, run: Run, rng: np.random.Generator) -> FittedModel:
             solution = solve(stage.problem, stage.state, rng)
     off = [*stage.off, *(unused(*item) for item in prepared.unused.items())]
     # A pair that did not make it is no term: the table of scores tells of it.
-    off = [term for term in off if term.kind != "pair"]
+    off = [term for term in off if not term.joint]
     model = assemble(prepared.units, stage.problem, stage.state, solution, off)
     reason = stage.reason
     if _noise_is_learned(stage, run):

@@ -41,7 +41,7 @@ def place_grids(
         knots = place_knots(distribution, _MAX_KNOTS if few else affordable, _MARGINS)
         assert knots is not None, "a constant column cannot interact"
         axes[feature] = knots
-    return [Grid(axes[first], axes[second]) for first, second in pairs]
+    return [Grid(tuple(axes[feature] for feature in pair)) for pair in pairs]
 
 
 def pair_terms(
@@ -56,8 +56,8 @@ def pair_terms(
 
 
 def pair_term(pair: tuple[int, ...], grid: Grid, options: Options) -> SmoothTerm | MixedTerm:
-    """The term of a pair on its grid."""
-    joint = options.pair_architecture(2)
+    """The joint term of columns on their grid."""
+    joint = options.pair_architecture(len(grid.axes))
     if grid.smooth:
         return SmoothTerm(pair, grid, joint, options.prior_groups)
-    return MixedTerm(pair, grid, joint, options.pair_architecture(1), options.prior_groups)
+    return MixedTerm(pair, grid, joint, options.prior_groups)

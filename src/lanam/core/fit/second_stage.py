@@ -82,7 +82,7 @@ def second_stage(
 
 
 def _active_pairs(stage: Stage) -> set[tuple[int, ...]]:
-    return {term.features for term in stage.problem.terms if term.kind == "pair"}
+    return {term.features for term in stage.problem.terms if term.joint}
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def _settled(stage: Stage, search: _Search) -> set[tuple[str, tuple[int, ...]]]:
     return {
         (term.kind, term.features)
         for term in stage.problem.terms
-        if term.kind != "pair" or term.features in search.known
+        if not term.joint or term.features in search.known
     }
 
 
@@ -261,9 +261,9 @@ def _needed(settled: set[tuple[str, tuple[int, ...]]], search: _Search, now: Pro
         term = now.terms[k]
         if (term.kind, term.features) in settled:
             return -np.inf
-        if term.kind != "pair":
+        if not term.joint:
             return selection.WORTH
-        n_pairs = sum(now.terms[j].kind == "pair" for j in left)
+        n_pairs = sum(now.terms[j].joint for j in left)
         return search.needed(n_pairs, int(term.group_index.max()) + 1)
 
     return needed

@@ -290,7 +290,7 @@ def _repeated(group_grams: Array, n_outputs: int) -> Array:
 
 
 def _entry_weight(term: Term) -> float:
-    return _GRID_ENTRY if term.kind == "pair" else 1.0
+    return _GRID_ENTRY if term.joint else 1.0
 
 
 def solve_as_made(problem: Problem, state: State, linear: Regression) -> Posterior:

@@ -132,12 +132,12 @@ def _sides(
 
 
 def _combined(masks: Sequence[Mask], how: np.ufunc) -> Mask:
-    """Masks of the entries of columns as one of the pair's, the second's running faster."""
+    """Masks of the entries of columns as one of their grid's."""
     return np.asarray(reduce(how.outer, masks)).ravel()
 
 
 def _product(matrices: Sequence[Matrix]) -> Matrix:
-    """What acts on the entries of a pair, from what acts on those of either column."""
+    """What acts on the entries of a grid, from what acts on those of every column."""
     return reduce(lambda first, second: sparse.kron(first, second, format="csr"), matrices)
 
 
@@ -160,7 +160,7 @@ def _changed(
     before = 0.0 if term.edited is None else np.asarray(reads @ term.edited.astype(float))
     changed = replace(
         term,
-        entries=Grid(*axes) if len(axes) > 1 else axes[0],
+        entries=Grid(tuple(axes)) if len(axes) > 1 else axes[0],
         share=share.ravel(),
         mean=mean,
         # Interpolated rows are rounded as those of a fit are.

@@ -47,8 +47,8 @@ class FittedTerm:
     ----------
     kind
         ``"smooth"`` (a feature network), ``"categorical"`` (an effect per level), ``"level"`` (an effect
-        per value of a numeric column) or ``"pair"`` (a joint term of two columns, without what either
-        says alone).
+        per value of a numeric column), ``"pair"`` (a joint term of two columns, without what either
+        says alone) or ``"interaction"`` (of more, without what fewer of them say).
     features
         Column indices.
     entries
@@ -102,6 +102,11 @@ class FittedTerm:
     def active(self) -> bool:
         """Whether the term contributes."""
         return self.status == ACTIVE
+
+    @property
+    def joint(self) -> bool:
+        """Whether the term is of several columns."""
+        return len(self.features) > 1
 
     def unknown(self, columns: Array) -> NDArray[np.bool_]:
         """Rows of ``columns`` (n, D) with a missing value where the data had none."""

@@ -102,7 +102,7 @@ def _start(problem: Problem, known: State | None, rng: np.random.Generator) -> t
         for term, own, share in zip(
             smooth_terms(problem.terms), known.terms, problem.shares, strict=False
         )
-        if term.kind != "pair"
+        if not term.joint
     )
     parameters = [term.expansion for term in known.terms]
     parameters += [networks.initialise(term.architecture, rng) for term in smooth_terms(fresh)]

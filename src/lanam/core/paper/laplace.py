@@ -177,7 +177,7 @@ def trained(problem: Problem, thetas: Sequence[Array], intercept: float, hyper: 
         assert isinstance(term, SmoothTerm)
         values = networks.forward(term.architecture, theta, term.entries.network_inputs)
         # A pair is trained as its pure part; others give their mean to the intercept.
-        if term.kind != "pair":
+        if not term.joint:
             intercept += float(share @ values)
         values = centred(term, values[:, None], share)[:, 0]
         jacobian = tangent(term, theta, share)

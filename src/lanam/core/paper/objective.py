@@ -32,9 +32,9 @@ BATCH_ROWS = 512
 class Batch:
     """Rows in the precision networks are trained in, each with a position in every term's table.
 
-    ``position`` holds the rows' places in the stack of all tables, row by row. A row reads a pair's grid in
-    two places, one in each row of the grid beside it; ``share`` is the part each place has, None
-    where there are no grids.
+    ``position`` holds the rows' places in the stack of all tables, row by row. A row reads a grid in
+    several places, one at either side of it along every axis but the last; ``share`` is the part each
+    place has, None where there are no grids.
     """
 
     position: Position
@@ -72,7 +72,7 @@ class Objective:
         pure = tuple(
             (own, centred(term, np.eye(len(term.entries)), data).astype(dtype))
             for term, own, data in zip(terms, stack.entries, problem.shares, strict=True)
-            if term.kind == "pair"
+            if term.joint
         )
         return cls(stack, batch, problem.likelihood, rows.count, pure)
 
@@ -85,11 +85,14 @@ class Objective:
             yield whole
             return
         shape = (n_rows, -1)
-        index, fraction = whole.position.index.reshape(shape), whole.position.fraction
+        index = whole.position.index.reshape(shape)
         for part in np.array_split(rng.permutation(n_rows), n_batches):
-            own = None if fraction is None else fraction.reshape(shape)[part].ravel()
+            steps = tuple(
+                (stride, fraction.reshape(shape)[part].ravel())
+                for stride, fraction in whole.position.steps
+            )
             share = None if whole.share is None else whole.share[part]
-            position = Position(index[part].ravel(), own)
+            position = Position(index[part].ravel(), steps)
             yield Batch(position, share, whole.y[part], whole.weight[part])
 
     def gradient(self, parameters: Array, batch: Batch, precision: Array, noise: float) -> Array:
@@ -126,19 +129,19 @@ def smooth_terms(terms: Sequence[Term]) -> list[SmoothTerm]:
 
 def _stack_positions(rows: Rows, stack: Stack) -> tuple[Position, Single | None]:
     """Rows' places in the stack of all tables, all places of a row together, and their parts."""
-    index, fraction, share = list[IntArray](), list[Single](), list[Single]()
+    index, along, share = list[IntArray](), list[Single](), list[Single]()
     zeros, ones = np.zeros(len(rows), np.float32), np.ones(len(rows), np.float32)
     for position, own in zip(rows.positions, stack.entries, strict=True):
-        places = [(0, ones)]
-        if position.across is not None:
-            places = [(0, ones - position.across), (position.stride, position.across)]
-        for step, part in places:
-            index.append(position.index.astype(np.int32) + (own.start + step))
-            fraction.append(zeros if position.fraction is None else position.fraction)
+        places = [(own.start, ones)]
+        for stride, fraction in position.steps:
+            if stride > 1:
+                ends = ((0, ones - fraction), (stride, fraction))
+                places = [(at + more, part * end) for at, part in places for more, end in ends]
+        for place, part in places:
+            index.append(position.index.astype(np.int32) + place)
+            along.append(dict(position.steps).get(1, zeros))
             share.append(part)
-    exact = all(position.fraction is None for position in rows.positions)
-    stacked = Position(
-        np.stack(index, axis=1).ravel(), None if exact else np.stack(fraction, axis=1).ravel()
-    )
-    whole = all(position.across is None for position in rows.positions)
-    return stacked, None if whole else np.stack(share, axis=1)
+    strides = {stride for position in rows.positions for stride, _ in position.steps}
+    steps = ((1, np.stack(along, axis=1).ravel()),) if 1 in strides else ()
+    stacked = Position(np.stack(index, axis=1).ravel(), steps)
+    return stacked, np.stack(share, axis=1) if max(strides, default=1) > 1 else None

@@ -238,17 +238,16 @@ class _Reader:
         index = space.get(("index", number), (n_rows,), np.intp)
         index[:] = position.index
         corners: list[tuple[int, Array | None]] = [(0, None)]
-        for step, fraction in ((position.stride, position.across), (1, position.fraction)):
-            if fraction is not None:
-                # How much of it stays with an entry, and how much goes to the next.
-                shares = [space.get((number, step, end), (n_rows,)) for end in range(2)]
-                shares[1][:] = fraction
-                np.subtract(1.0, shares[1], out=shares[0])
-                corners = [
-                    (offset + more, part if weight is None else weight * part)
-                    for offset, weight in corners
-                    for more, part in zip((0, step), shares, strict=True)
-                ]
+        for step, fraction in position.steps:
+            # How much of it stays with an entry, and how much goes to the next.
+            shares = [space.get((number, step, end), (n_rows,)) for end in range(2)]
+            shares[1][:] = fraction
+            np.subtract(1.0, shares[1], out=shares[0])
+            corners = [
+                (offset + more, part if weight is None else weight * part)
+                for offset, weight in corners
+                for more, part in zip((0, step), shares, strict=True)
+            ]
         return cls(index, tuple(corners))
 
     def times(self, weight: Array, space: Workspace) -> _Reader:

@@ -3,61 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.core.rows.located import Rows
-from lanam.core.terms.knots import Position
+from lanam.core.terms.knots import Position, Step
 from lanam.core.workspace import Workspace
 
 
 def read(position: Position, table: Array) -> Array:
-    """Rows of a table, interpolated: ``W_d T_d`` without forming ``W_d``."""
-    value = _read_along(position, table)
-    if position.across is None:
-        return value
-    # The difference to the next row of the grid; the last one has no next, and no row reads it.
-    change = np.zeros_like(table)
-    np.subtract(table[position.stride :], table[: -position.stride], out=change[: -position.stride])
-    step = _read_along(position, change)
-    step *= position.across if table.ndim == 1 else position.across[:, None]
-    value += step
+    """Rows of a table, interpolated along every axis: ``W_d T_d`` without forming ``W_d``."""
+    return _read(position.index, position.steps, table)
+
+
+def _read(index: IntArray, steps: Sequence[Step], table: Array) -> Array:
+    if not steps:
+        # Either is about twice as fast as the other for its kind of table.
+        return table[index] if table.ndim == 1 else np.take(table, index.astype(np.intp), axis=0)
+    (stride, fraction), *others = steps
+    value = _read(index, others, table)
+    change = _read(index, others, _difference(table, stride))
+    change *= fraction if table.ndim == 1 else fraction[:, None]
+    value += change
     return value
-
-
-def _read_along(position: Position, table: Array) -> Array:
-    left = _take(table, position.index)
-    if position.fraction is None:
-        return left
-    # Whoever stands on the last entry has no next one.
-    step = _take(np.diff(table, axis=0, append=table[-1:]), position.index)
-    step *= position.fraction if table.ndim == 1 else position.fraction[:, None]
-    left += step
-    return left
-
-
-def _take(table: Array, index: IntArray) -> Array:
-    # Either is about twice as fast as the other for its kind of table.
-    return table[index] if table.ndim == 1 else np.take(table, index.astype(np.intp), axis=0)
 
 
 def spread(position: Position, values: Array, size: int) -> Array:
     """Sums of row values per table entry: ``W_d' v``."""
-    if position.across is not None:
-        beyond = values * position.across
-        here = replace(position, across=None)
-        total = spread(here, values - beyond, size)
-        total[position.stride :] += spread(here, beyond, size)[: -position.stride]
-        return total
-    if position.fraction is None:
-        return sum_by(position.index, values, size)
-    right = values * position.fraction
-    total = sum_by(position.index, values - right, size)
-    total[1:] += sum_by(position.index, right, size)[:-1]
+    return _spread(position.index, position.steps, values, size)
+
+
+def _spread(index: IntArray, steps: Sequence[Step], values: Array, size: int) -> Array:
+    if not steps:
+        return sum_by(index, values, size)
+    (stride, fraction), *others = steps
+    beyond = values * fraction
+    total = _spread(index, others, values - beyond, size)
+    total[stride:] += _spread(index, others, beyond, size)[:-stride]
     return total
 
 
@@ -73,7 +57,7 @@ class Design:
         ends = np.cumsum([0, *(table.shape[1] for table in tables)]).tolist()
         self._columns = [slice(*pair) for pair in pairwise(ends)]
         self._tables = tables
-        self._stacked: dict[tuple[int, int], Array] = {}
+        self._stacked: dict[tuple[int, tuple[int, ...]], Array] = {}
         self._space = Workspace()
 
     def of(self, rows: Rows) -> Array:
@@ -87,50 +71,37 @@ class Design:
 
     def _read(self, k: int, position: Position, out: Array) -> None:
         """``W_k T_k``: what ``read`` says, with one look at the table for all that it needs."""
-        along = None if position.fraction is None else _column(position.fraction)
-        across = None if position.across is None else _column(position.across)
-        steps = [1] * (along is not None) + [position.stride] * (across is not None)
-        # The table beside its differences to the next entries: T; T, dT; or T, dT, DT, dDT.
-        key = (k, 0 if not steps else steps[-1] if len(steps) == 1 else -steps[-1])
-        if key not in self._stacked:
-            self._stacked[key] = _with_differences(self._tables[k], steps)
-        stacked = self._stacked[key]
-        shape = (len(position.index), 1 << len(steps), out.shape[1])
-        found = self._space.get("found", (shape[0], stacked.shape[1]))
+        strides = tuple(stride for stride, _ in position.steps)
+        if (k, strides) not in self._stacked:
+            self._stacked[k, strides] = _with_differences(self._tables[k], strides)
+        stacked = self._stacked[k, strides]
+        found = self._space.get("found", (len(position.index), stacked.shape[1]))
         # "clip" only because with it nothing is copied: all positions are within.
         np.take(stacked, position.index.astype(np.intp), axis=0, out=found, mode="clip")
-        parts = found.reshape(shape)
-        if not steps:
+        parts = found.reshape(len(found), 1 << len(strides), out.shape[1])
+        fractions = [fraction.astype(np.float64)[:, None] for _, fraction in position.steps]
+        # The later half are the earlier one's differences along an axis.
+        for fraction in fractions[:-1]:
+            parts, change = np.split(parts, 2, axis=1)
+            change *= fraction[:, None]
+            parts += change
+        if not fractions:
             out[:] = parts[:, 0]
             return
-        if len(steps) == 2:
-            assert along is not None
-            parts[:, 3] *= along
-            parts[:, 2] += parts[:, 3]
-            parts[:, 2] *= across
-            parts[:, 0] += parts[:, 2]
-        first = across if along is None else along
-        assert first is not None
-        np.multiply(parts[:, 1], first, out=out)
+        np.multiply(parts[:, 1], fractions[-1], out=out)
         out += parts[:, 0]
 
 
-def _column(fraction: NDArray[np.float32]) -> Array:
-    return fraction.astype(np.float64)[:, None]
-
-
-def _with_differences(table: Array, steps: Sequence[int]) -> Array:
-    """A table beside its difference to the entries so many steps on; for two steps, beside both's too.
-
-    The last entries have no next ones, and no row asks for them.
-    """
+def _with_differences(table: Array, strides: Sequence[int]) -> Array:
+    """A table beside its differences along the last axis, both beside theirs along the one before, ..."""
     parts = [table]
-    for step in steps:
-        parts += [_difference(part, step) for part in parts]
+    for stride in reversed(strides):
+        parts += [_difference(part, stride) for part in parts]
     return np.hstack(parts)
 
 
-def _difference(table: Array, step: int) -> Array:
+def _difference(table: Array, stride: int) -> Array:
+    """Differences to the entries so far on; the last have none there, and no row asks for them."""
     change = np.zeros_like(table)
-    np.subtract(table[step:], table[:-step], out=change[:-step])
+    np.subtract(table[stride:], table[:-stride], out=change[:-stride])
     return change

@@ -5,7 +5,7 @@ one entry per level and rows read theirs. Either way a row's value is
 
     (1 - fraction) * table[index] + fraction * table[index + 1].
 
-A pair of columns has a grid of their entries, and rows read it by bilinear interpolation.
+Several columns together have a grid of their entries, and rows read it by multilinear interpolation.
 
 Columns are floats. A missing value is not a number and has an entry of its own; a column of categories
 holds codes 0, 1, ..., and any other number for a level that was not seen.
@@ -13,10 +13,12 @@ holds codes 0, 1, ..., and any other number for a level that was not seen.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,24 +43,25 @@ _SMALLEST_SPREAD = 1e-307
 MARGINS = np.array([0.1, 0.25, 0.5, 1.0])
 
 
+#: How many entries on the next one along an axis is, and how far towards it each row stands.
+Step: TypeAlias = tuple[int, NDArray[np.float32]]
+
+
 @dataclass(frozen=True)
 class Position:
     """Where rows stand among the entries of a table.
 
-    ``fraction`` is how far towards the next entry, None where all stand on one. In a grid, whose rows
-    of entries follow each other, ``across`` is how far towards the entry ``stride`` further on.
+    ``index`` is the entry at or before a row along every axis. ``steps`` are of the axes along which some
+    rows stand between two entries, in the order of the axes; where all stand on one there is none.
     """
 
     index: IntArray
-    fraction: NDArray[np.float32] | None
-    across: NDArray[np.float32] | None = None
-    stride: int = 0
+    steps: tuple[Step, ...] = ()
 
     def rows(self, part: slice) -> Position:
         """Positions of some of the rows."""
-        fraction = None if self.fraction is None else self.fraction[part]
-        across = None if self.across is None else self.across[part]
-        return Position(self.index[part], fraction, across, self.stride)
+        steps = tuple((stride, fraction[part]) for stride, fraction in self.steps)
+        return Position(self.index[part], steps)
 
 
 @dataclass(frozen=True)
@@ -119,8 +122,8 @@ class Knots:
             index[own], fraction[own] = place, part
             between = between or bool(np.any((part != 0.0) & (part != 1.0)))
         if between:
-            return Position(index, fraction)
-        return Position((index + (fraction == 1.0)).astype(index.dtype), None)
+            return Position(index, ((1, fraction),))
+        return Position((index + (fraction == 1.0)).astype(index.dtype))
 
     def _locate(self, column: Array) -> tuple[IntArray, Array]:
         """The knot at or before every value, and how far it is towards the next."""
@@ -177,7 +180,7 @@ class Levels:
             seen = np.abs(scaled - self.points[index]) <= 1e-6 * np.abs(self.points[index])
             index = np.where(seen, index, len(self) - 1)
         index[gone] = len(self.points)
-        return Position(_compact(index, len(self)), None)
+        return Position(_compact(index, len(self)))
 
     @cached_property
     def _search(self) -> Search:
@@ -216,7 +219,7 @@ class Categories:
         index = np.full(len(column), self.n_own + 1)
         index[known] = self.entry_of[column[known].astype(np.intp)]
         index[gone] = self.n_own
-        return Position(_compact(index, len(self)), None)
+        return Position(_compact(index, len(self)))
 
 
 Axis = Knots | Categories
@@ -227,20 +230,14 @@ NO_CATEGORIES: Mapping[int, Categories] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Grid:
-    """The entries of a pair's table: all pairs of two columns' entries, the second's running faster."""
+    """The entries of a joint table: all combinations of its columns' entries, the last running fastest."""
 
-    first: Axis
-    second: Axis
-
-    @property
-    def axes(self) -> tuple[Axis, Axis]:
-        """The entries of every column."""
-        return (self.first, self.second)
+    axes: tuple[Axis, ...]
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """How many entries either column has."""
-        return len(self.first), len(self.second)
+    def shape(self) -> tuple[int, ...]:
+        """How many entries every column has."""
+        return tuple(len(axis) for axis in self.axes)
 
     @property
     def smooth(self) -> bool:
@@ -248,22 +245,24 @@ class Grid:
         return all(axis.n_single == 0 for axis in self.axes)
 
     def __len__(self) -> int:
-        return len(self.first) * len(self.second)
+        return math.prod(self.shape)
 
     @property
     def network_inputs(self) -> Array:
-        """What the network of two columns of knots sees there (B, 2)."""
-        assert isinstance(self.first, Knots)
-        assert isinstance(self.second, Knots)
-        first, second = np.meshgrid(self.first.inputs, self.second.inputs, indexing="ij")
-        return np.column_stack([first.ravel(), second.ravel()])
+        """What the network of columns of knots sees there, one column an axis."""
+        inputs = [axis.inputs for axis in self.axes if isinstance(axis, Knots)]
+        assert len(inputs) == len(self.axes)
+        return np.column_stack([own.ravel() for own in np.meshgrid(*inputs, indexing="ij")])
 
-    def locate(self, first: Array, second: Array) -> Position:
-        """Positions of the rows of two columns."""
-        down, along = self.first.locate(first), self.second.locate(second)
-        stride = len(self.second)
-        index = down.index.astype(np.int64) * stride + along.index
-        return Position(_compact(index, len(self)), along.fraction, down.fraction, stride)
+    def locate(self, *columns: Array) -> Position:
+        """Positions of the rows of the columns."""
+        first, *others = [axis.locate(own) for axis, own in zip(self.axes, columns, strict=True)]
+        index, steps = first.index.astype(np.int64), first.steps
+        for size, along in zip(self.shape[1:], others, strict=True):
+            index *= size
+            index += along.index
+            steps = (*((stride * size, fraction) for stride, fraction in steps), *along.steps)
+        return Position(_compact(index, len(self)), steps)
 
 
 Entries = Knots | Grid | Levels | Categories

@@ -102,7 +102,7 @@ def compress(
         # Nothing was left of the term, and nothing can bring it back.
         basis = start
     else:
-        tolerance = PAIR_TOLERANCE if term.kind == "pair" else RANK_TOLERANCE
+        tolerance = PAIR_TOLERANCE if term.joint else RANK_TOLERANCE
         seen = phi * np.sqrt(curvature)[:, None]
         basis = _visible_directions(seen, rng, start, coarse, tolerance)
     return Compressed(phi @ basis, basis, _group_grams(term, basis))

@@ -1,68 +1,109 @@
-"""Pure pairs: what is a pair's own, after its columns' main effects are taken out (method.md 6).
+"""Pure joint terms: what is their own, without all that fewer of their columns say (method.md 6).
 
-A table over a grid is pure if its mean over the data is zero in every row and every column of the
-grid: nothing of it can be said by a function of either column alone. With the data's share ``S`` in
-every cell, the pure part of a table ``t`` is ``t - a_i - b_j`` with
+A table over a grid is pure if its mean over the data along any axis is zero, whatever the entries of the
+others: nothing of it can be said by functions of fewer columns. With the data's share ``S`` in every cell,
+the pure part of a table ``t`` of two columns is ``t - a_i - b_j`` with
 
     sum_j S_ij (t_ij - a_i - b_j) = 0  for all i,     sum_i S_ij (t_ij - a_i - b_j) = 0  for all j,
 
-the residual of the best additive fit (functional ANOVA for dependent columns). It is linear in ``t``,
-so that tables of tangent features are made pure once, and means and draws are pure with them.
+the residual of the best additive fit (functional ANOVA for dependent columns); of three columns it is
+``t - a_ij - b_ik - c_jk``, and so on. It is linear in ``t``, so that tables of tangent features are made
+pure once, and means and draws are pure with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from string import ascii_lowercase
 
 import numpy as np
 
 from lanam.core.arrays import Array
 
-#: Rows and columns of a grid that hardly share data with the others have nearly their own
-#: intercept; below this the additive fit leaves it out.
+#: Parts of a grid that hardly share data with the others have nearly their own intercept; below this
+#: the additive fit leaves it out.
 _DISCONNECTED = 1e-9
 
 
-def purify(table: Array, share: Array, shape: tuple[int, int]) -> Array:
+def purify(table: Array, share: Array, shape: tuple[int, ...]) -> Array:
     """The pure part of every column of ``table`` (B, P) on a grid of ``shape``."""
+    letters = ascii_lowercase[: len(shape)]
     cells = share.reshape(shape)
-    rows, columns = cells.sum(axis=1), cells.sum(axis=0)
-    seen_rows, seen_columns = rows > 0.0, columns > 0.0
-    # Where a row has no data, its mean is taken over the other column's own distribution.
-    given_row = (
-        np.where(seen_rows[:, None], cells, columns) / np.where(seen_rows, rows, 1.0)[:, None]
-    )
-    given_column = np.where(seen_columns, cells, rows[:, None]) / np.where(
-        seen_columns, columns, 1.0
-    )
-    values = table.reshape(*shape, -1)
-    solve = _solver(cells, rows, columns)
+    # Functions of all columns but one, the last first.
+    masses = [cells.sum(axis=k, keepdims=True) for k in reversed(range(len(shape)))]
+    weights = [_given_others(cells, mass) for mass in masses]
+    solution = _solution(weights, masses)
+    ends = np.cumsum([mass.size for mass in masses])[:-1]
+    values = table.reshape(*shape, -1).copy()
     # Twice: the second time removes what rounding left.
     for _ in range(2):
-        row_means = np.einsum("ij,ijp->ip", given_row, values)
-        column_means = np.einsum("ij,ijp->jp", given_column, values)
-        # a = row_means - R b and b = column_means - C' a, where b is wanted at seen columns only.
-        right = column_means - given_column.T @ row_means
-        b = solve(right)
-        a = row_means - given_row[:, seen_columns] @ b[seen_columns]
-        unseen = ~seen_columns
-        b[unseen] = column_means[unseen] - given_column.T[unseen] @ a
-        values = values - a[:, None, :] - b[None, :, :]
+        means = [
+            np.einsum(f"{letters},{letters}P->{letters.replace(axis, '')}P", weight, values)
+            for axis, weight in zip(reversed(letters), weights, strict=True)
+        ]
+        found = solution @ np.concatenate([mean.reshape(-1, values.shape[-1]) for mean in means])
+        for mass, own in zip(masses, np.split(found, ends), strict=True):
+            values -= own.reshape(*mass.shape, -1)
     return np.asarray(values.reshape(table.shape))
 
 
-def _solver(cells: Array, rows: Array, columns: Array) -> Callable[[Array], Array]:
-    """What solves ``(I - C' R) b = right`` at seen columns, by the symmetric form of its matrix."""
-    seen_rows, seen = rows > 0.0, columns > 0.0
-    root = np.sqrt(columns[seen])
-    scaled = cells[np.ix_(seen_rows, seen)] / np.sqrt(rows[seen_rows])[:, None] / root
-    size, vectors = np.linalg.eigh(np.eye(len(root)) - scaled.T @ scaled)
+def _given_others(cells: Array, mass: Array) -> Array:
+    """The data's distribution along the axis that ``mass`` is summed over, given all entries of the others.
+
+    Where these have no data together, the axis' own.
+    """
+    others = tuple(k for k, size in enumerate(mass.shape) if size == cells.shape[k])
+    seen = mass > 0.0
+    return np.where(seen, cells, cells.sum(axis=others, keepdims=True)) / np.where(seen, mass, 1.0)
+
+
+def _solution(weights: Sequence[Array], masses: Sequence[Array]) -> Array:
+    """Makes means along all axes the functions of fewer columns that have them.
+
+    Their equations are ``a_i + sum_j R_ij b_j = mean_i`` for every cell of each. Those of cells with data
+    have only such in them, and are solved by the symmetric form of their matrix; the others follow.
+    """
+    matrix = _mean_matrix(weights, masses)
+    mass = np.concatenate([own.ravel() for own in masses])
+    seen, unseen = np.flatnonzero(mass > 0.0), np.flatnonzero(mass <= 0.0)
+    root = np.sqrt(mass[seen])
+    inverse = _inverse(matrix[np.ix_(seen, seen)] * root[:, None] / root, masses[0])
+    result = np.zeros_like(matrix)
+    result[np.ix_(seen, seen)] = inverse * root / root[:, None]
+    if len(unseen):
+        own = np.linalg.pinv(matrix[np.ix_(unseen, unseen)], rcond=_DISCONNECTED)
+        result[np.ix_(unseen, unseen)] = own
+        result[unseen] -= own @ matrix[np.ix_(unseen, seen)] @ result[seen]
+    return result
+
+
+def _inverse(symmetric: Array, first_mass: Array) -> Array:
+    """The inverse, with the first function eliminated: its own block is the identity."""
+    n_first = int((first_mass > 0.0).sum())
+    first, rest = slice(n_first), slice(n_first, None)
+    lift = symmetric[first, rest]
+    size, vectors = np.linalg.eigh(symmetric[rest, rest] - lift.T @ lift)
     inverse = np.where(size > _DISCONNECTED, 1.0 / np.maximum(size, _DISCONNECTED), 0.0)
-    inverse_matrix = (vectors * inverse) @ vectors.T * root / root[:, None]
+    result = np.eye(len(symmetric))
+    result[rest, rest] = (vectors * inverse) @ vectors.T
+    result[first, rest] = -lift @ result[rest, rest]
+    result[rest, first] = result[first, rest].T
+    result[first, first] -= result[first, rest] @ lift.T
+    return result
 
-    def solve(right: Array) -> Array:
-        b = np.zeros_like(right)
-        b[seen] = inverse_matrix @ right[seen]
-        return b
 
-    return solve
+def _mean_matrix(weights: Sequence[Array], masses: Sequence[Array]) -> Array:
+    """How the means along every axis depend on every function of the others."""
+    sizes = [mass.size for mass in masses]
+    starts = np.cumsum([0, *sizes])
+    matrix = np.eye(starts[-1])
+    places = [
+        np.arange(start, start + mass.size).reshape(mass.shape)
+        for start, mass in zip(starts, masses, strict=False)
+    ]
+    for j, weight in enumerate(weights):
+        for k in range(len(weights)):
+            if j != k:
+                # The two together say which cell it is.
+                matrix[places[j], places[k]] = weight
+    return matrix

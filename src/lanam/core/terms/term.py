@@ -1,9 +1,9 @@
 """Terms: what is added up. Each is a table over its entries, linear in a parameter vector.
 
-- ``SmoothTerm``: a network of one column at knots, or a joint network of two on a grid of them. Missing
+- ``SmoothTerm``: a network of one column at knots, or a joint network of several on a grid of them. Missing
   values of a single column have an effect of their own beside the network.
 - ``LevelTerm``: an independent effect per level of a column.
-- ``MixedTerm``: a pair in which categories or missing values take part.
+- ``MixedTerm``: a joint term in which categories or missing values take part.
 
 A term knows its entries, the tangent features of its network there, and which parameters share a prior
 precision. It holds no state: a network's expansion point is passed in.
@@ -11,9 +11,12 @@ precision. It holds no state: a network's expansion point is passed in.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
+from string import ascii_lowercase
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +26,18 @@ from lanam.core.arrays import Array
 from lanam.core.terms import networks
 from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
 
-#: Features of a level's curve in a mixed pair, for each band of scales.
+#: Features of a level's curve in a mixed term, for each band of scales; of a surface, their square.
 _CURVE_FEATURES = 6
+
+
+def joint_kind(features: Sequence[int]) -> str:
+    """What the user calls a term of several columns."""
+    return "pair" if len(features) == 2 else "interaction"
 
 
 @dataclass(frozen=True)
 class SmoothTerm:
-    """A network of one column tabulated at knots, or a joint network of two on a grid of them.
+    """A network of one column tabulated at knots, or a joint network of several on a grid of them.
 
     ``prior_groups`` is "layer" (a precision per layer tensor and, in the first layer's units, per
     initial scale) or "network" (one for all, the paper's main choice). Joint networks have one per
@@ -45,7 +53,12 @@ class SmoothTerm:
     @property
     def kind(self) -> str:
         """What the user calls such a term."""
-        return "smooth" if len(self.features) == 1 else "pair"
+        return joint_kind(self.features) if self.joint else "smooth"
+
+    @property
+    def joint(self) -> bool:
+        """Whether the term is of several columns."""
+        return len(self.features) > 1
 
     @property
     def has_missing(self) -> bool:
@@ -56,7 +69,7 @@ class SmoothTerm:
     def group_index(self) -> NDArray[np.intp]:
         """The prior group of every parameter."""
         network = self.architecture.group_index
-        if self.kind == "pair":
+        if self.joint:
             network = self.architecture.band_index
         if self.prior_groups == "network":
             network = np.zeros_like(network)
@@ -87,6 +100,8 @@ class LevelTerm:
     entries: Levels | Categories
     wide: bool = False
 
+    joint = False
+
     @property
     def kind(self) -> str:
         """What the user calls such a term."""
@@ -108,79 +123,66 @@ class LevelTerm:
 
 @dataclass(frozen=True)
 class MixedTerm:
-    """A pair of columns of which one at least has categories or missing values.
+    """A joint term of columns of which one at least has categories or missing values.
 
-    Knots of both columns have a joint network, as a pair of numeric columns has. At every level of one
-    column (or where it is missing) the knots of the other have a curve: a network's tangent features, with
-    independent coefficients at each level. Levels of both have an effect per cell. Joint network, curves
-    and cells have precisions of their own, which all levels share: they are shrunk together.
+    Knots of all columns have a joint network, as numeric columns have. At every level of one column (or
+    where it is missing) the knots of the others have a function: the tangent features of a network of
+    theirs, with independent coefficients at each level; and so on, until levels of all have an effect per
+    cell. Networks of as many columns have precisions of their own, which all levels share: they are
+    shrunk together.
     """
 
     features: tuple[int, ...]
     entries: Grid
     architecture: networks.Architecture
-    curve: networks.Architecture
     prior_groups: str = "layer"
 
-    kind = "pair"
+    joint = True
 
     @property
-    def _knots(self) -> list[Knots]:
-        return [axis for axis in self.entries.axes if isinstance(axis, Knots)]
+    def kind(self) -> str:
+        """What the user calls such a term."""
+        return joint_kind(self.features)
 
     @cached_property
-    def _architectures(self) -> list[tuple[networks.Architecture, list[Knots]]]:
-        """The networks, and what each sees: both columns of knots, then each alone."""
-        joint = [(self.architecture, self._knots)] if len(self._knots) == 2 else []
-        return joint + [(self.curve, [knots]) for knots in self._knots]
+    def _networks(self) -> list[_Network]:
+        """The networks of all columns of knots, then of fewer."""
+        smooth = [k for k, axis in enumerate(self.entries.axes) if isinstance(axis, Knots)]
+        return [
+            _Network(replace(self.architecture, n_inputs=size), self.entries.axes, chosen)
+            for size in range(len(smooth), 0, -1)
+            for chosen in combinations(smooth, size)
+        ]
 
     @cached_property
     def group_index(self) -> NDArray[np.intp]:
-        """A group per band of the joint network and of the curves, and one for the cells."""
-        first, second = self.entries.axes
+        """A group per band of the networks of as many columns, and one for the cells."""
         parts, start = list[NDArray[np.intp]](), 0
-        if len(self._knots) == 2:
-            parts.append(self.architecture.band_index)
-            start = int(parts[0].max()) + 1
-        curves = [np.empty(0, dtype=np.intp)]
-        for knots, other in ((first, second), (second, first)):
-            if isinstance(knots, Knots):
-                curves.append(np.tile(_curve_bands(self.curve, knots), other.n_single))
-        if any(len(curve) for curve in curves):
-            parts.append(np.concatenate(curves) + start)
-            start = int(parts[-1].max()) + 1
-        parts.append(np.full(first.n_single * second.n_single, start))
+        for size in range(len(self.entries.axes), 0, -1):
+            own = [network.group_index for network in self._networks if len(network.chosen) == size]
+            if sum(map(len, own)):
+                parts.append(np.concatenate(own) + start)
+                start = int(parts[-1].max()) + 1
+        parts.append(np.full(math.prod(axis.n_single for axis in self.entries.axes), start))
         index = np.concatenate(parts)
         return np.zeros_like(index) if self.prior_groups == "network" else index
 
     def initial(self, rng: np.random.Generator) -> Array:
         """Random expansion points of all networks, one after the other."""
-        parts = [_initial_network(*network, rng) for network in self._architectures]
+        parts = [
+            _initial_network(network.architecture, network.knots, rng) for network in self._networks
+        ]
         return np.concatenate([np.empty(0), *parts])
 
     def jacobian(self, expansion: Array) -> Array:
         """Tangent features at the entries (B, P), in the order of their groups."""
-        ends = np.cumsum([architecture.n_parameters for architecture, _ in self._architectures])
-        expansions = np.split(expansion, ends[:-1])
-        first, second = self.entries.axes
-        blocks = []
-        if len(self._knots) == 2:
-            left, right = (replace(knots, missing=False) for knots in self._knots)
-            inputs = Grid(left, right).network_inputs
-            joint = networks.jacobian(self.architecture, expansions.pop(0), inputs)[1]
-            block = np.zeros((*self.entries.shape, joint.shape[1]))
-            block[: len(left), : len(right)] = joint.reshape(len(left), len(right), -1)
-            blocks.append(block)
-        alone = [_single_entries(axis) for axis in (first, second)]
-        if isinstance(first, Knots):
-            curve = _curve(self.curve, expansions.pop(0), first)
-            blocks.append(np.einsum("ip,js->ijsp", curve, alone[1]))
-        if isinstance(second, Knots):
-            curve = _curve(self.curve, expansions.pop(0), second)
-            blocks.append(np.einsum("is,jp->ijsp", alone[0], curve))
-        blocks.append(np.einsum("is,jt->ijst", *alone))
-        flat = [block.reshape(len(self.entries), -1) for block in blocks]
-        return np.concatenate(flat, axis=1)
+        blocks, start = list[Array](), 0
+        for network in self._networks:
+            stop = start + network.architecture.n_parameters
+            blocks.append(network.jacobian(expansion[start:stop]))
+            start = stop
+        blocks.append(_at_levels(np.ones(1), self.entries.axes, ()))
+        return np.concatenate(blocks, axis=1)
 
 
 Term = SmoothTerm | LevelTerm | MixedTerm
@@ -202,31 +204,73 @@ def _initial_network(
     return networks.initialise(architecture, rng, centres)
 
 
+@dataclass(frozen=True)
+class _Network:
+    """A network of some of a grid's axes, all of knots, at every level of the others."""
+
+    architecture: networks.Architecture
+    grid: tuple[Axis, ...]
+    chosen: tuple[int, ...]
+
+    @property
+    def knots(self) -> list[Knots]:
+        """What the network sees."""
+        axes = [self.grid[k] for k in self.chosen]
+        return [axis for axis in axes if isinstance(axis, Knots)]
+
+    @cached_property
+    def _widths(self) -> NDArray[np.intp]:
+        """How many features each band has at a level; all of its parameters where there are no levels."""
+        n_parameters = np.bincount(self.architecture.band_index)
+        if len(self.chosen) == len(self.grid):
+            return n_parameters
+        n_points = math.prod(len(knots.points) for knots in self.knots)
+        return np.minimum(n_parameters, min(_CURVE_FEATURES ** len(self.chosen), n_points))
+
+    @property
+    def group_index(self) -> NDArray[np.intp]:
+        """The band of every feature."""
+        if len(self.chosen) == len(self.grid):
+            return self.architecture.band_index
+        others = [axis.n_single for k, axis in enumerate(self.grid) if k not in self.chosen]
+        return np.tile(np.repeat(np.arange(len(self._widths)), self._widths), math.prod(others))
+
+    def jacobian(self, expansion: Array) -> Array:
+        """Features at the grid's entries, zero where a column that the network sees is missing."""
+        points = Grid(tuple(replace(knots, missing=False) for knots in self.knots))
+        features = networks.jacobian(self.architecture, expansion, points.network_inputs)[1]
+        if len(self.chosen) < len(self.grid):
+            features = self._few(features)
+        missing = [(0, int(knots.missing)) for knots in self.knots]
+        padded = np.pad(features.reshape(*points.shape, -1), [*missing, (0, 0)])
+        return _at_levels(padded, self.grid, self.chosen)
+
+    def _few(self, jacobian: Array) -> Array:
+        """Few features of a network.
+
+        With one precision a band only a band's leading singular vectors matter: the same prior of functions
+        in few coordinates, of which every level has its own.
+        """
+        bands = []
+        for band, width in enumerate(self._widths):
+            own = jacobian[:, self.architecture.band_index == band]
+            vectors, sizes, _ = np.linalg.svd(own, full_matrices=False)
+            bands.append(vectors[:, :width] * sizes[:width])
+        return np.concatenate(bands, axis=1)
+
+
+def _at_levels(features: Array, grid: Sequence[Axis], chosen: Sequence[int]) -> Array:
+    """Features (..., p) of the chosen axes, once for every combination of the others' levels (B, P)."""
+    letters = ascii_lowercase[: len(grid)]
+    own = "".join(letters[k] for k in chosen)
+    others = [k for k in range(len(grid)) if k not in chosen]
+    levels = [f"{letters[k]}{letters[k].upper()}" for k in others]
+    made = letters + "".join(letters[k].upper() for k in others) + "z"
+    single = [_single_entries(grid[k]) for k in others]
+    product = np.einsum(f"{','.join([f'{own}z', *levels])}->{made}", features, *single)
+    return np.asarray(product.reshape(math.prod(map(len, grid)), -1))
+
+
 def _single_entries(axis: Axis) -> Array:
     """Which entries have an effect of their own: the identity, below nothing for the knots."""
     return np.eye(len(axis))[:, len(axis) - axis.n_single :]
-
-
-def _curve_bands(architecture: networks.Architecture, knots: Knots) -> NDArray[np.intp]:
-    """The band of every feature of a curve."""
-    n_bands = int(architecture.band_index.max()) + 1
-    return np.repeat(np.arange(n_bands), min(_CURVE_FEATURES, len(knots.points)))
-
-
-def _curve(architecture: networks.Architecture, expansion: Array, knots: Knots) -> Array:
-    """Few features of a curve at a column's entries, zero where it is missing.
-
-    With one precision a band only a band's leading singular vectors matter: the same prior of functions in
-    few coordinates, of which every level has its own.
-    """
-    jacobian = networks.jacobian(architecture, expansion, knots.network_inputs)[1]
-    most = min(_CURVE_FEATURES, len(knots.points))
-    bands = []
-    for band in range(int(architecture.band_index.max()) + 1):
-        vectors, sizes, _ = np.linalg.svd(
-            jacobian[:, architecture.band_index == band], full_matrices=False
-        )
-        bands.append(vectors[:, :most] * sizes[:most])
-    features = np.zeros((len(knots), sum(band.shape[1] for band in bands)))
-    features[: len(knots.points)] = np.concatenate(bands, axis=1)
-    return features
