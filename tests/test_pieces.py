@@ -340,6 +340,9 @@ class TestSums:
             models["events"].score(table, "events")
         with pytest.raises(ValueError, match="target names the column 'prices'"):
             models["price"].score(table, "prices")
+        for method in ("score", "log_likelihood"):
+            with pytest.raises(TypeError, match="unexpected keyword argument 'sample_wieght'"):
+                getattr(models["price"], method)(table, "price", sample_wieght="weight")
         with pytest.raises(ValueError, match=r"pass its name, for example"):
             models["price"].score(table, rows["price"])
         with pytest.raises(ValueError, match=r"sample_weight .* pass its name, not values"):

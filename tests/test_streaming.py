@@ -13,6 +13,7 @@ import os
 import signal
 import threading
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.fit import prepare
 from lanam.core.rows import quadratics
 from lanam.engines import dask as dask_engine
-from lanam.engines import files, formats
+from lanam.engines import files, formats, local
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -239,7 +240,7 @@ def test_parquet_files(case, folders):
 
 @pytest.mark.parametrize("case", ["numbers", "counts", "three classes"])
 def test_pieces_and_threads_change_nothing(case, folders, monkeypatch):
-    monkeypatch.setattr(files, "LARGEST_PIECE", 60)
+    monkeypatch.setattr(local, "LARGEST_PIECE", 60)
     monkeypatch.setattr(formats, "LARGEST_PIECE", 60)
     found = in_pieces(case, folders["one file"], n_jobs=2)
     assert_same_model(found, in_memory(case))
@@ -320,7 +321,7 @@ def test_many_rows_of_a_likelihood_that_is_no_quadratic(case, folders, monkeypat
     assert any(record.get("stage") == "sample" for record in expected.history_)
     assert expected.plan_.stages[0].in_tables
     assert_same_model(in_pieces(case, folders["parquet"], interactions=0), expected)
-    monkeypatch.setattr(files, "LARGEST_PIECE", 60)
+    monkeypatch.setattr(local, "LARGEST_PIECE", 60)
     found = in_pieces(case, folders["one file"], interactions=0, n_jobs=2)
     # Rounding may decide whether the last of all directions is kept, which only shows where no data is.
     assert found.n_iter_ == expected.n_iter_
@@ -367,7 +368,7 @@ def test_columns_of_very_many_values_are_known_closely(case, continuous, monkeyp
     mean, std = expected.predict_terms(rows[FEATURES], return_std=True)
     unsure = np.sqrt((std**2).sum(axis=1))
     for n_jobs, size in ((1, 1 << 18), (2, 900)):
-        monkeypatch.setattr(files, "LARGEST_PIECE", size)
+        monkeypatch.setattr(local, "LARGEST_PIECE", size)
         monkeypatch.setattr(formats, "LARGEST_PIECE", size)
         found = clone(model).set_params(n_jobs=n_jobs).fit(folder, target, drop=left_out)
         assert [term.status for term in found.terms_] == [term.status for term in expected.terms_]
@@ -398,7 +399,7 @@ def test_processes_change_nothing(kind, folders, processes, monkeypatch):
     running = files.FileSource._in_processes
 
     def run(self, work):
-        started.append(self.n_jobs)
+        started.append(self.reading.n_jobs)
         return running(self, work)
 
     monkeypatch.setattr(files.FileSource, "_in_processes", run)
@@ -408,6 +409,48 @@ def test_processes_change_nothing(kind, folders, processes, monkeypatch):
     started.clear()
     in_pieces("plain", folders[kind])
     assert not started
+
+
+def stand():
+    return os.getcwd()
+
+
+def test_joblibs_workers_are_left_as_they_were(folders, processes, monkeypatch, tmp_path):
+    from joblib import Parallel, delayed
+
+    from lanam.engines import allocation
+
+    with Parallel(n_jobs=2, max_nbytes=None) as parallel:
+        before = set(parallel(delayed(stand)() for _ in range(4)))
+        monkeypatch.chdir(tmp_path)
+        in_pieces("plain", folders["parquet"], n_jobs=2)
+        assert set(parallel(delayed(stand)() for _ in range(4))) == before
+    told = []
+    monkeypatch.setattr(allocation, "_adjust", lambda *said: told.append(said))
+    source = files.open_files(folders["parquet"])
+    files._with_counts(lambda source: told.append("work"), source, str(tmp_path))
+    kept, work, given_back = told
+    assert work == "work"
+    assert given_back[1] < kept[1]
+
+
+def test_workers_whose_folder_is_gone(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    found = files._with_counts(lambda source: os.getcwd(), SimpleNamespace(_counted={}), tmp_path)
+    assert found == (str(tmp_path), {})
+
+
+def test_a_misspelt_pair_is_said_before_any_row_is_read(folders, monkeypatch):
+    def read(*arguments):
+        raise AssertionError("a row was read")
+
+    monkeypatch.setattr(files.FileSource, "_read", read)
+    model = LANAMRegressor(interactions=[("dose", "zon")])
+    with pytest.raises(ValueError, match="zon"):
+        model.fit(folders["parquet"], "price")
 
 
 BAD = {
@@ -489,7 +532,7 @@ def test_a_worker_that_is_killed_changes_nothing(cluster, client, monkeypatch):
 
 @pytest.mark.parametrize("how", ["files", "dask"])
 def test_an_interrupt_keeps_the_best_model(how, folders, monkeypatch):
-    engine = files.FileTables if how == "files" else dask_engine.DaskTables
+    engine = local.LocalTables if how == "files" else dask_engine.DaskTables
     totals = engine.total
 
     def total(self, *arguments):

@@ -32,8 +32,8 @@ from lanam.core.rows.tables import ArrayTables, Table
 from lanam.core.terms.knots import Categories
 from lanam.data import CATEGORICAL, UNSEEN, NewValuesWarning, Schema
 from lanam.editing import Where, edit
-from lanam.engines import DaskSource, FileSource, is_in_pieces, open_source
-from lanam.engines.dask import is_dask_frame
+from lanam.engines import is_in_pieces, open_source
+from lanam.engines.interface import Reading, Source
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.files import require_place, write_atomically
 from lanam.inputs import read_columns, read_exposure, read_weights
@@ -44,7 +44,7 @@ from lanam.pieces import contributions, in_pieces, require_in_memory
 from lanam.predicting import predict_files
 from lanam.predictions import Wanted
 from lanam.sessions import FitPlan, Session, fingerprint
-from lanam.streaming import name_of_target, read_source, split_frame
+from lanam.streaming import find_roles, name_of_target, read_source, split_frame
 from lanam.summary import Summary, summarise
 
 #: How many columns an error names before it only counts them.
@@ -83,7 +83,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             A pandas, polars or pyarrow frame, an array, or a list of rows. Columns are numbers, or
             categories (see ``categorical_features``); values may be missing. Or what need not fit in
             memory: the name of a Parquet, CSV or Arrow file, of a folder of them or a pattern such as
-            "sales/*.parquet", or a Dask frame; these hold the target as well.
+            "sales/*.parquet", a Dask frame, a relation of DuckDB, a polars LazyFrame, or a function that
+            opens a stream of Arrow's; these hold the target as well.
         y : array-like of shape (n_samples,), or str
             The target, or the name of its column.
         sample_weight : array-like of shape (n_samples,), or str, default=None
@@ -169,15 +170,14 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
                 about = {"data": source.fingerprint, "target": target, **roles}
                 own = {"categorical_features": self.categorical_features, "task": self._task}
                 session.keep_at(checkpoint, {**about, **own, "pairs": self.interactions})
-            read = read_source(
-                source, target, **roles, **self._reading(self.categorical_features, session)
-            )
+            found = find_roles(source, target, **roles)
+            pairs = read_interactions(self.interactions, found.features)
+            read = read_source(source, found, **self._reading(self.categorical_features, session))
             schema = read.schema
             self._learn_names(schema.names)
             self._learn_classes(read.seen.classes)
             if self._task == "regression" and read.constant is not None:
                 warn_of_constant(read.constant, 4)
-            pairs = read_interactions(self.interactions, schema.names)
             model = fitting.fit(
                 read.tables,
                 read.likelihood,
@@ -190,12 +190,10 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self._keep(read.seen.own(model), schema, n_rows, options.interaction_score)
         self.plan_ = session.plan
 
-    def _open(self, X: Any, session: Session) -> FileSource | DaskSource:
+    def _open(self, X: Any, session: Session) -> Source:
         """What reads a table in pieces, with the threads and the memory that this fit may have."""
         room = int(read_memory(self.memory) * _KEPT)
-        return open_source(
-            X, n_jobs=session.options.n_jobs, memory=room, progress=session.show_rows
-        )
+        return open_source(X, Reading(session.options.n_jobs, room, session.show_rows))
 
     def _reading(self, categorical: Any, session: Session) -> dict[str, Any]:
         return {"categorical": categorical, "task": self._task, "log": session.log}
@@ -305,14 +303,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         schema = self._schema
         named = [column.name for column in schema.columns if column.kind == CATEGORICAL]
         with Session(options, self.random_state, self.verbose) as session:
-            read = read_source(
-                self._open(X, session),
-                target,
-                **roles,
-                **self._reading(named, session),
-                drop=(),
-                known=schema,
-            )
+            source = self._open(X, session)
+            found = find_roles(source, target, **roles, known=schema)
+            read = read_source(source, found, **self._reading(named, session), known=schema)
             require_same_classes(self._labels, read.seen.classes)
             require_known_gaps(read.summary.gaps, schema)
             known = read.seen.standard(self._model)
@@ -502,7 +495,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         ['bmi', 'bp']
         """
         terms = self.predict_terms(X)
-        return terms if is_dask_frame(X) else terms.reshape(len(terms), -1)
+        return terms.reshape(len(terms), -1) if isinstance(terms, np.ndarray) else terms
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of :meth:`transform`: those of the terms, and of the classes if many.

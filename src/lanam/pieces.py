@@ -9,9 +9,8 @@ are names of columns then.
 from __future__ import annotations
 
 import inspect
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce, wraps
 from typing import Any
 
@@ -20,9 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from lanam.core.arrays import Array
 from lanam.data import Schema, Surprise, add_up, as_frame, collect_surprises, warn_of
-from lanam.engines import DaskSource, FileSource, is_in_pieces, open_source
-from lanam.engines.dask import is_dask_frame, map_partitions
-from lanam.engines.interface import Piece, Source
+from lanam.engines import engine_of, is_in_pieces, open_source
+from lanam.engines.interface import Columns, Piece, Reading, Source
 from lanam.engines.places import in_piece
 from lanam.engines.roles import (
     CLASSIFICATION,
@@ -41,14 +39,6 @@ _LARGEST_WHOLE = 2**53
 
 #: How many columns an error names before it only counts them.
 _MAX_LISTED = 10
-
-
-@dataclass(frozen=True)
-class Columns:
-    """What the columns of a Dask frame of results are called, one name for a series, and their dtype."""
-
-    names: str | Sequence[str]
-    dtype: Any = float
 
 
 def in_pieces(describe: Callable[..., Columns]) -> Callable[[Any], Any]:
@@ -75,12 +65,7 @@ def in_pieces(describe: Callable[..., Columns]) -> Callable[[Any], Any]:
             exposure = exposure_role(self, source, arguments.pop("exposure", None))
             call = _Call(of_rows, self, arguments, exposure)
             call.of_gaps(source)
-            if not isinstance(source, FileSource):
-                columns = describe(self, **arguments)
-                return map_partitions(call.of_frame, X[call.columns], columns.names, columns.dtype)
-            found = source.reduce(call.columns, call.of_pieces, _Found.with_next)
-            warn_of(add_up(found.surprises, found.n_rows))
-            return found.joined()
+            return source.map(call.columns, call.of_piece, describe(self, **arguments))
 
         return of_rows
 
@@ -156,17 +141,17 @@ def summed(
     """
 
     def decorate(method: Callable[..., float]) -> Callable[..., float]:
+        signature = inspect.signature(method)
+
         @wraps(method)
-        def of_rows(
-            self: Any, X: Any, y: Any, sample_weight: Any = None, *args: Any, **kwargs: Any
-        ) -> float:
+        def of_rows(self: Any, X: Any, *args: Any, **kwargs: Any) -> float:
             if not is_in_pieces(X):
-                return method(self, X, y, sample_weight, *args, **kwargs)
+                return method(self, X, *args, **kwargs)
             check_is_fitted(self)
-            exposure = args[0] if args else kwargs.get("exposure")
+            given = signature.bind(self, X, *args, **kwargs).arguments
             source = open_for(self, X)
-            exposure = exposure_role(self, source, exposure)
-            roles = read_roles(source, y, sample_weight, exposure)
+            exposure = exposure_role(self, source, given.get("exposure"))
+            roles = read_roles(source, given["y"], given.get("sample_weight"), exposure)
             roles = replace(roles, features=tuple(self.feature_names_in_))
             count = _Sums(sums, self, roles, self._task)
             columns = list(dict.fromkeys(roles.columns))  # one may be a feature as well
@@ -191,19 +176,12 @@ def require_in_memory(X: Any) -> None:
         ...
     ValueError: this needs its rows in memory, and X is 'sales/*.parquet': read some of them first, ...
     """
-    if is_dask_frame(X):
-        raise ValueError(
-            "this needs its rows in memory, and X is a Dask frame: take some of them, for example with "
-            "X.head(1000)"
-        )
-    if is_in_pieces(X):
-        raise ValueError(
-            f"this needs its rows in memory, and X is {X!r}: read some of them first, for example with "
-            "pandas.read_parquet"
-        )
+    engine = engine_of(X)
+    if engine is not None:
+        raise ValueError(f"this needs its rows in memory, and X is {engine.remedy(X)}")
 
 
-def open_for(model: Any, table: Any) -> FileSource | DaskSource:
+def open_for(model: Any, table: Any) -> Source:
     """A table in pieces that has all columns of a fitted model.
 
     Raises
@@ -211,7 +189,8 @@ def open_for(model: Any, table: Any) -> FileSource | DaskSource:
     ValueError
         If it lacks some; it names them.
     """
-    source = open_source(table, n_jobs=read_n_jobs(model.n_jobs))
+    # To predict is a few long steps, in which threads do not wait for each other.
+    source = open_source(table, Reading(read_n_jobs(model.n_jobs), processes=False))
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         raise ValueError(
@@ -226,10 +205,7 @@ def open_for(model: Any, table: Any) -> FileSource | DaskSource:
             f"{source.title} has no column{plural} {listed}, with which the model was fitted. If "
             "values are not known, add the column and leave it empty"
         )
-    if not isinstance(source, FileSource):
-        return source
-    # To predict is a few long steps, in which threads do not wait for each other.
-    return replace(source, processes=False).typed(column_types(model._schema))
+    return source.typed(column_types(model._schema))
 
 
 def exposure_role(model: Any, source: Source, exposure: Any) -> str | float | None:
@@ -284,20 +260,11 @@ class _Call:
         over = [self.exposure] if isinstance(self.exposure, str) else []
         return list(dict.fromkeys([*self.model.feature_names_in_, *over]))
 
-    def of_pieces(self, pieces: Iterable[Piece]) -> _Found:
-        """The results for some pieces."""
-        return reduce(_Found.with_next, map(self._of_piece, pieces))
+    def of_piece(self, piece: Piece) -> Any:
+        """The results for some rows."""
+        return self._of(piece.frame, read_exposures(piece, self.exposure))
 
-    def _of_piece(self, piece: Piece) -> _Found:
-        with collect_surprises() as surprises, in_piece(piece):
-            result = self._of(piece.frame, read_exposures(piece, self.exposure))
-        return _Found(deque([result]), surprises, len(piece.frame))
-
-    def of_frame(self, frame: Any) -> Any:
-        """The results for a partition."""
-        return self._of(frame, read_exposures(as_piece(frame), self.exposure))
-
-    def of_gaps(self, source: FileSource | DaskSource) -> None:
+    def of_gaps(self, source: Source) -> None:
         """Try a row of gaps: what is wrong with the arguments is said before anything is read."""
         with collect_surprises():
             self._of(row_of_gaps(source), np.ones(1))
@@ -308,60 +275,22 @@ class _Call:
         return self.function(self.model, X, **self.arguments, **more)
 
 
-def as_piece(partition: Any) -> Piece:
-    """A partition of a Dask frame, whose number Dask's errors know."""
-    return Piece(partition, "this partition", 0, 0)
-
-
 def features_of(model: Any, frame: Any) -> Any:
     """The columns that a model needs, of a frame that may have others as well."""
     known: Any = as_frame(frame)
     return known.select(list(model.feature_names_in_)).to_native()
 
 
-def row_of_gaps(source: FileSource | DaskSource) -> Any:
+def row_of_gaps(source: Source) -> Any:
     """A frame with one row, in which everything is missing."""
     empty = source.empty()
-    if isinstance(source, DaskSource):
+    known: Any = as_frame(empty)
+    if known.implementation.is_pandas_like():
         return empty.reset_index(drop=True).reindex([0])
     import pyarrow as pa
 
     nothing = [pa.nulls(1, kind) for kind in empty.schema.types]
     return pa.Table.from_arrays(nothing, schema=empty.schema)
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Results for some rows, a part a piece, and what was new in them."""
-
-    parts: deque[Any]
-    surprises: list[Surprise] = field(default_factory=list)
-    n_rows: int = 0
-
-    def with_next(self, other: _Found) -> _Found:
-        """The same with the results for the rows that follow, which are moved here."""
-        self.parts.extend(other.parts)
-        return _Found(self.parts, self.surprises + other.surprises, self.n_rows + other.n_rows)
-
-    def joined(self) -> Any:
-        """One array of all rows, or several in a tuple; the parts are gone then."""
-        first = self.parts[0]
-        if not isinstance(first, tuple):
-            return _drained(self.parts, self.n_rows)
-        each = [deque(part) for part in zip(*self.parts, strict=True)]
-        self.parts.clear()
-        return tuple(_drained(parts, self.n_rows) for parts in each)
-
-
-def _drained(parts: deque[Any], n_rows: int) -> np.ndarray:
-    """One array of all parts, each of which is let go when it was copied: rows are in memory once."""
-    whole = np.empty((n_rows, *parts[0].shape[1:]), parts[0].dtype)
-    start = 0
-    while parts:
-        part = parts.popleft()
-        whole[start : start + len(part)] = part
-        start += len(part)
-    return whole
 
 
 @dataclass(frozen=True)

@@ -222,7 +222,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
             A pandas, polars or pyarrow frame, an array, or a list of rows. Columns are numbers, or
             categories (see ``categorical_features``); values may be missing. Or what need not fit in
             memory: the name of a Parquet, CSV or Arrow file, of a folder of them or a pattern such as
-            "sales/*.parquet", or a Dask frame; these hold the target as well.
+            "sales/*.parquet", a Dask frame, a relation of DuckDB, a polars LazyFrame, or a function that
+            opens a stream of Arrow's; these hold the target as well.
         y : array-like of shape (n_samples,), or str
             The target, or the name of its column.
         sample_weight : array-like of shape (n_samples,), or str, default=None

@@ -13,8 +13,8 @@ from lanam.core.likelihoods import Likelihood, find_likelihood
 from lanam.core.rows.summaries import Summary, summarise_tables
 from lanam.core.rows.tables import Log, LoggedTables, Tables
 from lanam.data import Schema, as_frame, find_column
-from lanam.engines import DaskSource, FileSource
-from lanam.engines.survey import Surveyed, read_roles, require_enough, survey
+from lanam.engines.interface import Source
+from lanam.engines.survey import Roles, Surveyed, read_roles, require_enough, survey
 
 
 @dataclass(frozen=True)
@@ -46,26 +46,23 @@ class Streamed:
         return spread.mean * spread.magnitude if spread.constant else None
 
 
-def read_source(
-    source: FileSource | DaskSource,
+def find_roles(
+    source: Source,
     target: Any,
     *,
     sample_weight: Any,
     exposure: Any,
-    drop: Sequence[str],
-    categorical: Any,
-    task: str,
-    log: Log,
+    drop: Sequence[str] = (),
     known: Schema | None = None,
-) -> Streamed:
-    """Learn what must be known of a table in pieces, and summarise its rows in one pass.
+) -> Roles:
+    """What the columns of a table in pieces are for; no row is read.
 
     ``known`` is the schema of a model that is to be fitted on, whose columns these must be.
 
     Raises
     ------
-    ValueError, TypeError
-        For what a fit in memory refuses, with the place.
+    ValueError
+        If there are no such columns.
     """
     roles = read_roles(source, target, sample_weight, exposure)
     left_out = _left_out(drop, source.names)
@@ -80,7 +77,25 @@ def read_source(
         features = known.names
     if not features:
         raise ValueError(f"{source.title} has no column left to predict from")
-    roles = replace(roles, features=features)
+    return replace(roles, features=features)
+
+
+def read_source(
+    source: Source,
+    roles: Roles,
+    *,
+    categorical: Any,
+    task: str,
+    log: Log,
+    known: Schema | None = None,
+) -> Streamed:
+    """Learn what must be known of a table in pieces, and summarise its rows in one pass.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For what a fit in memory refuses, with the place.
+    """
     seen = survey(source, roles, categorical, task)
     if known is not None:
         seen = replace(seen, schema=known)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lanam.core.rows.tables import Table
-from lanam.engines import files, formats
+from lanam.engines import formats, local
 from lanam.engines.files import open_files
 
 N = 1000
@@ -70,7 +70,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def small_pieces(monkeypatch, rows: int = 64, block: int = 2048) -> None:
-    for module in (files, formats):
+    for module in (formats, local):
         monkeypatch.setattr(module, "LARGEST_PIECE", rows)
     monkeypatch.setattr(formats, "BLOCK_SIZE", block)
 
@@ -544,14 +544,14 @@ class TestTables:
             open_files("a.parquet").encoded(["x", "row"], encode).total(gather, behind)
 
     def test_small_tables_wait_for_others_and_large_ones_do_not(self, monkeypatch):
-        monkeypatch.setattr(files, "LARGEST_PIECE", 130)
+        monkeypatch.setattr(local, "LARGEST_PIECE", 130)
         sizes = [30, 130, 0, 20, 64, 10, 65, 1]
         ends = np.cumsum([0, *sizes])
         tables = [
             Table(rows[:, None], rows, rows, number)
             for number, rows in enumerate(map(np.arange, ends[:-1], ends[1:]))
         ]
-        joined = list(files._joined(tables))
+        joined = list(local.joined(tables))
         assert [len(table) for table in joined] == [30, 130, 84, 10, 65, 1]
         assert [table.number for table in joined] == [0, 1, 3, 5, 6, 7]
         rows = np.arange(ends[-1])

@@ -17,7 +17,7 @@ from lanam.core.rows.tables import Table
 from lanam.data import as_frame, encode_table, learn_table, read_categorical
 from lanam.engines import survey as surveys
 from lanam.engines.files import open_files
-from lanam.engines.interface import Piece
+from lanam.engines.interface import Piece, unnamed_target
 from lanam.engines.survey import (
     CLASSIFICATION,
     COUNTS,
@@ -46,6 +46,9 @@ class Frames:
 
     def empty(self):
         return self.frames[0].iloc[:0]
+
+    def unnamed(self):
+        return unnamed_target(self.title, self.names)
 
     def reduce(self, columns, function, merge):
         self.asked.append(tuple(columns))

@@ -31,7 +31,7 @@ from lanam.cli.models import numbers, open_for, open_several, without
 from lanam.cli.reading import Dialect, Source, are_files, is_text
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
-from lanam.engines import FileSource
+from lanam.engines.files import FileSource
 from lanam.engines.interface import Piece
 from lanam.parameters import DEFAULTS
 

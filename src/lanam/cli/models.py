@@ -15,8 +15,7 @@ from lanam.cli.deciding import is_number, listed, require_column
 from lanam.cli.errors import Complaint, Misuse
 from lanam.cli.reading import BLOCK_SIZE, Dialect, Source, is_text, open_source
 from lanam.cli.speaking import Voice
-from lanam.engines import FileSource
-from lanam.engines.files import open_files
+from lanam.engines.files import FileSource, open_files
 
 _DELIMITERS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
 

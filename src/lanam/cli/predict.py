@@ -26,7 +26,7 @@ from lanam.cli.reading import BLOCK_SIZE, Dialect, Source, are_files
 from lanam.cli.speaking import Voice, caught_warnings
 from lanam.cli.writing import open_table, require_new, require_table_name
 from lanam.data import Surprise, add_up, collect_surprises
-from lanam.engines import FileSource
+from lanam.engines.files import FileSource
 from lanam.predicting import predict_files
 from lanam.predictions import Outputs, Wanted
 

@@ -1,19 +1,34 @@
-"""Where rows live that are not an array: files larger than memory, and frames on other machines."""
+"""Where rows live that are not an array: files larger than memory, databases, frames on other machines.
+
+`ENGINES` lists all that read such tables: each is a module with an `Engine`, and knows of no other.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from typing import Any
 
-from lanam.engines.dask import DaskSource, is_dask_frame
-from lanam.engines.files import FileSource, open_files
+from lanam.engines import dask, duckdb, files, polars, streams
+from lanam.engines.interface import Engine, Reading, Source
 
-__all__ = ["DaskSource", "FileSource", "is_in_pieces", "open_source"]
+__all__ = ["ENGINES", "engine_of", "is_in_pieces", "open_source"]
+
+#: In the order in which they are asked whether a table is theirs.
+ENGINES: list[Engine] = [
+    files.ENGINE,
+    dask.ENGINE,
+    duckdb.ENGINE,
+    polars.ENGINE,
+    streams.ENGINE,
+]
+
+
+def engine_of(table: Any) -> Engine | None:
+    """What reads a table in pieces; None where its rows are in memory."""
+    return next((engine for engine in ENGINES if engine.takes(table)), None)
 
 
 def is_in_pieces(table: Any) -> bool:
-    """Whether a table is the name of files, or several, or a frame of Dask.
+    """Whether a table is read in pieces: files, a Dask frame, a query, a stream.
 
     Examples
     --------
@@ -24,23 +39,12 @@ def is_in_pieces(table: Any) -> bool:
     ... )
     (True, True, False)
     """
-    return _are_files(table) or is_dask_frame(table)
+    return engine_of(table) is not None
 
 
-def _are_files(table: Any) -> bool:
-    if isinstance(table, (list, tuple)):
-        return bool(table) and all(_are_files(each) for each in table)
-    return isinstance(table, (str, os.PathLike))
-
-
-def open_source(
-    table: Any,
-    *,
-    n_jobs: int = 1,
-    memory: int = 0,
-    progress: Callable[[int, int | None], None] | None = None,
-) -> FileSource | DaskSource:
+def open_source(table: Any, reading: Reading) -> Source:
     """What reads a table in pieces."""
-    if is_dask_frame(table):
-        return DaskSource(table)
-    return open_files(table, n_jobs=n_jobs, memory=memory, progress=progress)
+    engine = engine_of(table)
+    if engine is None:
+        raise TypeError(f"no engine reads {type(table).__name__}: its rows are in memory")
+    return engine.open(table, reading)

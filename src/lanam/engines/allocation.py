@@ -22,7 +22,7 @@ _ELSEWHERE = (OSError, AttributeError, TypeError)
 
 
 def keep_freed_memory() -> None:
-    """Keep freed memory in this process from now on: for a process that is ours."""
+    """Keep freed memory in this process from now on."""
     _adjust(_LARGE, _KEPT)
 
 
@@ -41,7 +41,8 @@ _tasks = _Tasks()
 def freed_memory_kept() -> Iterator[None]:
     """Keep freed memory meanwhile, and then give it back: for a process that is somebody else's.
 
-    Dask tells its workers to give back all they can at once: dear within a task, and right after it.
+    joblib's workers are the user's as well. Dask tells its own to give back all they can at once: dear
+    within a task, and right after it.
     """
     with _tasks.lock:
         _tasks.number += 1

@@ -14,23 +14,35 @@ and can be had again.
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from lanam.core.blas import limited_threads
 from lanam.core.rows.tables import Job, Merge, Table, Tables, Totals, add
 from lanam.engines.allocation import freed_memory_kept
-from lanam.engines.interface import Piece, Result
+from lanam.engines.formats import arrow
+from lanam.engines.interface import (
+    Columns,
+    Engine,
+    Piece,
+    Predicted,
+    Result,
+    unnamed_target,
+)
+from lanam.engines.output import ENDING, kind_of
+from lanam.files import open_folder, require_folder
 
 #: How many results a task merges: a worker holds so many at once. More would save few tasks.
 _MERGED_AT_ONCE = 4
@@ -142,6 +154,40 @@ class DaskSource:
     def encoded(self, columns: Sequence[str], encode: Callable[[Piece], Table]) -> Tables:
         """The rows as the core wants them, encoded once and kept."""
         return DaskTables(self._frame[list(columns)], encode, self._keep)
+
+    def unnamed(self) -> Exception:
+        """The error for a target that is not the name of a column."""
+        return unnamed_target(self.title, self.names)
+
+    def typed(self, types: Mapping[str, Any]) -> Self:
+        """The same frame: its columns have types."""
+        return self
+
+    def map(self, columns: Sequence[str], function: Callable[[Piece], Any], result: Columns) -> Any:
+        """What ``function`` says of each row, as a lazy frame or series of Dask's."""
+        of_frame = partial(_of_partition, function)
+        return map_partitions(of_frame, self._frame[list(columns)], result.names, result.dtype)
+
+    def write(
+        self,
+        rows: Predicted,
+        output: Any,
+        overwrite: bool,
+        progress: Callable[[int], None] | None,
+    ) -> int:
+        """Write what is made of the rows: a file for each partition, written where the partitions are."""
+        if not os.path.isdir(output) and kind_of(output) is not None:
+            raise ValueError(
+                f"{output} is one file, and a Dask frame is written as one a partition: pass the name "
+                "of a folder"
+            )
+        target = require_folder(output, overwrite=overwrite, ending=ENDING)
+        frame = self._frame[rows.columns]
+        result = map_frames(rows.frame, frame, rows.frame(frame._meta.iloc[:0]))
+        with open_folder(target) as folder:
+            result.to_parquet(str(folder), write_index=False, name_function=_part_name)
+            written = sorted(folder.glob(f"*{ENDING}"))
+            return sum(arrow().parquet.read_metadata(path).num_rows for path in written)
 
 
 class DaskTables:
@@ -341,6 +387,15 @@ def _width(table: _Carried | None) -> _Carried | None:
 def _piece(frame: Any, partition_info: Any) -> Piece:
     number = partition_info["number"]
     return Piece(frame, _place(number), 0, number)
+
+
+def _of_partition(function: Callable[[Piece], Any], frame: Any) -> Any:
+    """What a function says of a partition, whose number Dask's errors know."""
+    return function(Piece(frame, "this partition", 0, 0))
+
+
+def _part_name(number: int) -> str:
+    return f"part-{number:05d}{ENDING}"
 
 
 def _place(number: int) -> str:
@@ -588,3 +643,10 @@ def _client() -> Any:
 
     owner = getattr(get_scheduler(), "__self__", None)
     return owner if isinstance(owner, Client) else None
+
+
+ENGINE = Engine(
+    is_dask_frame,
+    lambda table, _: DaskSource(table),
+    lambda _: "a Dask frame: take some of them, for example with X.head(1000)",
+)

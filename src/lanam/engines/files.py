@@ -11,26 +11,22 @@ import glob
 import hashlib
 import json
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
-from itertools import chain, groupby
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lanam.core.blas import limited_threads
-from lanam.core.rows.tables import Job, Merge, Table, Totals, add
-from lanam.engines.allocation import keep_freed_memory
-from lanam.engines.formats import FORMATS, LARGEST_PIECE, Format, arrow, format_of
-from lanam.engines.interface import Piece, Result
+from lanam.engines.allocation import freed_memory_kept
+from lanam.engines.formats import FORMATS, Format, arrow, format_of
+from lanam.engines.interface import Engine, Hook, Piece, Predicted, Reading, Result
+from lanam.engines.local import LocalSource, Pass
 from lanam.engines.types import folder_column, folder_types, folder_values, unify
-
-#: Told of rows that were read, and of how many there are: None where nobody knows yet.
-Hook = Callable[[int, int | None], None]
 
 #: From so many rows on processes are worth starting; of files whose rows nobody has counted, bytes.
 _MANY_ROWS = 1 << 20
@@ -41,7 +37,12 @@ _MOST_PIECES = 1 << 20
 
 
 def open_files(
-    path: Any, *, n_jobs: int = 1, memory: int = 0, progress: Hook | None = None
+    path: Any,
+    *,
+    n_jobs: int = 1,
+    memory: int = 0,
+    progress: Hook | None = None,
+    processes: bool = True,
 ) -> FileSource:
     """A table in one file or in many, of which only what it holds was read so far.
 
@@ -59,6 +60,8 @@ def open_files(
     progress : callable, default=None
         Told after every piece how many rows of a pass were read, and of how many (None if that is not
         known), by the thread that read it.
+    processes : bool, default=True
+        Whether processes take the place of threads where rows are many.
 
     Raises
     ------
@@ -91,7 +94,8 @@ def open_files(
     units = tuple(_units(files))
     if not units:
         raise ValueError(f"{title} has no rows: is it the right one?")
-    return FileSource(title, kind, files, types, units, n_jobs, memory, progress)
+    reading = Reading(n_jobs, memory, progress, processes)
+    return FileSource(title, kind, files, types, units, reading)
 
 
 def _found(path: str) -> list[tuple[str, str]]:
@@ -237,48 +241,8 @@ def _shared_out(units: Sequence[_Unit], n_groups: int) -> list[list[_Unit]]:
     return [[unit for _, unit in pairs] for _, pairs in together]
 
 
-class _Pass:
-    """One pass over the rows, by several threads that stop together."""
-
-    def __init__(self, progress: Hook | None, n_rows: int | None) -> None:
-        self._progress, self._n_rows = progress, n_rows
-        self._done = 0
-        self._lock = threading.Lock()
-        self._stopped = threading.Event()
-
-    def read(self, n_rows: int) -> None:
-        """Count rows that were read."""
-        if self._stopped.is_set():
-            raise _StoppedError
-        if self._progress is not None:
-            with self._lock:
-                self._done += n_rows
-                self._progress(self._done, self._n_rows)
-
-    def run(self, work: Sequence[Callable[[], Result]]) -> list[Result]:
-        """What each piece of work returns, done in a thread each; the first error ends all."""
-        if len(work) == 1:
-            return [work[0]()]
-        # Threads of ours or of BLAS, not both.
-        with limited_threads(1), ThreadPoolExecutor(len(work)) as pool:
-            running = [pool.submit(each) for each in work]
-            try:
-                wait(running, return_when=FIRST_EXCEPTION)
-            finally:  # whatever happened, Ctrl-C too: nobody goes on for nothing
-                if not all(each.done() for each in running):
-                    self._stopped.set()
-        errors = [error for each in running if (error := each.exception()) is not None]
-        if errors:
-            raise next(error for error in errors if not isinstance(error, _StoppedError))
-        return [each.result() for each in running]
-
-
-class _StoppedError(Exception):
-    """Raised in threads whose work is no longer wanted."""
-
-
 @dataclass(frozen=True, eq=False)
-class FileSource:
+class FileSource(LocalSource):
     """A table in files, as `open_files` finds them."""
 
     title: str
@@ -286,11 +250,7 @@ class FileSource:
     _files: tuple[_File, ...]
     _types: Mapping[str, Any]
     _units: tuple[_Unit, ...]
-    n_jobs: int = 1
-    memory: int = 0
-    progress: Hook | None = None
-    #: Whether processes may take the place of threads.
-    processes: bool = True
+    reading: Reading
     # Rows of files that only reading tells.
     _counted: dict[str, int] = field(default_factory=dict)
     # Types that columns of CSV files are read as, whatever they begin with.
@@ -327,7 +287,29 @@ class FileSource:
         """The files."""
         return tuple(file.path for file in self._files)
 
-    def by_file(self) -> list[tuple[str, FileSource]]:
+    @property
+    def memory(self) -> int:
+        """Bytes that may hold the encoded table: where processes read, nothing is kept here."""
+        return 0 if self.large else self.reading.memory
+
+    def write(
+        self,
+        rows: Predicted,
+        output: Any,
+        overwrite: bool,
+        progress: Callable[[int], None] | None,
+    ) -> int:
+        """Write what is made of the rows: not over, or among, what is read."""
+        target = os.path.realpath(output)
+        for path in self.paths:
+            read = os.path.realpath(path)
+            if read == target or read.startswith(target + os.sep):
+                raise ValueError(
+                    f"{output} would be written over while it is read: choose another name"
+                )
+        return super().write(rows, output, overwrite, progress)
+
+    def parts(self) -> list[tuple[str, LocalSource]]:
         """The table of each file, some perhaps without rows, and its name below what was asked for."""
         return [
             (
@@ -341,10 +323,6 @@ class FileSource:
             )
             for file in self._files
         ]
-
-    def each(self, columns: Sequence[str]) -> Iterator[Piece]:
-        """All pieces one after the other, read by the calling thread."""
-        return self._read(columns, self._units, _Pass(self.progress, self.n_rows))
 
     @property
     def n_rows(self) -> int | None:
@@ -370,18 +348,13 @@ class FileSource:
         """An arrow table of no rows with the columns' types."""
         return arrow().schema(list(self._types.items())).empty_table()
 
-    def reduce(
-        self,
-        columns: Sequence[str],
-        function: Callable[[Iterable[Piece]], Result],
-        merge: Callable[[Result, Result], Result],
-    ) -> Result:
-        """What ``function`` makes of all pieces, reading these columns only."""
+    def run(
+        self, columns: Sequence[str], work: Callable[[Iterable[Piece]], Result]
+    ) -> list[Result]:
+        """What ``work`` makes of each group of pieces, a thread or a process each; in order."""
         if self.large:
-            return reduce(merge, self._in_processes(partial(_made_of, columns, function)))
-        run = _Pass(self.progress, self.n_rows)
-        pieces = self.pieces(columns, run)
-        return reduce(merge, run.run([partial(function, group) for group in pieces]))
+            return self._in_processes(partial(_made_of, columns, work))
+        return super().run(columns, work)
 
     @property
     def large(self) -> bool:
@@ -389,8 +362,8 @@ class FileSource:
         n_rows = self.n_rows
         size = sum(unit.size for unit in self._units)
         return (
-            self.processes
-            and self.n_jobs > 1
+            self.reading.processes
+            and self.reading.n_jobs > 1
             and (size >= _MANY_BYTES if n_rows is None else n_rows >= _MANY_ROWS)
         )
 
@@ -398,30 +371,27 @@ class FileSource:
         """What each of several processes returns, which has a group of neighbouring parts; in order."""
         from joblib import Parallel, delayed
 
-        alone = replace(self, n_jobs=1, memory=0, progress=None)
+        n_jobs, progress = self.reading.n_jobs, self.reading.progress
         groups = [
-            replace(alone, _units=tuple(group), _counted={})
-            for group in _shared_out(self._units, self.n_jobs)
+            replace(self, reading=Reading(), _units=tuple(group), _counted={})
+            for group in _shared_out(self._units, n_jobs)
         ]
         # They stay for the next pass; what they are sent is not put on disk.
-        answers = Parallel(n_jobs=self.n_jobs, backend="loky", max_nbytes=None)(
+        answers = Parallel(n_jobs=n_jobs, backend="loky", max_nbytes=None)(
             delayed(_with_counts)(work, group, os.getcwd()) for group in groups
         )
         for _, counted in answers:
             self._counted.update(counted)
-        if self.progress is not None and self.n_rows is not None:
-            self.progress(self.n_rows, self.n_rows)
+        if progress is not None and self.n_rows is not None:
+            progress(self.n_rows, self.n_rows)
         return [answer for answer, _ in answers]
 
-    def encoded(self, columns: Sequence[str], encode: Callable[[Piece], Table]) -> FileTables:
-        """The rows as the core wants them; those that do not count are left out."""
-        return FileTables(self, tuple(columns), encode)
-
-    def pieces(self, columns: Sequence[str], run: _Pass) -> list[Iterator[Piece]]:
+    def groups(self, columns: Sequence[str], run: Pass) -> list[Iterator[Piece]]:
         """All pieces, a group for each thread."""
-        return [self._read(columns, group, run) for group in _shared_out(self._units, self.n_jobs)]
+        groups = _shared_out(self._units, self.reading.n_jobs) if self._units else []
+        return [self._read(columns, group, run) for group in groups]
 
-    def _read(self, columns: Sequence[str], units: Sequence[_Unit], run: _Pass) -> Iterator[Piece]:
+    def _read(self, columns: Sequence[str], units: Sequence[_Unit], run: Pass) -> Iterator[Piece]:
         for file, mine in groupby(units, key=lambda unit: unit.file):
             numbers = {unit.part: unit.number for unit in mine}
             types = {name: self._read_as(name) for name in columns if name in file.own}
@@ -455,52 +425,6 @@ def _frame(file: _File, columns: Sequence[str], batch: Any) -> Any:
     return arrow().Table.from_arrays(arrays, list(columns))
 
 
-class FileTables:
-    """The rows of files as the core wants them: `lanam.core.rows.tables.Tables`.
-
-    Files are read and encoded anew for every total, unless all fits in the source's ``memory``.
-    """
-
-    def __init__(
-        self, source: FileSource, columns: tuple[str, ...], encode: Callable[[Piece], Table]
-    ) -> None:
-        self._source, self._columns, self._encode = source, columns, encode
-        nothing = Piece(source.empty().select(columns), source.title, 0, 0)
-        self._n_columns = int(encode(nothing).columns.shape[1])
-        self._kept: list[list[Table]] = []
-
-    @property
-    def n_columns(self) -> int:
-        """How many columns there are."""
-        return self._n_columns
-
-    def total(self, job: Job, merge: Merge = add) -> Totals:
-        """What a job says of all pieces."""
-        if self._kept:
-            run = _Pass(None, None)
-            return reduce(merge, run.run([partial(job, tables) for tables in self._kept]))
-        source = self._source
-        if source.large:
-            results = source._in_processes(partial(_said_of, self._columns, self._encode, job))
-            return self._merged(results, merge)
-        run = _Pass(source.progress, source.n_rows)
-        keeping = _Keeping(source.memory)
-        groups = [
-            keeping.noted(_joined(map(self._encode, pieces)))
-            for pieces in source.pieces(self._columns, run)
-        ]
-        totals = self._merged(run.run([partial(_say, job, tables) for tables in groups]), merge)
-        self._kept = keeping.tables()
-        return totals
-
-    def _merged(self, results: Iterable[Totals | None], merge: Merge) -> Totals:
-        said = [result for result in results if result is not None]
-        if not said:
-            title = self._source.title
-            raise ValueError(f"{title} has no row with a positive weight: nothing is left to fit")
-        return reduce(merge, said)
-
-
 # What a process does with its parts of the files.
 
 
@@ -509,102 +433,53 @@ def _with_counts(
 ) -> tuple[Result, dict[str, int]]:
     """What was asked for, and the rows of files that only reading tells.
 
-    Names of files are said from ``folder``, and this process may have been started in another.
+    Names of files are said from ``folder``, and this process may have been started in another. The
+    process is joblib's, and others work in it as well: they find it as it was.
     """
-    os.chdir(folder)
-    keep_freed_memory()
     # The other cores are the other processes', whatever the environment says of threads.
-    with limited_threads(1):
+    with _working_in(folder), freed_memory_kept(), limited_threads(1):
         return work(source), source._counted
 
 
+@contextmanager
+def _working_in(folder: str) -> Iterator[None]:
+    """Stand in a folder meanwhile; where we stood before may be gone."""
+    before = None
+    with suppress(FileNotFoundError):
+        before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        if before is not None:
+            with suppress(FileNotFoundError):
+                os.chdir(before)
+
+
 def _made_of(
-    columns: Sequence[str], function: Callable[[Iterable[Piece]], Result], source: FileSource
+    columns: Sequence[str], work: Callable[[Iterable[Piece]], Result], source: FileSource
 ) -> Result:
-    return function(chain.from_iterable(source.pieces(columns, _Pass(None, None))))
+    return work(source.each(columns))
 
 
-def _said_of(
-    columns: Sequence[str], encode: Callable[[Piece], Table], job: Job, source: FileSource
-) -> Totals | None:
-    pieces = chain.from_iterable(source.pieces(columns, _Pass(None, None)))
-    return _say(job, _joined(map(encode, pieces)))
+def _are_files(table: Any) -> bool:
+    if isinstance(table, (list, tuple)):
+        return bool(table) and all(_are_files(each) for each in table)
+    return isinstance(table, (str, os.PathLike))
 
 
-def _say(job: Job, tables: Iterator[Table]) -> Totals | None:
-    """What a job says of some pieces; nothing where there are none."""
-    some = _unless_none(tables)
-    return None if some is None else job(some)
-
-
-def _unless_none(tables: Iterator[Table]) -> Iterator[Table] | None:
-    # A function of its own and an iterator, so that nobody holds the first table while others are read.
-    for first in tables:
-        return chain(iter([first]), tables)
-    return None
-
-
-def _joined(tables: Iterable[Table]) -> Iterator[Table]:
-    """Small tables together, because each costs a job something however small it is."""
-    waiting: list[Table] = []
-    enough = LARGEST_PIECE // 2
-    for table in tables:
-        if waiting and len(table) >= enough:
-            yield _below_each_other(waiting)
-            waiting = []
-        if len(table):
-            waiting.append(table)
-        if sum(map(len, waiting)) >= enough:
-            waiting = [_below_each_other(waiting)]
-            yield waiting.pop()
-    if waiting:
-        yield _below_each_other(waiting)
-
-
-def _below_each_other(tables: Sequence[Table]) -> Table:
-    if len(tables) == 1:
-        return tables[0]
-    shape = sum(map(len, tables)), tables[0].columns.shape[1]
-    columns = np.empty(shape, order="F")
-    np.concatenate([table.columns for table in tables], out=columns)
-    return Table(
-        columns,
-        np.concatenate([table.response for table in tables]),
-        np.concatenate([table.weight for table in tables]),
-        tables[0].number,
+def _open(table: Any, reading: Reading) -> FileSource:
+    return open_files(
+        table,
+        n_jobs=reading.n_jobs,
+        memory=reading.memory,
+        progress=reading.progress,
+        processes=reading.processes,
     )
 
 
-class _Keeping:
-    """Tables that are kept as they go by, as long as all of them fit."""
-
-    def __init__(self, memory: int) -> None:
-        self._left = memory
-        self._lock = threading.Lock()
-        self._kept: list[list[Table]] = []
-        self._n_whole = 0
-
-    def noted(self, tables: Iterator[Table]) -> Iterator[Table]:
-        """The same tables."""
-        if self._left <= 0:
-            return tables
-        mine: list[Table] = []
-        self._kept.append(mine)
-        return self._note(tables, mine)
-
-    def _note(self, tables: Iterator[Table], mine: list[Table]) -> Iterator[Table]:
-        for table in tables:
-            with self._lock:
-                self._left -= table.columns.nbytes + table.response.nbytes + table.weight.nbytes
-            if self._left >= 0:
-                mine.append(table)
-            else:
-                mine.clear()
-            yield table
-        with self._lock:
-            self._n_whole += 1
-
-    def tables(self) -> list[list[Table]]:
-        """What was kept, if that is all."""
-        whole = self._left >= 0 and self._n_whole == len(self._kept)
-        return [tables for tables in self._kept if tables] if whole else []
+ENGINE = Engine(
+    _are_files,
+    _open,
+    lambda table: f"{table!r}: read some of them first, for example with pandas.read_parquet",
+)

@@ -40,7 +40,9 @@ def _fold_arrow(column: Any) -> tuple[Any, NDArray[np.intp]]:
 
     categories = pa.types.is_dictionary(column.type)
     column = (column if categories else column.dictionary_encode()).unify_dictionaries()
-    chunks = [chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    # Of indices without a sign there is no -1.
+    signed = (chunk.indices.cast(pa.int64()).fill_null(-1) for chunk in column.chunks)
+    chunks = [indices.to_numpy(zero_copy_only=False) for indices in signed]
     positions = np.concatenate([np.empty(0, np.intp), *chunks]).astype(np.intp)
     dictionary = column.chunk(0).dictionary if chunks else pa.array([], column.type.value_type)
     if not categories:

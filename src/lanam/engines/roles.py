@@ -71,10 +71,7 @@ def read_roles(
         If there is no such column, or one would have two roles.
     """
     if not isinstance(target, str):
-        raise ValueError(
-            f"the target of {source.title} is one of its columns: pass its name, for example "
-            f"target={source.names[-1]!r}"
-        )
+        raise source.unnamed()
     names = source.names
     find_column(target, names, "target")
     weight = _column_named(sample_weight, source, "sample_weight")

@@ -1,0 +1,37 @@
+"""Relations of DuckDB, which queries are too: columns are chosen there, and rows come batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lanam.engines.interface import Engine, Reading
+from lanam.engines.streams import StreamSource, as_reader
+
+
+def _is_duckdb(table: Any) -> bool:
+    kind = type(table)
+    return "duckdb" in kind.__module__ and kind.__name__.startswith("DuckDBPy")
+
+
+def _open(relation: Any, reading: Reading) -> StreamSource:
+    if not hasattr(relation, "project"):  # a connection, with the result of what it executed
+        raise ValueError(
+            "X is a connection of DuckDB, whose result can be read once, and a fit goes over its rows "
+            "several times: pass a relation, connection.sql(query)"
+        )
+
+    def open_stream(columns: Sequence[str] | None) -> Any:
+        if columns is None:
+            return as_reader(relation.limit(0))
+        quoted = ['"' + name.replace('"', '""') + '"' for name in columns]
+        return as_reader(relation.project(", ".join(quoted)))
+
+    return StreamSource("the DuckDB relation", open_stream, reading)
+
+
+ENGINE = Engine(
+    _is_duckdb,
+    _open,
+    lambda _: "a relation of DuckDB: take some of them, for example with X.limit(1000).df()",
+)

@@ -1,0 +1,172 @@
+"""Streams of Arrow record batches that can be opened again: of a query, of a function that opens them.
+
+A fit goes over its rows several times, and each pass opens the stream anew. So what is passed is a function
+that opens it, or an object that hands out a new stream whenever it is asked (``__arrow_c_stream__``).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import narwhals.stable.v1 as nw
+
+from lanam.engines.formats import LARGEST_PIECE, arrow
+from lanam.engines.interface import Engine, Piece, Reading
+from lanam.engines.local import LocalSource, Pass
+
+
+class StreamSource(LocalSource):
+    """A table that is a stream, opened anew for every pass and read by one thread.
+
+    Parameters
+    ----------
+    title
+        What messages call it.
+    open_stream
+        From names of columns, or None for all, to a ``pyarrow.RecordBatchReader`` that has these, and maybe
+        more.
+    reading
+        How it may be read.
+    """
+
+    def __init__(
+        self, title: str, open_stream: Callable[[Sequence[str] | None], Any], reading: Reading
+    ) -> None:
+        self.title, self.reading = title, reading
+        self._open_stream = open_stream
+        with closing(open_stream(None)) as reader:
+            schema = reader.schema
+        twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"{title} has more than one column named {twice[0]!r}: columns are told apart by their "
+                "names, so give one of them another name"
+            )
+        self._schema = _readable(schema)
+        self._n_rows: int | None = None
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are, once they were read."""
+        return self._n_rows
+
+    @property
+    def fingerprint(self) -> str:
+        """Nothing tells whether the rows are the same."""
+        raise ValueError(
+            f"nothing tells whether {self.title} has the rows that it had when a checkpoint was made: for "
+            "checkpoints, write the rows to Parquet files and pass these"
+        )
+
+    def empty(self) -> Any:
+        """An arrow table of no rows with the columns' types."""
+        return self._schema.empty_table()
+
+    def groups(self, columns: Sequence[str], run: Pass) -> list[Iterator[Piece]]:
+        """All pieces, in one group: a stream has one reader."""
+        return [self._read(list(columns), run)]
+
+    def _read(self, columns: list[str], run: Pass) -> Iterator[Piece]:
+        types = arrow().schema([self._schema.field(name) for name in columns])
+        first = number = 0
+        with closing(self._open_stream(columns)) as reader:
+            for table in _tables(reader):
+                run.read(table.num_rows)
+                yield Piece(table.select(columns).cast(types), self.title, first, number)
+                first, number = first + table.num_rows, number + 1
+        if self._n_rows not in (None, first):
+            raise ValueError(
+                f"{self.title} had {self._n_rows:,} rows when it was read first, and has {first:,} now: a "
+                "fit goes over its rows several times, and they must be the same. Pass a function that "
+                "opens the stream, or write the rows to a Parquet file"
+            )
+        if not first:
+            raise ValueError(f"{self.title} has no rows: is it the right one?")
+        self._n_rows = first
+
+
+def _tables(reader: Any) -> Iterator[Any]:
+    """A stream's batches as tables of not too few rows, and not too many."""
+    pa = arrow()
+    waiting: list[Any] = []
+    for batch in reader:
+        waiting.append(batch)
+        if sum(each.num_rows for each in waiting) < LARGEST_PIECE // 2:
+            continue
+        table = pa.Table.from_batches(waiting)
+        waiting = []
+        for start in range(0, table.num_rows, LARGEST_PIECE):
+            yield table.slice(start, LARGEST_PIECE)
+    if any(each.num_rows for each in waiting):
+        yield pa.Table.from_batches(waiting)
+
+
+def _readable(schema: Any) -> Any:
+    """The schema with text as all libraries know it."""
+    pa = arrow()
+    views = getattr(pa.types, "is_string_view", lambda _: False)
+    kinds = [pa.string() if views(field.type) else field.type for field in schema]
+    return pa.schema(list(zip(schema.names, kinds, strict=True)))
+
+
+def as_reader(stream: Any) -> Any:
+    """A reader of what an object hands out.
+
+    Raises
+    ------
+    TypeError
+        If it hands out no stream.
+    """
+    pa = arrow()
+    if isinstance(stream, pa.RecordBatchReader):
+        return stream
+    if not hasattr(stream, "__arrow_c_stream__"):
+        raise TypeError(
+            f"the function that was passed as X returned {type(stream).__name__}, and not a stream of "
+            "Arrow's: return a pyarrow.RecordBatchReader, or anything with __arrow_c_stream__"
+        )
+    return pa.RecordBatchReader.from_stream(stream)
+
+
+def _takes(table: Any) -> bool:
+    if _is_function(table) or _is_once(table):
+        return True
+    # Frames in memory hand out streams as well.
+    return hasattr(table, "__arrow_c_stream__") and not (
+        hasattr(table, "__arrow_c_array__")
+        or nw.dependencies.is_into_dataframe(table)
+        or nw.dependencies.is_into_series(table)
+    )
+
+
+def _is_function(table: Any) -> bool:
+    return inspect.isroutine(table) or (callable(table) and not hasattr(table, "__array__"))
+
+
+def _is_once(table: Any) -> bool:
+    """Whether this can be read once only: an iterator, or a reader."""
+    return hasattr(table, "__next__") or hasattr(table, "read_next_batch")
+
+
+def _open(table: Any, reading: Reading) -> StreamSource:
+    if _is_once(table):
+        raise ValueError(
+            f"X is a stream that can be read once ({type(table).__name__}), and a fit goes over its rows "
+            "several times: pass a function that opens it, for example "
+            "fit(lambda: cursor.execute(query).fetch_record_batch(), target=...)"
+        )
+    arrow()
+    if _is_function(table):
+        return StreamSource("the stream", lambda columns: as_reader(table()), reading)
+    title = f"the stream of {type(table).__name__}"
+    return StreamSource(title, lambda columns: as_reader(table), reading)
+
+
+ENGINE = Engine(
+    _takes,
+    _open,
+    lambda table: "a stream: read some of them first, for example with pyarrow.table",
+)
