@@ -151,4 +151,4 @@ def test_options_leave_categories_to_whoever_knows_the_columns(value):
 def test_likelihoods():
     read_options(LANAMRegressor(likelihood="poisson").get_params())
     with pytest.raises(ValueError, match="is not known: choose 'gaussian' or 'poisson'"):
-        read_options(LANAMRegressor(likelihood="gamma").get_params())
+        LANAMRegressor(likelihood="gamma").fit([[0.0], [1.0]], [0.0, 1.0])

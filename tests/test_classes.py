@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 from lanam import LANAMClassifier
-from lanam.classifier import _draw_classes
+from lanam.families import SOFTMAX
 
 LABELS = np.array(["bus", "car", "walk"])
 
@@ -108,7 +108,7 @@ class TestProbabilities:
         covariance = factor @ factor.transpose(0, 2, 1)
         mean = rng.normal(size=(2, 3))
         normal = rng.standard_normal((200_000, 3))
-        links = np.log(_draw_classes(mean, covariance, normal))
+        links = np.log(SOFTMAX.draw(mean, covariance, normal))
         for k in range(2):
             own = links[k] - links[k].mean(axis=1, keepdims=True)
             np.testing.assert_allclose(own.mean(axis=0), mean[k] - mean[k].mean(), atol=0.02)

@@ -14,14 +14,10 @@ from lanam.conformal import (
     calibrated_by,
     class_scores,
     class_sets,
-    count_interval,
-    count_scores,
-    number_interval,
-    number_scores,
     smallest_sets,
 )
 from lanam.core.model.mixtures import GAUSSIAN, Mixture, standardised
-from lanam.core.model.predictive import poisson_quantile
+from lanam.families.poisson_lognormal import PoissonLognormal, poisson_quantile
 
 
 def slow_threshold(scores, coverage):
@@ -136,14 +132,14 @@ def test_scores_and_intervals_of_numbers_are_each_others_inverse(shape):
     rng = np.random.default_rng(0)
     y, mean = 1e4 + rng.normal(size=(2, 50))
     rows = Mixture(mean, rng.uniform(0.1, 4.0, size=50), rng.uniform(0.1, 4.0, size=50), shape)
-    scores = number_scores(y, rows)
+    scores = rows.score(y)
     if shape is GAUSSIAN:
         std = np.sqrt(rows.variance + rows.noise_variance)
         np.testing.assert_allclose(scores, np.abs(y - mean) / std, rtol=1e-12)
     for k in range(50):
-        lower, upper = number_interval(rows, scores[k])[k]
+        lower, upper = rows.interval(scores[k])[k]
         assert lower <= y[k] <= upper  # ties are inside
-        lower, upper = number_interval(rows, 0.999 * scores[k])[k]
+        lower, upper = rows.interval(0.999 * scores[k])[k]
         assert not lower <= y[k] <= upper
 
 
@@ -152,11 +148,11 @@ def test_scores_and_intervals_of_numbers_are_each_others_inverse(shape):
 def test_the_interval_of_a_score_is_all_counts_with_at_most_that_score(rate, variance):
     counts = np.unique(np.geomspace(1, 4000, 200).round()) - 1
     mean, one = np.full(len(counts), np.log(rate)), np.ones(len(counts))
-    scores = count_scores(counts, mean, variance * one, one)
+    scores = PoissonLognormal(mean, variance * one, one).score(counts)
     assert np.isfinite(scores).all()
     assert (scores >= 0).all()
     for threshold in np.unique(scores)[::7]:
-        ends = count_interval(mean[:1], np.array([variance]), one[:1], threshold)[0]
+        ends = PoissonLognormal(mean[:1], np.array([variance]), one[:1]).interval(threshold)[0]
         np.testing.assert_array_equal(
             scores <= threshold, (ends[0] <= counts) & (counts <= ends[1])
         )
@@ -166,14 +162,14 @@ def test_count_scores_are_tails_of_the_distribution():
     y, rate = np.arange(12.0), 3.0
     tail = np.minimum(np.minimum(poisson.cdf(y, rate), poisson.sf(y - 1, rate)), 0.5)
     one = np.ones(12)
-    scores = count_scores(y, np.log(rate) * one, 0 * one, one)
+    scores = PoissonLognormal(np.log(rate) * one, 0 * one, one).score(y)
     np.testing.assert_allclose(scores, -norm.ppf(tail), atol=1e-8)
 
 
 def test_count_scores_rise_away_from_the_middle_however_far():
     y = np.concatenate([np.arange(500.0), np.geomspace(1e3, 1e15, 40)])
     one = np.ones(len(y))
-    scores = count_scores(y, np.log(100.0) * one, 0.01 * one, one)
+    scores = PoissonLognormal(np.log(100.0) * one, 0.01 * one, one).score(y)
     middle = int(np.argmin(scores))
     assert (np.diff(scores[middle:]) >= 0).all()
     assert (np.diff(scores[: middle + 1]) <= 0).all()
@@ -186,7 +182,7 @@ def test_own_intervals_of_counts_are_those_of_the_gaussian_quantile():
     mean, variance = rng.normal(size=50), rng.uniform(0, 0.3, size=50)
     own = np.column_stack([poisson_quantile(p, mean, variance, np.ones(50)) for p in (0.05, 0.95)])
     np.testing.assert_array_equal(
-        count_interval(mean, variance, np.ones(50), float(norm.ppf(0.95))), own
+        PoissonLognormal(mean, variance, np.ones(50)).interval(float(norm.ppf(0.95))), own
     )
 
 

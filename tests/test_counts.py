@@ -11,8 +11,8 @@ from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import r2_score
 
 from lanam import LANAMRegressor, coverage_report
+from lanam.families import POISSON, Encoding
 from lanam.metrics import retention_of
-from lanam.observations import Observations, observe_counts
 
 
 def counts_model(**options):
@@ -201,16 +201,17 @@ class TestExposure:
     def test_the_core_is_given_the_total_weight_that_there_was(self):
         rng = np.random.default_rng(0)
         y, weight = rng.poisson(2.0, size=30).astype(float), rng.uniform(0.5, 2.0, size=30)
-        seen = observe_counts(y, weight, rng.uniform(1e3, 1e5, size=30))
-        assert seen.weight.sum() == pytest.approx(weight.sum())
-        np.testing.assert_allclose(seen.response * seen.weight, y * weight)
+        rows = y, weight, rng.uniform(1e3, 1e5, size=30)
+        rate, mass = POISSON.encoding(POISSON.statistics(*rows)).response(*rows)
+        assert mass.sum() == pytest.approx(weight.sum())
+        np.testing.assert_allclose(rate * mass, y * weight)
 
     def test_back_and_forth_is_the_same_model(self, model):
-        seen = Observations(np.ones(1), np.ones(1), "poisson", log_unit=3.0, left_out=-100.0)
-        again = seen.own(seen.standard(model._model))
+        seen = Encoding(POISSON, log_unit=3.0, constant=-100.0)
+        again = seen.to_user(seen.to_core(model._model))
         assert again.intercept == pytest.approx(model.intercept_)
         assert again.log_evidence == pytest.approx(model.log_evidence_)
-        moved = seen.own(model._model)
+        moved = seen.to_user(model._model)
         assert moved.intercept == pytest.approx(model.intercept_ - 3.0)
         assert moved.history[0]["log_evidence"] == model.history_[0]["log_evidence"] - 100.0
 

@@ -14,6 +14,7 @@ from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.inference.options import Options
 from lanam.data import as_frame, learn_table
 from lanam.explain import explain_global
+from lanam.families import BERNOULLI
 from lanam.interactions import InteractionScores
 from lanam.plot import plot_interaction, plot_interaction_matrix, plot_shapes
 from tests.core import at_hand
@@ -643,7 +644,7 @@ class TestUnits:
         assert "contribution to the log rate" in words(figure)
 
     def test_two_classes_are_named_if_they_are_known(self, sales):
-        known = replace(sales, link="logit", classes=("no", "yes"))
+        known = replace(sales, family=BERNOULLI, classes=("no", "yes"))
         assert "log-odds of yes" in words(plot_shapes(known)[0].figure)
 
     def test_classes_are_chosen_among_several(self, sales):

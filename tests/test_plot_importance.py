@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import norm
 
 from lanam import LANAMRegressor
+from lanam.families import BERNOULLI, SOFTMAX
 from lanam.plot import plot_importance
 
 
@@ -134,9 +135,9 @@ def test_given_axes_are_used_and_the_figure_left_alone(explanation):
 
 
 def test_units(explanation):
-    softmax = replace(explanation, link="softmax", classes=("a", "b", "c"))
+    softmax = replace(explanation, family=SOFTMAX, classes=("a", "b", "c"))
     assert "contribution to the scores of the classes" in said(plot_importance(softmax))
-    logit = replace(explanation, link="logit", classes=("no", "$yes$ $x$"))
+    logit = replace(explanation, family=BERNOULLI, classes=("no", "$yes$ $x$"))
     ax = plot_importance(logit)
     assert ax.get_xlabel() == "mean absolute contribution to the log-odds of $yes$ $x$"
     assert not ax.xaxis.label.get_parse_math()

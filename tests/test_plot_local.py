@@ -11,6 +11,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from lanam import LANAMClassifier, LANAMRegressor
+from lanam.families import BERNOULLI
 from lanam.plot import plot_interaction, plot_interaction_matrix, plot_local, plot_shapes
 
 
@@ -285,7 +286,7 @@ def test_two_classes_have_a_probability():
 
 
 def test_classes_need_no_names(local):
-    ax = plot_local(replace(local, link="logit", response=expit(local.prediction)))
+    ax = plot_local(replace(local, family=BERNOULLI, response=expit(local.prediction)))
     assert ax.get_title(loc="left").startswith(
         f"Row 0: probability is {expit(local.prediction[0]):.3g}\n"
     )

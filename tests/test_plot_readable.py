@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
+from lanam.families import BERNOULLI
 from lanam.interactions import InteractionScores
 from lanam.metrics import reliability_curve, retention_curve
 from lanam.plot import (
@@ -154,7 +155,7 @@ def test_few_shapes(wide, n_terms):
 
 @pytest.mark.parametrize("n_terms", [1, 4])
 def test_long_units_are_wrapped(wide, n_terms):
-    long = replace(wide[0], link="logit", classes=("no", "yes, within thirty days of it"))
+    long = replace(wide[0], family=BERNOULLI, classes=("no", "yes, within thirty days of it"))
     axes = plot_shapes(long, max_terms=n_terms)
     assert_nothing_is_cut_off(axes)
     label = axes[0].figure.get_supylabel()

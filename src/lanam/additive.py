@@ -25,7 +25,6 @@ from lanam.arguments import read_interactions, read_options
 from lanam.core.arrays import Array
 from lanam.core.fit import fitting
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import find_likelihood
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
 from lanam.core.rows.tables import ArrayTables, Table
@@ -35,10 +34,10 @@ from lanam.editing import Where, edit
 from lanam.engines import is_in_pieces, open_source
 from lanam.engines.interface import Reading, Source
 from lanam.explain import GlobalExplanation, LocalExplanation
+from lanam.families import Encoding, Family, find_family
 from lanam.files import require_place, write_atomically
 from lanam.inputs import read_columns, read_exposure, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
-from lanam.observations import Observations
 from lanam.parameters import Parameters, read_memory
 from lanam.pieces import contributions, in_pieces, require_in_memory
 from lanam.predicting import predict_files
@@ -143,20 +142,22 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         """Fit to rows at hand."""
         columns, schema = read_columns(self, X, fitting=True)
         options = replace(options, interactions=read_interactions(self.interactions, schema.names))
-        columns, *rows = self._read_rows(columns, y, sample_weight, exposure)
+        family = self._asked_family
+        columns, *rows = self._read_rows(family, columns, y, sample_weight, exposure)
         schema = schema.narrowed(columns)
-        seen = self._encode(*rows)
-        require_applicable(options, schema, seen)
-        likelihood = find_likelihood(seen.likelihood, seen.n_classes)
-        table = Table(columns, seen.response, seen.weight)
+        encoding = self._encode(family, *rows)
+        require_applicable(options, schema, encoding)
+        table = Table(columns, *encoding.response(*rows))
         with Session(options, self.random_state, self.verbose) as session:
             if checkpoint is not None:
                 require_totals(options)
-                own = {"likelihood": likelihood.name, "levels": schema.n_levels}
+                own = {"likelihood": encoding.family.name, "levels": schema.n_levels}
                 session.keep_at(checkpoint, {"data": fingerprint(table), **own})
             tables = ArrayTables(table, session.log)
-            model = fitting.fit(tables, likelihood, session.options, session.seed, schema.n_levels)
-        self._keep(seen.own(model), schema, len(columns), options.interaction_score)
+            model = fitting.fit(
+                tables, encoding.likelihood, session.options, session.seed, schema.n_levels
+            )
+        self._keep(encoding.to_user(model), schema, len(columns), options.interaction_score)
         self.plan_ = session.plan
 
     def _fit_pieces(
@@ -168,26 +169,33 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             source = self._open(X, session)
             if checkpoint is not None:
                 about = {"data": source.fingerprint, "target": target, **roles}
-                own = {"categorical_features": self.categorical_features, "task": self._task}
+                own = {
+                    "categorical_features": self.categorical_features,
+                    "family": self._asked_family.name,
+                }
                 session.keep_at(checkpoint, {**about, **own, "pairs": self.interactions})
             found = find_roles(source, target, **roles)
             pairs = read_interactions(self.interactions, found.features)
-            read = read_source(source, found, **self._reading(self.categorical_features, session))
+            read = read_source(
+                source,
+                found,
+                **self._reading(self._asked_family, self.categorical_features, session),
+            )
             schema = read.schema
             self._learn_names(schema.names)
-            self._learn_classes(read.seen.classes)
-            if self._task == "regression" and read.constant is not None:
+            self._learn_classes(read.encoding.classes)
+            if read.encoding.family.has_noise and read.constant is not None:
                 warn_of_constant(read.constant, 4)
             model = fitting.fit(
                 read.tables,
-                read.likelihood,
+                read.encoding.likelihood,
                 replace(session.options, interactions=pairs),
                 session.seed,
                 schema.n_levels,
                 read.summary,
             )
         n_rows = read.summary.n_rows
-        self._keep(read.seen.own(model), schema, n_rows, options.interaction_score)
+        self._keep(read.encoding.to_user(model), schema, n_rows, options.interaction_score)
         self.plan_ = session.plan
 
     def _open(self, X: Any, session: Session) -> Source:
@@ -195,8 +203,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         room = int(read_memory(self.memory) * _KEPT)
         return open_source(X, Reading(session.options.n_jobs, room, session.show_rows))
 
-    def _reading(self, categorical: Any, session: Session) -> dict[str, Any]:
-        return {"categorical": categorical, "task": self._task, "log": session.log}
+    def _reading(self, family: Family, categorical: Any, session: Session) -> dict[str, Any]:
+        return {"categorical": categorical, "family": family, "log": session.log}
 
     def _learn_names(self, names: tuple[str, ...]) -> None:
         """Set what scikit-learn's checks set of rows at hand."""
@@ -207,9 +215,15 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         """Set the classes of a classifier."""
 
     @property
-    def _task(self) -> str:
-        """What is fitted: "regression", "counts" or "classification"."""
+    def _asked_family(self) -> Family:
+        """The response family that :meth:`fit` is asked for."""
         raise NotImplementedError
+
+    @property
+    def family_(self) -> Family:
+        """The response family of the fitted model."""
+        check_is_fitted(self)
+        return find_family(self._model.likelihood)
 
     def add_interactions(
         self,
@@ -280,17 +294,19 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             self._warn_if_unfinished()
             return self
         X, y, sample_weight, exposure = split_frame(X, y, sample_weight, exposure, ())
-        columns, *rows = self._read_rows(self._columns(X), y, sample_weight, exposure)
+        columns, *rows = self._read_rows(self.family_, self._columns(X), y, sample_weight, exposure)
         require_known_values(columns, self._schema)
-        seen = self._encode_again(*rows)
+        encoding = self._encode_again(*rows)
         if not options.interactions:  # what was learned of pairs before is still so
             return self
-        require_applicable(options, self._schema, seen)
-        known = seen.standard(self._model)
+        require_applicable(options, self._schema, encoding)
+        known = encoding.to_core(self._model)
         with Session(options, self.random_state, self.verbose) as session:
-            tables = ArrayTables(Table(columns, seen.response, seen.weight), session.log)
-            model = fitting.fit_on(known, tables, session.options, session.seed)
-        self._keep(seen.own(model), self._schema, len(columns), options.interaction_score)
+            tables = ArrayTables(Table(columns, *encoding.response(*rows)), session.log)
+            model = fitting.fit_on(
+                known, tables, encoding.likelihood, session.options, session.seed
+            )
+        self._keep(encoding.to_user(model), self._schema, len(columns), options.interaction_score)
         self.plan_ = session.plan
         self._warn_if_unfinished()
         return self
@@ -305,22 +321,30 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         with Session(options, self.random_state, self.verbose) as session:
             source = self._open(X, session)
             found = find_roles(source, target, **roles, known=schema)
-            read = read_source(source, found, **self._reading(named, session), known=schema)
-            require_same_classes(self._labels, read.seen.classes)
+            read = read_source(
+                source, found, **self._reading(self.family_, named, session), known=schema
+            )
+            require_same_classes(self._labels, read.encoding.classes)
             require_known_gaps(read.summary.gaps, schema)
-            known = read.seen.standard(self._model)
-            model = fitting.fit_on(known, read.tables, session.options, session.seed, read.summary)
+            model = fitting.fit_on(
+                read.encoding.to_core(self._model),
+                read.tables,
+                read.encoding.likelihood,
+                session.options,
+                session.seed,
+                read.summary,
+            )
         n_rows = read.summary.n_rows
-        self._keep(read.seen.own(model), schema, n_rows, options.interaction_score)
+        self._keep(read.encoding.to_user(model), schema, n_rows, options.interaction_score)
         self.plan_ = session.plan
 
     def _read_rows(
-        self, columns: Array, y: Any, sample_weight: Any, exposure: Any
+        self, family: Family, columns: Array, y: Any, sample_weight: Any, exposure: Any
     ) -> tuple[Array, np.ndarray, Array, Array]:
         """Columns, target, weights and exposures of the rows that count."""
         weight = read_weights(sample_weight, len(columns))
-        target = self._read_target(y, len(columns))
-        exposed = self._read_exposure(exposure, len(columns))
+        target = self._read_target(family, y, len(columns))
+        exposed = self._read_exposure(family, exposure, len(columns))
         if weight.all():
             return columns, target, weight, exposed
         kept = weight > 0.0
@@ -328,21 +352,24 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             raise ValueError("only 1 sample has a positive weight: a fit needs at least 2")
         return columns[kept], target[kept], weight[kept], exposed[kept]
 
-    def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
+    def _read_target(self, family: Family, y: Any, n_rows: int) -> np.ndarray:
         """The target of the rows, checked."""
         raise NotImplementedError
 
-    def _read_exposure(self, exposure: Any, n_rows: int) -> Array:
+    def _read_exposure(self, family: Family, exposure: Any, n_rows: int) -> Array:
         """What the rows' targets were counted over, checked."""
+        refuse_exposure(family, exposure)
         return read_exposure(exposure, n_rows)
 
-    def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
-        """The rows that count as the core wants them."""
-        raise NotImplementedError
+    def _encode(
+        self, family: Family, target: np.ndarray, weight: Array, exposure: Array
+    ) -> Encoding:
+        """How the rows that count become what the core wants."""
+        return family.encoding(family.statistics(target, weight, exposure))
 
-    def _encode_again(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
-        """Further rows, as the core wants them."""
-        return self._encode(target, weight, exposure)
+    def _encode_again(self, target: np.ndarray, weight: Array, exposure: Array) -> Encoding:
+        """The same for further rows of a fitted model."""
+        return self._encode(self.family_, target, weight, exposure)
 
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         """Set the learned attributes."""
@@ -849,10 +876,12 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         rows = checked = noise = None
         if X is not None:
             columns = self._columns(X)
-            exposed = self._read_exposure(exposure, len(columns))
-            target = None if y is None else self._read_target(y, len(columns))
-            counts = self._model.likelihood == "poisson"
-            rows = report.pick_rows(columns, n_rows, target, exposed if counts else None)
+            family = self.family_
+            exposed = self._read_exposure(family, exposure, len(columns))
+            target = None if y is None else self._read_target(family, y, len(columns))
+            rows = report.pick_rows(
+                columns, n_rows, target, exposed if family.takes_exposure else None
+            )
             if self._model.noise is not None:
                 noise = np.sqrt(scoring.noise_variances(self._model, columns))
         if y is not None:
@@ -1043,7 +1072,16 @@ def warn_of_constant(value: float, stacklevel: int) -> None:
     )
 
 
-def require_applicable(options: Options, schema: Schema, seen: Observations) -> None:
+def refuse_exposure(family: Family, exposure: Any) -> None:
+    """Refuse an exposure for a response that is not counted over one."""
+    if exposure is not None and not family.takes_exposure:
+        raise ValueError(
+            f"exposure is what counts are counted over, and likelihood={family.name!r} is not for "
+            "counts: set likelihood='poisson', or leave exposure out"
+        )
+
+
+def require_applicable(options: Options, schema: Schema, encoding: Encoding) -> None:
     """Refuse the paper's solver and curvature for data that the paper does not treat.
 
     Raises
@@ -1051,7 +1089,8 @@ def require_applicable(options: Options, schema: Schema, seen: Observations) -> 
     ValueError
         It says what of the data it is, and what to do.
     """
-    several = [f"y has {seen.n_classes} classes"] if seen.n_classes > 2 else []
+    n_classes = len(encoding.classes)
+    several = [f"y has {n_classes} classes"] if n_classes > 2 else []
     if options.solver == "adam" and (found := several + _not_numbers(schema)):
         raise ValueError(
             "solver='adam', the paper's, trains networks of numeric columns without gaps, for numbers, "

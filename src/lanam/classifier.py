@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, ndtri, softmax
+from scipy.special import ndtri
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -16,10 +16,11 @@ from lanam.additive import AdditiveModel, generator, weighted_mean
 from lanam.conformal import Calibration, calibrated_by, class_sets, own_scores, smallest_sets
 from lanam.core.arrays import Array
 from lanam.core.model import scoring
-from lanam.core.model.predictive import moderated_log_odds, softmax_log_probability
 from lanam.explain import require_coverage
+from lanam.families import BERNOULLI, ClassFamily, Encoding, Family
+from lanam.families.base import link_interval
+from lanam.families.labels import number_labels
 from lanam.inputs import read_labels, read_weights
-from lanam.observations import Observations, mixed_labels, require_two_classes
 from lanam.pieces import (
     averaged,
     decisions,
@@ -88,13 +89,13 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     calibration_: Calibration
 
     @property
-    def _task(self) -> str:
-        return "classification"
+    def _asked_family(self) -> Family:
+        return BERNOULLI  # or that of more classes, once they are counted
 
     def _learn_classes(self, classes: np.ndarray) -> None:
         self.classes_ = classes
 
-    def _read_target(self, y: Any, n_rows: int) -> np.ndarray:
+    def _read_target(self, family: Family, y: Any, n_rows: int) -> np.ndarray:
         labels = read_labels(self, y, n_rows)
         if labels.dtype.kind != "O":
             return labels
@@ -102,47 +103,38 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         text = any(isinstance(label, str) for label in labels.tolist())
         return labels if text else np.array(labels.tolist())
 
-    def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
-        if target.dtype.kind == "O" and not all(isinstance(label, str) for label in target):
-            raise mixed_labels()
+    def _encode(
+        self, family: Family, target: np.ndarray, weight: Array, exposure: Array
+    ) -> Encoding:
+        statistics = family.statistics(target, weight, exposure)
         check_classification_targets(target)
-        self.classes_ = np.unique(target)
-        require_two_classes(self.classes_)
-        return self._encode_again(target, weight, exposure)
+        self.classes_ = statistics.classes
+        return family.encoding(statistics)
 
-    def _encode_again(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
-        likelihood = "softmax" if self._several else "bernoulli"
-        numbers, n_classes = self._numbers(target), len(self.classes_)
-        absent = np.setdiff1d(np.arange(n_classes), numbers)
+    def _encode_again(self, target: np.ndarray, weight: Array, exposure: Array) -> Encoding:
+        absent = np.setdiff1d(np.arange(len(self.classes_)), self._numbers(target))
         if len(absent):
             label = self.classes_.tolist()[absent[0]]
             raise ValueError(
                 f"y has no row of the class {label!r} with a positive weight, and had when the model "
                 "was fitted: pass the training data, or fit again"
             )
-        return Observations(numbers.astype(np.float64), weight, likelihood, n_classes=n_classes)
+        return Encoding(self.family_, self.classes_)
 
     def _numbers(self, labels: np.ndarray) -> np.ndarray:
         """Which class each label is; others than the training data's are refused."""
-        numbers = np.full(len(labels), -1)
-        for number, label in enumerate(self.classes_):
-            numbers[labels == label] = number
-        if (numbers < 0).any():
-            label = labels[numbers < 0].tolist()[0]
-            raise ValueError(
-                f"y has the label {label!r}, which was not among the training data's: "
-                f"{self.classes_.tolist()}"
-            )
-        return numbers
+        return number_labels(labels, self.classes_)
+
+    @property
+    def family_(self) -> ClassFamily:
+        """The response family of the fitted model."""
+        family = super().family_
+        assert isinstance(family, ClassFamily)
+        return family
 
     @property
     def _labels(self) -> np.ndarray:
         return self.classes_
-
-    @property
-    def _several(self) -> bool:
-        """Whether there are more than two classes: with two, one function says everything."""
-        return len(self.classes_) > 2
 
     def _of_links(
         self, X: Any, function: Callable[[Array, Array], Array], n_draws: int = 1
@@ -184,7 +176,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         True
         """
         check_is_fitted(self)
-        return self._of_links(X, softmax_log_probability if self._several else moderated_log_odds)
+        return self._of_links(X, self.family_.decision)
 
     @in_pieces(predictions)
     def predict(self, X: Any) -> np.ndarray:
@@ -209,8 +201,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> model.predict(X[:3, :5])
         array([0, 0, 0])
         """
-        check_is_fitted(self)
-        if self._several:
+        if self.family_.link.several:
             # Doubt about a class moves its probability, so here the variance may decide.
             number = self.decision_function(X).argmax(axis=1)
         else:
@@ -252,10 +243,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         (3, 2)
         """
         if method == "probit":
-            decision = self.decision_function(X)
-            if self._several:
-                return np.asarray(np.exp(decision))
-            return np.column_stack([expit(-decision), expit(decision)])
+            return self.family_.probability(self.decision_function(X))
         if method != "mc":
             raise ValueError(f"method={method!r} is not known: choose 'probit' or 'mc'")
         return self._of_draws(X, lambda draws: draws.mean(axis=1), n_samples, random_state)
@@ -264,14 +252,13 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         self, X: Any, function: Callable[[Array], Array], n_samples: int, random_state: Any
     ) -> Array:
         """A function of draws (n, n_samples, n_classes) of the rows' probabilities."""
-        check_is_fitted(self)
+        family = self.family_
         # A row's links are Gaussian, so draws of single rows are as good as draws of functions.
-        shape = (n_samples, len(self.classes_)) if self._several else n_samples
+        shape = family.n_normals(n_samples, len(self.classes_))
         normal = generator(random_state).standard_normal(shape)
-        draw = _draw_classes if self._several else _draw_two
 
         def of_moments(mean: Array, variance: Array) -> Array:
-            return function(draw(mean, variance, normal))
+            return function(family.draw(mean, variance, normal))
 
         return self._of_links(X, of_moments, n_samples)
 
@@ -320,16 +307,14 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
                 "probability"
             )
         upper = 0.5 + 0.5 * require_coverage(coverage)
-        check_is_fitted(self)
-        if self._several:
+        if self.family_.link.several:
 
-            def ends(draws: Array) -> Array:
+            def quantiles(draws: Array) -> Array:
                 return np.moveaxis(np.quantile(draws, [1.0 - upper, upper], axis=1), 0, -1)
 
-            return self._of_draws(X, ends, n_samples, random_state)
-        mean, variance = self._link_moments(X)
-        half = ndtri(upper) * np.sqrt(variance)
-        return np.asarray(expit(np.column_stack([mean - half, mean + half])))
+            return self._of_draws(X, quantiles, n_samples, random_state)
+        ends = link_interval(self._model, self._columns(X), ndtri([1.0 - upper, upper]))
+        return self.family_.link.inverse(ends)
 
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Make :meth:`predict_set` keep its promise, by rows that the model has not seen.
@@ -368,7 +353,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         """
         probability = self.predict_proba(X)
         weight = read_weights(sample_weight, len(probability))
-        numbers = self._numbers(self._read_target(y, len(probability)))
+        numbers = self._numbers(self._read_target(self.family_, y, len(probability)))
         self.calibration_ = calibrated_by(own_scores(probability, numbers), weight)
         return self
 
@@ -437,7 +422,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         (10, 3)
         """
         links = super().sample(X, n_samples, random_state)
-        return np.asarray(softmax(links, axis=-1) if self._several else expit(links))
+        return self.family_.link.inverse(links)
 
     @averaged
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -489,24 +474,5 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         True
         """
         decision = self.decision_function(X)
-        numbers = self._numbers(self._read_target(y, len(decision)))
-        # Logarithms from the decision itself: a probability near one would be rounded.
-        if self._several:
-            own = decision[np.arange(len(numbers)), numbers]
-        else:
-            own = log_expit(np.where(numbers == 1, decision, -decision))
-        return weighted_mean(own, sample_weight)
-
-
-def _draw_two(mean: Array, variance: Array, normal: Array) -> Array:
-    """Draws (n, n_samples, 2) of the probabilities of two classes."""
-    second = expit(mean[:, None] + np.sqrt(variance[:, None]) * normal)
-    return np.stack([1.0 - second, second], axis=-1)
-
-
-def _draw_classes(mean: Array, covariance: Array, normal: Array) -> Array:
-    """Draws (n, n_samples, C) of the probabilities of more."""
-    # The symmetric root, because it treats all classes alike.
-    size, vectors = np.linalg.eigh(covariance)
-    root = (vectors * np.sqrt(np.maximum(size, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
-    return np.asarray(softmax(mean[:, None, :] + normal @ root, axis=-1))
+        numbers = self._numbers(self._read_target(self.family_, y, len(decision)))
+        return weighted_mean(self.family_.log_prob(decision, numbers), sample_weight)

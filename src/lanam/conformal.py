@@ -6,8 +6,9 @@ have been any of them, the new row's score is equally likely to be at any place 
 n + 1. So the ``ceil((n + 1) coverage)``-th smallest of the n scores is exceeded with a probability of at
 most ``1 - coverage``, whatever the model (Vovk et al. 2005; Lei et al. 2018).
 
-Each kind of target has its scores, and the intervals or sets of all values with at most some score. Both
-must be each other's inverse, also up to rounding: rows like those of the calibration are to be inside.
+Scores and intervals of numbers are those of their predictive distributions (``core.model.distributions``);
+classes have theirs here. Both must be each other's inverse, also up to rounding: rows like those of the
+calibration are to be inside.
 """
 
 from __future__ import annotations
@@ -18,21 +19,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 from scipy.stats import betabinom
 
 from lanam.core.arrays import Array, IntArray
-from lanam.core.model.mixtures import Mixture
-from lanam.core.model.predictive import poisson_cdf, poisson_quantile
 from lanam.data import warn_user
 
-#: Intervals are wider than scores by this, relatively: a row scored again may differ by rounding.
+#: Sets hold classes with scores larger by this: a row scored again may differ by rounding.
 _ROUNDING = 1e-9
-#: The same of tail probabilities, whose difference to one is rounded.
-_TAIL_ROUNDING = 1e-6
-
-#: Beyond so many standard deviations probabilities of counts are no longer told from zero and one.
-FARTHEST = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,80 +138,6 @@ def warn_of_weights(weight: Array) -> None:
 def _rows_for(coverage: float) -> int:
     """The fewest rows that allow this coverage: those with ``n >= (n + 1) coverage``."""
     return math.ceil(coverage / (1.0 - coverage) * (1.0 - 1e-12))
-
-
-# numbers
-
-
-def number_scores(y: Array, rows: Mixture) -> Array:
-    """How far numbers are from the middle of their distributions, as Gaussian standard deviations."""
-    return np.abs(rows.normal_score(y))
-
-
-def number_interval(rows: Mixture, score: float) -> Array:
-    """Ends (n, 2) of the intervals of all numbers with at most this score."""
-    farthest = score * (1.0 + _ROUNDING) + rows.tolerance
-    return np.column_stack([rows.at_score(-farthest), rows.at_score(farthest)])
-
-
-# counts
-
-
-def count_scores(y: Array, mean: Array, variance: Array, exposure: Array) -> Array:
-    """How far counts are from the middle of their distributions, as Gaussian standard deviations.
-
-    A count lies in the central interval that leaves a probability t on either side if neither that of
-    at most so many nor that of at least so many is below t: the score is the Gaussian quantile of the
-    smaller of the two, and 0 in the middle. Beyond 6, where probabilities are no longer told from
-    zero and one, an end of the interval goes on as far a standard deviation as it came until there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> one = np.ones(4)
-    >>> y = np.array([3.0, 8.0, 0.0, 400.0])
-    >>> count_scores(y, np.log(3.0) * one, 0.0 * one, one).round(2)
-    array([  0.  ,   2.26,   1.65, 158.8 ])
-    """
-    at_most = poisson_cdf(y, mean, variance, exposure)
-    at_least = 1.0 - poisson_cdf(y - 1.0, mean, variance, exposure)
-    tail = np.clip(np.minimum(at_most, at_least), 0.0, 0.5)
-    score = -ndtri(np.maximum(tail, np.finfo(np.float64).tiny))
-    far = np.flatnonzero(tail < ndtr(-FARTHEST))
-    if len(far):
-        own = mean[far], variance[far], exposure[far]
-        (lower, upper), (below, above) = _farthest(*own)
-        beyond = np.maximum((lower - y[far]) / below, (y[far] - upper) / above)
-        score[far] = FARTHEST * (1.0 + np.maximum(beyond, 0.0))
-    return np.asarray(score) + 0.0  # no -0
-
-
-def tail_beyond(score: float) -> float:
-    """The probability on either side of the interval of all counts with at most this score."""
-    return float(ndtr(-score)) * (1.0 - _TAIL_ROUNDING)
-
-
-def count_interval(mean: Array, variance: Array, exposure: Array, score: float) -> Array:
-    """Ends (n, 2) of the intervals of all counts with at most this score."""
-    if score > FARTHEST:
-        (lower, upper), (below, above) = _farthest(mean, variance, exposure)
-        beyond = score * (1.0 + _ROUNDING) / FARTHEST - 1.0
-        lower = np.maximum(np.ceil(lower - beyond * below), 0.0)
-        return np.column_stack([lower, np.floor(upper + beyond * above)])
-    tail = tail_beyond(score)
-    ends = [poisson_quantile(at, mean, variance, exposure) for at in (tail, 1.0 - tail)]
-    return np.column_stack(ends)
-
-
-def _farthest(
-    mean: Array, variance: Array, exposure: Array
-) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """Ends of the widest intervals by probability, and how far these are from the median."""
-    tail = tail_beyond(FARTHEST)
-    lower, middle, upper = (
-        poisson_quantile(at, mean, variance, exposure) for at in (tail, 0.5, 1.0 - tail)
-    )
-    return (lower, upper), (np.maximum(middle - lower, 1.0), np.maximum(upper - middle, 1.0))
 
 
 # classes

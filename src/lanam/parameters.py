@@ -190,7 +190,7 @@ class Parameters:
 class RegressorParameters(Parameters):
     """What only a regressor takes."""
 
-    likelihood: str = field(default="gaussian", metadata=one_of("gaussian", "poisson"))
+    likelihood: str = "gaussian"  # of those that ``families`` knows
     noise: str = field(default="auto", metadata=switch("auto", "constant"))
 
 

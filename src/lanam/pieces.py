@@ -23,13 +23,13 @@ from lanam.engines import engine_of, is_in_pieces, open_source
 from lanam.engines.interface import Columns, Piece, Reading, Source
 from lanam.engines.places import in_piece
 from lanam.engines.roles import (
-    CLASSIFICATION,
     Roles,
     read_exposure_role,
     read_exposures,
     read_roles,
     read_rows,
 )
+from lanam.families import Family
 from lanam.parameters import read_n_jobs
 from lanam.predictions import end_names, label_dtype
 from lanam.text import few
@@ -153,7 +153,7 @@ def summed(
             exposure = exposure_role(self, source, given.get("exposure"))
             roles = read_roles(source, given["y"], given.get("sample_weight"), exposure)
             roles = replace(roles, features=tuple(self.feature_names_in_))
-            count = _Sums(sums, self, roles, self._task)
+            count = _Sums(sums, self, roles, self.family_)
             columns = list(dict.fromkeys(roles.columns))  # one may be a feature as well
             total, surprises, n_rows = source.reduce(columns, count, _both)
             if not total[0] > 0.0:
@@ -211,7 +211,7 @@ def open_for(model: Any, table: Any) -> Source:
 def exposure_role(model: Any, source: Source, exposure: Any) -> str | float | None:
     """What the rows' counts are counted over, if the model predicts counts."""
     if exposure is not None:
-        model._read_exposure(1.0, 1)  # which refuses others
+        model._read_exposure(model.family_, 1.0, 1)  # which refuses others
     return read_exposure_role(source, exposure)
 
 
@@ -300,16 +300,16 @@ class _Sums:
     sums: Callable[..., Array]
     model: Any
     roles: Roles
-    task: str
+    family: Family
 
     def __call__(self, pieces: Iterable[Piece]) -> tuple[Array, list[Surprise], int]:
         return reduce(_both, map(self._of_piece, pieces))
 
     def _of_piece(self, piece: Piece) -> tuple[Array, list[Surprise], int]:
-        rows = read_rows(piece, self.roles, self.task)
+        rows = read_rows(piece, self.roles, self.family)
         if not len(rows.weight):
             return np.zeros(1), [], 0
-        y = rows.labels[rows.target] if self.task == CLASSIFICATION else rows.target
+        y = rows.labels[rows.target] if self.family.link.classes else rows.target
         more = {} if self.roles.exposure is None else {"exposure": rows.exposure}
         X: Any = as_frame(features_of(self.model, piece.frame))
         if not isinstance(rows.counted, slice):

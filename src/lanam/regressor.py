@@ -7,34 +7,24 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from lanam.additive import AdditiveModel, warn_of_constant, weighted_mean
-from lanam.arguments import is_papers
-from lanam.conformal import (
-    Calibration,
-    calibrated_by,
-    count_interval,
-    count_scores,
-    number_interval,
-    number_scores,
+from lanam.additive import (
+    AdditiveModel,
+    refuse_exposure,
+    warn_of_constant,
+    weighted_mean,
 )
+from lanam.arguments import is_papers
+from lanam.conformal import Calibration, calibrated_by
 from lanam.core.arrays import Array
 from lanam.core.model import scoring
+from lanam.core.model.distributions import Predictive
 from lanam.core.model.fitted import FittedModel
-from lanam.core.model.mixtures import Mixture
-from lanam.core.model.predictive import (
-    dispersed,
-    poisson_cdf,
-    poisson_log_density,
-    poisson_mean,
-    poisson_quantile,
-    poisson_variance,
-)
 from lanam.data import Schema
 from lanam.explain import (
     GlobalExplanation,
@@ -42,13 +32,9 @@ from lanam.explain import (
     explain_global,
     require_coverage,
 )
-from lanam.inputs import read_exposure, read_response, read_weights
-from lanam.observations import (
-    Observations,
-    observe_counts,
-    require_an_event,
-    require_counts,
-)
+from lanam.families import FAMILIES, Encoding, Family, find_family
+from lanam.families.base import link_interval
+from lanam.inputs import read_response, read_weights
 from lanam.parameters import RegressorParameters
 from lanam.pieces import averaged, in_pieces, intervals, predictions, quantiles, summed
 
@@ -58,7 +44,7 @@ def _squares(model: Any, X: Any, y: Array, sample_weight: Array, exposure: Any =
     model._require_exposure(exposure)
     mean = model.predict(X, exposure=exposure)
     # From about where they are, because squares of large numbers leave no room for their differences.
-    centred = y - (0.0 if model._counts else model.intercept_)
+    centred = y - float(model.family_.link.inverse(model.intercept_))
     values = np.stack([np.ones(len(y)), centred, centred**2, (y - mean) ** 2])
     return np.asarray(values @ sample_weight)
 
@@ -198,7 +184,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.likelihood == "poisson"
+        family = FAMILIES.get(self.likelihood) if isinstance(self.likelihood, str) else None
+        tags.target_tags.positive_only = family is not None and family.positive
         return tags
 
     def fit(
@@ -262,7 +249,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         >>> counts.fit(X, events, exposure=hours).predict(X[:2], exposure=3.0).round(1)
         array([30., 30.])
         """
-        self._refuse_exposure(exposure)
+        refuse_exposure(self._asked_family, exposure)
         self._fit(X, y, sample_weight, exposure, target, drop, checkpoint)
         self._exposed = exposure is not None and bool(np.any(np.asarray(exposure) != 1.0))
         return self
@@ -318,29 +305,11 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         return self._add(X, y, interactions, interaction_score, sample_weight, exposure)
 
     @property
-    def _counts(self) -> bool:
-        """Whether y is counts: by what was fitted, or else by what is to be."""
-        fitted = getattr(self, "_model", None)
-        return bool((self.likelihood if fitted is None else fitted.likelihood) == "poisson")
+    def _asked_family(self) -> Family:
+        return find_family(self.likelihood)
 
-    def _read_target(self, y: Any, n_rows: int) -> Array:
-        response = read_response(self, y, n_rows)
-        return require_counts(response) if self._counts else response
-
-    @property
-    def _task(self) -> str:
-        return "counts" if self._counts else "regression"
-
-    def _read_exposure(self, exposure: Any, n_rows: int) -> Array:
-        self._refuse_exposure(exposure)
-        return read_exposure(exposure, n_rows)
-
-    def _refuse_exposure(self, exposure: Any) -> None:
-        if exposure is not None and not self._counts:
-            raise ValueError(
-                "exposure is what counts are counted over, and likelihood='gaussian' is not for "
-                "counts: set likelihood='poisson', or leave exposure out"
-            )
+    def _read_target(self, family: Family, y: Any, n_rows: int) -> Array:
+        return family.check(read_response(self, y, n_rows))
 
     def _require_exposure(self, exposure: Any) -> None:
         """Refuse targets of a model of rates without what they were counted over.
@@ -354,38 +323,32 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
                 "counted over as exposure=..., or exposure=1.0 if it was one for every row"
             )
 
-    def _encode(self, target: np.ndarray, weight: Array, exposure: Array) -> Observations:
-        if self._counts:
-            require_an_event(target)
-            return observe_counts(target, weight, exposure)
-        if target.min() == target.max():
+    def _encode(
+        self, family: Family, target: np.ndarray, weight: Array, exposure: Array
+    ) -> Encoding:
+        if family.has_noise and target.min() == target.max():
             warn_of_constant(target[0], 5)
-        return Observations(target, weight, "gaussian")
+        return super()._encode(family, target, weight, exposure)
 
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
-        known = model.likelihood == "gaussian"
-        self.noise_std_ = float(np.sqrt(model.noise_variance)) if known else float("nan")
-        self.dispersion_ = float("nan") if known else float(model.noise_variance)
+        family = find_family(model.likelihood)
+        noise, dispersion = family.noise_std(model), family.dispersion(model)
+        self.noise_std_ = float("nan") if noise is None else noise
+        self.dispersion_ = float("nan") if dispersion is None else dispersion
         gaps = np.zeros(schema.n_columns) if model.gap_variance is None else model.gap_variance
         self.missing_noise_std_ = np.sqrt(gaps)
         self.noise_shape_ = model.shape
         self.noise_terms_ = () if model.noise is None else describe_terms(model.noise, schema)
         super()._keep(model, schema, n_rows, score)
 
-    def _moments(self, X: Any, exposure: Any) -> tuple[Array, Array, Array]:
-        """Mean and variance of the rows' links, and their exposures."""
-        mean, variance = self._link_moments(X)
-        return mean, variance, self._read_exposure(exposure, len(mean))
+    def _rows(self, X: Any, exposure: Any) -> tuple[FittedModel, Array, Array]:
+        """What the family predicts from: model, columns and exposures."""
+        columns = self._columns(X)
+        return self._model, columns, self._read_exposure(self.family_, exposure, len(columns))
 
-    def _noisy_moments(self, X: Any, exposure: Any) -> tuple[Array, Array, Array]:
-        """The same of the links of counts that vary as y does."""
-        return dispersed(*self._moments(X, exposure), self._model.noise_variance)
-
-    def _predictive(self, X: Any, exposure: Any) -> Mixture:
-        """The distributions of new observations that are no counts."""
-        rows = scoring.predictive(self._model, self._columns(X))
-        self._read_exposure(exposure, len(rows.mean))  # there is none
-        return rows
+    def _predictive(self, X: Any, exposure: Any) -> Predictive:
+        """The distributions of new observations."""
+        return self.family_.predictive(*self._rows(X, exposure))
 
     @in_pieces(predictions)
     def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
@@ -420,17 +383,11 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         >>> bool((std > model.predict_noise(X[:5])).all())
         True
         """
-        check_is_fitted(self)
-        if self._counts:
-            moments = self._noisy_moments(X, exposure)
-            mean = poisson_mean(*moments)
-            return (mean, np.sqrt(poisson_variance(*moments))) if return_std else mean
+        family, rows = self.family_, self._rows(X, exposure)
         if not return_std:
-            mean = self._link_mean(X)
-            self._read_exposure(exposure, len(mean))
-            return mean
-        rows = self._predictive(X, exposure)
-        return rows.mean, rows.std
+            return family.predict(*rows)
+        found = family.predictive(*rows)
+        return found.mean, found.std
 
     def predict_noise(self, X: Any) -> Array:
         """Standard deviation of the noise alone: of what no mean, however well known, would explain.
@@ -457,7 +414,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         >>> bool(4 < loud / quiet < 12)
         True
         """
-        self._refuse_counts()
+        self._require_noise()
         return np.sqrt(scoring.noise_variances(self._model, self._columns(X)))
 
     def explain_noise(self) -> GlobalExplanation:
@@ -488,7 +445,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         >>> bool(mean[1] - mean[0] > 2)
         True
         """
-        self._refuse_counts()
+        self._require_noise()
         noise = self._model.noise
         if noise is None:
             raise ValueError(
@@ -502,9 +459,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         intercept = noise.intercept + float(np.log(self._model.noise_variance))
         return explain_global(replace(noise, terms=terms, intercept=intercept), self._schema)
 
-    def _refuse_counts(self) -> None:
-        check_is_fitted(self)
-        if self._counts:
+    def _require_noise(self) -> None:
+        if not self.family_.has_noise:
             raise ValueError(
                 "the noise of counts is that of their rate: see dispersion_ and predict(X, return_std=True)"
             )
@@ -549,11 +505,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         array([[1., 3., 6.]])
         """
         probabilities = [require_probability(q) for q in np.atleast_1d(quantiles)]
-        if self._counts:
-            moments = self._noisy_moments(X, exposure)
-            return np.stack([poisson_quantile(p, *moments) for p in probabilities], axis=1)
         rows = self._predictive(X, exposure)
-        return np.stack([rows.at_score(float(ndtri(p))) for p in probabilities], axis=1)
+        return np.stack([rows.ppf(p) for p in probabilities], axis=1)
 
     def predict_cdf(self, X: Any, y: Any, exposure: Any = None) -> Array:
         """Probability that a new observation is at most y: where in its prediction y lies.
@@ -582,11 +535,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         array([0.9])
         """
         self._require_exposure(exposure)
-        if self._counts:
-            moments = self._noisy_moments(X, exposure)
-            return poisson_cdf(np.floor(self._read_values(y, len(moments[0]))), *moments)
         rows = self._predictive(X, exposure)
-        return np.asarray(ndtr(rows.normal_score(self._read_values(y, len(rows.mean)))))
+        return rows.cdf(self._read_values(y, len(rows.mean)))
 
     def _read_values(self, y: Any, n_rows: int) -> Array:
         """Observations that are asked about: one for each row, or one for all."""
@@ -637,12 +587,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         [0.96, 0.8]
         """
         self._require_exposure(exposure)
-        if self._counts:
-            moments = self._noisy_moments(X, exposure)
-            scores = count_scores(self._read_target(y, len(moments[0])), *moments)
-        else:
-            rows = self._predictive(X, exposure)
-            scores = number_scores(self._read_target(y, len(rows.mean)), rows)
+        rows = self._predictive(X, exposure)
+        scores = rows.score(self._read_target(self.family_, y, len(rows.mean)))
         self.calibration_ = calibrated_by(scores, read_weights(sample_weight, len(scores)))
         return self
 
@@ -691,20 +637,15 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         tail = 0.5 - 0.5 * require_coverage(coverage)
         if kind == "response":
             if calibrated and hasattr(self, "calibration_"):
-                return self._calibrated_interval(X, coverage, exposure)
+                threshold = self.calibration_.threshold(coverage)
+                return self._predictive(X, exposure).interval(threshold)
             return self.predict_quantile(X, (tail, 1.0 - tail), exposure)
         if kind != "mean":
             raise ValueError(f"kind={kind!r} is not known: choose 'response' or 'mean'")
-        mean, variance, exposed = self._moments(X, exposure)
-        interval = mean[:, None] + np.sqrt(variance)[:, None] * ndtri([tail, 1.0 - tail])
-        # Quantiles go through the exponential unchanged: poisson_mean without variance is that.
-        return poisson_mean(interval, 0.0, exposed[:, None]) if self._counts else interval
-
-    def _calibrated_interval(self, X: Any, coverage: float, exposure: Any) -> Array:
-        threshold = self.calibration_.threshold(coverage)
-        if self._counts:
-            return count_interval(*self._noisy_moments(X, exposure), threshold)
-        return number_interval(self._predictive(X, exposure), threshold)
+        model, columns, exposed = self._rows(X, exposure)
+        # Quantiles go through the link unchanged.
+        ends = link_interval(model, columns, ndtri([tail, 1.0 - tail]))
+        return self.family_.response(ends, exposed[:, None])
 
     def sample(
         self, X: Any, n_samples: int = 100, random_state: Any = None, exposure: Any = None
@@ -735,8 +676,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         (10, 5)
         """
         links = super().sample(X, n_samples, random_state)
-        exposed = self._read_exposure(exposure, links.shape[1])
-        return poisson_mean(links, 0.0, exposed) if self._counts else links
+        family = self.family_
+        return family.response(links, self._read_exposure(family, exposure, links.shape[1]))
 
     @summed(_squares, _r_squared)
     def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:
@@ -796,27 +737,25 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         True
         """
         self._require_exposure(exposure)
-        if self._counts:
-            moments = self._noisy_moments(X, exposure)
-            density = poisson_log_density(self._read_target(y, len(moments[0])), *moments)
-        else:
-            rows = self._predictive(X, exposure)
-            density = rows.log_density(self._read_target(y, len(rows.mean)))
+        rows = self._predictive(X, exposure)
+        density = rows.log_prob(self._read_target(self.family_, y, len(rows.mean)))
         return weighted_mean(density, sample_weight)
 
     @averaged
-    def crps(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def crps(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:
         """Mean continuous ranked probability score of observations, in the unit of y: the lower the better.
 
         It is the mean absolute error of a prediction without uncertainty, and less for one that tells its
-        uncertainty honestly. Counts have :meth:`log_likelihood`.
+        uncertainty honestly.
 
         Parameters
         ----------
         X : frame, array-like of shape (n_samples, n_features), files or Dask frame
         y : array-like of shape (n_samples,), or str
-            Of files and Dask frames ``y`` and what follows are names of columns.
+            Of files and Dask frames ``y`` and all that follow are names of columns.
         sample_weight : array-like of shape (n_samples,), default=None
+        exposure : float or array-like of shape (n_samples,), default=None
+            As for :meth:`predict`; a model that was fitted with one needs it here.
 
         Returns
         -------
@@ -831,9 +770,10 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         >>> bool(28 < model.crps(X, y) < 31)
         True
         """
-        self._refuse_counts()
-        rows = self._predictive(X, None)
-        return weighted_mean(rows.crps(self._read_target(y, len(rows.mean))), sample_weight)
+        self._require_exposure(exposure)
+        rows = self._predictive(X, exposure)
+        found = rows.crps(self._read_target(self.family_, y, len(rows.mean)))
+        return weighted_mean(found, sample_weight)
 
 
 def require_probability(value: Any) -> float:

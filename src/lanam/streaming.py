@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from lanam.core.fit.prepare import wanted
-from lanam.core.likelihoods import Likelihood, find_likelihood
 from lanam.core.rows.summaries import Summary, summarise_tables
 from lanam.core.rows.tables import Log, LoggedTables, Tables
 from lanam.data import Schema, as_frame, find_column
 from lanam.engines.interface import Source
-from lanam.engines.survey import Roles, Surveyed, read_roles, require_enough, survey
+from lanam.engines.survey import Roles, read_roles, require_enough, survey
+from lanam.families import Encoding, Family
 
 
 @dataclass(frozen=True)
@@ -25,19 +25,18 @@ class Streamed:
     ----------
     tables
         Its rows as the core wants them.
-    seen
-        What was learned of it before they could be arrays.
+    encoding
+        How its targets became what the core fits.
     schema
         What its features are, with their ranges.
-    summary, likelihood
-        As the core wants them.
+    summary
+        Of all rows.
     """
 
     tables: Tables
-    seen: Surveyed
+    encoding: Encoding
     schema: Schema
     summary: Summary
-    likelihood: Likelihood
 
     @property
     def constant(self) -> float | None:
@@ -85,7 +84,7 @@ def read_source(
     roles: Roles,
     *,
     categorical: Any,
-    task: str,
+    family: Family,
     log: Log,
     known: Schema | None = None,
 ) -> Streamed:
@@ -96,16 +95,15 @@ def read_source(
     ValueError, TypeError
         For what a fit in memory refuses, with the place.
     """
-    seen = survey(source, roles, categorical, task)
+    seen = survey(source, roles, categorical, family)
     if known is not None:
         seen = replace(seen, schema=known)
-    likelihood = find_likelihood(seen.likelihood, seen.n_classes)
     tables = LoggedTables(source.encoded(roles.columns, seen.encoder), log)
-    summary = summarise_tables(tables, seen.schema.n_levels, wanted(likelihood))
+    summary = summarise_tables(tables, seen.schema.n_levels, wanted(seen.encoding.likelihood))
     # The unit of its spread is about the response's largest magnitude.
-    require_enough(summary.n_rows, summary.spread.magnitude if task == "regression" else 1.0)
+    require_enough(summary.n_rows, summary.spread.magnitude if family.has_noise else 1.0)
     schema = seen.schema if known is not None else _with_ranges(seen.schema, summary)
-    return Streamed(tables, seen, schema, summary, likelihood)
+    return Streamed(tables, seen.encoding, schema, summary)
 
 
 def _with_ranges(schema: Schema, summary: Summary) -> Schema:

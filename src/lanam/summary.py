@@ -13,6 +13,7 @@ from lanam.core.model.fitted import FittedModel
 from lanam.data import CATEGORICAL, Schema, make_frame
 from lanam.editing import edit_words
 from lanam.explain import class_labels, describe_terms, importance_std, plain
+from lanam.families import find_family
 from lanam.interactions import InteractionScores
 from lanam.text import aligned, few, html_table, number_format, shorten, visible
 
@@ -245,7 +246,7 @@ def summarise(
         for term, band in zip(describe_terms(model, schema), bands, strict=True)
     ]
     rows.sort(key=lambda row: (row["status"] != "active", -row["importance"]))
-    noise = float(model.noise_variance)
+    family = find_family(model.likelihood)
     facts = {
         "estimator": estimator,
         "n_rows": n_rows,
@@ -255,11 +256,11 @@ def summarise(
         "n_active": sum(term.active for term in model.terms),
         "n_terms": len(model.terms),
         "log_evidence": float(model.log_evidence),
-        "noise_std": noise**0.5 if model.likelihood == "gaussian" else None,
+        "noise_std": family.noise_std(model),
         "noise_columns": _noise_columns(model, schema),
         "noise_skewness": None if model.shape is None else model.shape.skewness,
         "noise_excess_kurtosis": None if model.shape is None else model.shape.excess_kurtosis,
-        "dispersion": noise if model.likelihood == "poisson" else None,
+        "dispersion": family.dispersion(model),
         "classes": class_labels(model, classes),
         "n_iter": model.n_iter,
         "converged": model.converged,

@@ -3,11 +3,11 @@
 import numpy as np
 
 from lanam.core.fit import fitting, interactions, pairs, prepare, stage
-from lanam.core.likelihoods import find_likelihood
 from lanam.core.rows.summaries import summarise_tables
 from lanam.core.rows.tables import ArrayTables, Table
 from lanam.core.rows.units import Spread, Units
 from lanam.core.terms.knots import NO_CATEGORIES
+from tests.likelihoods import find_likelihood
 
 
 def tables(columns, y=None, weight=None):
@@ -33,9 +33,13 @@ def fit(columns, y, weight, likelihood, options, seed, n_levels=()):
     return fitting.fit(tables(columns, y, weight), known, options, seed, n_levels)
 
 
+def _of(model):
+    return find_likelihood(model.likelihood, model.n_outputs + 1)
+
+
 def fit_on(model, columns, y, weight, options, seed):
     """``fitting.fit_on``."""
-    return fitting.fit_on(model, tables(columns, y, weight), options, seed)
+    return fitting.fit_on(model, tables(columns, y, weight), _of(model), options, seed)
 
 
 def prepared(columns, y, weight, likelihood, options, n_levels=()):
@@ -45,7 +49,7 @@ def prepared(columns, y, weight, likelihood, options, n_levels=()):
 
 def resume(model, columns, y, weight, options):
     """``stage.resume``."""
-    return stage.resume(model, tables(columns, y, weight), options)
+    return stage.resume(model, tables(columns, y, weight), _of(model), options)
 
 
 def units(y, weight, likelihood):

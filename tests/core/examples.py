@@ -9,10 +9,10 @@ from lanam.core.fit.stage import term_of
 from lanam.core.inference import gauss_newton
 from lanam.core.inference.gauss_newton import State
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.terms.linearise import initial_precision
 from lanam.core.terms.term import LevelTerm
 from tests.core import at_hand
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import entry_matrix
 
 SMALL = Options(hidden_sizes=(7,), init_scales=(1.0, 4.0))

@@ -10,7 +10,6 @@ from lanam.core.inference import gauss_newton
 from lanam.core.inference.gauss_newton import State
 from lanam.core.inference.moments import Moments
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model.fitted import ACTIVE, SWITCHED_OFF
 from lanam.core.paper import adam, kron, laplace, stacked
 from lanam.core.paper.objective import Objective
@@ -19,6 +18,7 @@ from lanam.core.rows import reading, statistics
 from lanam.core.terms import linearise, networks
 from lanam.core.terms.networks import Architecture
 from tests.core import at_hand
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
     assert_close,
     block_diagonal,

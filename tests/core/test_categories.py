@@ -9,11 +9,11 @@ from scipy.special import expit
 from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.gauss_newton import State
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import scoring
 from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE
 from lanam.core.terms.knots import Categories, place_categories
 from tests.core import at_hand
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import DensePosterior, assert_close, entry_matrix
 
 QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(12,), level_effects=False)

@@ -9,12 +9,18 @@ from scipy.stats import poisson
 from lanam.core.inference import evidence, gauss_newton
 from lanam.core.inference.options import Options
 from lanam.core.inference.selection import null_evidence, null_fit
-from lanam.core.likelihoods import LIKELIHOODS, Poisson
 from lanam.core.model import scoring
-from lanam.core.model.predictive import dispersed, poisson_mean, poisson_quantile, poisson_variance
 from lanam.core.rows.statistics import Rows
+from lanam.families.poisson import Poisson
+from lanam.families.poisson_lognormal import (
+    dispersed,
+    poisson_mean,
+    poisson_quantile,
+    poisson_variance,
+)
 from tests.core import at_hand
 from tests.core.examples import dense_features
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import DenseLaplace, differences
 
 QUICK = Options(hidden_sizes=(8,), init_scales=(1.0, 4.0), level_effects=False)

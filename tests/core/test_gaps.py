@@ -11,7 +11,6 @@ from lanam.core.inference import evidence, gauss_newton, posterior
 from lanam.core.inference.gauss_newton import State
 from lanam.core.inference.options import Options
 from lanam.core.inference.selection import null_evidence, null_fit
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import scoring
 from lanam.core.noise import gaps
 from lanam.core.noise.gaps import weigh
@@ -20,6 +19,7 @@ from lanam.core.rows import cross_tables, quadratics, statistics
 from lanam.core.rows.statistics import Rows
 from tests.core import at_hand
 from tests.core.examples import dense_features
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close, differences, profiled_log_marginal
 
 QUICK = Options(hidden_sizes=(10,), init_scales=(1.0, 4.0), level_effects=False)

@@ -9,9 +9,9 @@ import pytest
 from lanam.core.inference import evidence, gauss_newton
 from lanam.core.inference.evidence import Hyper
 from lanam.core.inference.gauss_newton import Problem, State
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.rows import quadratics, reading, statistics
 from tests.core.examples import additive_data, started
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close
 
 

@@ -7,7 +7,6 @@ from lanam.core.fit.pairs import pair_term
 from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.gauss_newton import State
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.paper import kron
 from lanam.core.rows import statistics
 from lanam.core.terms import linearise, networks
@@ -15,6 +14,7 @@ from lanam.core.terms.knots import Grid, Levels, place_categories, place_knots, 
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, SmoothTerm
 from tests.core import at_hand
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close, block_diagonal, interpolation_matrix, kron_curvature
 
 ARCHITECTURES = [((3,), "gelu"), ((4,), "relu"), ((3, 2), "tanh"), ((2, 3, 2), "silu")]

@@ -5,12 +5,12 @@ import pytest
 
 from lanam.core.inference import gauss_newton
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.paper import laplace
 from lanam.core.paper.laplace import Hyper
 from lanam.core.rows import statistics
 from lanam.core.terms import linearise, networks
 from tests.core import at_hand
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
     block_diagonal,
     differences,

@@ -5,7 +5,8 @@ import pytest
 from scipy.special import expit
 from scipy.stats import bernoulli, norm, poisson
 
-from lanam.core.likelihoods import LIKELIHOODS, LogVariance
+from lanam.core.noise.variance import LogVariance
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close
 
 F = np.array([-30.0, -3.0, -0.2, 0.0, 0.7, 4.0, 30.0])

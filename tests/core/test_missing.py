@@ -7,11 +7,11 @@ import pytest
 from scipy.special import expit
 
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import scoring
 from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.terms.knots import Knots, place_knots, place_levels, summarise
 from tests.core import at_hand
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close
 
 QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(12,), level_effects=False)

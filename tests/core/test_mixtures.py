@@ -5,8 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from lanam.core.model.mixtures import GAUSSIAN, Mixture, standardised
-from lanam.core.model.predictive import gaussian_log_density
+from lanam.core.model.mixtures import GAUSSIAN, Mixture, gaussian_log_density, standardised
 
 SHAPES = {
     "skewed": standardised(np.array([0.7, 0.3]), np.array([-1.0, 2.0]), np.array([0.3, 1.0])),
@@ -46,7 +45,7 @@ def test_the_density_is_one_in_sum_and_has_the_moments_it_should(shape):
     def integral(of):
         whole = (-40.0, 40.0)
         inside = [1.0, *(1.0 + np.sqrt(2.0) * shape.means)]
-        return quad(lambda y: of(y) * np.exp(one.log_density(np.array([y]))[0]), *whole,
+        return quad(lambda y: of(y) * np.exp(one.log_prob(np.array([y]))[0]), *whole,
                     points=inside, limit=500)[0]  # fmt: skip
 
     assert integral(lambda y: 1.0) == pytest.approx(1.0)
@@ -84,7 +83,7 @@ def test_a_gaussian_is_a_gaussian():
     some = rows(100, GAUSSIAN)
     variance = some.variance + some.noise_variance
     y = some.mean + 1.0
-    np.testing.assert_allclose(some.log_density(y), gaussian_log_density(y, some.mean, variance))
+    np.testing.assert_allclose(some.log_prob(y), gaussian_log_density(y, some.mean, variance))
     np.testing.assert_allclose(some.normal_score(y), 1.0 / np.sqrt(variance), rtol=1e-13)
     np.testing.assert_allclose(some.at_score(2.0), some.mean + 2.0 * np.sqrt(variance), rtol=1e-14)
 

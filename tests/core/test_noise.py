@@ -8,11 +8,11 @@ import pytest
 from lanam.core.fit import fitting
 from lanam.core.fit.prepare import NOISE_ROWS
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import Gaussian
 from lanam.core.model import scoring
 from lanam.core.noise import held_out
 from lanam.core.noise import variance as noise
 from lanam.core.rows.tables import ArrayTables, Table
+from lanam.families.gaussian import Gaussian
 
 OPTIONS = Options(hidden_sizes=(16,), max_iter=30)
 

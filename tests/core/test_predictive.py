@@ -6,18 +6,17 @@ from scipy import integrate
 from scipy.special import expit, gammaln, softmax
 from scipy.stats import norm, poisson
 
-from lanam.core.model import predictive
-from lanam.core.model.predictive import (
-    gaussian_log_density,
-    moderated_log_odds,
+from lanam.core.model.mixtures import gaussian_log_density
+from lanam.families import poisson_lognormal
+from lanam.families.bernoulli import moderated_log_odds
+from lanam.families.poisson_lognormal import (
     poisson_cdf,
     poisson_log_density,
     poisson_mean,
     poisson_quantile,
     poisson_variance,
-    softmax_log_probability,
-    softmax_probability,
 )
+from lanam.families.softmax import softmax_log_probability, softmax_probability
 from tests.oracles import assert_close
 
 
@@ -134,7 +133,7 @@ class TestCounts:
         variance, exposure = rng.gamma(0.3, size=60) ** 3, rng.uniform(0.1, 5.0, size=60)
         together = poisson_quantile(0.9, mean, variance, exposure)
         density = poisson_log_density(y, mean, variance, exposure)
-        monkeypatch.setattr(predictive, "_CHUNK_VALUES", 64)
+        monkeypatch.setattr(poisson_lognormal, "_CHUNK_VALUES", 64)
         np.testing.assert_array_equal(poisson_quantile(0.9, mean, variance, exposure), together)
         for k in range(60):
             row = slice(k, k + 1)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model.fitted import CONSTANT, DUPLICATE
 from lanam.core.rows import reading
 from tests.core import at_hand
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close
 
 GAUSSIAN, BERNOULLI = LIKELIHOODS["gaussian"], LIKELIHOODS["bernoulli"]

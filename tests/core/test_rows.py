@@ -12,7 +12,6 @@ from lanam.core.fit.prepare import rows_of, wanted
 from lanam.core.inference import gauss_newton
 from lanam.core.inference.gauss_newton import State
 from lanam.core.inference.selection import null_evidence, null_fit
-from lanam.core.likelihoods import find_likelihood
 from lanam.core.noise import gaps
 from lanam.core.paper import kron
 from lanam.core.rows import cross_tables, quadratics, reading, statistics
@@ -25,6 +24,7 @@ from lanam.core.terms.knots import Grid, choose_categories, locate, place_knots,
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, SmoothTerm
 from tests.core.in_pieces import CUTS, Pieces, cut
+from tests.likelihoods import find_likelihood
 from tests.oracles import assert_close
 
 N_ROWS = 401

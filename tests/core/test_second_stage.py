@@ -12,12 +12,12 @@ from lanam.core.fit import interactions, second_stage, training
 from lanam.core.fit.assembly import assemble, switched_off
 from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.model import scoring
 from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE
 from lanam.core.terms.knots import locate
 from tests.core import at_hand
 from tests.core.examples import started
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close, conditional_means, interpolation_matrix
 
 QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(16,), level_effects=False)

@@ -10,8 +10,9 @@ from lanam.core.inference import gauss_newton, selection
 from lanam.core.inference.evidence import Hyper, LinearModel, solve
 from lanam.core.inference.prior import Prior
 from lanam.core.inference.selection import eliminate, null_evidence, term_worth
-from lanam.core.likelihoods import Bernoulli, Gaussian
 from lanam.core.rows.statistics import Rows
+from lanam.families.bernoulli import Bernoulli
+from lanam.families.gaussian import Gaussian
 from tests.core.examples import started
 from tests.oracles import assert_close
 

@@ -36,7 +36,7 @@ def test_other_shapes_are_found_and_describe_new_residuals_better(kind):
     new = residuals(kind, seed=1)
     rows = Mixture(np.zeros(2500), np.zeros(2500), ONES, shape)
     gaussian = -0.5 * (new**2 + np.log(2.0 * np.pi))
-    assert rows.log_density(new).mean() > gaussian.mean() + 0.03
+    assert rows.log_prob(new).mean() > gaussian.mean() + 0.03
     # as many as should be are below every decile
     for score in (-1.2816, -0.5244, 0.5244, 1.2816):
         share = (new < rows.at_score(score)).mean()

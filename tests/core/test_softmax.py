@@ -10,13 +10,14 @@ from lanam.core.fit import levels
 from lanam.core.inference import evidence
 from lanam.core.inference.gauss_newton import State, make_problem, regression, settle, solve_as_made
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import LIKELIHOODS, Softmax, find_likelihood
 from lanam.core.model import scoring
 from lanam.core.rows import quadratics, statistics
 from lanam.core.rows.statistics import Rows
 from lanam.core.terms.knots import Position
+from lanam.families.softmax import Softmax
 from tests.core import at_hand
 from tests.core.examples import dense_features
+from tests.likelihoods import LIKELIHOODS, find_likelihood
 from tests.oracles import (
     DenseLaplace,
     assert_close,

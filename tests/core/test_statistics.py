@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.rows import cross_tables, quadratics, reading, statistics
 from lanam.core.rows.statistics import Rows
 from lanam.core.terms.knots import (
@@ -17,6 +16,7 @@ from lanam.core.terms.knots import (
     summarise,
 )
 from lanam.core.terms.term import LevelTerm
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
     all_entries_matrix,
     assert_close,

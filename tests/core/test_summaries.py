@@ -10,7 +10,6 @@ from scipy.special import expit
 
 from lanam.core.fit import fitting, prepare
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import LIKELIHOODS, find_likelihood
 from lanam.core.model import scoring
 from lanam.core.model.fitted import DUPLICATE
 from lanam.core.rows import quadratics, sketches, summaries
@@ -19,6 +18,7 @@ from lanam.core.rows.tables import ArrayTables, Table
 from lanam.core.terms.knots import choose_categories
 from tests.core import at_hand
 from tests.core.in_pieces import CUTS, Pieces, cut
+from tests.likelihoods import LIKELIHOODS, find_likelihood
 
 RNG = np.random.default_rng
 

@@ -5,8 +5,8 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.rows.units import Spread, Units
+from tests.likelihoods import LIKELIHOODS
 
 GAUSSIAN = LIKELIHOODS["gaussian"]
 ENDS = {"two": [70], "odd": [1, 3, 90, 199], "many": list(range(1, 200, 7))}

@@ -13,13 +13,14 @@ from lanam.core.inference.evidence import Hyper, LinearModel, WideLevels, gradie
 from lanam.core.inference.options import Options
 from lanam.core.inference.prior import Prior
 from lanam.core.inference.selection import eliminate
-from lanam.core.likelihoods import LIKELIHOODS, Softmax
 from lanam.core.model import scoring
 from lanam.core.rows import cross_tables, quadratics, statistics
 from lanam.core.rows.statistics import Rows
 from lanam.core.terms.knots import Position
+from lanam.families.softmax import Softmax
 from tests.core import at_hand
 from tests.core.examples import dense_features
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
     DenseLaplace,
     DensePosterior,

@@ -19,15 +19,12 @@ from lanam.engines import survey as surveys
 from lanam.engines.files import open_files
 from lanam.engines.interface import Piece, unnamed_target
 from lanam.engines.survey import (
-    CLASSIFICATION,
-    COUNTS,
-    REGRESSION,
     Roles,
     read_roles,
     require_enough,
     survey,
 )
-from lanam.observations import observe_counts
+from lanam.families import BERNOULLI, GAUSSIAN, POISSON
 
 N = 500
 
@@ -216,17 +213,19 @@ class TestLikeInMemory:
         frame = a_frame()[["x", "n", "w", "hours"]]
         used = frame[["x", "n", *(name for name in (weight, exposure) if isinstance(name, str))]]
         source = source_of(used, kind, 2)
-        surveyed = survey(source, read_roles(source, "n", weight, exposure), task=COUNTS)
+        surveyed = survey(source, read_roles(source, "n", weight, exposure), family=POISSON)
         w = np.ones(N) if weight is None else frame["w"].to_numpy()
         e = np.full(N, exposure or 1.0) if exposure != "hours" else frame["hours"].to_numpy()
         kept = w > 0
-        seen = observe_counts(frame["n"].to_numpy(float)[kept], w[kept], e[kept])
+        rows = frame["n"].to_numpy(float)[kept], w[kept], e[kept]
+        wanted = POISSON.encoding(POISSON.statistics(*rows))
+        response, mass = wanted.response(*rows)
         found = encoded(source, surveyed)
-        np.testing.assert_allclose(found[1], seen.response, rtol=1e-12)
-        np.testing.assert_allclose(found[2], seen.weight, rtol=1e-12)
-        assert surveyed.log_unit == pytest.approx(seen.log_unit, rel=1e-12)
-        assert surveyed.left_out == pytest.approx(seen.left_out, rel=1e-12)
-        assert (surveyed.likelihood, surveyed.n_classes) == (seen.likelihood, 0)
+        np.testing.assert_allclose(found[1], response, rtol=1e-12)
+        np.testing.assert_allclose(found[2], mass, rtol=1e-12)
+        assert surveyed.encoding.log_unit == pytest.approx(wanted.log_unit, rel=1e-12)
+        assert surveyed.encoding.constant == pytest.approx(wanted.constant, rel=1e-12)
+        assert surveyed.encoding.family is POISSON
 
     @pytest.mark.parametrize("kind", [*KINDS, "csv"])
     @pytest.mark.parametrize("target", ["label", "number", "truth"])
@@ -235,16 +234,16 @@ class TestLikeInMemory:
         frame.loc[7, "label"] = "never"  # in a row that does not count
         frame.loc[7, "w"] = 0.0
         source = source_of(frame[["x", target, "w"]], kind, 2)
-        surveyed = survey(source, read_roles(source, target, "w"), task=CLASSIFICATION)
+        surveyed = survey(source, read_roles(source, target, "w"), family=BERNOULLI)
         kept = frame["w"] > 0
         labels = frame[target][kept].to_numpy()
         wanted = np.unique(labels)
-        assert surveyed.classes.tolist() == wanted.tolist()
-        assert [type(label) for label in surveyed.classes.tolist()] == [
+        assert surveyed.encoding.classes.tolist() == wanted.tolist()
+        assert [type(label) for label in surveyed.encoding.classes.tolist()] == [
             type(label) for label in wanted.tolist()
         ]
-        assert surveyed.n_classes == len(wanted)
-        assert surveyed.likelihood == ("bernoulli" if target == "truth" else "softmax")
+        assert len(surveyed.encoding.classes) == len(wanted)
+        assert surveyed.encoding.family.name == ("bernoulli" if target == "truth" else "softmax")
         numbers = encoded(source, surveyed)[1]
         assert wanted[numbers.astype(int)].tolist() == labels.tolist()
 
@@ -254,8 +253,8 @@ class TestLikeInMemory:
         )
         for kind in KINDS:
             source = source_of(frame, kind)
-            surveyed = survey(source, read_roles(source, "y"), task=CLASSIFICATION)
-            assert surveyed.classes.tolist() == ["a", "b"]
+            surveyed = survey(source, read_roles(source, "y"), family=BERNOULLI)
+            assert surveyed.encoding.classes.tolist() == ["a", "b"]
             assert encoded(source, surveyed)[1].tolist() == [1, 0, 1]
 
     @pytest.mark.parametrize("kind", KINDS)
@@ -368,20 +367,20 @@ def encoded_totals(source, surveyed):
 
 
 class TestPasses:
-    def asked(self, frame, target, weight=None, exposure=None, categorical="auto", task=REGRESSION):
+    def asked(self, frame, target, weight=None, exposure=None, categorical="auto", family=GAUSSIAN):
         source = Frames([frame])
-        survey(source, read_roles(source, target, weight, exposure), categorical, task)
+        survey(source, read_roles(source, target, weight, exposure), categorical, family)
         return source.asked
 
     def test_only_what_is_needed_is_read(self):
         frame = a_frame()[["x", "whole", "zone", "y", "n", "w", "hours"]]
         assert self.asked(frame, "y", "w") == []
         assert self.asked(frame, "y", categorical=["zone"]) == [("zone",)]
-        assert self.asked(frame, "n", task=COUNTS) == [("n",)]
-        assert self.asked(frame, "n", "w", "hours", task=COUNTS) == [("n", "w", "hours")]
+        assert self.asked(frame, "n", family=POISSON) == [("n",)]
+        assert self.asked(frame, "n", "w", "hours", family=POISSON) == [("n", "w", "hours")]
         frame = a_frame()[["x", "city", "label", "truth", "w"]]
         assert self.asked(frame, "x", "w") == [("city", "label", "truth")]
-        assert self.asked(frame, "label", "w", task=CLASSIFICATION) == [
+        assert self.asked(frame, "label", "w", family=BERNOULLI) == [
             ("city", "truth", "label", "w")
         ]
 
@@ -393,8 +392,8 @@ class TestPasses:
             for groups in (1, 3, 50):
                 source = Frames([frame.iloc[rows] for rows in frames], groups)
                 roles = read_roles(source, "label", "w")
-                surveyed = survey(source, roles, task=CLASSIFICATION)
-                found.append((surveyed.schema, surveyed.classes.tolist()))
+                surveyed = survey(source, roles, family=BERNOULLI)
+                found.append((surveyed.schema, surveyed.encoding.classes.tolist()))
         assert all(each == found[0] for each in found)
 
 
@@ -444,11 +443,11 @@ class TestRoles:
 
 
 def refused(
-    source, words, target="y", weight=None, exposure=None, task=REGRESSION, kind=ValueError
+    source, words, target="y", weight=None, exposure=None, family=GAUSSIAN, kind=ValueError
 ):
     """What is refused in the survey or in the encoding, where the survey reads nothing."""
     with pytest.raises(kind, match=words):
-        encoded(source, survey(source, read_roles(source, target, weight, exposure), task=task))
+        encoded(source, survey(source, read_roles(source, target, weight, exposure), family=family))
 
 
 class TestRefusals:
@@ -478,9 +477,9 @@ class TestRefusals:
         words = r"in partition 2, column 'y': .* row 63\. Drop .*`X = X.dropna\(subset=\['y'\]\)`"
         refused(self.one("y", value, "pandas"), words)
         words = f"{self.PARQUET}, column 'label': the target is missing .* row {self.ROW}"
-        refused(self.one("label", None), words, "label", task=CLASSIFICATION)
+        refused(self.one("label", None), words, "label", family=BERNOULLI)
         words = f"{self.PARQUET}, column 'n': the target is missing .* row {self.ROW}"
-        refused(self.one("n", None), words, "n", task=COUNTS)
+        refused(self.one("n", None), words, "n", family=POISSON)
 
     def test_nan_that_is_not_null(self, folder):
         table = pa.table({"x": [1.0, 2.0], "y": pa.array([1.0, np.nan])})
@@ -494,11 +493,11 @@ class TestRefusals:
         refused(self.one("y", np.inf), f"{at}'y': Input y contains infinity: .* row {self.ROW}")
         refused(self.one("y", 1e150), f"{at}'y': y has values of magnitude 1e.150")
         words = f"{at}'n': likelihood='poisson' is for counts, and y has negative .* row {self.ROW}"
-        refused(self.one("n", -1.0), words, "n", task=COUNTS)
+        refused(self.one("n", -1.0), words, "n", family=POISSON)
         words = f"{at}'n': .* not whole numbers: 1 of 57, the first, 1.5, in row {self.ROW}"
-        refused(self.one("n", 1.5), words, "n", task=COUNTS)
+        refused(self.one("n", 1.5), words, "n", family=POISSON)
         words = f"{at}'n': Unknown label type: continuous"
-        refused(self.one("n", 1.5), words, "n", task=CLASSIFICATION)
+        refused(self.one("n", 1.5), words, "n", family=BERNOULLI)
 
     def test_targets_of_another_kind(self, folder):
         frame = pd.DataFrame(
@@ -547,7 +546,7 @@ class TestRefusals:
     )
     def test_exposures(self, folder, value, words):
         words = f"{self.PARQUET}, column 'hours': {words.format(row=self.ROW)}"
-        refused(self.one("hours", value), words, "n", exposure="hours", task=COUNTS)
+        refused(self.one("hours", value), words, "n", exposure="hours", family=POISSON)
 
     def test_text_as_weights(self, folder):
         frame = a_frame()[["x", "y", "city"]]
@@ -615,28 +614,28 @@ class TestRefusals:
                 "in the frames: column 'a' holds text and numbers together .*'x' and 2",
             )
             source = Frames([frame.rename(columns={"a": "y", "y": "x"}) for frame in frames])
-            refused(source, "mixes text and other labels", task=CLASSIFICATION)
+            refused(source, "mixes text and other labels", family=BERNOULLI)
 
     def test_too_few_rows_count(self, folder):
         frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [0, 1, 1], "w": [0.0, 0.0, 0.0]})
-        for task in (COUNTS, CLASSIFICATION):
+        for family in (POISSON, BERNOULLI):
             refused(
                 source_of(frame, "pandas"),
                 "sample_weight is zero for every row",
                 weight="w",
-                task=task,
+                family=family,
             )
             one = frame.assign(w=[0.0, 0.0, 1.0])
-            refused(source_of(one, "pandas"), "only 1 sample has a positive", weight="w", task=task)
+            refused(
+                source_of(one, "pandas"), "only 1 sample has a positive", weight="w", family=family
+            )
         refused(source_of(frame, "parquet"), "has no row with a positive weight", weight="w")
 
     def test_no_events_and_one_class(self, folder):
         frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1, 0, 0], "w": [0.0, 1.0, 1.0]})
         source = source_of(frame, "parquet")
-        refused(source, "y is zero in every row with a positive", weight="w", task=COUNTS)
-        refused(
-            source, r"y has one class only \(0\) among the rows", weight="w", task=CLASSIFICATION
-        )
+        refused(source, "y is zero in every row with a positive", weight="w", family=POISSON)
+        refused(source, r"y has one class only \(0\) among the rows", weight="w", family=BERNOULLI)
 
     def test_data_that_changed_since(self, folder):
         frame = a_frame()[["city", "label", "y"]]
@@ -646,7 +645,7 @@ class TestRefusals:
         words = "in partition 1: column 'city' has the level 'Bern', which it did not have before"
         with pytest.raises(ValueError, match=words):
             encoded(source_of(frame, "pandas"), surveyed)
-        surveyed = survey(source, read_roles(source, "label"), task=CLASSIFICATION)
+        surveyed = survey(source, read_roles(source, "label"), family=BERNOULLI)
         frame = a_frame()[["city", "label", "y"]]
         frame.loc[3, "label"] = "never"
         with pytest.raises(

@@ -24,14 +24,6 @@ _PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
 _MAX_PLACES = 20
 _MAX_NAME = 40
 
-_UNITS = {
-    "identity": "in the target's unit",
-    "log": "to the logarithm of the rate",
-    "logit": "to the log-odds of {1}",
-    "softmax": "to each class's score",
-    "log-variance": "to the logarithm of the noise's variance",
-}
-
 
 @dataclass(frozen=True)
 class Request:
@@ -185,7 +177,7 @@ def draw(axes: Any, path: str) -> None:
 def _term_text(term: Any, frame: nw.DataFrame[Any], explanation: Any, coverage: float) -> str:
     """A term's function as a table; the frame has those of all terms."""
     columns = frame.filter(nw.col("term") == term.name).to_dict(as_series=False)
-    unit = _UNITS[explanation.link].format(*(explanation.classes or ("", "")))
+    unit = explanation.family.words.adds_to(explanation.classes)
     classes = "class" in columns
     # What is tabulated beyond the data is for rows that are there, and not for a table to read.
     known = [k for k, inside in enumerate(columns["inside"]) if inside or columns["level"][k]]
@@ -252,7 +244,7 @@ def _row_text(request: Request, model: Any, local: Any, columns: dict[str, list[
         table.append(
             [*cells, *(format(columns[key][k], form) for key in ("contribution", "lower", "upper"))]
         )
-    unit = _UNITS[local.link].format(*(local.classes or ("", "")))
+    unit = local.family.words.adds_to(local.classes)
     lines = [
         f"row {request.row} of {request.data}: {_response(local)}",
         f"What each term adds {unit}, with {request.coverage:.0%} bands:",
@@ -268,16 +260,16 @@ def _row_text(request: Request, model: Any, local: Any, columns: dict[str, list[
 def _response(local: Any) -> str:
     """The prediction in words."""
     response = local.response[0]
-    if local.link == "softmax":
+    link, words = local.family.link, local.family.words
+    if link.several:
         shown = ", ".join(
             f"{name} {p:.1%}" for name, p in zip(local.classes, response, strict=True)
         )
         return f"probabilities {shown}"
-    if local.link == "logit":
-        return f"probability of {local.classes[1]} {response:.1%}"
-    if local.link == "log":
-        return f"rate {response:.5g} (of an exposure of 1)"
-    return f"prediction {response:.5g}"
+    if link.classes:
+        return f"{words.response} of {local.classes[1]} {response:.1%}"
+    note = f" ({words.note})" if words.note else ""
+    return f"{words.response} {response:.5g}{note}"
 
 
 def _place(value: float | None, level: str | None) -> str:

@@ -141,7 +141,7 @@ def exposure_column(
     """Which column counts are counted over, or one number for all rows."""
     known = metadata(model).get("exposure")
     if given is not None:
-        if getattr(model, "likelihood", None) != "poisson":
+        if not model.family_.takes_exposure:
             what = "classes" if hasattr(model, "classes_") else "numbers"
             raise Misuse(f"--exposure is for counts, and this model predicts {what}")
         try:

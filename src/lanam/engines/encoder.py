@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.core.rows.tables import Table
@@ -13,8 +14,9 @@ from lanam.data import NUMERIC, Column, Schema, as_frame, encode_table
 from lanam.engines.folding import fold
 from lanam.engines.interface import Piece
 from lanam.engines.places import in_piece
-from lanam.engines.roles import CLASSIFICATION, COUNTS, Roles, Rows, read_rows
-from lanam.observations import rates
+from lanam.engines.roles import Roles, Rows, read_rows
+from lanam.families import Encoding
+from lanam.families.labels import number_labels
 
 
 @dataclass(frozen=True)
@@ -27,19 +29,13 @@ class Encoder:
         What the columns are for.
     schema
         What the features are; ranges need not be known.
-    task
-        ``"regression"``, ``"counts"`` or ``"classification"``.
-    classes
-        What a classifier's target numbers, ascending.
-    unit
-        The exposure that is one to the core.
+    encoding
+        How targets become what the core fits.
     """
 
     roles: Roles
     schema: Schema
-    task: str
-    classes: tuple[Any, ...] = ()
-    unit: float = 1.0
+    encoding: Encoding
 
     def __call__(self, piece: Piece) -> Table:
         """The rows of a piece that have a positive weight.
@@ -52,7 +48,7 @@ class Encoder:
         if len(piece.frame) == 0:
             nothing = np.empty(0)
             return Table(np.empty((0, self.schema.n_columns)), nothing, nothing, piece.number)
-        rows = read_rows(piece, self.roles, self.task)
+        rows = read_rows(piece, self.roles, self.encoding.family)
         with in_piece(piece):
             columns = _encode(as_frame(piece.frame), self.schema)
         if not isinstance(rows.counted, slice):
@@ -61,23 +57,14 @@ class Encoder:
             return Table(columns, *self._response(rows), piece.number)
 
     def _response(self, rows: Rows) -> tuple[Array, Array]:
-        if self.task == COUNTS:
-            return rates(rows.target, rows.weight, rows.exposure, self.unit)
-        if self.task == CLASSIFICATION:
-            return self._numbers(rows), rows.weight
-        return rows.target, rows.weight
-
-    def _numbers(self, rows: Rows) -> Array:
-        known = {label: number for number, label in enumerate(self.classes)}
-        numbers = np.array([known.get(label, -1) for label in rows.labels.tolist()], dtype=float)
-        response: Array = numbers[rows.target]
-        if (response < 0.0).any():
-            label = rows.labels.tolist()[rows.target[np.argmax(response < 0.0)]]
-            raise ValueError(
-                f"y has the label {label!r}, which was not among the training data's: "
-                f"{list(self.classes)}"
-            )
-        return response
+        target: NDArray[Any] = rows.target
+        if len(rows.labels):
+            # Numbered once a label, and not once a row; labels that no row has are left alone.
+            present = np.flatnonzero(np.bincount(target, minlength=len(rows.labels)))
+            numbers = np.zeros(len(rows.labels))
+            numbers[present] = number_labels(rows.labels[present], self.encoding.classes)
+            return numbers[target], rows.weight
+        return self.encoding.response(target, rows.weight, rows.exposure)
 
 
 def _encode(frame: Any, schema: Schema) -> Array:

@@ -15,10 +15,9 @@ from lanam.data import as_frame, bad_row, find_column
 from lanam.engines.folding import fold
 from lanam.engines.interface import Piece, Source
 from lanam.engines.places import in_piece
+from lanam.families import Family
+from lanam.families.labels import mixed_labels
 from lanam.inputs import as_response, require_exposures, require_squares, require_weights
-from lanam.observations import mixed_labels, require_counts
-
-REGRESSION, COUNTS, CLASSIFICATION = "regression", "counts", "classification"
 
 #: Lines that leave out rows without a value.
 _DROP = {
@@ -139,7 +138,7 @@ class Rows:
     labels: NDArray[Any]
 
 
-def read_rows(piece: Piece, roles: Roles, task: str) -> Rows:
+def read_rows(piece: Piece, roles: Roles, family: Family) -> Rows:
     """Targets, weights and exposures of a piece, checked as those of a table in memory are.
 
     Raises
@@ -157,13 +156,13 @@ def read_rows(piece: Piece, roles: Roles, task: str) -> Rows:
     with in_piece(piece, roles.target):
         _refuse_missing_target(frame[roles.target])
         target: NDArray[Any]
-        if task == CLASSIFICATION:
+        if family.link.classes:
             labels, target = _read_labels(frame[roles.target])
         else:
             response = as_response(frame[roles.target].to_numpy(), "LANAMRegressor")
             # That all are very small is for those to say who know all.
             require_squares(max(float(np.max(np.abs(response), initial=0.0)), 1.0))
-            target = require_counts(response) if task == COUNTS else response
+            target = family.check(response)
     exposure = read_exposures(piece, roles.exposure)
     counted = slice(None) if weight.all() else weight > 0.0
     return Rows(counted, weight[counted], exposure[counted], target[counted], labels)

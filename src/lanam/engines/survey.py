@@ -6,16 +6,13 @@ the columns that have them. A table of numbers with a Gaussian target needs none
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lanam.core.likelihoods import Poisson
 from lanam.data import CATEGORICAL, NUMERIC, Column, Schema, as_frame, read_categorical
 from lanam.data.cells import NOTHING, NUMBERS, TEXT, Cells, read_cells
 from lanam.data.encoding import factorise, plain_levels
@@ -25,88 +22,42 @@ from lanam.engines.encoder import Encoder
 from lanam.engines.folding import fold
 from lanam.engines.interface import Piece, Source
 from lanam.engines.places import in_piece, with_note
-from lanam.engines.roles import (
-    CLASSIFICATION,
-    COUNTS,
-    REGRESSION,
-    Roles,
-    read_roles,
-    read_rows,
-)
+from lanam.engines.roles import Roles, read_roles, read_rows
+from lanam.families import GAUSSIAN, Encoding, Family, Statistics
 from lanam.inputs import require_squares
-from lanam.observations import (
-    Units,
-    mean_exposure,
-    mixed_labels,
-    require_an_event,
-    require_two_classes,
-)
 
-__all__ = [
-    "CLASSIFICATION",
-    "COUNTS",
-    "REGRESSION",
-    "Encoder",
-    "Roles",
-    "Surveyed",
-    "read_roles",
-    "require_enough",
-    "survey",
-]
+__all__ = ["Encoder", "Roles", "Surveyed", "read_roles", "require_enough", "survey"]
 
 #: So many different values are not gathered if they are free text so far: memory is not for that.
 _MANY_LEVELS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Surveyed(Units):
+class Surveyed:
     """What was learned of a table in pieces.
 
     Attributes
     ----------
     roles
         What the columns are for.
-    task
-        ``"regression"``, ``"counts"`` or ``"classification"``.
     schema
         What the features are, without ranges: the rows' summaries tell these.
-    classes
-        Of a classifier, the target's labels, ascending.
-    unit, log_unit
-        The exposure that is one to the core, and its logarithm.
-    left_out
-        What the core's log-density leaves out, summed over rows.
+    encoding
+        How targets become what the core fits.
     """
 
     roles: Roles
-    task: str
     schema: Schema
-    classes: NDArray[Any] = field(default_factory=lambda: np.empty(0))
-    unit: float = 1.0
-    log_unit: float = 0.0
-    left_out: float = 0.0
-
-    @property
-    def n_classes(self) -> int:
-        """How many classes there are; 0 where the target is numbers."""
-        return len(self.classes)
-
-    @property
-    def likelihood(self) -> str:
-        """The likelihood's name."""
-        if self.task == CLASSIFICATION:
-            return "softmax" if self.n_classes > 2 else "bernoulli"
-        return "poisson" if self.task == COUNTS else "gaussian"
+    encoding: Encoding
 
     @property
     def encoder(self) -> Encoder:
         """What makes arrays of pieces."""
-        classes = tuple(self.classes.tolist())
-        return Encoder(self.roles, self.schema, self.task, classes, self.unit)
+        return Encoder(self.roles, self.schema, self.encoding)
 
 
 def survey(
-    source: Source, roles: Roles, categorical: Any = "auto", task: str = REGRESSION
+    source: Source, roles: Roles, categorical: Any = "auto", family: Family = GAUSSIAN
 ) -> Surveyed:
     """Learn what must be known before rows can be arrays.
 
@@ -118,8 +69,8 @@ def survey(
         What its columns are for.
     categorical
         The argument ``categorical_features``: names or indices of features.
-    task
-        ``"regression"``, ``"counts"`` or ``"classification"``.
+    family
+        Of the target.
 
     Raises
     ------
@@ -134,8 +85,8 @@ def survey(
         for index, name in enumerate(roles.features)
         if _needs_a_look(dtypes[index], index in declared)
     }
-    look = _Look(roles, task, looked_at, source.title)
-    merge = partial(_merge, source.title)
+    look = _Look(roles, family, looked_at, source.title)
+    merge = partial(_merge, source.title, family)
     found = source.reduce(look.columns, look, merge) if look.columns else _Found()
     backend = empty.implementation.name.lower()
     kinds = [
@@ -144,18 +95,15 @@ def survey(
         else Column(name, NUMERIC, np.nan, np.nan)
         for name, dtype in zip(roles.features, dtypes, strict=True)
     ]
-    surveyed = Surveyed(roles, task, Schema(tuple(kinds), backend))
-    if task == REGRESSION:
-        return surveyed
-    require_enough(found.n_rows)
-    if task == COUNTS:
-        require_an_event(np.array([found.events]))
-        unit = mean_exposure(found.exposure, found.weight)
-        return replace(surveyed, unit=unit, log_unit=math.log(unit), left_out=found.left_out)
-    whole = empty[roles.target].dtype.is_integer()  # a CSV file's are floats until all are read
-    classes = found.classes.astype(np.int64) if whole else found.classes
-    require_two_classes(classes)
-    return replace(surveyed, classes=classes)
+    schema = Schema(tuple(kinds), backend)
+    if not family.needs_statistics:
+        return Surveyed(roles, schema, family.encoding(found.statistics))
+    require_enough(found.statistics.n_rows)
+    statistics = found.statistics
+    if empty[roles.target].dtype.is_integer() and len(statistics.classes):
+        # A CSV file's are floats until all are read.
+        statistics = replace(statistics, classes=statistics.classes.astype(np.int64))
+    return Surveyed(roles, schema, family.encoding(statistics))
 
 
 def _needs_a_look(cells: Cells, declared: bool) -> bool:
@@ -193,15 +141,10 @@ class _Values:
 
 @dataclass(frozen=True)
 class _Found:
-    """What pieces hold: columns, labels, and sums over rows with a positive weight."""
+    """What pieces hold: columns, and statistics of the targets of rows with a positive weight."""
 
     columns: Mapping[str, _Values] = field(default_factory=dict)
-    classes: NDArray[Any] = field(default_factory=lambda: np.empty(0))
-    n_rows: int = 0
-    weight: float = 0.0
-    exposure: float = 0.0
-    events: float = 0.0
-    left_out: float = 0.0
+    statistics: Statistics = field(default_factory=Statistics)
 
 
 @dataclass(frozen=True)
@@ -209,22 +152,20 @@ class _Look:
     """What goes over pieces: which columns it looks at, and whether they are categories by declaration."""
 
     roles: Roles
-    task: str
+    family: Family
     declared: Mapping[str, bool]
     title: str
 
     @property
     def columns(self) -> tuple[str, ...]:
         """What must be read."""
-        others = {
-            REGRESSION: (),
-            COUNTS: self.roles.others,
-            CLASSIFICATION: replace(self.roles, exposure=None).others,
-        }
-        return (*self.declared, *others[self.task])
+        if not self.family.needs_statistics:
+            return tuple(self.declared)
+        roles = self.roles if self.family.takes_exposure else replace(self.roles, exposure=None)
+        return (*self.declared, *roles.others)
 
     def __call__(self, pieces: Iterable[Piece]) -> _Found:
-        return reduce(partial(_merge, self.title), map(self._look, pieces))
+        return reduce(partial(_merge, self.title, self.family), map(self._look, pieces))
 
     def _look(self, piece: Piece) -> _Found:
         frame: Any = as_frame(piece.frame)
@@ -232,18 +173,11 @@ class _Look:
         for name, declared in self.declared.items():
             with in_piece(piece):
                 columns[name] = _read_values(frame[name], name, declared)
-        if self.task == REGRESSION:
+        if not self.family.needs_statistics:
             return _Found(columns)
-        rows = read_rows(piece, self.roles, self.task)
-        found = _Found(columns, n_rows=len(rows.weight), weight=float(rows.weight.sum()))
-        if self.task == CLASSIFICATION:
-            return replace(found, classes=np.unique(rows.labels[np.unique(rows.target)]))
-        return replace(
-            found,
-            exposure=float(rows.weight @ rows.exposure),
-            events=float(rows.target.sum()),
-            left_out=Poisson().constant(rows.target, rows.weight),
-        )
+        rows = read_rows(piece, self.roles, self.family)
+        target = rows.labels[np.unique(rows.target)] if self.family.link.classes else rows.target
+        return _Found(columns, self.family.statistics(target, rows.weight, rows.exposure))
 
 
 def _read_values(series: Any, name: str, declared: bool) -> _Values:
@@ -258,28 +192,12 @@ def _read_values(series: Any, name: str, declared: bool) -> _Values:
     return _Values(cells.place, examples, n_values, certain, frozenset(levels), order)
 
 
-def _merge(title: str, first: _Found, second: _Found) -> _Found:
+def _merge(title: str, family: Family, first: _Found, second: _Found) -> _Found:
     columns = {
         name: _merge_values(title, values, second.columns[name])
         for name, values in first.columns.items()
     }
-    return _Found(
-        columns,
-        _merge_classes(first.classes, second.classes),
-        first.n_rows + second.n_rows,
-        first.weight + second.weight,
-        first.exposure + second.exposure,
-        first.events + second.events,
-        first.left_out + second.left_out,
-    )
-
-
-def _merge_classes(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-    if not (len(first) and len(second)):  # the dtype of nothing says nothing
-        return first if len(first) else second
-    if (first.dtype.kind in "OU") != (second.dtype.kind in "OU"):
-        raise mixed_labels()
-    return np.unique(np.concatenate([first, second]))
+    return _Found(columns, family.merged(first.statistics, second.statistics))
 
 
 def _merge_values(title: str, first: _Values, second: _Values) -> _Values:

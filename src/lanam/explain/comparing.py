@@ -54,7 +54,7 @@ def difference(
     coverage: float,
     given: Mapping[Any, Any] | str | None,
 ) -> Difference:
-    """How much more the first of two values adds than the second; ``scale`` is the link and the classes."""
+    """How much more the first of two values adds than the second; ``scale`` is family and classes."""
     compared = _compare(source, column, given)
     codes = _read(source, compared.feature, values)
     _require_told_apart(source.model, compared.feature, codes, values)

@@ -19,20 +19,9 @@ from lanam.data import is_missing, make_frame
 from lanam.explain.bands import around, half_width, simultaneous_half_width
 from lanam.explain.frames import by_class, value_cells
 from lanam.explain.terms import MISSING
-from lanam.explain.values import json_text, plain
+from lanam.explain.values import json_text, plain, plain_facts
+from lanam.families import Family
 from lanam.text import number_format
-
-#: What a difference is a difference of, by link.
-_SCALES = {
-    "identity": "the prediction",
-    "log": "the logarithm of the rate",
-    "logit": "the log-odds",
-    "softmax": "the score",
-    "log-variance": "the logarithm of the noise's variance",
-}
-
-#: What ``exp`` of a difference is called.
-_RATIOS = {"log": "rate ratio", "logit": "odds ratio", "log-variance": "variance ratio"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +45,8 @@ class Compared:
         The other columns of pairs, if these count on average over their values in the training data.
     status
         Why there is no effect of the column alone: of its own term, if that was switched off.
-    link, classes
-        The scale, and a classifier's labels, as in the explanation.
+    family, classes
+        The response family, and a classifier's labels, as in the explanation.
     beyond
         What lies beyond the training data: column, value, and the least and largest one there. What
         the function is there no data says.
@@ -70,13 +59,18 @@ class Compared:
     given: dict[str, Any]
     averaged: tuple[str, ...]
     status: str
-    link: str
+    family: Family
     classes: tuple[Any, ...] | None
     beyond: tuple[tuple[str, float, float, float], ...]
 
+    @property
+    def link(self) -> str:
+        """The name of the link."""
+        return self.family.link.name
+
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data, ready for JSON."""
-        return {name: plain(value) for name, value in vars(self).items() if name != "backend"}
+        return plain_facts(self)
 
     def to_json(self, indent: int | None = None) -> str:
         """The same as JSON; ``indent`` spreads it over lines."""
@@ -149,12 +143,12 @@ class Difference(Compared):
 
         It is the posterior median.
         """
-        return _exp(self.mean) if self.link in _RATIOS else None
+        return _exp(self.mean) if self.family.words.ratio else None
 
     @property
     def ratio_interval(self) -> tuple[float, float] | None:
         """Where the ratio lies with the probability ``coverage``, or None where there is no ratio."""
-        if self.link not in _RATIOS:
+        if not self.family.words.ratio:
             return None
         return _exp(self.lower), _exp(self.upper)
 
@@ -170,19 +164,20 @@ class Difference(Compared):
             return f"{head} adds nothing, as {self.column} alone has no effect ({self.status}){remarks}"
         if not np.any(self.std):
             return f"{head} adds exactly 0{remarks}"
-        scale = _SCALES[self.link]
+        words, link = self.family.words, self.family.link
+        scale = words.scale
         numbers = zip(
             *map(np.ravel, (self.mean, self.std, self.lower, self.upper, self.probability)),
             strict=True,
         )
-        if self.link == "softmax":
+        if link.several:
             assert self.classes is not None
             lines = [
                 f"  {label}: {self._band(*ends)}; above zero with probability {_share(share)}"
                 for label, (*ends, share) in zip(self.classes, numbers, strict=True)
             ]
             return "\n".join([f"{head} adds to {scale} of each class{remarks}:", *lines])
-        if self.link == "logit" and self.classes is not None:
+        if link.classes and self.classes is not None:
             scale = f"{scale} of {self.classes[1]}"
         *ends, share = next(numbers)
         parts = [f"{head} adds {self._band(*ends)} to {scale}"]
@@ -190,7 +185,7 @@ class Difference(Compared):
         if self.ratio is not None and self.ratio_interval is not None:
             form = number_format(self.ratio_interval[1], 3)
             low, high = (f"{end:{form}}" for end in self.ratio_interval)
-            parts.append(f"{_RATIOS[self.link]} {self.ratio:{form}} ({low} to {high})")
+            parts.append(f"{words.ratio} {self.ratio:{form}} ({low} to {high})")
         return "; ".join(parts) + remarks
 
     def _band(self, mean: float, std: float, lower: float, upper: float) -> str:
@@ -300,7 +295,7 @@ class Contrast(Compared):
             columns[name] = np.append(table, missing if gaps else [])
         own = list(moments)
         columns["inside"] = np.append(self.inside, np.ones(int(gaps), dtype=bool))
-        return make_frame(by_class(columns, self.link, self.classes, own), self.backend)
+        return make_frame(by_class(columns, self.family, self.classes, own), self.backend)
 
 
 def _shown(value: Any) -> str:

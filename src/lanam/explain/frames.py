@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Array
 from lanam.data import CATEGORICAL
 from lanam.explain.terms import MISSING, Shape, Surface, Term
+from lanam.families import Family
 
 #: Columns of a term's frame that have a row for each class already.
 BY_CLASS = ("mean", "std", "lower", "upper", "simultaneous_lower", "simultaneous_upper")
@@ -93,10 +94,10 @@ def _numbers_and_levels(values: NDArray[Any], categorical: bool) -> tuple[Array,
 
 
 def by_class(
-    columns: dict[str, Any], link: str, classes: tuple[Any, ...] | None, spread: Sequence[str]
+    columns: dict[str, Any], family: Family, classes: tuple[Any, ...] | None, spread: Sequence[str]
 ) -> dict[str, Any]:
     """Columns with a row for each class, if there are several; those of ``spread`` have it already."""
-    if link != "softmax" or classes is None:
+    if not family.link.several or classes is None:
         return columns
     result: dict[str, Any] = {}
     for name, column in columns.items():

@@ -18,6 +18,7 @@ from lanam.explain import interpretml_figures as figures
 from lanam.explain.ranges import trimmed
 from lanam.explain.terms import Shape, Surface, Term
 from lanam.explain.values import cell_words
+from lanam.families import Family
 
 #: InterpretML's words for kinds of terms.
 _TYPES = {"smooth": "continuous", "pair": "interaction"}
@@ -31,7 +32,7 @@ class ShownByInterpret:
 
     name = "LANAM"
     terms: tuple[Any, ...]
-    link: str
+    family: Family
     classes: tuple[Any, ...] | None
 
     @property
@@ -66,7 +67,7 @@ class ShownByInterpret:
 
     def _labels(self) -> list[str] | None:
         """A classifier's labels."""
-        if self.link not in ("logit", "softmax"):
+        if not self.family.link.classes:
             return None
         return [str(name) for name in self.classes or (0, 1)]
 
@@ -133,7 +134,7 @@ class ShownTerms(ShownByInterpret):
             facts = _pair_facts(term)
         else:
             facts = _shape_facts(term) | {"scores_range": self._range()}
-        if self.link == "softmax":
+        if self.family.link.several:
             facts["meta"] = {"label_names": self._labels()}
         return facts
 
@@ -212,7 +213,9 @@ class ShownRows(ShownByInterpret):
     def _performance(self, place: int) -> dict[str, Any]:
         """What is predicted; what came true is not known here."""
         response = self.response[place]
-        classes = np.atleast_1d(response) if self.link == "softmax" else (1.0 - response, response)
+        classes = (
+            np.atleast_1d(response) if self.family.link.several else (1.0 - response, response)
+        )
         several = self._labels() is not None
         predicted = int(np.argmax(classes)) if several else float(response)
         return {

@@ -42,7 +42,8 @@ from lanam.core.model.mixtures import NoiseShape
 from lanam.core.terms.knots import Categories, Entries, Grid, Knots, Levels
 from lanam.data import Schema
 from lanam.explain.tables import describe_terms
-from lanam.explain.values import class_labels, link_of
+from lanam.explain.values import class_labels
+from lanam.families import Family, find_family
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +119,8 @@ class PortableModel:
 
     Attributes
     ----------
-    link
-        ``"identity"``, ``"log"`` (counts), ``"logit"`` or ``"softmax"`` (more than two classes).
+    family
+        The response family, which has the link.
     classes
         A classifier's labels.
     intercept
@@ -141,7 +142,7 @@ class PortableModel:
         (C, M) of several classes, else None.
     """
 
-    link: str
+    family: Family
     classes: tuple[Any, ...] | None
     intercept: Array
     tables: tuple[Table, ...]
@@ -153,6 +154,11 @@ class PortableModel:
     noise_tables: tuple[Table, ...] = ()
     shape: NoiseShape | None = None
 
+    @property
+    def link(self) -> str:
+        """The name of the link."""
+        return self.family.link.name
+
 
 def explain_portable(
     model: FittedModel, schema: Schema, classes: Sequence[Any] | None = None
@@ -161,7 +167,7 @@ def explain_portable(
     names = [term.name for term in describe_terms(model, schema)]
     gaps = np.zeros(schema.n_columns) if model.gap_variance is None else model.gap_variance
     return PortableModel(
-        link=link_of(model),
+        family=find_family(model.likelihood),
         classes=class_labels(model, classes),
         intercept=np.asarray(model.intercept, dtype=np.float64),
         tables=tuple(

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from lanam.core.arrays import Array
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
-from lanam.core.model.predictive import moderated_log_odds, poisson_mean, softmax_probability
 from lanam.data import CATEGORICAL, Schema, label, make_frame
 from lanam.explain.bands import around, half_width, intervals
 from lanam.explain.frames import by_class, row_cells
@@ -21,7 +19,8 @@ from lanam.explain.interpretml import ShownRows
 from lanam.explain.shapley import ToShap
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import Term
-from lanam.explain.values import class_labels, json_text, link_of, plain, scalar
+from lanam.explain.values import class_labels, json_text, plain_facts, scalar
+from lanam.families import Family, find_family
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,17 +85,21 @@ class LocalExplanation(ToShap, ShownRows):
     prediction: Array
     prediction_std: Array
     response: Array
-    link: str
+    family: Family
     classes: tuple[Any, ...] | None = None
     backend: str | None = None
 
     def __len__(self) -> int:
         return len(self.prediction)
 
+    @property
+    def link(self) -> str:
+        """The name of the link: "identity", "log", "logit" or "softmax"."""
+        return self.family.link.name
+
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data, ready for JSON; None where there is no value."""
-        facts = {name: plain(value) for name, value in vars(self).items() if name != "backend"}
-        return facts | {"terms": [term.to_dict() for term in self.terms]}
+        return plain_facts(self) | {"terms": [term.to_dict() for term in self.terms]}
 
     def to_json(self, indent: int | None = None) -> str:
         """The explanation as JSON; ``indent`` spreads it over lines."""
@@ -152,14 +155,12 @@ class LocalExplanation(ToShap, ShownRows):
         ValueError
             For more than two classes, whose probabilities depend on all scores together.
         """
-        if self.link == "softmax":
+        if self.family.link.several:
             raise ValueError(
                 "the probability of one of several classes depends on the scores of all: take the "
                 "model's predict_interval, which draws them together"
             )
-        to_response = {"logit": expit, "log": np.exp}.get(self.link, np.asarray)
-        with np.errstate(over="ignore"):  # a rate beyond all floats is infinite
-            return np.asarray(to_response(self.prediction_interval(coverage)))
+        return self.family.link.inverse(self.prediction_interval(coverage))
 
     def to_frame(self, coverage: float = 0.95) -> Any:
         """One row for each row's intercept, contributions and prediction, in this order.
@@ -197,7 +198,7 @@ class LocalExplanation(ToShap, ShownRows):
             [np.zeros(n_rows, dtype=bool), self.edited, self.edited.any(axis=1)]
         ).ravel()
         own = ("contribution", "std", "lower", "upper")
-        spread = by_class(columns, self.link, self.classes, own)
+        spread = by_class(columns, self.family, self.classes, own)
         return make_frame(spread, self.backend)
 
 
@@ -205,6 +206,7 @@ def explain_local(
     model: FittedModel, schema: Schema, columns: Array, classes: Sequence[Any] | None = None
 ) -> LocalExplanation:
     """The predictions for the rows of ``columns`` (n, D), taken apart."""
+    family = find_family(model.likelihood)
     mean, variance = scoring.link_moments(model, columns)
     firsts = [term.features[0] for term in model.terms]
     seconds = [term.features[1] if term.kind == "pair" else None for term in model.terms]
@@ -220,22 +222,11 @@ def explain_local(
         edited=scoring.edited_rows(model, columns),
         prediction=mean,
         prediction_std=np.sqrt(np.maximum(own, 0.0)),
-        response=_response(link_of(model), mean, variance),
-        link=link_of(model),
+        response=family.mean(mean, variance),
+        family=family,
         classes=class_labels(model, classes),
         backend=schema.backend,
     )
-
-
-def _response(link: str, mean: Array, variance: Array) -> Array:
-    """The mean of the target as ``predict`` and ``predict_proba`` give it: over the posterior."""
-    if link == "logit":
-        return np.asarray(expit(moderated_log_odds(mean, variance)))
-    if link == "log":
-        return poisson_mean(mean, variance, np.ones(1))
-    if link == "softmax":
-        return softmax_probability(mean, variance)
-    return mean
 
 
 def _values_of(

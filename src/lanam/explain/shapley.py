@@ -13,6 +13,7 @@ from lanam.core.arrays import Array
 from lanam.data.cells import is_missing
 from lanam.explain.terms import MISSING, Term
 from lanam.explain.values import cell_words
+from lanam.families import Family
 
 
 class ToShap:
@@ -24,7 +25,7 @@ class ToShap:
     second_values: NDArray[Any]
     contributions: Array
     contributions_std: Array
-    link: str
+    family: Family
     classes: tuple[Any, ...] | None
 
     def to_shap(self, pairs: str = "split", label: Any = None) -> Any:
@@ -103,7 +104,7 @@ class ToShap:
                 else f"label={label!r} names a class, and the model has none: leave it out"
             )
         place = known.index(label)
-        if self.link == "softmax":
+        if self.family.link.several:
             return tuple(np.asarray(table)[..., place] for table in everything)
         # Of two classes, one's log-odds are the other's with their sign turned.
         sign = 1.0 if place else -1.0

@@ -11,24 +11,11 @@ import numpy as np
 from lanam.core.model.fitted import FittedModel
 from lanam.data.cells import is_missing
 
-#: The scale of the sum, by likelihood.
-_LINKS = {
-    "bernoulli": "logit",
-    "poisson": "log",
-    "softmax": "softmax",
-    "log-variance": "log-variance",
-}
-
-
-def link_of(model: FittedModel) -> str:
-    """The scale of a model's sum."""
-    return _LINKS.get(model.likelihood, "identity")
-
 
 def class_labels(model: FittedModel, classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
     """The classes' labels as plain values; their numbers where several have none."""
     if classes is None:
-        return tuple(range(np.size(model.intercept))) if link_of(model) == "softmax" else None
+        return tuple(range(np.size(model.intercept))) if np.ndim(model.intercept) else None
     return tuple(np.asarray(classes).tolist())
 
 
@@ -61,6 +48,17 @@ def plain(value: Any) -> Any:
         return float(value) if np.isfinite(value) else None
     # A class may be anything that can be told apart: a date, say.
     return value if value is None or isinstance(value, (str, int)) else str(value)
+
+
+def plain_facts(explanation: object) -> dict[str, Any]:
+    """All fields of an explanation, ready for JSON; of its family, the link."""
+    facts = {}
+    for name, value in vars(explanation).items():
+        if name == "family":
+            facts["link"] = value.link.name
+        elif name != "backend":
+            facts[name] = plain(value)
+    return facts
 
 
 def json_text(facts: Mapping[str, Any], indent: int | None = None) -> str:

@@ -18,7 +18,8 @@ from lanam.explain.interpretml import ShownTerms
 from lanam.explain.points import Source, evaluate
 from lanam.explain.tables import shape_of, surface_of
 from lanam.explain.terms import Shape, Surface
-from lanam.explain.values import class_labels, json_text, link_of, plain, scalar
+from lanam.explain.values import class_labels, json_text, plain, scalar
+from lanam.families import Family, find_family
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ class GlobalExplanation(ShownTerms):
 
     intercept: float | Array
     terms: tuple[Shape | Surface, ...]
-    link: str
+    family: Family
     classes: tuple[Any, ...] | None = None
     backend: str | None = None
     source: Source | None = field(default=None, repr=False)
@@ -214,8 +215,13 @@ class GlobalExplanation(ShownTerms):
         return contrast(self._source(), self._scale, column, reference, given, rng)
 
     @property
+    def link(self) -> str:
+        """The name of the link: "identity", "log", "logit", "softmax", or "log-variance" of a noise."""
+        return self.family.link.name
+
+    @property
     def _scale(self) -> dict[str, Any]:
-        return {"link": self.link, "classes": self.classes}
+        return {"family": self.family, "classes": self.classes}
 
     def _source(self) -> Source:
         if self.source is None:
@@ -257,7 +263,7 @@ class GlobalExplanation(ShownTerms):
         }
         for name in parts[0] if parts else ():
             columns[name] = concatenate([part[name] for part in parts])
-        spread = by_class(columns, self.link, self.classes, BY_CLASS)
+        spread = by_class(columns, self.family, self.classes, BY_CLASS)
         return make_frame(spread, self.backend)
 
 
@@ -273,7 +279,7 @@ def explain_global(
     return GlobalExplanation(
         scalar(np.asarray(model.intercept)),
         terms,
-        link_of(model),
+        find_family(model.likelihood),
         class_labels(model, classes),
         schema.backend,
         Source(model, schema),

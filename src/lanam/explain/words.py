@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from lanam.explain.terms import Term
-from lanam.text import cut, shorten
+from lanam.families import Family
+from lanam.text import cut
 
-#: Names that have a line each are cut to this many characters, and each of the two names of a pair; and
-#: the name of a class.
+#: Names that have a line each are cut to this many characters, and each of the two names of a pair.
 MAX_LONG_NAME = 40
 _MAX_SIDE = 20
-_MAX_CLASS = 24
+
+
+class Explained(Protocol):
+    """What has contributions: a model's explanation, or that of some rows."""
+
+    @property
+    def family(self) -> Family:
+        """The response family."""
+
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """A classifier's labels."""
 
 
 def term_names(terms: Sequence[Term]) -> list[str]:
@@ -29,12 +40,6 @@ def term_names(terms: Sequence[Term]) -> list[str]:
     ]
 
 
-def unit_of(explanation: Any) -> str:
+def unit_of(explanation: Explained) -> str:
     """What the contributions of an explanation, of a model or of rows, add to."""
-    classes = explanation.classes
-    if explanation.link == "logit":
-        return f"log-odds of {shorten(str(classes[1]), _MAX_CLASS)}" if classes else "log-odds"
-    if explanation.link == "softmax":
-        return "score of each class"
-    words = {"log": "log rate", "log-variance": "log noise variance"}
-    return words.get(explanation.link, "prediction")
+    return explanation.family.words.unit_of(explanation.classes)

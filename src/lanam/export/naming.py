@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from lanam.data import Schema, find_column
 from lanam.explain.portable import PortableModel
+
+Hook = TypeVar("Hook", bound=Callable[..., Any])
 
 
 def model_names(
@@ -27,6 +30,23 @@ def require_apart(names: Sequence[str], why: str) -> None:
         seen[name.lower()] = name
 
 
+def hook_of(hooks: Mapping[str, Hook], portable: PortableModel) -> Hook:
+    """How a format writes the predictions of a model's family.
+
+    Raises
+    ------
+    ValueError
+        If it has no way to.
+    """
+    name = portable.family.name
+    if name not in hooks:
+        raise ValueError(
+            f"predictions of likelihood={name!r} cannot be written in this format: pass variance=False for "
+            "the link's mean alone"
+        )
+    return hooks[name]
+
+
 def results_of(portable: PortableModel, variance: bool) -> list[str]:
     """The names of an export's results, in their order.
 
@@ -35,13 +55,13 @@ def results_of(portable: PortableModel, variance: bool) -> list[str]:
     labels = [str(label) for label in portable.classes or ()]
     if len({label.lower() for label in labels}) < len(labels):
         labels = [str(number) for number in range(len(labels))]
-    if portable.link != "softmax":
+    if not portable.family.link.several:
         names = ["link_mean"] + (["link_variance"] if variance else [])
     else:
         kinds = ["link_mean"] + (["link_variance"] if variance else [])
         names = [f"{kind}_{label}" for kind in kinds for label in labels]
     if not variance:
         return names
-    if portable.link in ("identity", "log"):
+    if not portable.family.link.classes:
         return [*names, "prediction", "observation_variance"]
     return [*names, *(f"probability_{label}" for label in labels)]

@@ -19,7 +19,7 @@ from lanam.data import CATEGORICAL, Column, Schema
 from lanam.explain.portable import Axis, PortableModel
 from lanam.explain.values import plain
 from lanam.export.complete import CompleteModel, Term, complete
-from lanam.export.naming import model_names
+from lanam.export.naming import hook_of, model_names
 from lanam.version import __version__
 
 #: Old enough for every runtime of the last years, and all that is needed.
@@ -130,7 +130,7 @@ def _results(model: CompleteModel, variance: bool) -> list[tuple[str, list[Any]]
     if not variance:
         return found
     found.append(("link_variance", ["rows", *several]))
-    if model.portable.link in ("identity", "log"):
+    if not model.portable.family.link.classes:
         return [*found, ("prediction", ["rows"]), ("observation_variance", ["rows"])]
     return [*found, ("probability", ["rows", max(model.n_classes, 2)])]
 
@@ -390,29 +390,41 @@ def _respond(
     graph: _Graph, model: CompleteModel, mean: str, variances: str, covariance: str
 ) -> None:
     """Predictions on the response scale."""
-    portable = model.portable
-    if portable.link == "identity":
-        _give(graph, mean, "prediction", 1)
-        _give(graph, graph("Add", variances, _noise(graph, model)), "observation_variance", 1)
-        return
-    if portable.link == "log":
-        half = graph("Mul", variances, graph.constant(0.5))
-        rate = _exponential(graph, graph("Add", mean, half))
-        _give(graph, rate, "prediction", 1)
-        # The variance of a rate, and of a count given its rate (predictive.dispersed).
-        one = graph.constant(1.0)
-        excess = graph("Div", graph.constant(portable.noise_variance - 1.0), rate)
-        second = graph("Mul", graph("Exp", variances), graph("Add", excess, one))
-        square = graph("Mul", graph("Mul", rate, rate), graph("Sub", second, one))
-        _give(graph, graph("Add", rate, square), "observation_variance", 1)
-        return
-    if portable.link == "logit":
-        odds = _moderated(graph, mean, variances)
-        both = graph("Concat", graph("Neg", odds), odds, axis=1)
-        one = graph.constant(1.0)
-        inverse = graph("Add", one, _exponential(graph, graph("Neg", both)))
-        graph("Div", one, inverse, result="probability")
-        return
+    hook_of(_RESPONSES, model.portable)(graph, model, mean, variances, covariance)
+
+
+def _number_response(
+    graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str
+) -> None:
+    _give(graph, mean, "prediction", 1)
+    _give(graph, graph("Add", variances, _noise(graph, model)), "observation_variance", 1)
+
+
+def _count_response(graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str) -> None:
+    half = graph("Mul", variances, graph.constant(0.5))
+    rate = _exponential(graph, graph("Add", mean, half))
+    _give(graph, rate, "prediction", 1)
+    # The variance of a rate, and of a count given its rate (poisson_lognormal.dispersed).
+    one = graph.constant(1.0)
+    excess = graph("Div", graph.constant(model.portable.noise_variance - 1.0), rate)
+    second = graph("Mul", graph("Exp", variances), graph("Add", excess, one))
+    square = graph("Mul", graph("Mul", rate, rate), graph("Sub", second, one))
+    _give(graph, graph("Add", rate, square), "observation_variance", 1)
+
+
+def _two_classes_response(
+    graph: _Graph, _: CompleteModel, mean: str, variances: str, __: str
+) -> None:
+    odds = _moderated(graph, mean, variances)
+    both = graph("Concat", graph("Neg", odds), odds, axis=1)
+    one = graph.constant(1.0)
+    inverse = graph("Add", one, _exponential(graph, graph("Neg", both)))
+    graph("Div", one, inverse, result="probability")
+
+
+def _classes_response(
+    graph: _Graph, model: CompleteModel, mean: str, _: str, covariance: str
+) -> None:
     size = model.n_classes
     first, second = np.divmod(np.arange(size * size), size)
     # Means and variances of every difference of two classes.
@@ -435,6 +447,14 @@ def _respond(
         graph("ReduceSum", share, graph.constant([1]), keepdims=1),
         result="probability",
     )
+
+
+_RESPONSES = {
+    "gaussian": _number_response,
+    "poisson": _count_response,
+    "bernoulli": _two_classes_response,
+    "softmax": _classes_response,
+}
 
 
 def _moderated(graph: _Graph, mean: str, variance: str) -> str:

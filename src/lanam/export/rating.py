@@ -19,9 +19,6 @@ from lanam.explain.portable import Axis, PortableModel
 from lanam.explain.values import cell_words, plain
 from lanam.export.complete import CompleteModel, Term, complete
 
-#: What a contribution multiplies, by link.
-_FACTORS = {"log": "relativity", "logit": "odds_ratio"}
-
 #: Digits of what is read only, and of what rows are scored with.
 _DIGITS = ".6g"
 _EXACT = ".12g"
@@ -67,7 +64,7 @@ def _header(model: CompleteModel, pairs: bool) -> list[str]:
         numbers = [f"contribution: {label}" for label in labels]
         numbers += [f"std: {label}" for label in labels]
     else:
-        factor = _FACTORS.get(portable.link)
+        factor = portable.family.words.factor
         numbers = ["contribution", "std", *([factor] if factor else [])]
     return ["term", *places, "meaning", *numbers, "share", *(["edited"] if _edited(model) else [])]
 
@@ -96,7 +93,7 @@ def _line(
     first, second = [*cells, blank, blank][:2]
     numbers = [format(value, _EXACT) for value in mean]
     numbers += [format(value, _DIGITS) for value in np.sqrt(variance)]
-    if model.portable.link in _FACTORS:
+    if model.portable.family.words.factor:
         numbers.append(format(np.exp(np.clip(mean[0], -_LARGEST_LOG, _LARGEST_LOG)), _DIGITS))
     numbers.append(share)
     if _edited(model):

@@ -23,7 +23,7 @@ from lanam.data import CATEGORICAL, Column, Schema
 from lanam.editing import edit_words
 from lanam.explain.portable import Axis, PortableModel
 from lanam.export.complete import CompleteModel, Term, complete, reshaped
-from lanam.export.naming import model_names, require_apart, results_of
+from lanam.export.naming import hook_of, model_names, require_apart, results_of
 from lanam.export.sql_text import (
     exponential,
     level_text,
@@ -550,29 +550,49 @@ class _Query:
 
     def _responses(self, means: list[str]) -> list[str]:
         """Mean, variance and prediction, in the order of their names."""
-        link, variances = self.model.portable.link, [f"v{c}_{c}" for c in range(len(means))]
-        found = [*means, *variances]
-        if link == "identity":
-            return [*found, "m0", "v0_0 + noise"]
-        if link == "log":
-            rate = exponential("(m0 + 0.5e0 * v0_0)")
-            # The variance of a rate, and of a count given its rate (predictive.dispersed).
-            beyond = f"(exp(v0_0) * (1e0 + (noise - 1e0) / {rate}) - 1e0)"
-            return [*found, rate, f"{rate} + {rate} * {rate} * {beyond}"]
-        shrunk = number(math.pi / 8.0)
-        if link == "logit":
-            odds = f"(m0 / sqrt(1e0 + {shrunk} * v0_0))"
-            return [*found, *(f"1e0 / (1e0 + {exponential(f'({s}{odds})')})" for s in ("", "-"))]
-        shares = []
-        for c in range(len(means)):
-            others = []
-            for d in range(len(means)):
-                if c != d:
-                    low, high = sorted((c, d))
-                    spread = f"(v{c}_{c} + v{d}_{d} - 2e0 * v{low}_{high})"
-                    others.append(exponential(f"((m{d} - m{c}) / sqrt(1e0 + {shrunk} * {spread}))"))
-            shares.append(f"(1e0 / ({total(['1e0', *others])}))")
-        return [*found, *(f"{share} / ({total(shares)})" for share in shares)]
+        variances = [f"v{c}_{c}" for c in range(len(means))]
+        return [*means, *variances, *hook_of(_RESPONSES, self.model.portable)(len(means))]
+
+
+# What is predicted from means m0, m1, ... and covariances v0_0, v0_1, ..., by family.
+
+
+def _number_response(_: int) -> list[str]:
+    return ["m0", "v0_0 + noise"]
+
+
+def _count_response(_: int) -> list[str]:
+    rate = exponential("(m0 + 0.5e0 * v0_0)")
+    # The variance of a rate, and of a count given its rate (poisson_lognormal.dispersed).
+    beyond = f"(exp(v0_0) * (1e0 + (noise - 1e0) / {rate}) - 1e0)"
+    return [rate, f"{rate} + {rate} * {rate} * {beyond}"]
+
+
+def _two_classes_response(_: int) -> list[str]:
+    odds = f"(m0 / sqrt(1e0 + {number(math.pi / 8.0)} * v0_0))"
+    return [f"1e0 / (1e0 + {exponential(f'({sign}{odds})')})" for sign in ("", "-")]
+
+
+def _classes_response(n_classes: int) -> list[str]:
+    shares = []
+    for c in range(n_classes):
+        others = []
+        for d in range(n_classes):
+            if c != d:
+                low, high = sorted((c, d))
+                spread = f"(v{c}_{c} + v{d}_{d} - 2e0 * v{low}_{high})"
+                shrunk = f"sqrt(1e0 + {number(math.pi / 8.0)} * {spread})"
+                others.append(exponential(f"((m{d} - m{c}) / {shrunk})"))
+        shares.append(f"(1e0 / ({total(['1e0', *others])}))")
+    return [f"{share} / ({total(shares)})" for share in shares]
+
+
+_RESPONSES = {
+    "gaussian": _number_response,
+    "poisson": _count_response,
+    "bernoulli": _two_classes_response,
+    "softmax": _classes_response,
+}
 
 
 def _corners(t: int, term: Term) -> Iterator[tuple[str, str]]:

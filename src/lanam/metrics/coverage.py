@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -117,7 +116,7 @@ def _report_of_intervals(
     target = read_vector("y", y, len(mean))
     weight = read_weights(sample_weight, len(mean))
     warn_of_weights(weight)
-    counts = math.isfinite(getattr(model, "dispersion_", math.nan))
+    counts = model.family_.discrete
 
     def held(level: float, options: dict[str, Any]) -> tuple[Array, Array, Any]:
         lower, upper = model.predict_interval(X, coverage=level, **extra, **options).T

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from lanam.core.model.predictive import gaussian_log_density
+from lanam.core.model.mixtures import gaussian_log_density
 from lanam.metrics.checks import read_ends, read_gaussian, read_vector, weighted_mean
 
 

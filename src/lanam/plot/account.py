@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from lanam.explain import MISSING, LocalExplanation
 from lanam.explain.bands import around, half_width
@@ -17,7 +16,6 @@ from lanam.plot.words import MAX_LABEL, MAX_NAME, count, in_percent
 from lanam.text import cut, number_format, one_line, shorten
 
 #: What the terms add up to, in a word.
-_SUMS = {"identity": "prediction", "log": "log rate", "logit": "log-odds", "softmax": "score"}
 
 
 @dataclass(frozen=True)
@@ -65,14 +63,14 @@ class Account:
     def class_name(self) -> str:
         """The class that the prediction is of, if there are any and it has a name."""
         names = self.local.classes
-        if not names or self.local.link not in ("logit", "softmax"):
+        if not names or not self.local.family.link.classes:
             return ""
         return shorten(one_line(names[1 if self.place is None else self.place]), MAX_NAME)
 
     @property
     def unit(self) -> str:
         """What the contributions add to."""
-        several = self.local.link == "softmax"
+        several = self.local.family.link.several
         return f"score of {self.class_name}" if several else unit_of(self.local)
 
     def chosen(self, everything: bool, most: int | None) -> list[int]:
@@ -83,22 +81,20 @@ class Account:
 
     def headline(self) -> list[str]:
         """The prediction on the target's scale, and its interval where the link keeps intervals."""
-        link = self.local.link
+        link, name = self.local.family.link, self.local.family.words.response
         response = float(self._pick(self.local.response[self.row]))
-        if link == "softmax":
-            return [f"probability of {self.class_name} is {_probability(response)}"]
+        of = f" of {self.class_name}" if self.class_name else ""
+        if link.several:
+            return [f"{name}{of} is {_probability(response)}"]
         prediction, std = self.local.prediction[self.row], self.local.prediction_std[self.row]
-        ends = np.array(around(prediction, std, half_width(self.coverage)))
-        if link == "logit":
-            of = f" of {self.class_name}" if self.class_name else ""
-            said = f"probability{of} is {_probability(response)}"
-            low, high = (_probability(end) for end in expit(ends))
-        elif link == "log":
-            said = f"rate {response:.3g}"
-            low, high = (f"{end:.3g}" for end in np.exp(ends))
+        ends = link.inverse(np.array(around(prediction, std, half_width(self.coverage))))
+        if link.classes:
+            said = f"{name}{of} is {_probability(response)}"
+            low, high = map(_probability, ends.tolist())
         else:
-            said = f"prediction {response:{self.form}}"
-            low, high = (f"{end:{self.form}}" for end in ends)
+            form = self.form if link.identity else ".3g"
+            said = f"{name} {response:{form}}"
+            low, high = (f"{end:{form}}" for end in ends.tolist())
         return [said, f"{in_percent(self.coverage)} interval of the mean: {low} to {high}"]
 
     def sum_said(self, shown: Sequence[int]) -> str:
@@ -106,7 +102,7 @@ class Account:
         form, drawn = self.form, float(self.mean[list(shown)].sum())
         prediction = float(self._pick(self.local.prediction[self.row]))
         intercept = float(self._pick(self.local.intercept))
-        said = f"{_SUMS[self.local.link]} {prediction:{form}} = {intercept:{form}} intercept"
+        said = f"{self.local.family.words.total} {prediction:{form}} = {intercept:{form}} intercept"
         said += f" {drawn:+{form}} shown"
         if len(shown) == self.active.sum():
             return said
@@ -153,7 +149,7 @@ class Account:
 
 def class_place(local: LocalExplanation, row: int, label: Any) -> int | None:
     """The place of the class to draw, by default the most probable; None where there is one output."""
-    if local.link != "softmax":
+    if not local.family.link.several:
         if label is not None:
             raise ValueError("a label picks one of more than two classes: leave it out")
         return None

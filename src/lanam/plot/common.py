@@ -111,7 +111,7 @@ def series_of(
     most: int,
 ) -> list[Series]:
     """What there is to draw: one function, or one for each class."""
-    if explanation.link != "softmax":
+    if not explanation.family.link.several:
         if classes is not None:
             raise ValueError("classes are told apart where there are more than two: leave it out")
         return [Series(0, "")]
@@ -242,7 +242,7 @@ def add_slots(
 def hidden_classes(explanation: GlobalExplanation, series: Sequence[Series]) -> list[str]:
     """What is to be said of classes that are not drawn."""
     hidden = len(explanation.classes or ()) - len(series)
-    several = explanation.link == "softmax"
+    several = explanation.family.link.several
     return [f"{hidden} classes are not shown."] if several and hidden > 0 else []
 
 

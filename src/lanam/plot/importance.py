@@ -67,7 +67,7 @@ def plot_importance(
         ax = bar_panel(len(bars))
     draw_bars(ax, bars)
     ax.set_xlim(left=0.0)
-    several = explanation.link == "softmax"
+    several = explanation.family.link.several
     unit = "scores of the classes" if several else unit_of(explanation)
     ax.set_xlabel(f"mean absolute contribution to the {unit}", **VERBATIM)
     if not bars:

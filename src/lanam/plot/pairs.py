@@ -98,7 +98,7 @@ def plot_interaction(
     """
     require(explanation, GlobalExplanation, "use explain_global()")
     surface = _find_pair(explanation, term)
-    several = explanation.link == "softmax"
+    several = explanation.family.link.several
     series = series_of(explanation, [surface], classes, _MAX_PAIR_CLASSES)
     view = lay_out(surface)
     panels = _pair_panels(view, len(series)) if axes is None else read_panels(axes)

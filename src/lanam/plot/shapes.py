@@ -310,7 +310,7 @@ def _key(
         keys.append(_LEVEL_KEY)
     if any(shape.kind == "categorical" and shape.unseen_density for shape in drawn):
         keys.append(_RARE_KEY)
-    several = explanation.link == "softmax"
+    several = explanation.family.link.several
     if any(shape.missing_density is not None for shape in drawn) and not several:
         keys.append(_MISSING_KEY)
     if several:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from lanam.conformal import FARTHEST, tail_beyond
 from lanam.core.arrays import Array
+from lanam.core.model.distributions import FARTHEST, tail_beyond
 from lanam.data import Schema
 from lanam.explain.portable import PortableModel
 from lanam.metrics import CoverageReport
@@ -19,6 +19,10 @@ from lanam.report.material import Level, Material, Rows
 
 #: Coverages that a reader can choose from.
 _COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+#: Families whose new observations the page's script can predict (score.js).
+_SCRIPTED = ("gaussian", "poisson")
 
 
 def gather(
@@ -46,7 +50,8 @@ def gather(
         levels=_levels(
             sorted({*_COVERAGES, coverage}),
             own,
-            near=portable.link == "log" or portable.shape is not None,
+            near=portable.family.discrete or portable.shape is not None,
+            scripted=portable.family.link.classes or portable.family.name in _SCRIPTED,
         ),
         first=coverage,
         calibrated=0 if own is None else own.n_rows,
@@ -66,12 +71,19 @@ def _own_arguments(model: Any) -> dict[str, Any]:
     }
 
 
-def _levels(coverages: Sequence[float], calibration: Any, *, near: bool) -> list[Level]:
-    """What intervals of each coverage take; some distributions are known ``near`` their middle only."""
+def _levels(
+    coverages: Sequence[float], calibration: Any, *, near: bool, scripted: bool
+) -> list[Level]:
+    """What intervals of each coverage take.
+
+    Some distributions are known ``near`` their middle only, and some not at all to the page's script.
+    """
     result = []
     for coverage in coverages:
         z = float(ndtri(0.5 + 0.5 * coverage))
-        if calibration is None:
+        if not scripted:
+            result.append(Level(coverage, z, None, None, "not computed here: see predict_interval"))
+        elif calibration is None:
             result.append(Level(coverage, z, z, float(ndtr(-z))))
         elif coverage > calibration.most_coverage:
             reason = f"{calibration.n_rows} held-out rows are too few to calibrate so much"

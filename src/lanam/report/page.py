@@ -117,6 +117,8 @@ def page_data(material: Material) -> dict[str, Any]:
     report = material.coverage
     return {
         "link": explanation.link,
+        "exposed": explanation.family.takes_exposure,
+        "expected": explanation.family.words.expected,
         "classes": explanation.classes and [str(name) for name in explanation.classes],
         "n_classes": int(np.size(explanation.intercept)),
         "unit": unit_of(explanation),

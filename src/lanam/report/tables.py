@@ -22,6 +22,7 @@ def pack_model(portable: PortableModel, normals: Any) -> dict[str, Any]:
     """
     return {
         "link": portable.link,
+        "family": portable.family.name,
         "classes": plain(portable.classes),
         "intercept": pack(np.atleast_1d(portable.intercept)),
         "factor": pack(lower_triangle(portable.factor), "f4"),

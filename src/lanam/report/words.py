@@ -52,9 +52,9 @@ def overview(material: Material) -> dict[str, Any]:
     if len(names) > 2:
         tiles.append((str(len(names)), "classes"))
     return {
-        "link": material.explanation.link,
+        "classes": material.explanation.family.link.classes,
+        "reading": material.explanation.family.words.reading_of(names),
         "unit": unit_of(material.explanation),
-        "second": str(names[1]) if len(names) == 2 else "",
         "converged": facts["converged"],
         "n_active": facts["n_active"],
         "noise_differs": bool(material.portable.noise_tables),

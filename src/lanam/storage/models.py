@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
-from lanam.core.likelihoods import LIKELIHOODS, Gaussian, LogVariance, Poisson, Softmax
 from lanam.core.model.fitted import (
     ACTIVE,
     CONSTANT,
@@ -23,6 +22,7 @@ from lanam.core.model.fitted import (
 from lanam.core.model.mixtures import NoiseShape
 from lanam.core.terms.knots import Axis, Categories, Entries, Grid, Knots, Levels
 from lanam.core.terms.networks import ACTIVATIONS, Architecture
+from lanam.families import FAMILIES, NOISE, find_family
 from lanam.storage.errors import require
 from lanam.storage.fields import LARGEST, Arrays, Fields, each, put_matrix
 from lanam.storage.values import decode, encode
@@ -31,7 +31,6 @@ Content = dict[str, Any]
 Put = dict[str, NDArray[Any]]
 
 _STATUSES = (ACTIVE, SWITCHED_OFF, CONSTANT, EMPTY, DUPLICATE)
-_LIKELIHOODS = (*LIKELIHOODS, Softmax.name)
 
 #: Of what a term's entries are, by its kind.
 _ENTRIES = {"smooth": Knots, "categorical": Categories, "level": Levels, "pair": Grid}
@@ -55,8 +54,6 @@ _SHAPE = ("weights", "means", "stds")
 #: Of arrays of the model of the noise.
 _NOISE = "noise "
 
-#: No fit ends below: the variance of numbers is never nothing, that of counts at least their mean.
-_LEAST_NOISE = {Gaussian.name: 1e-300, Poisson.name: 1.0}
 
 _TERM = (
     "kind",
@@ -174,13 +171,13 @@ def read_model(content: Any, arrays: Arrays, n_levels: tuple[int, ...]) -> Fitte
         If anything in it does not fit.
     """
     fields = Fields(content, "the model", _MODEL)
-    likelihood = fields.text("likelihood", _LIKELIHOODS)
+    likelihood = fields.text("likelihood", tuple(name for name in FAMILIES if name != NOISE.name))
     noise = shape = None
     if fields.values["noise"] is not None:
-        require(likelihood == Gaussian.name, "the noise")
+        require(find_family(likelihood).has_noise, "the noise")
         noise = _read_noise(fields.values["noise"], arrays.within(_NOISE), n_levels)
     if fields.values["noise_shape"] is not None:
-        require(likelihood == Gaussian.name, "the shape of the noise")
+        require(find_family(likelihood).has_noise, "the shape of the noise")
         shape = _read_shape(fields.values["noise_shape"])
     return replace(_read_sum(fields, likelihood, arrays, n_levels), noise=noise, shape=shape)
 
@@ -204,7 +201,7 @@ def _read_noise(content: Any, arrays: Arrays, n_levels: tuple[int, ...]) -> Fitt
     fields = Fields(content, "the noise", _MODEL)
     fields.require(fields.values["noise"] is None, "noise")
     fields.require(fields.values["noise_shape"] is None, "noise_shape")
-    likelihood = fields.text("likelihood", (LogVariance.name,))
+    likelihood = fields.text("likelihood", (NOISE.name,))
     model = _read_sum(fields, likelihood, arrays, n_levels)
     kinds = {term.kind for term in model.terms if term.active}
     fields.require(kinds <= {"smooth", "categorical"}, "terms")
@@ -219,7 +216,8 @@ def _read_sum(
     """Intercept, terms and their posterior."""
     intercept = np.array(fields.numbers("intercept", largest=LARGEST))
     n_classes = len(intercept)
-    several = likelihood == Softmax.name
+    family = find_family(likelihood)
+    several = family.link.several
     require(3 <= n_classes <= 1 << 15 if several else n_classes == 1, "how many classes there are")
     contrasts = arrays.take("contrasts", "f8", (n_classes, n_classes - 1)) if several else None
     gaps = arrays.take("gap_variance", "f8", (len(n_levels),)) if "gap_variance" in arrays else None
@@ -239,7 +237,7 @@ def _read_sum(
         intercept=intercept if several else float(intercept[0]),
         terms=terms,
         root=arrays.take_matrix("root", (n_coordinates, n_coordinates), triangle=True),
-        noise_variance=fields.number("noise_variance", _LEAST_NOISE.get(likelihood, 0.0)),
+        noise_variance=fields.number("noise_variance", family.least_noise),
         log_evidence=fields.number("log_evidence"),
         history=tuple(_read_record(record) for record in fields.items("history")),
         stop_reason=fields.text("stop_reason"),

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.conformal import Calibration
-from lanam.core.likelihoods import Softmax
 from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
+from lanam.families import find_family
 from lanam.storage import container
 from lanam.storage.container import Contents
 from lanam.storage.edits import read_edits
@@ -279,7 +279,7 @@ def _read(contents: Contents) -> SavedModel:
         metadata=values["metadata"],
         exposed=fields.flag("exposed"),
     )
-    require(not saved.exposed or model.likelihood == "poisson", "the exposure")
+    require(not saved.exposed or find_family(model.likelihood).takes_exposure, "the exposure")
     require(saved.metadata is None or _is_flat(saved.metadata), "the metadata")
     arrays.require_none_left()
     return saved
@@ -305,7 +305,8 @@ def _read_calibration(arrays: Arrays) -> Calibration | None:
 
 def _require_task(estimator: str, model: FittedModel, classes: NDArray[Any] | None) -> None:
     """A classifier has classes, as many as its model, and a regressor has none."""
-    n_classes = {"bernoulli": 2, Softmax.name: np.size(model.intercept)}.get(model.likelihood, 0)
+    link = find_family(model.likelihood).link
+    n_classes = (np.size(model.intercept) if link.several else 2) if link.classes else 0
     require((estimator == _CLASSIFIER) == (n_classes > 0), "the likelihood")
     require(n_classes == (0 if classes is None else len(classes)), "how many classes there are")
 

@@ -15,7 +15,6 @@ import numpy as np
 from lanam.core.arrays import Array, fixed_point
 from lanam.core.inference.gauss_newton import Problem, State
 from lanam.core.inference.posterior import Solution
-from lanam.core.likelihoods import Softmax
 from lanam.core.model.fitted import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
 from lanam.core.rows.located import Rows, StreamedRows, pieces
 from lanam.core.rows.reading import read
@@ -31,9 +30,9 @@ def assemble(
 ) -> FittedModel:
     """The fitted model, without its history; ``off`` are the terms that do not contribute."""
     scale, n_outputs = units.scale, units.likelihood.n_outputs
-    contrasts = None
-    if isinstance(units.likelihood, Softmax):
-        contrasts = np.ascontiguousarray(units.likelihood.contrasts)
+    contrasts = units.likelihood.contrasts
+    if contrasts is not None:
+        contrasts = np.ascontiguousarray(contrasts)
 
     def own(values: Array) -> Array:
         """Outputs in the response's unit; of several, what they say of each class."""

@@ -25,11 +25,11 @@ from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.gauss_newton import Problem, State
 from lanam.core.inference.options import Options
 from lanam.core.inference.selection import null_fit
-from lanam.core.likelihoods import Gaussian, Likelihood, LogVariance, Poisson
+from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import FittedModel, FittedTerm, ScoredPair
 from lanam.core.noise.gaps import weigh
 from lanam.core.noise.shapes import learn_shape
-from lanam.core.noise.variance import learn_noise, standard_residuals
+from lanam.core.noise.variance import LogVariance, learn_noise, standard_residuals
 from lanam.core.paper import adam, kron
 from lanam.core.rows import statistics
 from lanam.core.rows.located import Rows, pieces
@@ -100,13 +100,14 @@ def fit(
 def fit_on(
     model: FittedModel,
     tables: Tables,
+    likelihood: Likelihood,
     options: Options,
     random_state: int,
     summary: Summary | None = None,
 ) -> FittedModel:
     """The second stage alone, on a model whose terms and hyperparameters are where it starts."""
     with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
-        prepared, stage = resume(model, tables, options, summary)
+        prepared, stage = resume(model, tables, likelihood, options, summary)
     run = Run(prepared, options, history=[dict(record) for record in model.history])
     second_seed = _seeds(random_state, options)[-1]
     wider = _finish(stage, run, np.random.default_rng(second_seed))
@@ -200,7 +201,7 @@ def _settle_noise(stage: Stage, run: Run, rng: np.random.Generator) -> Stage:
     if problem is not stage.problem:
         limits, record = (run.options.max_iter, run.options.tol), run.recorder("gaps", problem)
         state, _ = gauss_newton.converge(problem, state, rng, *limits, record)
-    if isinstance(problem.likelihood, Poisson):
+    if problem.likelihood.pearson_dispersion:
         # Of small counts the deviance says too little: most of them are zero whatever the dispersion.
         spread = _pearson(problem, state)
         freedom = max(problem.rows.count - state.n_effective - 1.0, 1.0)
@@ -212,13 +213,14 @@ def _settle_noise(stage: Stage, run: Run, rng: np.random.Generator) -> Stage:
 
 def _pearson(problem: Problem, state: State) -> float:
     """Squared deviations from the means of all rows, in units of the means."""
-    job = partial(_pearson_sum, tuple(state.values), float(state.intercept))
+    job = partial(_pearson_sum, problem.likelihood, tuple(state.values), float(state.intercept))
     (total,) = problem.rows.total(job)
     return float(total)
 
 
-def _pearson_sum(values: tuple[Array, ...], intercept: float, parts: Iterable[Rows]) -> Totals:
-    likelihood = Poisson()
+def _pearson_sum(
+    likelihood: Likelihood, values: tuple[Array, ...], intercept: float, parts: Iterable[Rows]
+) -> Totals:
     sums = (
         part.information @ likelihood.pearson(part.y, statistics.predict(part, values, intercept))
         for part in pieces(parts, statistics.CHUNK_ROWS)
@@ -256,7 +258,7 @@ def _finish(stage: Stage, run: Run, rng: np.random.Generator) -> FittedModel:
 
 def _noise_is_learned(stage: Stage, run: Run) -> bool:
     likelihood = stage.problem.likelihood
-    if not run.options.noise or not isinstance(likelihood, Gaussian):
+    if not (run.options.noise and likelihood.heteroscedastic and likelihood.noise_bounds):
         return False
     # At its floor the noise is none, but what rounding and knots leave.
     above = stage.state.noise > _ABOVE_FLOOR * likelihood.noise_bounds[0]

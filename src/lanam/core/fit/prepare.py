@@ -9,7 +9,7 @@ import numpy as np
 
 from lanam.core.arrays import Intercept
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import Likelihood, Softmax
+from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows
 from lanam.core.rows.statistics import best_constant
@@ -118,8 +118,7 @@ def prepare(
 
 def wanted(likelihood: Likelihood) -> Wanted:
     """What of the response must be known, and a sample of rows to go over again and again."""
-    n_classes = likelihood.n_classes if isinstance(likelihood, Softmax) else -1
-    return Wanted(n_classes, NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS)
+    return Wanted(likelihood.n_classes or -1, NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS)
 
 
 def rows_of(
@@ -141,7 +140,7 @@ def rows_of(
 
 def _start(summary: Summary, units: Units) -> Intercept:
     """The intercept of the best constant model."""
-    if isinstance(units.likelihood, Softmax):
+    if units.likelihood.n_classes:
         return best_constant(units.likelihood, summary.classes)
     mean = np.array([summary.spread.mean * summary.spread.magnitude])
     return best_constant(units.likelihood, units.standard(mean))

@@ -12,7 +12,7 @@ from lanam.core.fit.prepare import Prepared, is_wide, rows_of, wanted
 from lanam.core.inference import gauss_newton
 from lanam.core.inference.gauss_newton import Problem, State
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import find_likelihood
+from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import FittedModel, FittedTerm
 from lanam.core.rows.summaries import Summary, summarise_tables
 from lanam.core.rows.tables import Tables
@@ -41,7 +41,11 @@ class Stage:
 
 
 def resume(
-    model: FittedModel, tables: Tables, options: Options, summary: Summary | None = None
+    model: FittedModel,
+    tables: Tables,
+    likelihood: Likelihood,
+    options: Options,
+    summary: Summary | None = None,
 ) -> tuple[Prepared, Stage]:
     """The end of the fit that made ``model``, on these rows: its own knots, terms and precisions.
 
@@ -56,7 +60,6 @@ def resume(
     n_levels = [
         len(categories[k].entry_of) if k in categories else -1 for k in range(tables.n_columns)
     ]
-    likelihood = find_likelihood(model.likelihood, model.n_outputs + 1)
     if summary is None:
         summary = summarise_tables(tables, n_levels, wanted(likelihood), options.n_jobs)
     units = Units.of(summary.spread, likelihood)

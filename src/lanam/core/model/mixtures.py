@@ -22,6 +22,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri_exp
 
 from lanam.core.arrays import Array
+from lanam.core.model.distributions import Continuous
 
 #: Newton's steps in normal scores, which are nearly straight lines; halving takes over where they are not.
 _MOST_STEPS = 100
@@ -98,13 +99,13 @@ GAUSSIAN = NoiseShape(np.ones(1), np.zeros(1), np.ones(1))
 
 
 @dataclass(frozen=True)
-class Mixture:
+class Mixture(Continuous):
     """The predictive distributions of rows with noise of a shape.
 
     Attributes
     ----------
-    mean, variance
-        Of what is predicted without noise (n,).
+    centre, variance
+        Mean and variance of what is predicted without noise (n,).
     noise_variance
         Of every row's noise (n,).
     shape
@@ -122,10 +123,15 @@ class Mixture:
     array([1.645])
     """
 
-    mean: Array
+    centre: Array
     variance: Array
     noise_variance: Array
     shape: NoiseShape
+
+    @property
+    def mean(self) -> Array:
+        """Means: the noise has none of its own."""
+        return self.centre
 
     @property
     def std(self) -> Array:
@@ -137,7 +143,7 @@ class Mixture:
         """By how much :meth:`at_score` may be wrong, in normal scores."""
         return _TOLERANCE if len(self.shape.weights) > 1 else 0.0
 
-    def log_density(self, y: Array) -> Array:
+    def log_prob(self, y: Array) -> Array:
         """Log-density of an observation of every row."""
         return self._by_parts(_log_density, y)
 
@@ -165,6 +171,14 @@ class Mixture:
         """Continuous ranked probability score of an observation of every row: the lower the better."""
         return self._by_parts(_crps, y)
 
+    def sample(self, n_samples: int, rng: np.random.Generator) -> Array:
+        """Draws (n_samples, n)."""
+        size = (n_samples, len(self.centre))
+        component = rng.choice(len(self.shape.weights), size, p=self.shape.weights)
+        noise = self.shape.means[component] + self.shape.stds[component] * rng.standard_normal(size)
+        known = np.sqrt(self.variance) * rng.standard_normal(size)
+        return np.asarray(self.centre + known + np.sqrt(self.noise_variance) * noise)
+
     def _by_parts(self, of: Callable[[_Components, Array], Array], values: Array) -> Array:
         result = np.empty(len(self.mean))
         n_rows = max(1, _CHUNK_VALUES // len(self.shape.weights) ** 2)
@@ -178,6 +192,11 @@ class Mixture:
         means = self.mean[part, None] + noise * self.shape.means
         variances = self.variance[part, None] + np.square(noise * self.shape.stds)
         return _Components(np.log(self.shape.weights), means, np.sqrt(variances))
+
+
+def gaussian_log_density(y: Array, mean: Array, variance: Array) -> Array:
+    """Log-density of the Gaussian predictive distribution."""
+    return -0.5 * ((y - mean) ** 2 / variance + np.log(2.0 * math.pi * variance))
 
 
 class _Components(NamedTuple):

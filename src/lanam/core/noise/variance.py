@@ -17,13 +17,15 @@ them say of the noise must describe the others better than a constant does (cros
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.likelihoods import LogVariance
+from lanam.core.arrays import Array
+from lanam.core.likelihoods import Likelihood, bounded_exp
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
 from lanam.core.noise.held_out import LEAST_ROWS, WORTH, parts
@@ -34,6 +36,33 @@ _MOST_LEVERAGE = 0.95
 
 #: Fits an additive model to the squares of a table with these of the columns.
 Fit = Callable[[Table, Sequence[int]], FittedModel]
+
+
+@dataclass(frozen=True)
+class LogVariance(Likelihood):
+    """``y`` is a squared residual and ``f`` the logarithm of its mean, the variance of a Gaussian.
+
+    The log-density is that of the residual. Its second derivative depends on ``y``; the curvature is the
+    expectation of that, which is the same everywhere.
+    """
+
+    name = "log-variance"
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Log-density of a residual, without the constant ``-log(2 pi) / 2``."""
+        return np.asarray(-0.5 * (f + y * bounded_exp(-f)))
+
+    def slope(self, y: Array, f: Array) -> Array:
+        """Derivative of the log-density in ``f``."""
+        return np.asarray(0.5 * (y * bounded_exp(-f) - 1.0))
+
+    def curvature(self, f: Array) -> Array:
+        """Minus the expectation of its second derivative."""
+        return np.full_like(f, 0.5)
+
+    def start(self, y: Array, weight: Array) -> float:
+        """The intercept of the best constant model."""
+        return math.log(float(weight @ y / weight.sum()))
 
 
 def learn_noise(model: FittedModel, sample: Table, fit: Fit) -> FittedModel | None:

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from lanam.core.arrays import Array, IntArray, Intercept, sum_by
-from lanam.core.likelihoods import Likelihood, Softmax
+from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows, pieces
 from lanam.core.rows.reading import read, spread
 from lanam.core.rows.tables import Totals
@@ -90,14 +90,12 @@ def start(rows: AnyRows, likelihood: Likelihood) -> Intercept:
     if isinstance(rows, StreamedRows):
         return rows.start
     (mass,) = rows.total(partial(_response_mass, likelihood))
-    if isinstance(likelihood, Softmax):
-        return best_constant(likelihood, mass)
-    return best_constant(likelihood, mass[:1] / mass[1:])
+    return best_constant(likelihood, mass if likelihood.n_classes else mass[:1] / mass[1:])
 
 
 def best_constant(likelihood: Likelihood, known: Array) -> Intercept:
     """The same by what is known of the response: the classes' weights, or its mean (1,)."""
-    if isinstance(likelihood, Softmax):
+    if likelihood.n_classes:
         return likelihood.start(np.arange(likelihood.n_classes, dtype=np.float64), known)
     # The mean is all that matters.
     return likelihood.start(known, np.ones(1))
@@ -105,8 +103,7 @@ def best_constant(likelihood: Likelihood, known: Array) -> Intercept:
 
 def _response_mass(likelihood: Likelihood, parts: Iterable[Rows]) -> Totals:
     """Weight of every class; otherwise, the weighted sum of the response and the weight."""
-    if isinstance(likelihood, Softmax):
-        n_classes = likelihood.n_classes
+    if n_classes := likelihood.n_classes:
         masses = (sum_by(part.y.astype(np.intp), part.weight, n_classes) for part in parts)
         return (np.sum(list(masses), axis=0),)
     sums = (np.array([part.weight @ part.y, part.weight.sum()]) for part in parts)

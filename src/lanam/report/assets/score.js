@@ -103,6 +103,7 @@ const lanam = {};
   class Scorer {
     constructor(model) {
       this.link = model.link;
+      this.family = model.family;
       this.classes = model.classes;
       this.intercept = unpack(model.intercept);
       this.factor = unpack(model.factor);
@@ -224,12 +225,14 @@ const lanam = {};
       if (this.link === "log") {
         const rate = exposure * Math.exp(mean[0] + 0.5 * covariance[0]);
         const intervals = [ends.map((end) => exposure * Math.exp(end))];
+        if (this.family !== "poisson") return { ...moments, response: [rate], intervals, newInterval: null };
         const dispersed = disperse(mean[0], covariance[0], exposure, this.noiseVariance);
         return {
           ...moments, response: [rate], intervals,
           newStd: countStd(dispersed, exposure), newInterval: countInterval(dispersed, exposure, level),
         };
       }
+      if (this.family !== "gaussian") return { ...moments, response: [mean[0]], intervals: [ends], newInterval: null };
       const noise = this.rowNoise(row);
       const newStd = Math.sqrt(covariance[0] + noise);
       const newInterval = this.shape === null

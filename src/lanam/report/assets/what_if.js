@@ -93,7 +93,7 @@
         report.classes.forEach((name, k) => element("class").add(new Option(name, k)));
         element("class").addEventListener("change", () => this.update());
       }
-      if (report.link === "log") {
+      if (report.exposed) {
         element("exposure-control").hidden = false;
         element("exposure").addEventListener("input", () => this.expose(Number(element("exposure").value)));
       }
@@ -306,7 +306,7 @@
         line("value", percent(result.response[0]));
         line("bands", `${band} band of the probability: ${ends(result.intervals[0], percent)}`);
       } else {
-        line("label", report.link === "log" ? "expected count" : "prediction");
+        line("label", report.expected);
         const [from, to] = result.intervals[0];
         const decimals = decimalsOf(0.5 * (to - from));
         const form = (value) => measured(value, decimals);

@@ -1,4 +1,4 @@
-"""Predictive distributions: what a Gaussian of the link-scale prediction ``f`` says about ``y``.
+"""Poisson-lognormal distributions: what a Gaussian of the log rate ``f`` says about a count.
 
 Pure functions of arrays: mean and variance of ``f`` in, moments, densities and quantiles of ``y`` out.
 
@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincc, gammaln, logsumexp, ndtr, ndtri, wrightomega
 
 from lanam.core.arrays import Array, IntArray
+from lanam.core.model.distributions import Discrete, smallest
 
 #: The largest logarithm of a moment: more would be infinite.
 _LARGEST_LOG = 700.0
@@ -42,54 +44,6 @@ _LARGEST_COUNT = 1e12
 _LARGEST_LOG_COUNT = math.log(_LARGEST_COUNT)
 
 
-def gaussian_log_density(y: Array, mean: Array, variance: Array) -> Array:
-    """Log-density of the Gaussian predictive distribution."""
-    return -0.5 * ((y - mean) ** 2 / variance + np.log(2.0 * math.pi * variance))
-
-
-def moderated_log_odds(mean: Array, variance: Array) -> Array:
-    """Log-odds of ``E[sigmoid(f)]`` for Gaussian ``f``, by MacKay's probit approximation."""
-    return mean / np.sqrt(1.0 + math.pi / 8.0 * variance)
-
-
-def softmax_log_probability(mean: Array, covariance: Array) -> Array:
-    """Logarithm of :func:`softmax_probability`, also where that is too small for a float."""
-    variance = np.diagonal(covariance, axis1=-2, axis2=-1)
-    spread = variance[..., :, None] + variance[..., None, :] - 2.0 * covariance
-    odds = (mean[..., :, None] - mean[..., None, :]) / np.sqrt(
-        1.0 + math.pi / 8.0 * np.maximum(spread, 0.0)
-    )
-    log_share = -logsumexp(-odds, axis=-1)
-    return np.asarray(log_share - logsumexp(log_share, axis=-1, keepdims=True))
-
-
-def softmax_probability(mean: Array, covariance: Array) -> Array:
-    """Approximate ``E[softmax(f)]`` for Gaussian ``f``, from the moderated log-odds of pairs of classes.
-
-    ``p_c`` is proportional to ``1 / sum_c' exp(-(m_c - m_c') / sqrt(1 + pi / 8 Var(f_c - f_c')))``:
-    the softmax itself without variance, and MacKay's probit approximation for two classes.
-
-    Parameters
-    ----------
-    mean : ndarray of shape (n, C)
-    covariance : ndarray of shape (n, C, C)
-
-    Returns
-    -------
-    probability : ndarray of shape (n, C)
-        Rows sum to one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> softmax_probability(np.array([[2.0, 0.0, 0.0]]), np.zeros((1, 3, 3))).round(3)
-    array([[0.787, 0.107, 0.107]])
-    >>> softmax_probability(np.array([[2.0, 0.0, 0.0]]), 9.0 * np.eye(3)[None]).round(3)
-    array([[0.503, 0.249, 0.249]])
-    """
-    return np.asarray(np.exp(softmax_log_probability(mean, covariance)))
-
-
 def dispersed(
     mean: Array, variance: Array, exposure: Array, dispersion: float
 ) -> tuple[Array, Array, Array]:
@@ -109,7 +63,7 @@ def dispersed(
     return mean - 0.5 * more, variance + more, exposure
 
 
-def poisson_mean(mean: Array, variance: Array, exposure: Array) -> Array:
+def poisson_mean(mean: Array, variance: Array | float, exposure: Array) -> Array:
     """Mean of a count: that of the lognormal rate, ``e exp(m + v / 2)``."""
     return _exp(np.log(exposure) + mean + 0.5 * variance)
 
@@ -246,7 +200,7 @@ def poisson_quantile(probability: float, mean: Array, variance: Array, exposure:
         return poisson_cdf(count, mean[at], variance[at], exposure[at]) >= probability
 
     guess, step = _guess(z, mean[rows], variance[rows], exposure[rows])
-    result[rows] = _smallest(reaches, guess, step)
+    result[rows] = smallest(reaches, guess, step)
     return result
 
 
@@ -268,28 +222,45 @@ def _guess(z: float, mean: Array, variance: Array, exposure: Array) -> tuple[Arr
     return np.maximum(np.ceil(guess), 0.0), np.ceil(0.02 * spread)
 
 
-def _smallest(
-    reaches: Callable[[Array, IntArray], NDArray[np.bool_]], guess: Array, step: Array
-) -> Array:
-    """The smallest whole numbers of at least 0 that reach: steps out from a guess, then bisection."""
-    below, above = np.full(len(guess), -1.0), np.full(len(guess), np.inf)
-    step, trial = step.copy(), guess.copy()
-    open_rows: IntArray = np.arange(len(guess))
-    while len(open_rows):
-        now = trial[open_rows]
-        reached = reaches(now, open_rows)
-        above[open_rows[reached]] = now[reached]
-        below[open_rows[~reached]] = now[~reached]
-        open_rows = open_rows[above[open_rows] - below[open_rows] > 1.0]
-        lower, upper, stride = below[open_rows], above[open_rows], step[open_rows]
-        middle = np.floor(0.5 * (lower + upper))
-        outward = np.where(np.isinf(upper), lower + stride, np.maximum(upper - stride, lower + 1.0))
-        # Between both ends known, halves; with the lower end only assumed (-1), steps down to it.
-        trial[open_rows] = np.where(
-            np.isinf(upper) | ((lower < 0.0) & (upper - stride > 0.0)), outward, middle
-        )
-        step[open_rows] = 4.0 * stride
-    return above
+@dataclass(frozen=True)
+class PoissonLognormal(Discrete):
+    """Counts whose log rates are ``N(log_mean, log_variance)``, over an exposure (n,)."""
+
+    log_mean: Array
+    log_variance: Array
+    exposure: Array
+
+    @property
+    def _moments(self) -> tuple[Array, Array, Array]:
+        return self.log_mean, self.log_variance, self.exposure
+
+    @property
+    def mean(self) -> Array:
+        """Means."""
+        return poisson_mean(*self._moments)
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations."""
+        return np.asarray(np.sqrt(poisson_variance(*self._moments)))
+
+    def cdf(self, y: Array) -> Array:
+        """Probability of at most ``y``."""
+        return poisson_cdf(np.floor(y), *self._moments)
+
+    def ppf(self, probability: float) -> Array:
+        """The smallest count that is not exceeded with at least this probability."""
+        return poisson_quantile(probability, *self._moments)
+
+    def log_prob(self, y: Array) -> Array:
+        """Log-probability of counts."""
+        return poisson_log_density(y, *self._moments)
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> Array:
+        """Draws (n_samples, n)."""
+        normal = rng.standard_normal((n_samples, len(self.log_mean)))
+        rate = poisson_mean(self.log_mean + np.sqrt(self.log_variance) * normal, 0.0, self.exposure)
+        return rng.poisson(np.minimum(rate, 1e18)).astype(np.float64)
 
 
 # the lattice of exp(-shape (exp(d) - 1 - d) - d^2 / (2 variance))

@@ -1,0 +1,96 @@
+"""Two classes: the log-odds of the second are a sum of terms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+
+from lanam.core.arrays import Array
+from lanam.core.likelihoods import Likelihood
+from lanam.families.labels import LabelledFamily
+from lanam.families.links import LOGIT, Words
+
+
+@dataclass(frozen=True)
+class Bernoulli(Likelihood):
+    """``y`` is 0 or 1 and ``f`` the log-odds."""
+
+    name = "bernoulli"
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Log-density."""
+        return np.asarray(y * f + log_expit(-f))
+
+    def slope(self, y: Array, f: Array) -> Array:
+        """Derivative of the log-density in ``f``."""
+        return np.asarray(y - expit(f))
+
+    def curvature(self, f: Array) -> Array:
+        """Minus its second derivative."""
+        p = expit(f)
+        return np.asarray(p * (1.0 - p))
+
+    def start(self, y: Array, weight: Array) -> float:
+        """The intercept of the best constant model."""
+        mean = float(weight @ y / weight.sum())
+        return math.log(mean / (1.0 - mean))
+
+
+def moderated_log_odds(mean: Array, variance: Array) -> Array:
+    """Log-odds of ``E[sigmoid(f)]`` for Gaussian ``f``, by MacKay's probit approximation."""
+    return mean / np.sqrt(1.0 + math.pi / 8.0 * variance)
+
+
+class BernoulliFamily(LabelledFamily):
+    """Two classes, of which one function says everything."""
+
+    name = Bernoulli.name
+    link = LOGIT
+    words = Words(
+        response="probability",
+        total="log-odds",
+        unit="log-odds of {}",
+        scale="the log-odds",
+        adds="to the log-odds of {}",
+        ratio="odds ratio",
+        factor="odds_ratio",
+        reading=(
+            "The log-odds of {} are the intercept plus what every term adds: a term that adds 0.7 about "
+            "doubles the odds. Each curve below is one term, with a band of two standard deviations: wide "
+            "where the data says little."
+        ),
+    )
+
+    def likelihood(self, n_classes: int = 2) -> Likelihood:
+        """What the core fits."""
+        return Bernoulli()
+
+    def mean(self, mean: Array, variance: Array) -> Array:
+        """Probability of the second class."""
+        return np.asarray(expit(moderated_log_odds(mean, variance)))
+
+    def decision(self, mean: Array, variance: Array) -> Array:
+        """Log-odds of the second class (n,)."""
+        return moderated_log_odds(mean, variance)
+
+    def probability(self, decision: Array) -> Array:
+        """Probability of both classes (n, 2)."""
+        return np.column_stack([expit(-decision), expit(decision)])
+
+    def log_prob(self, decision: Array, numbers: NDArray[Any]) -> Array:
+        """From the log-odds themselves: a probability near one would be rounded."""
+        return np.asarray(log_expit(np.where(numbers == 1, decision, -decision)))
+
+    def n_normals(self, n_samples: int, n_classes: int) -> tuple[int, ...]:
+        """One a draw."""
+        return (n_samples,)
+
+    def draw(self, mean: Array, variance: Array, normal: Array) -> Array:
+        """Draws (n, n_samples, 2) of the rows' probabilities."""
+        second = expit(mean[:, None] + np.sqrt(variance[:, None]) * normal)
+        return np.stack([1.0 - second, second], axis=-1)

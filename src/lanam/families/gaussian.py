@@ -1,0 +1,93 @@
+"""Numbers with Gaussian noise, of one size or of a size that differs between rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.likelihoods import Likelihood
+from lanam.core.model import scoring
+from lanam.core.model.distributions import Predictive
+from lanam.core.model.fitted import FittedModel
+from lanam.core.noise.variance import LogVariance
+from lanam.families.base import Family
+from lanam.families.links import Link, Words
+
+
+@dataclass(frozen=True)
+class Gaussian(Likelihood):
+    """``y = f + noise``. Slope and curvature are those of unit noise; the noise scales both."""
+
+    name = "gaussian"
+    quadratic = True
+    #: in units of the response's variance
+    noise_bounds = (1e-6, 4.0)
+    heteroscedastic = True
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Unit noise, without the constant ``-log(2 pi) / 2``."""
+        return -0.5 * (y - f) ** 2
+
+    def slope(self, y: Array, f: Array) -> Array:
+        """Derivative of the log-density in ``f``."""
+        return y - f
+
+    def curvature(self, f: Array) -> Array:
+        """Minus its second derivative."""
+        return np.ones_like(f)
+
+    def start(self, y: Array, weight: Array) -> float:
+        """The intercept of the best constant model."""
+        return float(weight @ y / weight.sum())
+
+
+class GaussianFamily(Family):
+    """Numbers around their mean, with noise."""
+
+    name = Gaussian.name
+    words = Words(adds="in the target's unit")
+    has_noise = True
+    least_noise = 1e-300
+
+    def likelihood(self, n_classes: int = 0) -> Likelihood:
+        """What the core fits."""
+        return Gaussian()
+
+    def mean(self, mean: Array, variance: Array) -> Array:
+        """The link is the mean."""
+        return mean
+
+    def predict(self, model: FittedModel, columns: Array, exposure: Array) -> Array:
+        """Means alone are cheaper than distributions."""
+        return scoring.link_mean(model, columns)
+
+    def predictive(self, model: FittedModel, columns: Array, exposure: Array) -> Predictive:
+        """Mixtures of Gaussians, by the noise of every row."""
+        return scoring.predictive(model, columns)
+
+    def noise_std(self, model: FittedModel) -> float:
+        """Standard deviation of the noise, over all rows."""
+        return float(np.sqrt(model.noise_variance))
+
+
+class NoiseFamily(Family):
+    """The size of a Gaussian's noise, as a model of its own: how it is explained."""
+
+    name = LogVariance.name
+    link = Link("log-variance")
+    words = Words(
+        total="log noise variance",
+        unit="log noise variance",
+        scale="the logarithm of the noise's variance",
+        ratio="variance ratio",
+    )
+
+    def likelihood(self, n_classes: int = 0) -> Likelihood:
+        """What the core fits."""
+        return LogVariance()
+
+    def mean(self, mean: Array, variance: Array) -> Array:
+        """Explained on its own scale."""
+        return mean

@@ -1,0 +1,213 @@
+"""Counts of events, over an exposure: the logarithm of their rate is a sum of terms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, xlogy
+
+from lanam.core.arrays import Array
+from lanam.core.likelihoods import Likelihood, bounded_exp
+from lanam.core.model import scoring
+from lanam.core.model.distributions import Predictive
+from lanam.core.model.fitted import FittedModel
+from lanam.data import bad_row
+from lanam.families.base import Encoding, Family, Statistics
+from lanam.families.links import LOG, Words
+from lanam.families.poisson_lognormal import PoissonLognormal, dispersed, poisson_mean
+
+
+@dataclass(frozen=True)
+class Poisson(Likelihood):
+    """``y`` is a count, or a count per unit of exposure, and ``f`` the logarithm of its rate.
+
+    A count ``y`` with exposure ``e`` and weight ``w`` is the response ``y / e`` with weight ``w e``.
+
+    Real counts vary more than a Poisson distribution says. Their variance is ``phi`` times their mean,
+    and ``phi``, 1 at least, is learned as a noise is: the log-density is minus half the deviance, divided
+    by ``phi``, less half the logarithm of ``2 pi phi`` (Nelder and Pregibon's extended quasi-likelihood).
+    :meth:`constant` is what it then lacks to the counts' own with ``phi = 1``.
+    """
+
+    name = "poisson"
+    noise_bounds = (1.0, 1e12)
+    pearson_dispersion = True
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Minus half the deviance."""
+        return np.asarray(y * f - bounded_exp(f) - xlogy(y, y) + y)
+
+    def slope(self, y: Array, f: Array) -> Array:
+        """Derivative of the log-density in ``f``."""
+        return np.asarray(y - bounded_exp(f))
+
+    def curvature(self, f: Array) -> Array:
+        """Minus its second derivative."""
+        return bounded_exp(f)
+
+    def start(self, y: Array, weight: Array) -> float:
+        """The intercept of the best constant model."""
+        return math.log(float(weight @ y / weight.sum()))
+
+    def pearson(self, y: Array, f: Array) -> Array:
+        """Squared deviations from the mean in units of it: the dispersion on average."""
+        rate = bounded_exp(f)
+        return np.asarray((y - rate) ** 2 / np.maximum(rate, np.finfo(float).tiny))
+
+    def constant(self, counts: Array, weight: Array) -> float:
+        """What the evidence of the counts has besides: no part of it depends on ``f``."""
+        saturated = xlogy(counts, counts) - counts - gammaln(counts + 1.0)
+        return float(weight @ (saturated + 0.5 * math.log(2.0 * math.pi)))
+
+
+class PoissonFamily(Family):
+    """Counts: rates ``y / e`` with weight ``w e`` to the core.
+
+    Exposures are divided by their mean first. That moves the intercept and nothing else, and total weight
+    stays what it was: by it the core knows copies of rows, whatever the unit of exposure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family, hours, counts = PoissonFamily(), np.array([24.0, 72.0]), np.array([1.0, 6.0])
+    >>> encoding = family.encoding(family.statistics(counts, np.ones(2), hours))
+    >>> encoding.response(counts, np.ones(2), hours)
+    (array([2., 4.]), array([0.5, 1.5]))
+    """
+
+    name = Poisson.name
+    link = LOG
+    words = Words(
+        response="rate",
+        total="log rate",
+        unit="log rate",
+        scale="the logarithm of the rate",
+        ratio="rate ratio",
+        factor="relativity",
+        note="of an exposure of 1",
+        expected="expected count",
+        reading=(
+            "The logarithm of the expected count is the intercept plus what every term adds: a term that "
+            "adds 0.1 makes the count about a tenth larger, whatever the others say. Each curve below is "
+            "one term, with a band of two standard deviations: wide where the data says little."
+        ),
+    )
+    discrete = True
+    positive = True
+    takes_exposure = True
+    needs_statistics = True
+    least_noise = 1.0
+
+    def check(self, y: Array) -> Array:
+        """Whole numbers of at least 0."""
+        return require_counts(y)
+
+    def statistics(self, target: NDArray[Any], weight: Array, exposure: Array) -> Statistics:
+        """Sums of exposures and events, and what the likelihood leaves out."""
+        return Statistics(
+            len(weight),
+            float(weight.sum()),
+            float(weight @ exposure),
+            float(target.sum()),
+            Poisson().constant(target, weight),
+        )
+
+    def encoding(self, statistics: Statistics) -> Encoding:
+        """Rates in units of the mean exposure."""
+        require_an_event(statistics.total)
+        unit = mean_exposure(statistics.exposure, statistics.weight)
+        return Encoding(self, log_unit=math.log(unit), unit=unit, constant=statistics.constant)
+
+    def respond(
+        self, encoding: Encoding, target: NDArray[Any], weight: Array, exposure: Array
+    ) -> tuple[Array, Array]:
+        """Rates, and their weights."""
+        relative = exposure / encoding.unit
+        return target / relative, weight * relative
+
+    def likelihood(self, n_classes: int = 0) -> Likelihood:
+        """What the core fits."""
+        return Poisson()
+
+    def mean(self, mean: Array, variance: Array) -> Array:
+        """Mean of a lognormal rate."""
+        return poisson_mean(mean, variance, np.ones(1))
+
+    def response(self, link: Array, exposure: Array) -> Array:
+        """Expected counts at points of the link scale."""
+        return poisson_mean(link, 0.0, exposure)
+
+    def predictive(self, model: FittedModel, columns: Array, exposure: Array) -> Predictive:
+        """Poisson-lognormal distributions that vary as the counts do."""
+        moments = (*scoring.link_moments(model, columns), exposure)
+        return PoissonLognormal(*dispersed(*moments, model.noise_variance))
+
+    def dispersion(self, model: FittedModel) -> float:
+        """Variance of counts over their mean."""
+        return float(model.noise_variance)
+
+
+def mean_exposure(exposure: float, weight: float) -> float:
+    """The exposure that is one to the core: the mean, or nearly so.
+
+    Rounded to 40 bits: sums over rows in another order differ in the last ones, and rates should not.
+
+    Examples
+    --------
+    >>> mean_exposure(96.0, 2.0), mean_exposure(1.0, 3.0)
+    (48.0, 0.3333333333334849)
+    """
+    fraction, exponent = math.frexp(exposure / weight)
+    return math.ldexp(round(fraction * 2**40), exponent - 40)
+
+
+def require_counts(y: Array) -> Array:
+    """Refuse a target that is not counts.
+
+    Raises
+    ------
+    ValueError
+        For negative numbers, and for numbers that are not whole.
+    """
+    _refuse(
+        y,
+        y < 0.0,
+        "negative values",
+        "A count is 0 or more; use likelihood='gaussian' for a target that can be negative.",
+    )
+    _refuse(
+        y,
+        y != np.floor(y),
+        "values that are not whole numbers",
+        "If these are rates, pass the counts as y and what they were counted over as exposure, for "
+        "example fit(X, events, exposure=hours); for other targets use likelihood='gaussian'.",
+    )
+    return y
+
+
+def _refuse(y: Array, bad: np.ndarray, what: str, remedy: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise bad_row(
+            f"likelihood='poisson' is for counts, and y has {what}: {bad.sum()} of {len(y)}, the "
+            f"first, {y[row]:g}, in row ",
+            row,
+            f". {remedy}",
+        )
+
+
+def require_an_event(total: float) -> None:
+    """Refuse counts that are all zero.
+
+    The logarithm of their rate is minus infinity: where a fit would stop on the way there, and how wide
+    its bands would be, the data does not say.
+    """
+    if total == 0.0:
+        raise ValueError(
+            "y is zero in every row with a positive weight: from no events a rate cannot be learned, "
+            "only that it is small. Gather rows until there is an event."
+        )

@@ -1,0 +1,160 @@
+"""More than two classes: each has a sum of terms, and all sums have nothing in common."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import helmert
+from scipy.special import logsumexp, softmax
+
+from lanam.core.arrays import Array, sum_by
+from lanam.core.likelihoods import Likelihood
+from lanam.families.labels import LabelledFamily
+from lanam.families.links import SOFTMAX, Words
+
+
+@dataclass(frozen=True)
+class Softmax(Likelihood):
+    """``y`` is the number of a class, and the classes' log-probabilities are ``Q f`` up to a constant.
+
+    Adding a function to all classes changes nothing, so there is one output less than classes: ``f`` are
+    coordinates of what sums to zero over the classes, and the columns of ``Q`` are orthonormal. With equal
+    priors of all outputs no class is special.
+    """
+
+    size: int
+
+    name = "softmax"
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return self.size
+
+    @property
+    def n_outputs(self) -> int:
+        """One less than classes."""
+        return self.size - 1
+
+    @cached_property
+    def contrasts(self) -> Array:
+        """``Q`` (C, C - 1): orthonormal, each column orthogonal to ones (Helmert's)."""
+        return np.asarray(helmert(self.size).T)
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Log-probability of the class."""
+        links = f @ self.contrasts.T
+        own = links[np.arange(len(y)), y.astype(np.intp)]
+        return np.asarray(own - logsumexp(links, axis=1))
+
+    def slope(self, y: Array, f: Array) -> Array:
+        """Derivative of the log-probability in ``f`` (n, C - 1)."""
+        probability = softmax(f @ self.contrasts.T, axis=1)
+        return np.asarray(self.contrasts[y.astype(np.intp)] - probability @ self.contrasts)
+
+    def curvature(self, f: Array) -> Array:
+        """Minus its second derivatives (n, C - 1, C - 1): ``Q' (diag(p) - p p') Q``."""
+        probability = softmax(f @ self.contrasts.T, axis=1)
+        mean = probability @ self.contrasts
+        squares = np.einsum(
+            "nc,ci,cj->nij", probability, self.contrasts, self.contrasts, optimize=True
+        )
+        return np.asarray(squares - mean[:, :, None] * mean[:, None, :])
+
+    def start(self, y: Array, weight: Array) -> Array:
+        """The intercepts of the best constant model."""
+        share = sum_by(y.astype(np.intp), weight, self.size) / weight.sum()
+        return np.asarray(np.log(share) @ self.contrasts)
+
+
+def softmax_log_probability(mean: Array, covariance: Array) -> Array:
+    """Logarithm of :func:`softmax_probability`, also where that is too small for a float."""
+    variance = np.diagonal(covariance, axis1=-2, axis2=-1)
+    spread = variance[..., :, None] + variance[..., None, :] - 2.0 * covariance
+    odds = (mean[..., :, None] - mean[..., None, :]) / np.sqrt(
+        1.0 + math.pi / 8.0 * np.maximum(spread, 0.0)
+    )
+    log_share = -logsumexp(-odds, axis=-1)
+    return np.asarray(log_share - logsumexp(log_share, axis=-1, keepdims=True))
+
+
+def softmax_probability(mean: Array, covariance: Array) -> Array:
+    """Approximate ``E[softmax(f)]`` for Gaussian ``f``, from the moderated log-odds of pairs of classes.
+
+    ``p_c`` is proportional to ``1 / sum_c' exp(-(m_c - m_c') / sqrt(1 + pi / 8 Var(f_c - f_c')))``:
+    the softmax itself without variance, and MacKay's probit approximation for two classes.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n, C)
+    covariance : ndarray of shape (n, C, C)
+
+    Returns
+    -------
+    probability : ndarray of shape (n, C)
+        Rows sum to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> softmax_probability(np.array([[2.0, 0.0, 0.0]]), np.zeros((1, 3, 3))).round(3)
+    array([[0.787, 0.107, 0.107]])
+    >>> softmax_probability(np.array([[2.0, 0.0, 0.0]]), 9.0 * np.eye(3)[None]).round(3)
+    array([[0.503, 0.249, 0.249]])
+    """
+    return np.asarray(np.exp(softmax_log_probability(mean, covariance)))
+
+
+class SoftmaxFamily(LabelledFamily):
+    """More than two classes, each with a function in every term."""
+
+    name = Softmax.name
+    link = SOFTMAX
+    words = Words(
+        response="probability",
+        total="score",
+        unit="score of each class",
+        scale="the score",
+        adds="to each class's score",
+        reading=(
+            "Every class has a score, its intercept plus what every term adds to it; the larger its score, "
+            "the more probable the class. Each drawing below is one term with a curve for each class, "
+            "measured from their mean, and bands of two standard deviations."
+        ),
+    )
+
+    def likelihood(self, n_classes: int = 3) -> Likelihood:
+        """What the core fits."""
+        return Softmax(n_classes)
+
+    def mean(self, mean: Array, variance: Array) -> Array:
+        """Probability of every class."""
+        return softmax_probability(mean, variance)
+
+    def decision(self, mean: Array, variance: Array) -> Array:
+        """Log-probability of every class (n, C)."""
+        return softmax_log_probability(mean, variance)
+
+    def probability(self, decision: Array) -> Array:
+        """Probability of every class (n, C)."""
+        return np.asarray(np.exp(decision))
+
+    def log_prob(self, decision: Array, numbers: NDArray[Any]) -> Array:
+        """Log-probability of the rows' own classes."""
+        return np.asarray(decision[np.arange(len(numbers)), numbers])
+
+    def n_normals(self, n_samples: int, n_classes: int) -> tuple[int, ...]:
+        """One a class and draw."""
+        return n_samples, n_classes
+
+    def draw(self, mean: Array, variance: Array, normal: Array) -> Array:
+        """Draws (n, n_samples, C) of the rows' probabilities."""
+        # The symmetric root, because it treats all classes alike.
+        size, vectors = np.linalg.eigh(variance)
+        root = (vectors * np.sqrt(np.maximum(size, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
+        return np.asarray(softmax(mean[:, None, :] + normal @ root, axis=-1))
