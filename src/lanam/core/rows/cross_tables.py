@@ -94,15 +94,6 @@ class TableQuadratic:
         """The quadratic's value where the same is predicted for all rows."""
         return float(self.constant + self.pseudo[-1] * f - 0.5 * self.cross[-1, -1] * f**2)
 
-    def keep_entries(self, seen: Sequence[IntArray]) -> TableQuadratic:
-        """The same quadratic for some of the entries, of all that there are."""
-        if all(len(own) == size for own, size in zip(seen, self.sizes, strict=True)):
-            return self
-        own = [start + part for start, part in zip(self.offsets[:-2], seen, strict=True)]
-        entries = np.concatenate([*own, [self.offsets[-1] - 1]])
-        cross = self.cross[np.ix_(entries, entries)]
-        return replace(self, cross=cross, pseudo=self.pseudo[entries], seen=tuple(seen))
-
     def keep_terms(self, kept: Sequence[int]) -> TableQuadratic:
         """The same quadratic for some of the terms."""
         parts = [np.arange(self.offsets[k], self.offsets[k + 1]) for k in kept]
@@ -164,17 +155,31 @@ def table_quadratic(
 
 
 def summed(
-    rows: AnyRows, around: Around, seen: tuple[IntArray, ...]
+    rows: AnyRows, around: Around, seen: tuple[IntArray, ...] | None = None
 ) -> tuple[TableQuadratic, Totals]:
-    """The expansion in cross-tables of some entries, and the weight at every entry."""
-    totals = rows.total(partial(_cross_tables, around, rows.sizes, seen), heavy=True)
-    strips = totals[: len(seen) + 1]
-    pseudo, (constant, value), *weights = totals[len(seen) + 1 :]
-    cross = np.zeros((len(pseudo), len(pseudo)))
-    for start, strip in zip(_offsets(seen), strips, strict=False):
-        cross[start : start + len(strip), start:] = strip
+    """The expansion in cross-tables of some entries, and the weight at every entry.
+
+    Without ``seen`` they are those that rows read, which is known when all are summed.
+    """
+    asked = tuple(np.arange(size) for size in rows.sizes) if seen is None else seen
+    totals = rows.total(partial(_cross_tables, around, rows.sizes, asked), heavy=True)
+    strips = totals[: len(asked) + 1]
+    pseudo, (constant, value), *weights = totals[len(asked) + 1 :]
+    if seen is None:
+        seen = tuple(np.flatnonzero(own) for own in weights)
+        kept = [*seen, np.zeros(1, dtype=int)]
+    else:
+        kept = [np.arange(len(strip)) for strip in strips]
+    # What is left out is never part of the square, which is large.
+    starts = _offsets(asked)[:-1]
+    entries = np.concatenate([start + own for start, own in zip(starts, kept, strict=True)])
+    cross = np.zeros((len(entries), len(entries)))
+    first = 0
+    for start, own, strip in zip(starts, kept, strips, strict=True):
+        cross[first : first + len(own), first:] = strip[np.ix_(own, entries[first:] - start)]
+        first += len(own)
     made = TableQuadratic(
-        cross, pseudo, float(constant), seen, rows.sizes, around.values, float(value)
+        cross, pseudo[entries], float(constant), seen, rows.sizes, around.values, float(value)
     )
     return made, tuple(weights)
 

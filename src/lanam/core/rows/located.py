@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from itertools import pairwise
+from operator import iadd
 from typing import TypeAlias
 
 import numpy as np
@@ -133,7 +134,8 @@ class Rows:
         parts = [self.part(slice(*pair)) for pair in pairwise(ends)]
         # Threads of ours or of BLAS, not both.
         with limited_threads(1), ThreadPoolExecutor(n_parts) as pool:
-            return reduce(merge, pool.map(lambda part: job([part]), parts))
+            totals = pool.map(lambda part: job([part]), parts)
+            return reduce(_add_to if merge is add else merge, totals)
 
     def with_terms(self, terms: Sequence[Term]) -> Rows:
         """The same rows with more terms."""
@@ -157,6 +159,11 @@ class Rows:
         noisier = np.flatnonzero(gap_noise)
         relative = 1.0 + np.isnan(self.columns[:, noisier]) @ gap_noise[noisier]
         return replace(self, precision=1.0 / relative, gap_noise=gap_noise)
+
+
+def _add_to(first: Totals, second: Totals) -> Totals:
+    """Totals that are sums, the first of which nobody else has: tables may be large."""
+    return tuple(map(iadd, first, second))
 
 
 def pieces(parts: Iterable[Rows], size: int) -> Iterator[Rows]:

@@ -194,9 +194,8 @@ def weights_and_quadratic(
     everything = tuple(np.arange(size) for size in rows.sizes)
     if _tables_pay(rows, everything, largest):
         # Both at once, and what no row has read is left out afterwards.
-        made, weights = summed(rows, around, everything)
-        seen = tuple(np.flatnonzero(own) for own in weights)
-        return weights, made.of_constant(null[1]), made.keep_entries(seen)
+        made, weights = summed(rows, around)
+        return weights, made.of_constant(null[1]), made
     weights, value = weights_alone()
     seen = tuple(np.flatnonzero(own) for own in weights)
     if _tables_pay(rows, seen, largest):

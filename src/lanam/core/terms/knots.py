@@ -331,7 +331,10 @@ def summarise(column: Array, weight: Array) -> Distribution:
     else:
         order = np.argsort(scaled)
         ordered, ordered_weight = scaled[order], weight[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    first = np.r_[True, ordered[1:] != ordered[:-1]]
+    if first.all():  # nothing to sum, nor to copy
+        return Distribution(ordered, ordered_weight, scale)
+    starts = np.flatnonzero(first)
     return Distribution(ordered[starts], np.add.reduceat(ordered_weight, starts), scale)
 
 
