@@ -25,7 +25,7 @@ from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.fit import prepare
 from lanam.core.rows import quadratics
 from lanam.engines import dask as dask_engine
-from lanam.engines import files, formats, local
+from lanam.engines import delimited, files, formats, local
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -494,7 +494,7 @@ def test_text_among_the_numbers_of_a_csv_file(tmp_path, monkeypatch):
     rows.loc[300, "dose"] = "much"
     with pytest.raises(ValueError, match=r"'dose' holds numbers in .*0\.csv and text in .*3\.csv"):
         in_pieces("plain", write(rows, tmp_path / "several", "csv"))
-    monkeypatch.setattr(formats, "_HEAD", 2000)
+    monkeypatch.setattr(delimited, "_HEAD", 2000)
     one = write(rows, tmp_path / "one", "csv", cuts=[(0, N_ROWS)])
     with pytest.raises(ValueError, match=r"part-0\.csv.*'much'"):
         in_pieces("plain", one)

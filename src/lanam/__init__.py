@@ -13,6 +13,7 @@ from lanam.version import __version__
 if TYPE_CHECKING:
     from lanam import metrics
     from lanam.classifier import LANAMClassifier
+    from lanam.engines.dialects import csv_files
     from lanam.metrics import coverage_report
     from lanam.persistence import load
     from lanam.regressor import LANAMRegressor
@@ -22,6 +23,7 @@ __all__ = [
     "LANAMRegressor",
     "__version__",
     "coverage_report",
+    "csv_files",
     "load",
     "metrics",
 ]
@@ -31,6 +33,7 @@ _HOMES = {
     "LANAMClassifier": "lanam.classifier",
     "LANAMRegressor": "lanam.regressor",
     "coverage_report": "lanam.metrics",
+    "csv_files": "lanam.engines.dialects",
     "load": "lanam.persistence",
 }
 _MODULES = ("metrics",)

@@ -32,6 +32,8 @@ from lanam.core.terms.knots import Categories
 from lanam.data import CATEGORICAL, UNSEEN, NewValuesWarning, Schema
 from lanam.editing import Where, edit
 from lanam.engines import is_in_pieces, open_source
+from lanam.engines.dialects import Dialect
+from lanam.engines.files import FileSource
 from lanam.engines.interface import Reading, Source
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.families import Encoding, Family, find_family
@@ -60,6 +62,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     _schema: Schema
     interaction_scores_: InteractionScores
     edits_: tuple[dict[str, Any], ...]
+    dialect_: Dialect
     plan_: FitPlan
 
     def fit(
@@ -83,7 +86,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             categories (see ``categorical_features``); values may be missing. Or what need not fit in
             memory: the name of a Parquet, CSV or Arrow file, of a folder of them or a pattern such as
             "sales/*.parquet", a Dask frame, a relation of DuckDB, a polars LazyFrame, or a function that
-            opens a stream of Arrow's; these hold the target as well.
+            opens a stream of Arrow's; these hold the target as well. CSV files that are not written as
+            usual are named by :func:`lanam.csv_files`.
         y : array-like of shape (n_samples,), or str
             The target, or the name of its column.
         sample_weight : array-like of shape (n_samples,), or str, default=None
@@ -124,7 +128,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     ) -> Self:
         options = read_options(self.get_params(deep=False))
         # A fit that fails leaves no mixture of two.
-        for learned in ("_model", "calibration_", "metadata_"):
+        for learned in ("_model", "calibration_", "metadata_", "dialect_"):
             self.__dict__.pop(learned, None)
         if is_in_pieces(X):
             roles = {"sample_weight": sample_weight, "exposure": exposure, "drop": drop}
@@ -196,12 +200,17 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             )
         n_rows = read.summary.n_rows
         self._keep(read.encoding.to_user(model), schema, n_rows, options.interaction_score)
+        if isinstance(source, FileSource) and source.dialect is not None:
+            self.dialect_ = source.dialect
         self.plan_ = session.plan
 
     def _open(self, X: Any, session: Session) -> Source:
         """What reads a table in pieces, with the threads and the memory that this fit may have."""
         room = int(read_memory(self.memory) * _KEPT)
-        return open_source(X, Reading(session.options.n_jobs, room, session.show_rows))
+        dialect = getattr(self, "dialect_", None)
+        return open_source(
+            X, Reading(session.options.n_jobs, room, session.show_rows, dialect=dialect)
+        )
 
     def _reading(self, family: Family, categorical: Any, session: Session) -> dict[str, Any]:
         return {"categorical": categorical, "family": family, "log": session.log}

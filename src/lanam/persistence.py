@@ -93,6 +93,8 @@ def _restored(saved: SavedModel) -> AdditiveModel:
     model.edits_ = saved.edits
     if saved.metadata is not None:
         model.metadata_ = saved.metadata
+    if saved.dialect is not None:
+        model.dialect_ = saved.dialect
     if saved.calibration is not None:
         model.calibration_ = saved.calibration
     if isinstance(model, LANAMRegressor):

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from lanam.core.arrays import Array
 from lanam.data import Schema, Surprise, add_up, as_frame, collect_surprises, warn_of
 from lanam.engines import engine_of, is_in_pieces, open_source
+from lanam.engines.delimited import LARGEST_WHOLE
 from lanam.engines.interface import Columns, Piece, Reading, Source
 from lanam.engines.places import in_piece
 from lanam.engines.roles import (
@@ -33,9 +34,6 @@ from lanam.families import Family
 from lanam.parameters import read_n_jobs
 from lanam.predictions import end_names, label_dtype
 from lanam.text import few
-
-#: Beyond this floats do not tell whole numbers apart.
-_LARGEST_WHOLE = 2**53
 
 #: How many columns an error names before it only counts them.
 _MAX_LISTED = 10
@@ -181,8 +179,10 @@ def require_in_memory(X: Any) -> None:
         raise ValueError(f"this needs its rows in memory, and X is {engine.remedy(X)}")
 
 
-def open_for(model: Any, table: Any) -> Source:
-    """A table in pieces that has all columns of a fitted model.
+def open_for(model: Any, table: Any, others: Mapping[str, Any] | None = None) -> Source:
+    """A table in pieces that has all columns of a fitted model, written as its training data was.
+
+    Of CSV files ``others`` are types of further columns; all that are not there are text then.
 
     Raises
     ------
@@ -190,7 +190,13 @@ def open_for(model: Any, table: Any) -> Source:
         If it lacks some; it names them.
     """
     # To predict is a few long steps, in which threads do not wait for each other.
-    source = open_source(table, Reading(read_n_jobs(model.n_jobs), processes=False))
+    reading = Reading(
+        read_n_jobs(model.n_jobs),
+        processes=False,
+        dialect=getattr(model, "dialect_", None),
+        types=None if others is None else {**column_types(model._schema), **others},
+    )
+    source = open_source(table, reading)
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         raise ValueError(
@@ -228,7 +234,7 @@ def _type_of(column: Any) -> Any:
     if column.holds != "numbers":
         return pa.string()
     whole = bool(column.levels) and all(isinstance(level, int) for level in column.levels)
-    if whole and max(map(abs, column.levels)) > _LARGEST_WHOLE:
+    if whole and max(map(abs, column.levels)) > LARGEST_WHOLE:
         return pa.int64()
     return pa.float64()
 
@@ -278,7 +284,7 @@ class _Call:
 def features_of(model: Any, frame: Any) -> Any:
     """The columns that a model needs, of a frame that may have others as well."""
     known: Any = as_frame(frame)
-    return known.select(list(model.feature_names_in_)).to_native()
+    return known.select(list(model._schema.names)).to_native()
 
 
 def row_of_gaps(source: Source) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from lanam.data import collect_surprises, find_column
 from lanam.engines import is_in_pieces
+from lanam.engines.files import FileSource
 from lanam.engines.formats import arrow
 from lanam.engines.interface import Piece
+from lanam.engines.output import kind_of
 from lanam.engines.roles import read_exposures
 from lanam.pieces import exposure_role, features_of, open_for, row_of_gaps
 from lanam.predictions import Outputs, Wanted
@@ -62,7 +66,7 @@ def predict_files(
             "says of them"
         )
     outputs = Outputs(model, wanted)
-    source = open_for(model, table)
+    source = open_for(model, table, {})
     over = exposure_role(model, source, exposure)
     if isinstance(keep, str):
         raise ValueError(f"keep={keep!r} is one name: pass a list of names, [{keep!r}]")
@@ -73,28 +77,43 @@ def predict_files(
             f"the column {clash[0]!r} of keep has the name of an output: put something before these, for "
             "example prefix='model_'"
         )
-    job = _Job(outputs, model, tuple(dict.fromkeys(kept)), over)
+    job = Job(outputs, model, tuple(dict.fromkeys(kept)), over)
     job.try_on(row_of_gaps(source))
-    # Of CSV files what nobody reads stays the text that it is.
-    types = {name: arrow().string() for name in job.kept if name not in job.features}
-    if isinstance(over, str):
-        types[over] = arrow().float64()
-    return source.typed(types).write(job, output, overwrite, progress)
+    if isinstance(source, FileSource):
+        as_text = not os.path.isdir(output) and kind_of(output) == "csv"
+        job, source = as_they_were(job, source, as_text=as_text)
+    return source.write(job, output, overwrite, progress)
+
+
+def as_they_were(job: Job, source: FileSource, *, as_text: bool) -> tuple[Job, FileSource]:
+    """The same where of CSV files kept columns that nobody reads stay the text that they are.
+
+    With ``as_text`` those that the model reads as well, which they are for it alone.
+    """
+    read = {*job.features, job.exposure}
+    known = source
+    if isinstance(job.exposure, str):
+        known = source.typed({job.exposure: arrow().float64()})
+    source = known.verbatim(name for name in job.kept if as_text or name not in read)
+    parsed = {name: known.types[name] for name in source.as_written if name in read}
+    return replace(job, read=partial(source.converted, parsed)), source
 
 
 @dataclass(frozen=True)
-class _Job:
+class Job:
     """What is made of some rows: it can be sent elsewhere."""
 
     outputs: Outputs
     model: Any
     kept: tuple[str, ...]
     exposure: str | float | None
+    #: From a piece as it is written to one as it is predicted, if they differ.
+    read: Callable[[Piece], Piece] | None = None
 
     @property
     def features(self) -> list[str]:
         """The columns that the model needs."""
-        return list(self.model.feature_names_in_)
+        return list(self.model._schema.names)
 
     @property
     def columns(self) -> list[str]:
@@ -115,8 +134,9 @@ class _Job:
 
     def table(self, piece: Piece, schema: Any) -> Any:
         """What is written of a piece."""
-        X = features_of(self.model, piece.frame)
-        found = self.outputs.arrays(X, self._exposures(piece))
+        known = piece if self.read is None else self.read(piece)
+        X = features_of(self.model, known.frame)
+        found = self.outputs.arrays(X, self._exposures(known))
         kept = [piece.frame[name] for name in self.kept]
         return arrow().Table.from_arrays([*kept, *found], schema=schema)  # of its types
 

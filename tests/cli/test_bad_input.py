@@ -103,7 +103,7 @@ class TestFiles:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "rides.csv")
 
         monkeypatch.setattr(pa, "input_stream", deny)
-        refused(*predict("rides.csv"), words="rides.csv: Permission denied")
+        refused(*predict("rides.csv"), words="rides.csv cannot be read: Permission denied")
 
     def test_parquet_with_the_wrong_name(self, refused, place):
         parquet.write_table(make_table(), "a.csv")
@@ -115,7 +115,7 @@ class TestFiles:
         data = Path("a.parquet").read_bytes()
         Path("a.parquet").write_bytes(data[: int(keep * len(data))] + b"x")
         refused(
-            *predict("a.parquet"), words="a.parquet cannot be read as a Parquet file; is it whole?"
+            *predict("a.parquet"), words="a.parquet cannot be read as a Parquet file: is it whole, "
         )
 
     def test_damage_within_a_parquet_file(self, lanam, place):
@@ -196,8 +196,9 @@ class TestTables:
         Path("a.csv").write_text("\n".join(lines))
         refused(
             *fit("a.csv"),
-            words="column 'x' holds text among numbers: 'none', first in row 17 of those with a target. "
-            "Mend it, say --missing 'none' if that stands for a missing value, or --categorical 'x'",
+            words="column 'x' holds text among numbers: 'none', first in row 18 of a.csv (the header is "
+            "row 1). Mend it, say --missing 'none' if that stands for a missing value, or "
+            "--categorical 'x'",
         )
         lines[17] = "4,none"
         Path("a.csv").write_text("\n".join(lines))

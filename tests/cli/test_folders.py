@@ -152,16 +152,6 @@ class TestRefusedFits:
             assert f"{option} 0.2: rows of several files are not held out" in done.err
         lanam(*fit("rides", "price", "--test-share", "0"))  # that is what happens
 
-    def test_how_one_file_is_written(self, lanam, rides):
-        for option, value in (
-            ("--delimiter", ";"),
-            ("--decimal", ","),
-            ("--encoding", "latin-1"),
-            ("--missing", "??"),
-        ):
-            done = lanam(*fit("rides-csv", "price", option, value), code=2)
-            assert f"{option} is for one file, and rides-csv is several: leave it out" in done.err
-
     def test_columns(self, lanam, rides):
         done = lanam("fit", "rides", "-t", "prize", "-o", "m.lanam", code=2)
         assert "--target names the column 'prize', which is not there; did you mean" in done.err
@@ -307,9 +297,3 @@ class TestPredict:
         cut(table.set_column(2, "age", table["city"]), "text")
         words = "column 'age' held numbers in the training data, and holds text now"
         refused("-o", "out", code=1, words=words, data="text")
-
-    def test_words_for_gaps_are_of_one_file(self, lanam, rides):
-        lanam(*fit("rides.csv", "price", "--missing", "??"))
-        done = lanam("predict", "m.lanam", "rides-csv", "-o", "out", code=1)
-        assert "'??' stands for a missing value (--missing)" in done.err
-        lanam("predict", "m.lanam", "rides", "-o", "out")  # Parquet knows gaps

@@ -15,7 +15,7 @@ import pytest
 
 from lanam import LANAMRegressor, load
 from lanam.cli.models import column_types
-from lanam.cli.reading import open_source
+from lanam.engines.files import open_files
 from tests.cli.conftest import make_table
 
 COLUMNS = ["city", "age", "celsius", "zone", "holiday"]
@@ -306,9 +306,9 @@ class TestFormats:
         lanam("predict", "price.lanam", "rides.csv", "-o", "o.TSV.gz", "--keep", "id")
         assert gzip.decompress(Path("o.TSV.gz").read_bytes()).startswith(b"id\tprediction\n")
         Path("all.tsv/tie.csv").write_text("a,b\tc\n")
-        assert open_source("all.tsv/tie.csv").names == ("a", "b\tc")
+        assert open_files("all.tsv/tie.csv", empty=True).names == ("a", "b\tc")
         Path("tie.tsv").write_text("a,b\tc\n")
-        assert open_source("tie.tsv").names == ("a,b", "c")
+        assert open_files("tie.tsv", empty=True).names == ("a,b", "c")
 
     def test_compressed(self, lanam, place):
         lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv")

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lanam.core.rows.tables import Table
-from lanam.engines import formats, local
+from lanam.engines import delimited, formats, local
 from lanam.engines.files import open_files
 
 N = 1000
@@ -70,9 +70,9 @@ def folder(tmp_path, monkeypatch):
 
 
 def small_pieces(monkeypatch, rows: int = 64, block: int = 2048) -> None:
-    for module in (formats, local):
+    for module in (delimited, formats, local):
         monkeypatch.setattr(module, "LARGEST_PIECE", rows)
-    monkeypatch.setattr(formats, "BLOCK_SIZE", block)
+    monkeypatch.setattr(delimited, "BLOCK_SIZE", block)
 
 
 class TestReading:
@@ -259,7 +259,7 @@ class TestTypes:
             open_files(["b.parquet", "a.parquet"])
 
     def test_numbers_of_csv_may_have_a_fraction_further_down(self, folder, monkeypatch):
-        monkeypatch.setattr(formats, "_HEAD", 64)
+        monkeypatch.setattr(delimited, "_HEAD", 64)
         values = [str(k) for k in range(100)] + ["0.5", "", "NA"]
         (folder / "a.csv").write_text("a\n" + "\n".join(f'"{value}"' for value in values) + "\n")
         source = open_files("a.csv")
@@ -271,8 +271,8 @@ class TestTypes:
         ("cell", "kind"), [("0.5", "double"), ("x", "string"), ("true", "bool"), ("7", "int64")]
     )
     def test_a_column_that_begins_with_gaps(self, folder, monkeypatch, cell, kind):
-        monkeypatch.setattr(formats, "_HEAD", 64)
-        monkeypatch.setattr(formats, "BLOCK_SIZE", 64)
+        monkeypatch.setattr(delimited, "_HEAD", 64)
+        monkeypatch.setattr(delimited, "BLOCK_SIZE", 64)
         lines = ["a,b"] + ["1,"] * 100 + [f"1,{cell}"] + ["1,"] * 10
         (folder / "a.csv").write_text("\n".join(lines))
         source = open_files("a.csv")
@@ -368,7 +368,7 @@ class TestRefusals:
             self.refuse(name, f"{name} has more than one column named 'a'")
 
     def test_cells_that_do_not_fit(self, folder, monkeypatch):
-        monkeypatch.setattr(formats, "_HEAD", 64)
+        monkeypatch.setattr(delimited, "_HEAD", 64)
         lines = ["z,a"] + ["0,1"] * 100 + ["0,old"]
         (folder / "a.csv").write_text("\n".join(lines))
         words = (
@@ -379,17 +379,19 @@ class TestRefusals:
 
     def test_rows_of_more_cells(self, folder):
         (folder / "a.csv").write_text("a,b\n1,2\n1,2,3\n")
-        self.refuse("a.csv", "a.csv, row 3 .*: 3 cells, and the header has 2: mend the row, or put")
+        self.refuse(
+            "a.csv", "a.csv, row 3 .*: 3 cells, and the header has 2 \\(1,2,3\\): mend the row, put"
+        )
 
     def test_a_quote_that_is_not_closed(self, folder, monkeypatch):
-        monkeypatch.setattr(formats, "_HEAD", 1 << 10)
+        monkeypatch.setattr(delimited, "_HEAD", 1 << 10)
         (folder / "a.csv").write_text('a,b\n1,"' + "2\n1," * 2000)
         self.refuse("a.csv", "a.csv.*is a quote not closed|a.csv cannot be read as a CSV file")
 
     @pytest.mark.parametrize("text", ["a,b\n1,\xe4\n", "\xe4,b\n1,2\n"])
     def test_other_encodings(self, folder, text):
         (folder / "a.csv").write_bytes(text.encode("latin-1"))
-        self.refuse("a.csv", "a.csv.* is not text in UTF-8")
+        self.refuse("a.csv", "a.csv.* is not text in utf-8: say which it is, .* csv_files")
 
     @pytest.mark.parametrize("n_jobs", [0, -1, 1.5, True, "2"])
     def test_threads(self, folder, n_jobs):

@@ -13,7 +13,7 @@ from lanam.parameters import DEFAULTS
 from lanam.version import __version__
 
 if TYPE_CHECKING:
-    from lanam.cli.reading import Dialect
+    from lanam.engines.dialects import Dialect
 
 app = typer.Typer(
     add_completion=False,
@@ -97,9 +97,12 @@ Delimiter = Annotated[
     ),
 ]
 Decimal = Annotated[
-    str, typer.Option(metavar="CHARACTER", help="The decimal point of a CSV file's numbers.")
+    str | None,
+    typer.Option(metavar="CHARACTER", help="The decimal point of a CSV file's numbers."),
 ]
-Encoding = Annotated[str, typer.Option(metavar="NAME", help="Of a CSV file, such as latin-1.")]
+Encoding = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of a CSV file, such as latin-1.")
+]
 Missing = Annotated[
     list[str] | None,
     typer.Option(
@@ -121,19 +124,17 @@ Coverage = Annotated[
 
 
 def _dialect(
-    delimiter: str | None, decimal: str, encoding: str, missing: list[str] | None
+    delimiter: str | None, decimal: str | None, encoding: str | None, missing: list[str] | None
 ) -> Dialect:
-    from lanam.cli.reading import Dialect
+    from lanam.cli.errors import in_flags
+    from lanam.engines.dialects import Dialect
 
     if delimiter is not None:
         delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
-        if len(delimiter) != 1:
-            raise typer.BadParameter("--delimiter must be one character (tab for a tab)")
-    if len(decimal) != 1:
-        raise typer.BadParameter("--decimal must be one character")
-    if decimal == delimiter:
-        raise typer.BadParameter("--decimal and --delimiter are the same: numbers would fall apart")
-    return Dialect(delimiter, decimal, encoding, tuple(missing or ()))
+    try:
+        return Dialect(delimiter, decimal, encoding, tuple(missing or ()))
+    except ValueError as error:
+        raise typer.BadParameter(in_flags(str(error))) from None
 
 
 def _examples(*lines: str) -> str:
@@ -257,8 +258,8 @@ def fit(
         ),
     ] = None,
     delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     missing: Missing = None,
     force: Force = False,
     json: Json = False,
@@ -349,8 +350,8 @@ def predict(
         ),
     ] = 1 << 20,
     delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     missing: Missing = None,
     force: Force = False,
     json: Json = False,
@@ -407,8 +408,8 @@ def explain(
     ] = None,
     coverage: Coverage = 0.95,
     delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     missing: Missing = None,
     force: Force = False,
     json: Json = False,
@@ -471,8 +472,8 @@ def report(
     ] = 200,
     coverage: Coverage = 0.95,
     delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     missing: Missing = None,
     force: Force = False,
     json: Json = False,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lanam.cli.errors import Complaint, Misuse
-from lanam.cli.reading import is_text
+from lanam.engines.types import holds
 from lanam.text import few
 
 REGRESSION, CLASSIFICATION, COUNTS = "regression", "classification", "counts"
@@ -148,7 +148,7 @@ def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decisi
     'regression'
     """
     n_values = len(pc.unique(column))
-    text = is_text(column.type)
+    text = holds(column.type) == "text"
     if n_values < 2:
         raise Complaint(f"the target {name!r} has one value only: there is nothing to learn")
     if asked is not None:
@@ -166,9 +166,9 @@ def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decisi
                 "If these are classes, say --task classification"
             )
         return Decision(CLASSIFICATION, f"{name!r} is text with {n_values} different values")
-    if pa.types.is_boolean(column.type):
+    if holds(column.type) == "truth values":
         return Decision(CLASSIFICATION, f"{name!r} is true or false")
-    if not is_number(column.type):
+    if holds(column.type) != "numbers":
         raise Complaint(
             f"the target {name!r} holds {column.type}: lanam predicts numbers and classes"
         )
@@ -184,11 +184,6 @@ def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decisi
     return Decision(REGRESSION, f"{name!r} is numbers")
 
 
-def is_number(kind: pa.DataType) -> bool:
-    """Whether a column's values are numbers."""
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-
-
 def _whole(column: pa.ChunkedArray) -> bool:
     if pa.types.is_integer(column.type):
         return True
@@ -198,7 +193,7 @@ def _whole(column: pa.ChunkedArray) -> bool:
 
 def target_values(column: pa.ChunkedArray, task: str) -> np.ndarray:
     """The target for the estimators."""
-    if is_text(column.type):
+    if holds(column.type) == "text":
         values = np.empty(len(column), dtype=object)
         values[:] = column.to_pylist()
         return values
@@ -206,7 +201,9 @@ def target_values(column: pa.ChunkedArray, task: str) -> np.ndarray:
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.int8())
         return column.cast(pa.float64()).to_numpy()
-    if is_number(column.type) and _whole(column):  # a gap somewhere makes floats of whole numbers
+    if holds(column.type) == "numbers" and _whole(
+        column
+    ):  # a gap somewhere makes floats of whole numbers
         column = column.cast(pa.float64()).cast(pa.int64())
     return column.to_numpy()
 

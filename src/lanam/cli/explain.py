@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals.stable.v1 as nw
-import pyarrow as pa
 
 from lanam.cli.deciding import listed
 from lanam.cli.errors import Complaint, Misuse
-from lanam.cli.models import column_types, load_model, open_for, require_columns, without
-from lanam.cli.reading import Dialect
+from lanam.cli.models import load_model, open_for, require_columns, without
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
+from lanam.engines.dialects import Dialect
 from lanam.text import aligned, number_format, shorten
 
 _PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
@@ -135,15 +134,15 @@ def _explain_row(request: Request, model: Any, voice: Voice) -> None:
     source = open_for(model, str(request.data), request.dialect, voice)
     needed = require_columns(model, source)
     n_seen, found = 0, None
-    for part in source.batches(needed, column_types(model)):
-        if row <= n_seen + part.num_rows:
-            found = part.slice(row - n_seen - 1, 1)
+    for piece in source.each(needed):
+        if row <= n_seen + len(piece.frame):
+            found = piece.frame.slice(row - n_seen - 1, 1)
             break
-        n_seen += part.num_rows
+        n_seen += len(piece.frame)
     if found is None:
         raise Misuse(f"--row {row}: {source.title} has {n_seen} rows")
     with voice.warnings():
-        local = model.explain_local(pa.table(found))
+        local = model.explain_local(found)
     if voice.json:
         voice.document({"row": row, "file": request.data, **local.to_dict()})
     columns = nw.from_native(local.to_frame(request.coverage), eager_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,17 @@ from lanam.cli.deciding import (
     decide_task,
     find_target,
     hold_out,
-    listed,
     read_pairs,
     require_column,
     split_names,
     target_values,
 )
 from lanam.cli.errors import Complaint, Misuse, in_flags
-from lanam.cli.models import numbers, open_for, open_several, without
-from lanam.cli.reading import Dialect, Source, are_files, is_text
+from lanam.cli.models import numbers, open_for, without
+from lanam.cli.reading import are_files, read_rows
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
+from lanam.engines.dialects import CsvFiles, Dialect
 from lanam.engines.files import FileSource
 from lanam.engines.interface import Piece
 from lanam.parameters import DEFAULTS
@@ -109,7 +110,6 @@ def fit(request: Request, voice: Voice) -> None:
         "task": fitted.decision.task,
         "weight": request.weight,
         "exposure": request.exposure,
-        "missing": "\n".join(request.dialect.missing) or None,
     }
     summary = model.summary()
     held_out = None if not test else coverage_report(model, test.X, test.y, **test.more)
@@ -156,6 +156,8 @@ def _fit_one(request: Request, voice: Voice) -> Fitted:
         model.fit(train.X, train.y, **train.more, checkpoint=request.checkpoint)
         if len(calibrate):
             model.calibrate(calibrate.X, calibrate.y, **calibrate.more)
+    if source.dialect is not None:
+        model.dialect_ = source.dialect
     return Fitted(model, target, decision, len(train), len(calibrate), test)
 
 
@@ -168,13 +170,10 @@ def _fit_several(request: Request, voice: Voice) -> Fitted:
                 f"{option} {share:g}: rows of several files are not held out. Keep some of the files in "
                 "another folder, and check the model with lanam report on one of them"
             )
-    source = open_several(None, request.data, request.dialect)
+    source = open_for(None, request.data, request.dialect, voice)
     names, target = _find_target(request, source, voice)
-    drop = split_names(request.drop, names, "--drop")
     roles = _roles(request, names)
-    features = without(names, [target, *roles.values(), *drop])
-    if not features:
-        raise Complaint(f"{source.title} has no column to predict {target!r} from")
+    features = _features(request, source, names, target, voice)
     decision = decide_task(_different_values(source, target), target, request.task)
     voice.note(f"task: {decision.task}, {decision.why}")
     n_files = len(source.paths)
@@ -185,9 +184,9 @@ def _fit_several(request: Request, voice: Voice) -> Fitted:
     unnamed = [name for name in source.names if not name]
     with voice.warnings():
         model.fit(
-            request.data,
+            request.data if source.dialect is None else CsvFiles(request.data, source.dialect),
             target=target,
-            drop=[*drop, *unnamed],
+            drop=[*without(names, [target, *roles.values(), *features]), *unnamed],
             checkpoint=request.checkpoint,
             **more,
         )
@@ -228,9 +227,7 @@ def _known(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.filter(pc.invert(pc.is_nan(column)))
 
 
-def _find_target(
-    request: Request, source: Source | FileSource, voice: Voice
-) -> tuple[list[str], str]:
+def _find_target(request: Request, source: FileSource, voice: Voice) -> tuple[list[str], str]:
     """The columns that have names, and which of them is the target."""
     names = [name for name in source.names if name]
     if len(names) < len(source.names):
@@ -251,6 +248,41 @@ def _roles(request: Request, names: Sequence[str]) -> dict[str, str | None]:
     return {"sample_weight": request.weight, "exposure": request.exposure}
 
 
+def _features(
+    request: Request, source: FileSource, names: Sequence[str], target: str, voice: Voice
+) -> list[str]:
+    """The columns to predict from, of which none may be what no model can be fitted to."""
+    drop = split_names(request.drop, names, "--drop")
+    features = without(names, [target, *_roles(request, names).values(), *drop])
+    if not features:
+        raise Complaint(f"{source.title} has no column to predict {target!r} from")
+    chosen = split_names(request.categorical, features, "--categorical")
+    others = without(features, chosen)
+    _refuse_times(source, [*features, target])
+    source.require_numbers(others if request.task == CLASSIFICATION else [*others, target])
+    for name, cell in _padded(source, others).items():
+        voice.note(
+            f"column {name!r} is read as numbers, and has zeros in front of them ({cell!r}): if they are "
+            f"codes, say --categorical {name!r}"
+        )
+    return features
+
+
+def _padded(source: FileSource, names: Sequence[str]) -> dict[str, str]:
+    """Which columns of CSV have whole numbers with zeros in front, with an example; by the first block."""
+    whole = [name for name in names if pa.types.is_integer(source.types[name])]
+    if source.has_types or not whole:
+        return {}
+    padded = {}
+    for piece in islice(source.verbatim(whole).each(whole), 1):
+        for name in whole:
+            cells = piece.frame[name]
+            found = cells.filter(pc.match_substring_regex(cells, r"^\s*-?0\d+\s*$"))
+            if len(found):
+                padded[name] = found[0].as_py().strip()
+    return padded
+
+
 def _can_ask(voice: Voice) -> bool:
     return not (voice.quiet or voice.json) and sys.stdin.isatty() and sys.stderr.isatty()
 
@@ -268,18 +300,13 @@ def _ask(names: Sequence[str]) -> str:
 
 
 def _read(
-    request: Request, source: Source, names: Sequence[str], target: str, voice: Voice
+    request: Request, source: FileSource, names: Sequence[str], target: str, voice: Voice
 ) -> tuple[Rows, Decision]:
     """The rows that have a target, and what kind of target it is."""
-    drop = split_names(request.drop, names, "--drop")
     roles = _roles(request, names)
-    features = without(names, [target, *roles.values(), *drop])
-    if not features:
-        raise Complaint(f"{source.title} has no column to predict {target!r} from")
+    features = _features(request, source, names, target, voice)
     others = [name for name in (target, *roles.values()) if name is not None]
-    table, padded = source.read([*features, *dict.fromkeys(others)])
-    if table.num_rows == 0:
-        raise Complaint(f"{source.title} has a header and no rows")
+    table = read_rows(source, [*features, *others])
     column = table[target]
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
@@ -289,16 +316,6 @@ def _read(
         voice.note(f"{column.null_count} of {len(column)} rows have no target and are left out")
         known = pc.is_valid(column)
         table, column = table.filter(known), column.filter(known)
-    chosen = split_names(request.categorical, features, "--categorical")
-    for name in without([name for name in features if name in padded], chosen):
-        voice.note(
-            f"column {name!r} is read as numbers, and has zeros in front of them ({padded[name]!r}): if "
-            f"they are codes, say --categorical {name!r}"
-        )
-    _refuse_times(table, [*features, target])
-    for name in without([*features, target], chosen):
-        if is_text(table[name].type) and not pa.types.is_dictionary(table[name].type):
-            _refuse_mixture(name, table[name], request)
     decision = decide_task(column, target, request.task)
     more = {
         argument: numbers(table, name, in_flags(argument))
@@ -308,41 +325,13 @@ def _read(
     return Rows(table.select(features), target_values(column, decision.task), more), decision
 
 
-def _refuse_times(table: pa.Table, names: Sequence[str]) -> None:
+def _refuse_times(source: FileSource, names: Sequence[str]) -> None:
     for name in names:
-        if pa.types.is_temporal(table[name].type):
+        if pa.types.is_temporal(source.types[name]):
             raise Complaint(
                 f"column {name!r} holds dates or times, and lanam takes numbers and categories: leave it "
                 f"out with --drop {name!r}, or make a number of it that matters"
             )
-
-
-def _refuse_mixture(name: str, column: pa.ChunkedArray, request: Request) -> None:
-    """Refuse text most of whose different values are numbers: a slip in one cell, most likely."""
-    decimal = request.dialect.decimal
-    values = [value for value in pc.unique(column).to_pylist() if value is not None]
-    odd = [value for value in values if not _is_number(value.replace(decimal, "."))]
-    if 2 * len(odd) >= len(values):
-        if values and all(_is_number(value.replace(",", ".")) for value in odd):
-            raise Complaint(
-                f"column {name!r} holds numbers with a decimal comma (for example {odd[0]!r}): say "
-                "--decimal ,"
-            )
-        return
-    row = pc.index(column, odd[0]).as_py() + 1
-    raise Complaint(
-        f"column {name!r} holds text among numbers: {listed([repr(value) for value in odd[:3]])}, first in "
-        f"row {row} of those with a target. Mend it, say --missing {odd[0]!r} if that stands for a missing "
-        f"value, or --categorical {name!r} if all its values are categories"
-    )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _tell_rows(train: Rows, test: Rows, calibrate: Rows, voice: Voice) -> None:

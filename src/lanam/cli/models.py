@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from lanam import pieces
-from lanam.cli.deciding import is_number, listed, require_column
+from lanam.cli.deciding import listed, require_column
 from lanam.cli.errors import Complaint, Misuse
-from lanam.cli.reading import BLOCK_SIZE, Dialect, Source, is_text, open_source
+from lanam.cli.reading import open_table
 from lanam.cli.speaking import Voice
-from lanam.engines.files import FileSource, open_files
+from lanam.engines.dialects import Dialect
+from lanam.engines.files import FileSource
+from lanam.engines.types import holds
 
 _DELIMITERS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
+_HELD = ("text", "numbers", "truth values")
 
 
 def load_model(path: str) -> Any:
@@ -36,43 +38,21 @@ def metadata(model: Any) -> Mapping[str, Any]:
     return getattr(model, "metadata_", None) or {}
 
 
-def open_for(model: Any, path: str, dialect: Dialect, voice: Voice) -> Source:
+def open_for(
+    model: Any, path: str, dialect: Dialect, voice: Voice, block_size: int | None = None
+) -> FileSource:
     """Look at a table for a model, or for the first time if that is None.
 
-    What stood for missing values when the model was fitted still does. What was found between the columns
-    is said, if it is not what one expects.
+    CSV is written as it was when the model was fitted, unless options say otherwise. What was found between
+    the columns is said, if it is not what one expects.
     """
-    known = str(metadata(model).get("missing") or "")
-    words = (*dialect.missing, *(known.split("\n") if known else ()))
-    source = open_source(path, replace(dialect, missing=tuple(dict.fromkeys(words))))
-    if source.found:
-        between = _DELIMITERS.get(str(source.dialect.delimiter), repr(source.dialect.delimiter))
+    dialect = dialect.filled(getattr(model, "dialect_", None))
+    types = None if model is None else column_types(model)
+    source = open_table(path, dialect, types, block_size)
+    found = source.found_delimiter
+    if found is not None:
+        between = _DELIMITERS.get(found, repr(found))
         voice.note(f"{source.title} has {between} between its columns; --delimiter changes that")
-    return source
-
-
-def open_several(
-    model: Any, path: str, dialect: Dialect, block_size: int = BLOCK_SIZE
-) -> FileSource:
-    """Look at the files of a folder or a pattern for a model, or for the first time if that is None."""
-    given = {
-        "--delimiter": dialect.delimiter is not None,
-        "--decimal": dialect.decimal != ".",
-        "--encoding": dialect.encoding != "utf-8",
-        "--missing": bool(dialect.missing),
-        "--block-size": block_size != BLOCK_SIZE,
-    }
-    odd = [option for option, is_given in given.items() if is_given]
-    if odd:
-        raise Misuse(f"{odd[0]} is for one file, and {path} is several: leave it out")
-    source = open_files(path)
-    words = metadata(model).get("missing")
-    if words and not source.has_types:
-        raise Complaint(
-            f"{path}: the model was fitted to a table in which {str(words).splitlines()[0]!r} stands for a "
-            "missing value (--missing), and of several CSV files only one at a time is read so: pass one, "
-            "or write them as Parquet"
-        )
     return source
 
 
@@ -86,7 +66,7 @@ def column_types(model: Any) -> dict[str, pa.DataType]:
     return pieces.column_types(model._schema)
 
 
-def require_columns(model: Any, source: Source) -> list[str]:
+def require_columns(model: Any, source: FileSource) -> list[str]:
     """The columns that a model needs, all of which the table must have; Parquet with their types."""
     needed = column_names(model)
     lost = [name for name in needed if name not in source.names]
@@ -101,43 +81,29 @@ def require_columns(model: Any, source: Source) -> list[str]:
             f"{source.title} lacks {len(lost)} columns that the model was fitted with: {listed(lost)}. "
             "Where values are not known, add columns with empty cells"
         )
-    if source.types:
+    if source.has_types:
         for column in model._schema.columns:
             _require_type(column.name, column.holds, source)
     return needed
 
 
-def _require_type(name: str, before: str, source: Source) -> None:
+def _require_type(name: str, before: str, source: FileSource) -> None:
     """Refuse text where a model has numbers, and the reverse, before anything is written."""
-    now = _held(source.types[name])
-    if now is None or before not in ("text", "numbers", "truth values"):
+    now = holds(source.types[name])
+    if now == "nothing" or before not in _HELD:
         return
-    if (before == "text") == (now == "text") and now != "neither":
+    if (before == "text") == (now == "text") and now in _HELD:
         return  # numbers for truth values may be 0 and 1
-    for part in source.batches([name], {}):
-        known = part[name].drop_null()
+    for piece in source.each([name]):
+        known = piece.frame[name].drop_null()
         if len(known):  # a column of gaps only is of any type
-            kind = source.types[name] if now == "neither" else now
             raise Complaint(
-                f"{source.title}: column {name!r} held {before} in the training data, and holds {kind} "
+                f"{source.title}: column {name!r} held {before} in the training data, and holds {now} "
                 f"here (for example {str(known[0].as_py())!r}): convert it in the file"
             )
 
 
-def _held(kind: pa.DataType) -> str | None:
-    """What a column of a type holds, roughly; None if nothing."""
-    if pa.types.is_dictionary(kind):
-        return _held(kind.value_type)
-    if pa.types.is_null(kind):
-        return None
-    if is_text(kind):
-        return "text"
-    return "numbers" if is_number(kind) or pa.types.is_boolean(kind) else "neither"
-
-
-def exposure_column(
-    model: Any, source: Source | FileSource, given: str | None
-) -> str | float | None:
+def exposure_column(model: Any, source: FileSource, given: str | None) -> str | float | None:
     """Which column counts are counted over, or one number for all rows."""
     known = metadata(model).get("exposure")
     if given is not None:
@@ -161,8 +127,8 @@ def exposure_column(
     return _of_numbers(str(known), source)
 
 
-def _of_numbers(name: str, source: Source | FileSource) -> str:
-    if source.types and _held(source.types[name]) != "numbers":
+def _of_numbers(name: str, source: FileSource) -> str:
+    if source.has_types and holds(source.types[name]) not in ("numbers", "truth values"):
         raise Complaint(
             f"{source.title}: the column {name!r} of the exposure holds {source.types[name]}, and not "
             "numbers"

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
-
-import pyarrow as pa
 
 from lanam.cli.deciding import split_names
 from lanam.cli.errors import Misuse, in_flags
 from lanam.cli.models import (
-    column_types,
     exposure_column,
     load_model,
-    numbers,
     open_for,
-    open_several,
     require_columns,
 )
-from lanam.cli.reading import BLOCK_SIZE, Dialect, Source, are_files
-from lanam.cli.speaking import Voice, caught_warnings
+from lanam.cli.reading import BLOCK_SIZE, are_files
+from lanam.cli.speaking import Voice
 from lanam.cli.writing import open_table, require_new, require_table_name
-from lanam.data import Surprise, add_up, collect_surprises
+from lanam.engines.dialects import CsvFiles, Dialect
 from lanam.engines.files import FileSource
-from lanam.predicting import predict_files
+from lanam.engines.output import write_one
+from lanam.predicting import Job, as_they_were, predict_files
 from lanam.predictions import Outputs, Wanted
-
-_END = (None, None)
 
 
 @dataclass(frozen=True)
@@ -72,15 +67,17 @@ def _predict_several(request: Request, voice: Voice) -> tuple[int, list[str]]:
     """The number of rows that were written, and the columns."""
     if request.output == "-":
         raise Misuse("-o - is for one file: name a folder, or a file that all go into")
+    if request.block_size != BLOCK_SIZE:
+        raise Misuse(f"--block-size is for one file, and {request.data} is several: leave it out")
     model = load_model(request.model)
-    source = open_several(model, request.data, request.dialect, request.block_size)
+    source = open_for(model, request.data, request.dialect, voice)
     exposure = exposure_column(model, source, request.exposure)
     kept = kept_names(request, source)
     outputs = outputs_of(model, request.wanted, kept)
     with voice.warnings(), _progress(source.title, voice) as advance:
         n_rows = predict_files(
             model,
-            request.data,
+            request.data if source.dialect is None else CsvFiles(request.data, source.dialect),
             request.output,
             request.wanted,
             keep=kept,
@@ -92,60 +89,27 @@ def _predict_several(request: Request, voice: Voice) -> tuple[int, list[str]]:
 
 
 def _predict_one(request: Request, voice: Voice) -> tuple[int, list[str]]:
-    """The same of one file, in any dialect, or of standard input."""
+    """The same of one file, or of standard input."""
     if request.output == "-" and voice.json:
         raise Misuse("--json and -o - both want standard output: choose one")
-    require_table_name(request.output)
+    kind = require_table_name(request.output)
     if request.output != "-":
         files = (request.model, request.data)
         require_new(request.output, force=request.force, inputs=files, example="out.csv")
     model = load_model(request.model)
-    source = open_for(model, request.data, request.dialect, voice)
-    needed = require_columns(model, source)
+    source = open_for(model, request.data, request.dialect, voice, request.block_size)
+    require_columns(model, source)
     exposure = exposure_column(model, source, request.exposure)
-    types = column_types(model)
-    if isinstance(exposure, str):
-        types = {**types, exposure: pa.float64()}
     kept = kept_names(request, source)
     outputs = outputs_of(model, request.wanted, kept)
-    # Cells of text go from text to text as they are, so that columns of the model are then read as text
-    # too. Of Parquet, which has types, they have the model's.
-    verbatim = {}
-    if source.kind == "csv" and require_table_name(request.output) == "csv":
-        verbatim = {name: types[name] for name in kept if name in types}
-
-    read = list(dict.fromkeys([*needed, *kept, *([exposure] if isinstance(exposure, str) else [])]))
-    n_rows, surprises = 0, []
-    types = {name: kind for name, kind in types.items() if name not in verbatim}
-    parts = _parts(source, source.batches(read, types, request.block_size), verbatim)
-    first, table = next(parts, _END)
-    schema = _schema(kept, first, types, outputs)
-    with open_table(request.output, schema) as writer, _progress(source.title, voice) as advance:
-        while first is not None:
-            with _collected() as found:
-                columns = outputs.arrays(table.select(needed), _exposures(table, exposure))
-            surprises += found
-            whole = [first[name].cast(schema.field(name).type) for name in kept]
-            writer.write_table(pa.table([*whole, *columns], schema=schema))
-            n_rows += first.num_rows
-            advance(n_rows)
-            first, table = next(parts, _END)
-    for surprise in add_up(surprises, n_rows):
-        voice.warn(str(surprise))
-    return n_rows, schema.names
+    job = Job(outputs, model, tuple(dict.fromkeys(kept)), exposure)
+    job, source = as_they_were(job, source, as_text=kind == "csv")
+    with voice.warnings(), _progress(source.title, voice) as advance:
+        n_rows = write_one(source, job, partial(open_table, request.output), advance)
+    return n_rows, [*job.kept, *outputs.names]
 
 
-def _parts(
-    source: Source, read: Iterator[pa.Table], verbatim: Mapping[str, pa.DataType]
-) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Each part as it is written and as it is predicted, in which some columns' text has its type."""
-    n_rows = 0
-    for part in read:
-        yield part, source.converted(part, verbatim, n_rows) if verbatim else part
-        n_rows += part.num_rows
-
-
-def kept_names(request: Request, source: Source | FileSource) -> list[str]:
+def kept_names(request: Request, source: FileSource) -> list[str]:
     """The columns of the input that are written as well."""
     if request.all_columns:
         return [name for name in source.names if name]
@@ -164,30 +128,6 @@ def outputs_of(model: Any, wanted: Wanted, kept: Sequence[str]) -> Outputs:
             f"the column {clash[0]!r} has the name of an output: say --prefix model_, for example"
         )
     return outputs
-
-
-def _exposures(table: pa.Table, exposure: str | float | None) -> Any:
-    return numbers(table, exposure, "--exposure") if isinstance(exposure, str) else exposure
-
-
-def _schema(
-    kept: Sequence[str], first: pa.Table | None, types: Mapping[str, pa.DataType], outputs: Outputs
-) -> pa.Schema:
-    """The output's columns; those of the input have their own types, even if there are no rows."""
-    fields = [
-        pa.field(
-            name, types.get(name, pa.string()) if first is None else first.schema.field(name).type
-        )
-        for name in kept
-    ]
-    return pa.schema([*fields, *outputs.schema])
-
-
-@contextmanager
-def _collected() -> Iterator[list[Surprise]]:
-    """What the rows hold that the training data did not, instead of a warning a part."""
-    with caught_warnings(), collect_surprises() as found:
-        yield found
 
 
 @contextmanager

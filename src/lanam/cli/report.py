@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lanam.cli.deciding import CLASSIFICATION, REGRESSION, require_column, target_values
-from lanam.cli.errors import Complaint, Misuse
+from lanam.cli.errors import Misuse
 from lanam.cli.models import (
-    column_types,
     exposure_column,
     load_model,
     metadata,
@@ -19,9 +18,11 @@ from lanam.cli.models import (
     open_for,
     require_columns,
 )
-from lanam.cli.reading import Dialect, Source
+from lanam.cli.reading import read_rows
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
+from lanam.engines.dialects import Dialect
+from lanam.engines.files import FileSource
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,6 @@ def _rows(request: Request, model: Any, voice: Voice) -> dict[str, Any]:
             f"{source.title} has no target that is known (--target names one): the report says nothing of "
             "calibration"
         )
-    types = column_types(model)
     classes = getattr(model, "classes_", None)
     own: dict[str, pa.DataType] = {}
     if target is not None:
@@ -81,11 +81,7 @@ def _rows(request: Request, model: Any, voice: Voice) -> dict[str, Any]:
     for name in (weight, exposure):
         if isinstance(name, str):
             own[name] = pa.float64()
-    wanted = list(dict.fromkeys([*needed, *own]))
-    parts = list(source.batches(wanted, {**types, **own}))
-    if not any(part.num_rows for part in parts):
-        raise Complaint(f"{source.title} has a header and no rows")
-    table = pa.concat_tables(parts)
+    table = read_rows(source.typed(own), [*needed, *own])
     if target is not None and table[target].null_count:
         voice.note(f"{table[target].null_count} rows have no target and are left out")
         table = table.filter(pc.is_valid(table[target]))
@@ -101,7 +97,7 @@ def _rows(request: Request, model: Any, voice: Voice) -> dict[str, Any]:
     return result
 
 
-def _optional(given: str | None, known: Any, source: Source, option: str) -> str | None:
+def _optional(given: str | None, known: Any, source: FileSource, option: str) -> str | None:
     """A column that an option names, or else the one of the fit if it is there."""
     if given is not None:
         return require_column(given, source.names, option)

@@ -57,6 +57,17 @@ def stoppable() -> Iterator[None]:
         hears.close()
 
 
+class Waiting:
+    """A file that is read as long as no signal comes: what is waited for then is its end."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._take = file, getattr(file, "read1", file.read)
+
+    def read(self, size: int) -> bytes:
+        """What can be had at once, but something; nothing at the end."""
+        return bytes(self._take(size)) if wait_for_input(self._file) else b""
+
+
 def wait_for_input(file: Any) -> bool:
     """Wait until something can be read from a file, or its end; False if a signal came first."""
     if _told.is_set():

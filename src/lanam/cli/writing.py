@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from lanam.cli.errors import Complaint, Misuse
-from lanam.cli.reading import file_kind, usual_delimiter
+from lanam.cli.reading import file_kind
 from lanam.engines import writing
+from lanam.engines.delimited import usual_delimiter
 from lanam.files import require_place
 
 
@@ -37,7 +38,7 @@ def require_new(path: str, *, force: bool, inputs: tuple[str, ...] = (), example
 
 def require_table_name(path: str) -> str:
     """Whether a table is written as CSV or Parquet, by the file's name."""
-    kind, _ = file_kind(path, endings=(".gz", ".bz2"))
+    kind = file_kind(path, endings=(".gz", ".bz2"))
     if path.lower().endswith(".zst"):
         raise Misuse(f"{path}: .zst is read and not written; .gz and .bz2 are")
     return kind

@@ -23,8 +23,11 @@ import numpy as np
 
 from lanam.core.blas import limited_threads
 from lanam.engines.allocation import freed_memory_kept
-from lanam.engines.formats import FORMATS, Format, arrow, format_of
-from lanam.engines.interface import Engine, Hook, Piece, Predicted, Reading, Result
+from lanam.engines.delimited import Csv, Once, usual_delimiter
+from lanam.engines.dialects import CsvFiles, Dialect
+from lanam.engines.formats import LARGEST_PIECE, Format, arrow
+from lanam.engines.interface import Engine, Piece, Predicted, Reading, Result
+from lanam.engines.kinds import FORMATS, format_of
 from lanam.engines.local import LocalSource, Pass
 from lanam.engines.types import folder_column, folder_types, folder_values, unify
 
@@ -36,32 +39,20 @@ _MANY_BYTES = 1 << 27
 _MOST_PIECES = 1 << 20
 
 
-def open_files(
-    path: Any,
-    *,
-    n_jobs: int = 1,
-    memory: int = 0,
-    progress: Hook | None = None,
-    processes: bool = True,
-) -> FileSource:
+def open_files(path: Any, *, empty: bool = False, **how: Any) -> FileSource:
     """A table in one file or in many, of which only what it holds was read so far.
 
     Parameters
     ----------
-    path : str, path-like or sequence of these
+    path : str, path-like, sequence of these, or CsvFiles
         A file, a folder with all data files in it and below, a pattern such as ``"sales/*.parquet"``,
         or several of these. Files whose name begins with a dot or an underscore are skipped in
         folders. They are read in the order of their names; the names of folders like ``year=2024`` are
         columns.
-    n_jobs : int, default=1
-        How many threads read and work.
-    memory : int, default=0
-        Bytes that may hold the encoded table from pass to pass, if all of it fits.
-    progress : callable, default=None
-        Told after every piece how many rows of a pass were read, and of how many (None if that is not
-        known), by the thread that read it.
-    processes : bool, default=True
-        Whether processes take the place of threads where rows are many.
+    empty : bool, default=False
+        Whether a table without rows will do.
+    **how
+        How it may be read, as `Reading` has it.
 
     Raises
     ------
@@ -80,29 +71,46 @@ def open_files(
     ...     source.names, source.n_rows
     (('age', 'city'), 3)
     """
+    return _open(path, Reading(**how), empty)
+
+
+def _open(table: Any, reading: Reading, empty: bool = False) -> FileSource:
     arrow()
+    n_jobs = reading.n_jobs
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
         raise ValueError(f"n_jobs={n_jobs!r} is not known: give the number of threads, 1 or more")
+    said = table.dialect if isinstance(table, CsvFiles) else None
+    path = table.path if isinstance(table, CsvFiles) else table
     several = isinstance(path, Sequence) and not isinstance(path, str)
     asked = [os.fspath(each) for each in (path if several else [path])]
     if not asked:
         raise ValueError("an empty list of files: name a file or a folder")
-    found = [pair for each in asked for pair in _found(each)]
-    kind = _require_one_kind([file for file, _ in found])
+    found = [pair for each in asked for pair in _found(each, csv=said is not None)]
+    kind = _require_one_kind([file for file, _ in found]) if said is None else Csv()
+    _require_once([file for file, _ in found])
+    if isinstance(kind, Csv):
+        dialect = (said or Dialect()).filled(reading.dialect)
+        kind = Csv(dialect, reading.block_size, reading.types)
     title = asked[0] if len(asked) == 1 else f"{asked[0]} and {len(asked) - 1} more"
-    files, types = _look(found, kind)
-    units = tuple(_units(files))
-    if not units:
+    source = _look(title, found, kind, reading)
+    if not (source._units or empty):
         raise ValueError(f"{title} has no rows: is it the right one?")
-    reading = Reading(n_jobs, memory, progress, processes)
-    return FileSource(title, kind, files, types, units, reading)
+    return source
 
 
-def _found(path: str) -> list[tuple[str, str]]:
-    """Files below a path, and their names below it."""
+def open_stream(stream: Once, title: str, dialect: Dialect, **how: Any) -> FileSource:
+    """A table of CSV in a stream, which is read once if types are given; see `open_files`."""
+    reading = Reading(**how)
+    stream = stream.held() if reading.types is None else stream
+    kind = Csv(dialect, reading.block_size, reading.types, stream)
+    return _look(title, [(title, title)], kind, reading)
+
+
+def _found(path: str, *, csv: bool) -> list[tuple[str, str]]:
+    """Files below a path, and their names below it; of CSV files names need not say what they are."""
     path = os.path.expanduser(path)
     if os.path.isfile(path):
-        if format_of(path) is None:
+        if format_of(path) is None and not csv:
             raise ValueError(
                 f"{path}: the name does not say what the file is: {_endings()} are known"
             )
@@ -127,7 +135,7 @@ def _found(path: str) -> list[tuple[str, str]]:
             else [(each, os.path.relpath(each, root or "."))]
         )
     ]
-    known = {pair: None for pair in files if format_of(pair[0]) is not None}
+    known = {pair: None for pair in files if csv or format_of(pair[0]) is not None}
     if not known:
         raise ValueError(f"no data file matches {path}: their names end in {_endings()}")
     return list(known)
@@ -148,7 +156,7 @@ def _endings() -> str:
 
 
 def _require_one_kind(files: Sequence[str]) -> Format:
-    """The kind of all files, of which none may be there twice."""
+    """The kind of all files."""
     first: dict[Any, str] = {}
     for path in files:
         first.setdefault(format_of(path), path)
@@ -158,12 +166,15 @@ def _require_one_kind(files: Sequence[str]) -> Format:
             f"{first[kinds[0]]} is {kinds[0].title}, and {first[kinds[1]]} is {kinds[1].title}: pass files "
             f"of one kind, for example by a pattern, *{kinds[0].endings[0]}"
         )
+    return kinds[0]
+
+
+def _require_once(files: Sequence[str]) -> None:
     seen: set[str] = set()
     for path in files:
         if (real := os.path.realpath(path)) in seen:
             raise ValueError(f"{path} is there twice, and its rows would count twice: pass it once")
         seen.add(real)
-    return kinds[0]
 
 
 @dataclass(frozen=True)
@@ -190,12 +201,14 @@ class _File:
 
 
 def _look(
-    found: Sequence[tuple[str, str]], kind: Format
-) -> tuple[tuple[_File, ...], dict[str, Any]]:
-    """The files, and the types of their columns."""
+    title: str, found: Sequence[tuple[str, str]], kind: Format, reading: Reading
+) -> FileSource:
+    """The table in some files, by what they hold."""
     values = [folder_values(name) for _, name in found]
     known = folder_types(values)
     files, types = [], []
+    odd: dict[str, str] = {}
+    exact: set[str] = set()
     for (path, name), said in zip(found, values, strict=True):
         contents = kind.look(path)
         # What a file has itself goes before what its folders say.
@@ -206,7 +219,11 @@ def _look(
         }
         files.append(_File(path, name, contents.rows, frozenset(contents.types), folders))
         types.append((path, {**contents.types, **{name: known[name] for name in folders}}))
-    return tuple(files), unify(types)
+        odd = {**contents.odd, **odd}
+        exact |= contents.exact
+    common, units = unify(types), tuple(_units(files))
+    whole = {name: common[name] for name in exact}
+    return FileSource(title, kind, tuple(files), common, units, reading, _known=whole, _odd=odd)
 
 
 @dataclass(frozen=True)
@@ -228,7 +245,7 @@ def _units(files: Iterable[_File]) -> Iterator[_Unit]:
         if n_rows != 0
     )
     for count, (file, part, n_rows) in enumerate(filled):
-        size = os.path.getsize(file.path) if n_rows is None else n_rows
+        size = n_rows or (os.path.getsize(file.path) if os.path.isfile(file.path) else 1)
         yield _Unit(file, part, size, count * _MOST_PIECES)
 
 
@@ -255,6 +272,10 @@ class FileSource(LocalSource):
     _counted: dict[str, int] = field(default_factory=dict)
     # Types that columns of CSV files are read as, whatever they begin with.
     _known: Mapping[str, Any] = field(default_factory=dict)
+    #: Columns of CSV files whose text is read as it is written.
+    as_written: frozenset[str] = frozenset()
+    # Columns of text that are numbers but for a few cells, and the error that says so.
+    _odd: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -272,6 +293,45 @@ class FileSource(LocalSource):
         if self.has_types or not known:
             return self
         return replace(self, _types={**self._types, **known}, _known={**self._known, **known})
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """How CSV files are written, as far as that was said; None of others."""
+        return self._format.dialect if isinstance(self._format, Csv) else None
+
+    @property
+    def found_delimiter(self) -> str | None:
+        """What was found between the columns of the first CSV file, if it is not the usual."""
+        if not isinstance(self._format, Csv) or self._format.dialect.delimiter is not None:
+            return None
+        path = self._files[0].path
+        found = self._format.delimiter(path)
+        return None if found == usual_delimiter(path) else found
+
+    def require_numbers(self, names: Iterable[str]) -> None:
+        """Refuse columns of CSV files that are text because of a few cells among numbers.
+
+        Raises
+        ------
+        ValueError
+            It names the column, the cell, its place and what to do.
+        """
+        for name in names:
+            if name in self._odd and name not in self._known:
+                raise ValueError(self._odd[name])
+
+    def verbatim(self, names: Iterable[str]) -> FileSource:
+        """The same table; of CSV files the text of these columns is read as it is written."""
+        own = self._own().intersection(names)
+        source = self.typed(dict.fromkeys(own, arrow().string()))
+        return self if self.has_types else replace(source, as_written=own)
+
+    def converted(self, types: Mapping[str, Any], piece: Piece) -> Piece:
+        """A piece in which columns whose text was read as it is written are of these types."""
+        if not types or not isinstance(self._format, Csv):
+            return piece
+        path = piece.place.removesuffix(self._format.place(0, 1))
+        return replace(piece, frame=self._format.converted(piece, types, path))
 
     def _own(self) -> frozenset[str]:
         """Columns that are in the files themselves."""
@@ -338,10 +398,12 @@ class FileSource(LocalSource):
     @property
     def fingerprint(self) -> str:
         """What is the same as long as the files are: of their names, sizes, times and numbers of rows."""
-        told = []
+        told: list[Any] = []
         for file in self._files:
             about = os.stat(file.path)
             told.append((Path(file.name).as_posix(), about.st_size, about.st_mtime_ns, file.rows))
+        if self.dialect is not None:
+            told.append(repr(self.dialect))
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     def empty(self) -> Any:
@@ -394,17 +456,30 @@ class FileSource(LocalSource):
     def _read(self, columns: Sequence[str], units: Sequence[_Unit], run: Pass) -> Iterator[Piece]:
         for file, mine in groupby(units, key=lambda unit: unit.file):
             numbers = {unit.part: unit.number for unit in mine}
-            types = {name: self._read_as(name) for name in columns if name in file.own}
+            types = {
+                name: None if name in self.as_written else self._read_as(name)
+                for name in columns
+                if name in file.own
+            }
             n_rows = 0
             for some in self._format.read(file.path, list(numbers), types):
                 run.read(some.batch.num_rows)
                 place = file.path + self._format.place(some.part, len(file.rows))
-                frame = _frame(file, columns, some.batch)
-                yield Piece(frame, place, some.first_row, numbers[some.part])
-                numbers[some.part] += 1
+                for start in range(0, some.batch.num_rows, self._most_rows):
+                    frame = _frame(file, columns, some.batch.slice(start, self._most_rows))
+                    yield Piece(frame, place, some.first_row + start, numbers[some.part])
+                    numbers[some.part] += 1
                 n_rows += some.batch.num_rows
             if None in file.rows:
                 self._counted[file.path] = n_rows
+
+    @property
+    def _most_rows(self) -> int:
+        """How many rows a piece may have; of CSV files blocks are smaller already."""
+        size = self.reading.block_size
+        if size is None or not self.has_types:
+            return LARGEST_PIECE
+        return min(max(size // (8 * len(self._types)), 1), LARGEST_PIECE)
 
     def _read_as(self, name: str) -> Any:
         """Whole numbers of CSV files are floats: one further down may have a fraction."""
@@ -465,17 +540,7 @@ def _made_of(
 def _are_files(table: Any) -> bool:
     if isinstance(table, (list, tuple)):
         return bool(table) and all(_are_files(each) for each in table)
-    return isinstance(table, (str, os.PathLike))
-
-
-def _open(table: Any, reading: Reading) -> FileSource:
-    return open_files(
-        table,
-        n_jobs=reading.n_jobs,
-        memory=reading.memory,
-        progress=reading.progress,
-        processes=reading.processes,
-    )
+    return isinstance(table, (str, os.PathLike, CsvFiles))
 
 
 ENGINE = Engine(

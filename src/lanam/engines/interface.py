@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 from lanam.core.rows.tables import Table, Tables
+from lanam.engines.dialects import Dialect
 
 Result = TypeVar("Result")
 
@@ -56,12 +57,21 @@ class Reading:
         known), by the thread that read it.
     processes
         Whether processes may take the place of threads.
+    dialect
+        How CSV files are written, where nothing else is said of them.
+    types
+        What columns of CSV files are read as, whatever they look like; others are text then.
+    block_size
+        Bytes of a file that are read at once.
     """
 
     n_jobs: int = 1
     memory: int = 0
     progress: Hook | None = None
     processes: bool = True
+    dialect: Dialect | None = None
+    types: Mapping[str, Any] | None = None
+    block_size: int | None = None
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,16 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import PurePath
 from typing import Any, Protocol
 
 from lanam.data import Surprise, add_up, collect_surprises, warn_of
-from lanam.engines.formats import format_of
+from lanam.engines.delimited import usual_delimiter
 from lanam.engines.interface import Piece, Predicted, Reading
+from lanam.engines.kinds import format_of
 from lanam.engines.places import in_piece
 from lanam.engines.writing import open_table
 from lanam.files import open_folder, require_folder, require_place
@@ -43,17 +45,31 @@ def write_parts(
     progress: Callable[[int], None] | None,
 ) -> int:
     """Write what is made of a source's rows to a file, or to a file for each part in a folder."""
+    kind = None if os.path.isdir(output) else kind_of(output)
+    if kind is not None:
+        path = require_place(output, "out.parquet", overwrite=overwrite)
+        between = usual_delimiter(str(path))
+        return write_one(
+            source, rows, lambda schema: open_table(path, schema, kind, between), progress
+        )
+    done = _Count(progress)
+    _to_folder(rows, source, rows.schema(source.empty()), output, overwrite, done)
+    warn_of(add_up(done.surprises, done.n_rows))
+    return done.n_rows
+
+
+def write_one(
+    source: _Readable,
+    rows: Predicted,
+    opened: Callable[[Any], AbstractContextManager[Any]],
+    progress: Callable[[int], None] | None,
+) -> int:
+    """Write what is made of a source's rows to what ``opened`` opens for a schema."""
     schema = rows.schema(source.empty())
     done = _Count(progress)
-    kind = None if os.path.isdir(output) else kind_of(output)
-    if kind is None:
-        _to_folder(rows, source, schema, output, overwrite, done)
-    else:
-        path = require_place(output, "out.parquet", overwrite=overwrite)
-        delimiter = "\t" if ".tsv" in path.name.lower() else ","
-        with open_table(path, schema, kind, delimiter) as writer:
-            for part in _tables(rows, source, schema, done):
-                writer.write_table(part)
+    with opened(schema) as writer:
+        for part in _tables(rows, source, schema, done):
+            writer.write_table(part)
     warn_of(add_up(done.surprises, done.n_rows))
     return done.n_rows
 

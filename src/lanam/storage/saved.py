@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lanam.conformal import Calibration
 from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
+from lanam.engines.dialects import Dialect
 from lanam.families import find_family
 from lanam.storage import container
 from lanam.storage.container import Contents
@@ -74,6 +75,8 @@ class SavedModel:
         What the user wrote down beside the model: names, and text, numbers, truth values or None.
     exposed
         Whether counts were fitted with exposures other than one.
+    dialect
+        How the CSV files of the fit were written, if it was to such.
     """
 
     estimator: str
@@ -90,6 +93,7 @@ class SavedModel:
     notes: tuple[str, ...] = ()
     metadata: dict[str, Any] | None = None
     exposed: bool = False
+    dialect: Dialect | None = None
 
 
 def of_estimator(estimator: Any) -> SavedModel:
@@ -123,6 +127,7 @@ def of_estimator(estimator: Any) -> SavedModel:
         notes,
         getattr(estimator, "metadata_", None),
         getattr(estimator, "_exposed", False),
+        getattr(estimator, "dialect_", None),
     )
 
 
@@ -165,6 +170,8 @@ def to_bytes(saved: SavedModel) -> bytes:
         "schema": write_schema(saved.schema),
         "model": write_model(saved.model, arrays),
     }
+    if saved.dialect is not None and saved.dialect != Dialect():
+        content["dialect"] = asdict(saved.dialect)
     data = container.pack(Contents(content, arrays))
     try:  # what could not be read again is not written
         from_bytes(data)
@@ -254,8 +261,9 @@ def _with_none(model: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def _read(contents: Contents) -> SavedModel:
-    fields = Fields(contents.content, "the content", _KEYS)
-    values, arrays = contents.content, Arrays(contents.arrays)
+    # Most files are of models that no unusual CSV file was read for, and older ones did not know of any.
+    values, arrays = {"dialect": None, **contents.content}, Arrays(contents.arrays)
+    fields = Fields(values, "the content", (*_KEYS, "dialect"))
     schema = read_schema(values["schema"])
     model = read_model(values["model"], arrays, schema.n_levels)
     classes = read_classes(values["classes"])
@@ -278,11 +286,24 @@ def _read(contents: Contents) -> SavedModel:
         notes=tuple(map(str, fields.items("notes"))),
         metadata=values["metadata"],
         exposed=fields.flag("exposed"),
+        dialect=_read_dialect(values["dialect"], values["metadata"]),
     )
     require(not saved.exposed or find_family(model.likelihood).takes_exposure, "the exposure")
     require(saved.metadata is None or _is_flat(saved.metadata), "the metadata")
     arrays.require_none_left()
     return saved
+
+
+def _read_dialect(values: Any, metadata: Any) -> Dialect | None:
+    if values is None:
+        # The command line once wrote what stood for missing values where users write.
+        words = metadata.get("missing") if isinstance(metadata, dict) else None
+        return Dialect(missing=tuple(words.split("\n"))) if isinstance(words, str) else None
+    fields = Fields(values, "the dialect", ("delimiter", "decimal", "encoding", "missing"))
+    try:
+        return Dialect(**{**values, "missing": tuple(fields.items("missing"))})
+    except ValueError:
+        raise DamageError("the dialect") from None
 
 
 def _read_names(fields: Fields, schema: Schema) -> tuple[str, ...] | None:
