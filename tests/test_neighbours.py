@@ -215,9 +215,9 @@ def test_shaps_own_explainer_agrees_on_independent_columns_or_without_pairs(X, i
 def test_columns_stand_in_the_models_order_whatever_the_order_of_terms(model, table):
     local = model.explain_local(table[0])
     turned = {
-        name: getattr(local, name)[:, ::-1]
-        for name in ("values", "second_values", "contributions", "contributions_std")
+        name: getattr(local, name)[:, ::-1] for name in ("contributions", "contributions_std")
     }
+    turned["column_values"] = tuple(values[:, ::-1] for values in local.column_values)
     other = replace(local, terms=local.terms[::-1], **turned).to_shap()
     assert list(other.feature_names) == list(table[0].columns)
     np.testing.assert_allclose(other.values, local.to_shap().values, atol=1e-14)

@@ -123,7 +123,7 @@ def _find(model: FittedModel, schema: Schema, name: Any) -> tuple[list[int], lis
     terms = describe_terms(model, schema)
     if not isinstance(name, str) and isinstance(name, Sequence):
         found = [k for k, term in enumerate(terms) if set(term.feature_names) == set(name)]
-        found = [k for k in found if terms[k].kind == "pair"]
+        found = [k for k in found if terms[k].joint]
     else:
         found = [k for k, term in enumerate(terms) if term.feature_names == (name,)]
         found = found or [k for k, term in enumerate(terms) if term.name == name]
@@ -153,9 +153,9 @@ def _require_columns(where: Where, term: Term) -> None:
                     f"{argument}={value!r}: {unknown[0]!r} is no column of the term {term.name!r}, "
                     f"whose columns are {_some(term.feature_names)}"
                 )
-        elif value is not None and term.kind == "pair":
+        elif value is not None and term.joint:
             raise ValueError(
-                f"{term.name!r} is a pair: say of which column, {argument}="
+                f"{term.name!r} is {_kind_words(term)}: say of which column, {argument}="
                 f"{{{term.feature_names[0]!r}: {value!r}}}"
             )
 
@@ -244,17 +244,21 @@ def _require_own_levels(
                     )
 
 
+def _kind_words(term: Term) -> str:
+    return "a pair" if len(term.features) == 2 else f"of {len(term.features)} columns"
+
+
 def _require_possible(
     action: str, term: Term, columns: Sequence[Column], parts: Sequence[Part], width: Any
 ) -> None:
     """Refuse what an action cannot do."""
-    name, pair = term.name, term.kind == "pair"
+    name, joint = term.name, term.joint
     categorical = columns[0].kind == CATEGORICAL
-    if width is not None and (action != "smooth" or categorical or pair):
+    if width is not None and (action != "smooth" or categorical or joint):
         raise ValueError("width is for 'smooth' of numbers: leave it out")
     ranged = any(math.isfinite(end) for part in parts for end in (part.low, part.high))
     if action == "clamp":
-        if categorical and not pair:
+        if categorical and not joint:
             raise ValueError(
                 f"'clamp' needs numbers, and column {columns[0].name!r} is categorical: its levels have "
                 "no order, so use 'zero', or 'smooth' to give some the same effect"
@@ -263,8 +267,10 @@ def _require_possible(
             raise ValueError("'clamp' needs low or high: where the function is to be held")
         if any(part.codes is not None for part in parts):
             raise ValueError("'clamp' is for numbers: leave levels out")
-    if action == "smooth" and pair:
-        raise ValueError(f"'smooth' is for terms of one column, and {name!r} is a pair: use 'zero'")
+    if action == "smooth" and joint:
+        raise ValueError(
+            f"'smooth' is for terms of one column, and {name!r} is {_kind_words(term)}: use 'zero'"
+        )
     if action == "smooth" and categorical:
         own = 0 if parts[0].codes is None else len(parts[0].codes)
         if own + (parts[0].missing and parts[0].codes is not None) < 2:

@@ -7,7 +7,6 @@ import pytest
 
 from lanam.core.fit.pairs import pair_term
 from lanam.core.inference.options import Options
-from lanam.core.likelihoods import LIKELIHOODS
 from lanam.core.paper.objective import _stack_positions
 from lanam.core.paper.stacked import Stack
 from lanam.core.rows import cross_tables, reading, statistics
@@ -16,6 +15,7 @@ from lanam.core.terms.knots import Grid, Knots, locate, place_categories, place_
 from lanam.core.terms.linearise import RANK_TOLERANCE, compress, initial_precision, tangent
 from lanam.core.terms.purity import purify
 from lanam.core.terms.term import MixedTerm, SmoothTerm
+from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
     additive_design,
     all_entries_matrix,

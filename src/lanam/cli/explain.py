@@ -122,7 +122,7 @@ def _explain_term(request: Request, explanation: Any, voice: Voice) -> None:
     if request.output is not None:
         from lanam.plot import plot_interaction, plot_shapes
 
-        if term.kind == "pair":
+        if term.joint:
             draw(plot_interaction(explanation, term.name), request.output)
         else:
             axes = plot_shapes(explanation, terms=[term.name], coverage=request.coverage)
@@ -187,9 +187,7 @@ def _term_text(term: Any, frame: nw.DataFrame[Any], explanation: Any, coverage: 
     form = number_format(max(abs(columns["mean"][k]) for k in places), 3)
     table = [[*head, "share of rows"] if whole else head]
     for k in places:
-        cells = [_place(columns["value"][k], columns["level"][k])]
-        if term.kind == "pair":
-            cells.append(_place(columns["second_value"][k], columns["second_level"][k]))
+        cells = _places(columns, k)[: len(term.features)]
         if classes:
             cells.append(str(columns["class"][k]))
         cells += [format(columns[key][k], form) for key in ("mean", "lower", "upper")]
@@ -233,9 +231,7 @@ def _row_text(request: Request, model: Any, local: Any, columns: dict[str, list[
     form = number_format(max(largest.values(), default=0.0), 3)
     table = [["term", "value", *(["class"] if classes else []), "adds", "lower", "upper"]]
     for k in order:
-        value = _place(columns["value"][k], columns["level"][k])
-        if columns["second_level"][k] is not None or not _is_nan(columns["second_value"][k]):
-            value += ", " + _place(columns["second_value"][k], columns["second_level"][k])
+        value = ", ".join(_places(columns, k))
         outer = columns["term"][k] in ("(intercept)", "(prediction)")
         cells = [shorten(columns["term"][k], _MAX_NAME), "" if outer else value]
         if classes:
@@ -269,6 +265,13 @@ def _response(local: Any) -> str:
         return f"{words.response} of {local.classes[1]} {response:.1%}"
     note = f" ({words.note})" if words.note else ""
     return f"{words.response} {response:.5g}{note}"
+
+
+def _places(columns: dict[str, list[Any]], k: int) -> list[str]:
+    """Where row ``k`` of a frame stands in each of its term's columns."""
+    places = [name.removesuffix("value") for name in columns if name.endswith("value")]
+    cells = [(columns[f"{place}value"][k], columns[f"{place}level"][k]) for place in places]
+    return [_place(*cell) for cell in cells if cell[1] is not None or not _is_nan(cell[0])]
 
 
 def _place(value: float | None, level: str | None) -> str:

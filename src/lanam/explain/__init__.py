@@ -27,7 +27,15 @@ from lanam.explain.importance import importance_std
 from lanam.explain.portable import PortableModel, explain_portable
 from lanam.explain.rows import LocalExplanation, explain_local
 from lanam.explain.tables import describe_terms
-from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, TabulatedTerm, Term
+from lanam.explain.terms import (
+    MISSING,
+    OTHER_LEVELS,
+    Shape,
+    Surface,
+    SurfaceAxis,
+    TabulatedTerm,
+    Term,
+)
 from lanam.explain.values import class_labels, plain
 from lanam.explain.whole import GlobalExplanation, explain_global
 
@@ -42,6 +50,7 @@ __all__ = [
     "PortableModel",
     "Shape",
     "Surface",
+    "SurfaceAxis",
     "TabulatedTerm",
     "Term",
     "class_labels",

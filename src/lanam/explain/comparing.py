@@ -148,8 +148,8 @@ def _compare(source: Source, column: Any, given: Mapping[Any, Any] | str | None)
     pairs: list[int] = []
     for k, term in enumerate(model.terms):
         if term.active and feature in term.features:
-            (alone if len(term.features) == 1 else pairs).append(k)
-    partners = {_partner(model.terms[k], feature) for k in pairs}
+            (pairs if term.joint else alone).append(k)
+    partners = {other for k in pairs for other in _partners(model.terms[k], feature)}
     row = np.zeros(schema.n_columns)
     places: dict[str, Any] = {}
     if isinstance(given, str):
@@ -169,7 +169,11 @@ def _compare(source: Source, column: Any, given: Mapping[Any, Any] | str | None)
         "column": schema.names[feature],
         "terms": tuple(names[k] for k in counted),
         "left_out": tuple(names[k] for k in left),
-        "left_out_columns": tuple(schema.names[_partner(model.terms[k], feature)] for k in left),
+        "left_out_columns": tuple(
+            dict.fromkeys(
+                schema.names[other] for k in left for other in _partners(model.terms[k], feature)
+            )
+        ),
         "given": places,
         "averaged": tuple(schema.names[k] for k in sorted(partners) if isinstance(given, str)),
         "status": own[0].status,
@@ -178,7 +182,7 @@ def _compare(source: Source, column: Any, given: Mapping[Any, Any] | str | None)
 
 
 def _averaged(term: FittedTerm, feature: int) -> FittedTerm:
-    """A pair as a term of one of its columns: its mean over where the training data has the other.
+    """A joint term as one of one of its columns: its mean over where the training data has the others.
 
     Rows read a table by weights of its entries, so that the mean over rows is that of the entries, by
     the share of the data that each of them has.
@@ -186,17 +190,22 @@ def _averaged(term: FittedTerm, feature: int) -> FittedTerm:
     grid = term.entries
     assert isinstance(grid, Grid)
     place = term.features.index(feature)
-    share = term.share.reshape(grid.shape).sum(axis=place)
+
+    def by_entry(table: Array) -> Array:
+        """A table by the entries of the column, and those of all others together."""
+        own = np.moveaxis(table.reshape(*grid.shape, *table.shape[1:]), place, 0)
+        return own.reshape(len(grid.axes[place]), -1, *table.shape[1:])
+
+    share = by_entry(term.share)
 
     def mean_of(table: Array) -> Array:
-        tables = table.reshape(*grid.shape, *table.shape[1:])
-        return np.asarray(np.tensordot(tables, share, axes=(1 - place, 0)))
+        return np.asarray(np.tensordot(by_entry(table), share.sum(axis=0), axes=(1, 0)))
 
     return replace(
         term,
         features=(feature,),
         entries=grid.axes[place],
-        share=term.share.reshape(grid.shape).sum(axis=1 - place),
+        share=share.sum(axis=1),
         mean=mean_of(term.mean),
         table=mean_of(term.table),
         edited=None,
@@ -223,9 +232,9 @@ def _beyond(
     )
 
 
-def _partner(term: FittedTerm, feature: int) -> int:
-    """The other column of a pair."""
-    return next(other for other in term.features if other != feature)
+def _partners(term: FittedTerm, feature: int) -> list[int]:
+    """The other columns of a joint term."""
+    return [other for other in term.features if other != feature]
 
 
 def _require_partners(

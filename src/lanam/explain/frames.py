@@ -11,45 +11,46 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Array
 from lanam.data import CATEGORICAL
 from lanam.explain.terms import MISSING, Shape, Surface, Term
+from lanam.explain.values import place_prefix
 from lanam.families import Family
 
 #: Columns of a term's frame that have a row for each class already.
 BY_CLASS = ("mean", "std", "lower", "upper", "simultaneous_lower", "simultaneous_upper")
 
 
-def term_cells(term: Shape | Surface, coverage: float) -> dict[str, Any]:
-    """A term's tables as columns, with one entry for each place where it is tabulated."""
+def term_cells(term: Shape | Surface, coverage: float, n_places: int) -> dict[str, Any]:
+    """A term's tables as columns, with one entry for each place where it is tabulated.
+
+    There are columns of values for so many of the term's columns.
+    """
+    others = term.others if isinstance(term, Shape) else ()
+    names, means, stds, densities = ([other[k] for other in others] for k in range(4))
+    edited = term.others_edited if isinstance(term, Shape) else ()
+    sides = [(term.values, names)]
     if isinstance(term, Surface):
-        numbers, levels = _axis_cells(term.values, term.others)
-        second_numbers, second_levels = _axis_cells(term.second_values, term.second_others)
-        n_first, n_second = len(numbers), len(second_numbers)
-        return {
-            "value": np.repeat(numbers, n_second),
-            "level": [level for level in levels for _ in range(n_second)],
-            "second_value": np.tile(second_numbers, n_first),
-            "second_level": second_levels * n_first,
-            "mean": term.mean.ravel(),
-            "std": term.std.ravel(),
-            **_bands(term, coverage),
-            "density": term.density.ravel(),
-            "inside": term.inside.ravel(),
-            "edited": term.edited.ravel(),
-        }
-    means, stds, densities = ([other[k] for other in term.others] for k in (1, 2, 3))
-    numbers, levels = _axis_cells(term.values, [other[0] for other in term.others])
-    n_entries = len(numbers)
+        sides = [(axis.values, axis.others) for axis in term.axes]
     return {
-        "value": numbers,
-        "level": levels,
-        "second_value": np.full(n_entries, np.nan),
-        "second_level": [None] * n_entries,
+        **_grid_cells([_axis_cells(*side) for side in sides], n_places),
         "mean": np.concatenate([term.mean.ravel(), np.ravel(means)]),
         "std": np.concatenate([term.std.ravel(), np.ravel(stds)]),
         **_bands(term, coverage),
-        "density": np.concatenate([term.density, densities]),
-        "inside": np.concatenate([term.inside, np.array(densities) > 0.0]),
-        "edited": np.concatenate([term.edited, np.array(term.others_edited, dtype=bool)]),
+        "density": np.concatenate([term.density.ravel(), densities]),
+        "inside": np.concatenate([term.inside.ravel(), np.array(densities) > 0.0]),
+        "edited": np.concatenate([term.edited.ravel(), np.array(edited, dtype=bool)]),
     }
+
+
+def _grid_cells(sides: Sequence[tuple[Array, list[str | None]]], n_places: int) -> dict[str, Any]:
+    """Values and levels of all combinations of the sides' entries; nothing of sides that there are not."""
+    shape = tuple(len(numbers) for numbers, _ in sides)
+    entries = np.indices(shape).reshape(len(shape), -1)
+    cells: dict[str, Any] = {}
+    for place in range(n_places):
+        numbers, levels = sides[place] if place < len(sides) else (np.array([np.nan]), [None])
+        own = entries[place] if place < len(sides) else np.zeros(entries.shape[1], np.intp)
+        cells[f"{place_prefix(place)}value"] = numbers[own]
+        cells[f"{place_prefix(place)}level"] = [levels[entry] for entry in own]
+    return cells
 
 
 def _bands(term: Shape | Surface, coverage: float) -> dict[str, Array]:

@@ -6,22 +6,21 @@ read it. Bounds are two standard deviations away from the mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array, IntArray
+from lanam.core.arrays import Array
 from lanam.data import make_frame
 from lanam.explain import interpretml_figures as figures
 from lanam.explain.ranges import trimmed
-from lanam.explain.terms import Shape, Surface, Term
+from lanam.explain.terms import Shape, Surface, SurfaceAxis, Term
 from lanam.explain.values import cell_words
 from lanam.families import Family
 
 #: InterpretML's words for kinds of terms.
-_TYPES = {"smooth": "continuous", "pair": "interaction"}
+_TYPES = {"smooth": "continuous", "pair": "interaction", "interaction": "interaction"}
 
 #: Of the data's histogram: InterpretML writes a label below each.
 _BINS = 12
@@ -110,6 +109,8 @@ class ShownTerms(ShownByInterpret):
         if key is None:
             return figures.draw_importances(facts)
         term = self.terms[self._place(key)]
+        if len(term.features) > 2:
+            return None
         if isinstance(term, Surface):
             return figures.draw_pair(facts, term.name, term.feature_names)
         if not len(term.values):
@@ -131,7 +132,7 @@ class ShownTerms(ShownByInterpret):
     def _specific(self, place: int) -> dict[str, Any]:
         term = self.terms[place]
         if isinstance(term, Surface):
-            facts = _pair_facts(term)
+            facts = _surface_facts(term)
         else:
             facts = _shape_facts(term) | {"scores_range": self._range()}
         if self.family.link.several:
@@ -157,8 +158,7 @@ class ShownRows(ShownByInterpret):
     terms: tuple[Term, ...]
     intercept: float | Array
     intercept_std: float | Array
-    values: NDArray[Any]
-    second_values: NDArray[Any]
+    column_values: tuple[NDArray[Any], ...]
     contributions: Array
     contributions_std: Array
     response: Array
@@ -191,13 +191,13 @@ class ShownRows(ShownByInterpret):
         return None
 
     def _specific(self, place: int) -> dict[str, Any]:
-        cells = zip(self.terms, self.values[place], self.second_values[place], strict=True)
+        cells = zip(self.terms, *(values[place] for values in self.column_values), strict=True)
         facts = {
             "type": "univariate",
             "names": self.feature_names,
             "scores": list(self.contributions[place]),
             "errors": list(2.0 * self.contributions_std[place]),
-            "values": [cell_words(*both[: len(term.features)]) for term, *both in cells],
+            "values": [cell_words(*own[: len(term.features)]) for term, *own in cells],
             "extra": {
                 "names": ["Intercept"],
                 "scores": [self.intercept],
@@ -251,26 +251,25 @@ def _shape_facts(shape: Shape) -> dict[str, Any]:
     return facts
 
 
-def _pair_facts(pair: Surface) -> dict[str, Any]:
-    """A pair within what the data has of either column."""
-    rows, columns = (np.flatnonzero(pair.inside.any(axis=axis)) for axis in (1, 0))
-    part = np.ix_(rows, columns)
-    largest = float(np.abs(pair.mean[part]).max(initial=0.0)) or 1.0
+def _surface_facts(surface: Surface) -> dict[str, Any]:
+    """A joint term within what the data has of each column; InterpretML knows two of them."""
+    part = np.ix_(*(axis.inside for axis in surface.axes))
+    largest = float(np.abs(surface.mean[part]).max(initial=0.0)) or 1.0
     return {
         "type": "interaction",
-        "left_names": _axis(pair.values, pair.others, rows),
-        "right_names": _axis(pair.second_values, pair.second_others, columns),
+        **dict(zip(("left_names", "right_names"), map(_axis_names, surface.axes), strict=False)),
         "scores_range": (-largest, largest),  # a colour scale of its own, with zero in its middle
-    } | _bounds(pair.mean[part], pair.std[part])
+    } | _bounds(surface.mean[part], surface.std[part])
 
 
-def _axis(values: NDArray[Any], others: Sequence[str], shown: IntArray) -> list[Any]:
+def _axis_names(axis: SurfaceAxis) -> list[Any]:
     """Numbers where there are only numbers; otherwise text, a place each."""
-    if values.dtype != object and shown[-1] < len(values):
-        return list(values[shown].tolist())
+    values, n_values = axis.values, len(axis.values)
+    if values.dtype != object and not axis.inside[n_values:].any():
+        return list(values[axis.inside[:n_values]].tolist())
     form = str if values.dtype == object else "{:.4g}".format
-    names = [*map(form, values), *others]
-    return [names[place] for place in shown]
+    names = [*map(form, values), *axis.others]
+    return [names[place] for place in np.flatnonzero(axis.inside)]
 
 
 def _bounds(mean: Array, std: Any) -> dict[str, Any]:

@@ -4,8 +4,8 @@ A row is a number for each column: its value, or the number of its level in a ca
 number where it is missing, and ``-1`` for a level that the training data did not have.
 
 Every active term is a table over the entries of its axes. A row stands on one entry of an axis or
-between two (:class:`Axis`); the entries of a pair's table are all combinations, the second's running
-faster. There it reads the term's ``mean`` and its row ``t`` of the ``table``, linearly in between. With the
+between two (:class:`Axis`); those of several are all combinations, the last axis' running fastest.
+There it reads the term's ``mean`` and its row ``t`` of the ``table``, linearly in between. With the
 rows of all terms in the order of the coordinates, one for the intercept behind them and the factor ``F``,
 
     mean = intercept + sum of the terms' means,     variance = |F' [t_1, t_2, ..., 1]|^2

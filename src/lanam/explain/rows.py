@@ -19,7 +19,7 @@ from lanam.explain.interpretml import ShownRows
 from lanam.explain.shapley import ToShap
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import Term
-from lanam.explain.values import class_labels, json_text, plain_facts, scalar
+from lanam.explain.values import class_labels, json_text, place_prefix, plain_facts, scalar
 from lanam.families import Family, find_family
 
 
@@ -36,13 +36,13 @@ class LocalExplanation(ToShap, ShownRows):
         The same for every row.
     terms
         In the order of the contributions' columns.
-    values
-        (n, n_terms) the value of each term's column in each row; of a pair, of its first column.
-        Numbers, not a number where they are missing; if any column is categorical, objects: labels
-        and numbers, None where they are missing, ``"(unseen)"`` for levels that the training data did
-        not have.
-    second_values
-        (n, n_terms) the same of a pair's second column; not a number, or None, for other terms.
+    column_values
+        Of every term's first column, of its second and so on, (n, n_terms) the value in each row.
+        Numbers, not a number where they are missing or the term has no such column; if any column is
+        categorical, objects: labels and numbers, None instead of what is not a number, ``"(unseen)"`` for
+        levels that the training data did not have.
+    values, second_values
+        The first two of them.
     contributions, contributions_std
         (n, n_terms) what each term adds, and how sure that is.
     edited
@@ -77,8 +77,7 @@ class LocalExplanation(ToShap, ShownRows):
     intercept: float | Array
     intercept_std: float | Array
     terms: tuple[Term, ...]
-    values: NDArray[Any]
-    second_values: NDArray[Any]
+    column_values: tuple[NDArray[Any], ...]
     contributions: Array
     contributions_std: Array
     edited: NDArray[np.bool_]
@@ -97,9 +96,22 @@ class LocalExplanation(ToShap, ShownRows):
         """The name of the link: "identity", "log", "logit" or "softmax"."""
         return self.family.link.name
 
+    @property
+    def values(self) -> NDArray[Any]:
+        """The values of the terms' first columns."""
+        return self.column_values[0]
+
+    @property
+    def second_values(self) -> NDArray[Any]:
+        """The values of the terms' second columns."""
+        return self.column_values[1]
+
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data, ready for JSON; None where there is no value."""
-        return plain_facts(self) | {"terms": [term.to_dict() for term in self.terms]}
+        facts = plain_facts(self)
+        for place, values in enumerate(facts.pop("column_values")):
+            facts[f"{place_prefix(place)}values"] = values
+        return facts | {"terms": [term.to_dict() for term in self.terms]}
 
     def to_json(self, indent: int | None = None) -> str:
         """The explanation as JSON; ``indent`` spreads it over lines."""
@@ -176,13 +188,13 @@ class LocalExplanation(ToShap, ShownRows):
             "row": np.repeat(np.arange(n_rows), n_terms + 2),
             "term": names * n_rows,
         }
-        for place, values in enumerate((self.values, self.second_values)):
-            second = "second_" if place else ""
+        for place, values in enumerate(self.column_values):
+            prefix = place_prefix(place)
             cells = [row_cells(values[:, k], term, place) for k, term in enumerate(self.terms)]
             blank: tuple[Array, list[Any]] = (np.full(n_rows, np.nan), [None] * n_rows)
             numbers, levels = zip(blank, *cells, blank, strict=True)
-            columns[f"{second}value"] = np.column_stack(numbers).ravel()
-            columns[f"{second}level"] = [
+            columns[f"{prefix}value"] = np.column_stack(numbers).ravel()
+            columns[f"{prefix}level"] = [
                 level for row in zip(*levels, strict=True) for level in row
             ]
         for name, parts in {
@@ -208,15 +220,17 @@ def explain_local(
     """The predictions for the rows of ``columns`` (n, D), taken apart."""
     family = find_family(model.likelihood)
     mean, variance = scoring.link_moments(model, columns)
-    firsts = [term.features[0] for term in model.terms]
-    seconds = [term.features[1] if term.kind == "pair" else None for term in model.terms]
+    n_places = max([2, *(len(term.features) for term in model.terms)])
+    features = [[*term.features, *[None] * n_places][:n_places] for term in model.terms]
     own = np.diagonal(variance, axis1=-2, axis2=-1) if variance.ndim > 1 else variance
     return LocalExplanation(
         intercept=scalar(np.asarray(model.intercept)),
         intercept_std=_intercept_std(model),
         terms=describe_terms(model, schema),
-        values=_values_of(schema, columns, firsts),
-        second_values=_values_of(schema, columns, seconds),
+        column_values=tuple(
+            _values_of(schema, columns, [own[place] for own in features])
+            for place in range(n_places)
+        ),
         contributions=scoring.term_means(model, columns),
         contributions_std=np.sqrt(scoring.term_variances(model, columns)),
         edited=scoring.edited_rows(model, columns),

@@ -21,8 +21,7 @@ class ToShap:
 
     intercept: float | Array
     terms: tuple[Term, ...]
-    values: NDArray[Any]
-    second_values: NDArray[Any]
+    column_values: tuple[NDArray[Any], ...]
     contributions: Array
     contributions_std: Array
     family: Family
@@ -116,14 +115,14 @@ class ToShap:
         for place in range(len(names)):
             # The first term that counts for a column whole is one of its own, or a pair that was kept.
             own = int(np.flatnonzero(shares[:, place] == 1.0)[0])
-            cells = self.values[:, own].tolist()
-            if self.terms[own].kind == "pair":
-                both = zip(cells, self.second_values[:, own].tolist(), strict=True)
+            n_columns = len(self.terms[own].features)
+            cells = [values[:, own].tolist() for values in self.column_values[:n_columns]]
+            if n_columns > 1:
                 # In brackets, as shap strips zeros from the end of a text.
-                columns.append([f"({cell_words(*pair)})" for pair in both])
+                columns.append([f"({cell_words(*row)})" for row in zip(*cells, strict=True)])
             else:
-                columns.append(_numbers_or_text(cells))
-        table = np.empty((len(self.values), len(columns)), dtype=object)
+                columns.append(_numbers_or_text(cells[0]))
+        table = np.empty((len(self.contributions), len(columns)), dtype=object)
         for place, column in enumerate(columns):
             table[:, place] = column
         worded = any(isinstance(cell, str) for column in columns for cell in column)
@@ -138,7 +137,7 @@ def _players(terms: Sequence[Term], keep: bool) -> tuple[list[str], Array]:
         for feature, name in zip(term.features, term.feature_names, strict=True)
     }
     places = {feature: place for place, feature in enumerate(sorted(names))}
-    kept = [k for k, term in enumerate(terms) if keep and term.kind == "pair"]
+    kept = [k for k, term in enumerate(terms) if keep and term.joint]
     shares = np.zeros((len(terms), len(places) + len(kept)))
     for k, term in enumerate(terms):
         if k in kept:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
 from lanam.data import CATEGORICAL, Column, Schema
 from lanam.explain.importance import importance_and_largest_deviations
 from lanam.explain.ranges import is_inside
-from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, Term
+from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, SurfaceAxis, Term
 from lanam.explain.values import scalar
 
 
@@ -121,32 +122,24 @@ def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
 
 
 def surface_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Generator) -> Surface:
-    """A pair, in its columns' units; ``rng`` draws what its function could be."""
+    """A joint term, in its columns' units; ``rng`` draws what its function could be."""
     term = model.terms[index]
     grid = term.entries
     assert isinstance(grid, Grid)
-    columns = [schema.columns[feature] for feature in term.features]
-    first, second = map(axis_values, grid.axes, columns)
     mean, std = _moments(model, index)
     density = term.share.reshape(grid.shape).copy()
-    others = [_axis_others(axis) for axis in grid.axes]
-    ranges = [
-        np.concatenate([is_inside(values, column), share[len(values) :] > 0.0])
-        for values, column, share in zip(
-            (first, second), columns, (density.sum(axis=1), density.sum(axis=0)), strict=True
-        )
-    ]
-    inside = np.logical_and.outer(*ranges)
+    axes = tuple(
+        _surface_axis(axis, schema.columns[feature], np.moveaxis(density, place, 0))
+        for place, (axis, feature) in enumerate(zip(grid.axes, term.features, strict=True))
+    )
+    inside = reduce(np.logical_and.outer, [axis.inside for axis in axes])
     importance_std, largest = importance_and_largest_deviations(
         model, index, std, inside.ravel(), rng
     )
     return Surface(
         **_facts(term, schema),
         importance_std=importance_std,
-        values=first,
-        second_values=second,
-        others=others[0],
-        second_others=others[1],
+        axes=axes,
         mean=mean.reshape(*grid.shape, *mean.shape[1:]).copy(),
         std=std.reshape(*grid.shape, *std.shape[1:]),
         density=density,
@@ -200,10 +193,12 @@ def axis_values(axis: Axis | Levels, column: Column) -> NDArray[Any]:
     return axis.values.copy()
 
 
-def _axis_others(axis: Axis) -> tuple[str, ...]:
-    if isinstance(axis, Categories):
-        return (MISSING, OTHER_LEVELS)
-    return (MISSING,) if axis.missing else ()
+def _surface_axis(axis: Axis, column: Column, density: Array) -> SurfaceAxis:
+    """One column of a joint term; ``density`` has it first."""
+    others = (MISSING, OTHER_LEVELS) if isinstance(axis, Categories) else (MISSING,) * axis.missing
+    values, share = axis_values(axis, column), density.reshape(len(axis), -1).sum(axis=1)
+    inside = np.concatenate([is_inside(values, column), share[len(values) :] > 0.0])
+    return SurfaceAxis(column.name, column.kind, values, others, share, inside)
 
 
 def _array(labels: Sequence[Any]) -> NDArray[np.object_]:

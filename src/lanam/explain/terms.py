@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.explain.bands import around, half_width, simultaneous_half_width
-from lanam.explain.values import plain
+from lanam.explain.values import place_prefix, plain
 
 #: What tables call the entry of missing values, and that of all levels without one of their own.
 MISSING = "(missing)"
@@ -31,7 +31,8 @@ class Term:
         The column's name; ``"<column> (levels)"`` for the effects of single values, ``"a x b"`` for a
         pair.
     kind
-        ``"smooth"``, ``"categorical"``, ``"level"`` (single values of a numeric column) or ``"pair"``.
+        ``"smooth"``, ``"categorical"``, ``"level"`` (single values of a numeric column), ``"pair"`` or
+        ``"interaction"`` (of more columns).
     features, feature_names, feature_kinds
         The term's columns, by index and by name, and whether each is ``"numeric"`` or
         ``"categorical"``.
@@ -72,6 +73,11 @@ class Term:
     evidence: float
     was_edited: bool
 
+    @property
+    def joint(self) -> bool:
+        """Whether the term is of several columns."""
+        return len(self.features) > 1
+
     def to_dict(self) -> dict[str, Any]:
         """The term as plain data, ready for JSON."""
         return {name: plain(value) for name, value in vars(self).items()}
@@ -79,7 +85,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class TabulatedTerm(Term):
-    """A term with its function: what shapes of one column and surfaces of two have in common.
+    """A term with its function: what shapes of one column and surfaces of several have in common.
 
     Attributes
     ----------
@@ -269,24 +275,51 @@ class Shape(TabulatedTerm):
 
 
 @dataclass(frozen=True, eq=False)
+class SurfaceAxis:
+    """One column of a term of several: where its tables have entries along it.
+
+    Attributes
+    ----------
+    name, kind
+        The column's, ``"numeric"`` or ``"categorical"``.
+    values
+        Numbers in the column's unit (the function is linear in between), or the labels of the levels
+        that have an entry of their own.
+    others
+        What the further entries are, after those of the values: ``"(missing)"`` for missing values,
+        ``"(other levels)"`` for all levels not in ``values``, rare ones and new ones.
+    density
+        Share of the training data at each entry.
+    inside
+        Whether an entry lies within what the training data had in the column.
+    """
+
+    name: str
+    kind: str
+    values: NDArray[Any]
+    others: tuple[str, ...]
+    density: Array
+    inside: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
 class Surface(TabulatedTerm):
     """A pair with its function: what two columns together add beyond what either adds alone.
 
-    Its mean over the training data is zero at every value of either column.
+    Its mean over the training data is zero at every value of either column. Of more columns, what they
+    add together beyond what fewer of them do.
 
     Attributes
     ----------
     importance_std
         Posterior standard deviation of the importance.
-    values, second_values
-        The grid on which the function is tabulated: numbers in the column's unit (linear in between),
-        or the labels of the levels that have a row of their own.
-    others, second_others
-        What the tables' further rows and columns are, after those of the values: ``"(missing)"`` for
-        missing values, ``"(other levels)"`` for all levels not in ``values``, rare ones and new ones.
+    axes
+        The grid on which the function is tabulated, a :class:`SurfaceAxis` for every column.
+    values, second_values, others, second_others
+        Those of the first two axes.
     mean, std
-        Posterior mean and standard deviation of the function, (values and others, second values and
-        second others); with a last axis of classes where there are more than two.
+        Posterior mean and standard deviation of the function, with an axis for each of ``axes``, and a
+        last one of classes where there are more than two.
     density
         Share of the training data at each point of the grid; they sum to one.
     inside
@@ -298,11 +331,36 @@ class Surface(TabulatedTerm):
         Whether the function was changed by hand at the point: its band is then not what the data says.
     unseen_std
         The standard deviation where a column's value is missing and none was in the training data;
-        the mean is zero. None where both columns have an entry for that.
+        the mean is zero. None where all columns have an entry for that.
     """
 
-    values: NDArray[Any]
-    second_values: NDArray[Any]
-    others: tuple[str, ...]
-    second_others: tuple[str, ...]
+    axes: tuple[SurfaceAxis, ...]
     unseen_std: float | Array | None
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The values of the first column."""
+        return self.axes[0].values
+
+    @property
+    def second_values(self) -> NDArray[Any]:
+        """The values of the second column."""
+        return self.axes[1].values
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The further entries of the first column."""
+        return self.axes[0].others
+
+    @property
+    def second_others(self) -> tuple[str, ...]:
+        """The further entries of the second column."""
+        return self.axes[1].others
+
+    def to_dict(self) -> dict[str, Any]:
+        """The term as plain data, ready for JSON; ``second_values`` are those of the second column."""
+        facts = {name: plain(value) for name, value in vars(self).items() if name != "axes"}
+        for place, axis in enumerate(self.axes):
+            for name in ("values", "others"):
+                facts[place_prefix(place) + name] = plain(getattr(axis, name))
+        return facts

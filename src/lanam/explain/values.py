@@ -19,6 +19,17 @@ def class_labels(model: FittedModel, classes: Sequence[Any] | None) -> tuple[Any
     return tuple(np.asarray(classes).tolist())
 
 
+def place_prefix(place: int) -> str:
+    """What the names of facts about a term's columns begin with, by their place in the term.
+
+    Examples
+    --------
+    >>> [place_prefix(place) + "value" for place in range(3)]
+    ['value', 'second_value', 'third_value']
+    """
+    return ("", "second_", "third_")[place] if place < 3 else f"{place + 1}th_"
+
+
 def scalar(value: Any) -> Any:
     """A float if there is one number, a copy of the array if there is one a class."""
     if value is None:

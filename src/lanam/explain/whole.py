@@ -88,14 +88,17 @@ class GlobalExplanation(ShownTerms):
     @property
     def pairs(self) -> tuple[Surface, ...]:
         """The terms of two columns."""
-        return tuple(term for term in self.terms if isinstance(term, Surface))
+        surfaces = [term for term in self.terms if isinstance(term, Surface)]
+        return tuple(term for term in surfaces if len(term.axes) == 2)
 
     @property
     def switched_off(self) -> tuple[Shape | Surface, ...]:
         """The terms that do not contribute."""
         return tuple(shape for shape in self.terms if not shape.active)
 
-    def evaluate(self, name: str, values: Any, second_values: Any = None) -> tuple[Array, Array]:
+    def evaluate(
+        self, name: str, values: Any, second_values: Any = None, *further_values: Any
+    ) -> tuple[Array, Array]:
         """What a term adds at any values of its column, as the model's ``predict_terms`` does.
 
         Between two entries of a table the standard deviation is that of the function there, which is
@@ -110,6 +113,8 @@ class GlobalExplanation(ShownTerms):
             In the column's unit, or levels; None and NaN are missing values.
         second_values : sequence, default=None
             As many, of a pair's second column.
+        *further_values : sequence
+            As many, of each of a term's further columns.
 
         Returns
         -------
@@ -127,15 +132,15 @@ class GlobalExplanation(ShownTerms):
         True
         """
         term = self[name]
-        pair = isinstance(term, Surface)
-        if pair != (second_values is not None):
-            need = (
-                f"is a pair: give values of {term.feature_names[1]!r} as second_values"
-                if pair
-                else "is of one column: leave second_values out"
-            )
-            raise ValueError(f"the term {name!r} {need}")
-        own = (values, second_values) if pair else (values,)
+        own = [values, *(more for more in (second_values, *further_values) if more is not None)]
+        n_columns = len(term.features)
+        if len(own) != n_columns:
+            need = {
+                1: "is of one column: leave second_values out",
+                2: f"is a pair: give values of {term.feature_names[-1]!r} as second_values",
+            }
+            each = f"is of {n_columns} columns: give values of each, in the order of its name"
+            raise ValueError(f"the term {name!r} {need.get(n_columns, each)}")
         return evaluate(self._source(), self.terms.index(term), own)
 
     def difference(
@@ -255,7 +260,8 @@ class GlobalExplanation(ShownTerms):
         ``simultaneous_upper`` it lies everywhere at once, wherever it is ``inside``. What was changed by
         hand is ``edited``.
         """
-        parts = [term_cells(term, coverage) for term in self.terms]
+        n_places = max([2, *(len(term.features) for term in self.terms)])
+        parts = [term_cells(term, coverage, n_places) for term in self.terms]
         sizes = [len(part["density"]) for part in parts]
         columns: dict[str, Any] = {
             "term": np.repeat([term.name for term in self.terms], sizes).tolist(),
@@ -273,7 +279,7 @@ def explain_global(
     """Every term's function, in the columns' units; ``classes`` are a classifier's labels."""
     rng = np.random.default_rng(0)  # an explanation is a fact about the model, the same each time
     terms = tuple(
-        (surface_of if term.kind == "pair" else shape_of)(model, index, schema, rng)
+        (surface_of if term.joint else shape_of)(model, index, schema, rng)
         for index, term in enumerate(model.terms)
     )
     return GlobalExplanation(

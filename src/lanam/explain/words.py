@@ -28,14 +28,12 @@ class Explained(Protocol):
 
 def term_names(terms: Sequence[Term]) -> list[str]:
     """Terms' names, cut; of a pair each of its two."""
-    singles = [term.name for term in terms if term.kind != "pair"]
-    columns = [name for term in terms if term.kind == "pair" for name in term.feature_names]
+    singles = [term.name for term in terms if not term.joint]
+    columns = [name for term in terms if term.joint for name in term.feature_names]
     short = dict(zip(singles, cut(singles, MAX_LONG_NAME), strict=True))
     sides = dict(zip(columns, cut(columns, _MAX_SIDE), strict=True))
     return [
-        " x ".join(sides[name] for name in term.feature_names)
-        if term.kind == "pair"
-        else short[term.name]
+        " x ".join(sides[name] for name in term.feature_names) if term.joint else short[term.name]
         for term in terms
     ]
 

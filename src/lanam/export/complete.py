@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One active term, by the entries of its axes; of two, the second's run faster.
+    """One active term, by the entries of its axes; of several, the last's run fastest.
 
     Attributes
     ----------

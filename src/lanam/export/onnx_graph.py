@@ -290,14 +290,14 @@ def _read(graph: _Graph, term: Term, model: CompleteModel, variance: bool) -> st
     if len(axes) == 1 and term.axes[0].kind != "knots":
         entries = _entries(graph, *axes[0])
         return graph("Gather", table, graph("Squeeze", entries, graph.constant([1])))
-    weights = [_weights(graph, *each) for each in axes]
-    if len(weights) == 1:
-        return graph("MatMul", weights[0], table)
-    down = graph("Unsqueeze", weights[0], graph.constant([2]))
-    along = graph("Unsqueeze", weights[1], graph.constant([1]))
-    both = graph("Mul", down, along)
-    flat = graph("Reshape", both, graph.constant([-1, len(term.mean)]))
-    return graph("MatMul", flat, table)
+    weights, *others = [_weights(graph, *each) for each in axes]
+    size = term.axes[0].n_entries
+    for axis, own in zip(term.axes[1:], others, strict=True):
+        size *= axis.n_entries
+        down = graph("Unsqueeze", weights, graph.constant([2]))
+        along = graph("Unsqueeze", own, graph.constant([1]))
+        weights = graph("Reshape", graph("Mul", down, along), graph.constant([-1, size]))
+    return graph("MatMul", weights, table)
 
 
 def _weights(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:

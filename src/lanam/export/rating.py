@@ -1,7 +1,7 @@
 """A rating table as CSV: one row for every entry of every term, for people and spreadsheets.
 
 The contributions of a row's entries and the intercept sum to its prediction on the link scale. Between
-two values of kind ``value at`` the contribution is linear; of a pair in both directions.
+two values of kind ``value at`` the contribution is linear; of several columns in every direction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from lanam.data import Column, Schema
 from lanam.explain.portable import Axis, PortableModel
-from lanam.explain.values import cell_words, plain
+from lanam.explain.values import cell_words, place_prefix, plain
 from lanam.export.complete import CompleteModel, Term, complete
 
 #: Digits of what is read only, and of what rows are scored with.
@@ -42,22 +42,23 @@ def rating_table(portable: PortableModel, schema: Schema) -> str:
     term,column,kind,value,below,meaning,contribution,std,share
     """
     model = complete(portable)
-    pairs = any(len(term.axes) == 2 for term in model.terms)
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(_header(model, pairs))
-    table.writerow(
-        _line(model, "(intercept)", [], pairs, "everywhere", *_intercept(model), "", False)
-    )
+    table.writerow(_header(model))
+    table.writerow(_line(model, "(intercept)", [], "everywhere", *_intercept(model), "", False))
     for term in model.terms:
-        table.writerows(_lines(model, term, schema, pairs))
+        table.writerows(_lines(model, term, schema))
     return text.getvalue()
 
 
-def _header(model: CompleteModel, pairs: bool) -> list[str]:
-    places = ["column", "kind", "value", "below"]
-    if pairs:
-        places += [f"second_{name}" for name in places]
+def _n_places(model: CompleteModel) -> int:
+    """How many columns the term with most of them has."""
+    return max([1, *(len(term.axes) for term in model.terms)])
+
+
+def _header(model: CompleteModel) -> list[str]:
+    cells = ("column", "kind", "value", "below")
+    places = [f"{place_prefix(k)}{name}" for k in range(_n_places(model)) for name in cells]
     portable = model.portable
     if model.n_classes > 1:
         labels = list(map(str, portable.classes or ()))
@@ -82,15 +83,13 @@ def _line(
     model: CompleteModel,
     name: str,
     cells: list[list[Any]],
-    pairs: bool,
     meaning: str,
     mean: Any,
     variance: Any,
     share: str,
     edited: bool,
 ) -> list[Any]:
-    blank = ["", "", "", ""]
-    first, second = [*cells, blank, blank][:2]
+    places = [*itertools.chain(*cells), *[""] * 4 * (_n_places(model) - len(cells))]
     numbers = [format(value, _EXACT) for value in mean]
     numbers += [format(value, _DIGITS) for value in np.sqrt(variance)]
     if model.portable.family.words.factor:
@@ -98,10 +97,10 @@ def _line(
     numbers.append(share)
     if _edited(model):
         numbers.append("by hand" if edited else "")
-    return [name, *first, *(second if pairs else []), meaning, *numbers]
+    return [name, *places, meaning, *numbers]
 
 
-def _lines(model: CompleteModel, term: Term, schema: Schema, pairs: bool) -> Iterator[list[Any]]:
+def _lines(model: CompleteModel, term: Term, schema: Schema) -> Iterator[list[Any]]:
     columns = [schema.columns[feature] for feature in term.features]
     entries = [_entries(axis, column) for axis, column in zip(term.axes, columns, strict=True)]
     variance = model.variances(term)
@@ -111,7 +110,7 @@ def _lines(model: CompleteModel, term: Term, schema: Schema, pairs: bool) -> Ite
         meaning = " and ".join(words for _, _, words in found)
         edited = term.edited is not None and bool(term.edited[number])
         at = term.mean[number], variance[number], format(term.share[number], _DIGITS), edited
-        yield _line(model, term.name, cells, pairs, meaning, *at)
+        yield _line(model, term.name, cells, meaning, *at)
 
 
 def _entries(axis: Axis, column: Column) -> list[tuple[int, list[str], str]]:

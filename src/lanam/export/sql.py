@@ -175,7 +175,10 @@ def _prefix(taken: Sequence[str]) -> str:
     return prefix
 
 
-#: What a choice along an axis ends in: an entry, or one and the next with the way between them.
+#: Where a row reads an axis: at an entry, or between one and the next, with the way between them.
+Read = tuple[int, int | None, str]
+
+#: What a choice along an axis ends in.
 Leaf = Callable[[int, int | None, str], str]
 
 
@@ -225,27 +228,28 @@ def _between(points: list[float], k: int, value: str, leaf: Leaf) -> str:
 def mean_expression(term: Term, columns: Sequence[Column], values: Sequence[str], one: int) -> str:
     """What a term adds to the mean of class ``one``, as an expression."""
     mean = reshaped(term, term.mean)[..., one]
-    if mean.ndim == 1:
-        return choose(term.axes[0], columns[0], values[0], lambda *at: _linear(mean, *at))
-    second_axis, second_column, second_value = term.axes[1], columns[1], values[1]
 
-    def along(entry: int, following: int | None, way: str) -> str:
-        def across(second: int, second_following: int | None, second_way: str) -> str:
-            here = _linear(mean[:, second], entry, following, way)
-            if second_following is None:
-                return here
-            step = _linear(mean[:, second_following] - mean[:, second], entry, following, way)
-            return f"{here} + ({second_way}) * ({step})"
+    def within(reads: tuple[Read, ...]) -> str:
+        """What follows once it is known where a row stands along the first axes."""
+        k = len(reads)
+        if k == len(term.axes):
+            return _multilinear(mean, reads)
+        return choose(term.axes[k], columns[k], values[k], lambda *read: within((*reads, read)))
 
-        return choose(second_axis, second_column, second_value, across)
-
-    return choose(term.axes[0], columns[0], values[0], along)
+    return within(())
 
 
-def _linear(mean: Any, entry: int, following: int | None, way: str) -> str:
-    if following is None:
-        return number(mean[entry])
-    return f"{number(mean[entry])} + {number(mean[following] - mean[entry])} * ({way})"
+def _multilinear(mean: Any, reads: Sequence[Read]) -> str:
+    """A table where a row reads it along every axis."""
+    *others, (entry, following, way) = reads
+    here, step = (
+        mean[..., entry],
+        None if following is None else mean[..., following] - mean[..., entry],
+    )
+    if others:
+        text = _multilinear(here, others)
+        return text if step is None else f"{text} + ({way}) * ({_multilinear(step, others)})"
+    return number(here) if step is None else f"{number(here)} + {number(step)} * ({way})"
 
 
 @dataclass(frozen=True)
@@ -605,7 +609,8 @@ def _corners(t: int, term: Term) -> Iterator[tuple[str, str]]:
     for corner in itertools.product(*choices):
         entry = corner[0][0]
         for (following, _), axis in zip(corner[1:], term.axes[1:], strict=True):
-            entry = f"{entry} * {axis.n_entries} + {following}"
+            before = f"({entry})" if " " in entry else entry
+            entry = f"{before} * {axis.n_entries} + {following}"
         yield entry, " * ".join(weight for _, weight in corner if weight)
 
 

@@ -131,19 +131,18 @@ class Account:
         return f"together they add {total}." if some.sum() > 1 else f"it adds {total}."
 
     def labels(self) -> list[str]:
-        """What the row has in each term's columns: ``age = 63``; of a pair in two lines."""
+        """What the row has in each term's columns: ``age = 63``; of several in a line each."""
         terms, row = self.local.terms, self.row
         columns = [name for term in terms for name in term.feature_names]
         short = dict(zip(columns, cut(columns, MAX_LONG_NAME), strict=True))
         labels = term_names(terms)
         for k, term in enumerate(terms):
-            first = _value(self.local.values[row, k])
-            if term.kind == "pair":
-                a, b = (short[name] for name in term.feature_names)
-                second = _value(self.local.second_values[row, k])
-                labels[k] = f"{a} = {first}\nx {b} = {second}"
+            values = [_value(column[row, k]) for column in self.local.column_values]
+            if term.joint:
+                cells = zip(term.feature_names, values, strict=False)
+                labels[k] = "\nx ".join(f"{short[name]} = {value}" for name, value in cells)
             else:
-                labels[k] += f" = {first}"
+                labels[k] += f" = {values[0]}"
         return labels
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from lanam.explain import MISSING, OTHER_LEVELS, Surface
+from lanam.explain import MISSING, OTHER_LEVELS, Surface, SurfaceAxis
 from lanam.explain.ranges import trimmed
 from lanam.plot.common import SLOT
 
@@ -86,21 +86,19 @@ class View:
 
 def lay_out(surface: Surface) -> View:
     """The axes of a pair's drawing."""
-    first = _side(surface, 0, surface.values, surface.others)
-    second = _side(surface, 1, surface.second_values, surface.second_others)
+    first, second = map(_side, surface.axes)
     swapped = second.smooth and not first.smooth
     return View(surface, *((second, first) if swapped else (first, second)), swapped)
 
 
-def _side(surface: Surface, axis: int, values: np.ndarray, others: Sequence[str]) -> Side:
-    density = surface.density.sum(axis=1 - axis)
+def _side(axis: SurfaceAxis) -> Side:
+    values, others, density = axis.values, axis.others, axis.density
     n_values, eye = len(values), np.eye(len(density))
-    if surface.feature_kinds[axis] == "categorical":
+    if axis.kind == "categorical":
         main = Part(np.arange(n_values + 1) - 0.5, eye[:n_values])
         step = 1.0
     else:
-        inside = surface.inside.any(axis=1 - axis)[:n_values]
-        low, high = trimmed(values, density[:n_values], values[inside])
+        low, high = trimmed(values, density[:n_values], values[axis.inside[:n_values]])
         if low == high:
             low, high = low - 0.5, high + 0.5
         edges = np.linspace(low, high, _N_TILES + 1)
@@ -116,4 +114,4 @@ def _side(surface: Surface, axis: int, values: np.ndarray, others: Sequence[str]
         parts.append(Part(edges, eye[[n_values + k for k in found]]))
     words = {MISSING: "missing", OTHER_LEVELS: "other levels"}
     names = tuple(words[others[k]] for k in found)
-    return Side(surface.feature_names[axis], values, tuple(parts), names)
+    return Side(axis.name, values, tuple(parts), names)

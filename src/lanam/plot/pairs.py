@@ -116,16 +116,20 @@ def plot_interaction(
 
 
 def _find_pair(explanation: GlobalExplanation, term: str | tuple[str, str] | None) -> Surface:
-    pairs = [pair for pair in explanation.active if isinstance(pair, Surface)]
     if term is None:
+        pairs = [pair for pair in explanation.pairs if pair.active]
         if not pairs:
             raise ValueError("no pair is active: there is nothing to draw")
-        return pairs[0]
-    for pair in explanation.pairs:
-        if term == pair.name or (
-            not isinstance(term, str) and set(term) == set(pair.feature_names)
-        ):
-            return pair
+        return max(pairs, key=lambda pair: pair.importance)
+    for found in explanation.terms:
+        own = set() if isinstance(term, str) else set(term)
+        if isinstance(found, Surface) and (term == found.name or own == set(found.feature_names)):
+            if len(found.axes) > 2:
+                raise ValueError(
+                    f"{found.name!r} has {len(found.axes)} columns, and only pairs are drawn: its tables "
+                    f"are explanation[{found.name!r}].mean and .std"
+                )
+            return found
     names = [pair.name for pair in explanation.pairs]
     raise KeyError(f"no pair {term!r}; there are {names}")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanam.explain import GlobalExplanation, Shape, Surface
+from lanam.explain import GlobalExplanation, Shape
 from lanam.explain.bands import around
 from lanam.explain.ranges import in_bulk
 from lanam.explain.words import unit_of
@@ -280,7 +280,7 @@ def _notes(explanation: GlobalExplanation, drawn: Sequence[Shape], key: str) -> 
     """How to read the drawing, and what is not in it: terms switched off, and active ones left out."""
     off = explanation.switched_off
     others = [term for term in explanation.active if term not in drawn]
-    pairs = [term for term in others if isinstance(term, Surface)]
+    pairs = [term for term in others if len(term.features) == 2]
     hidden = len(others) - len(pairs)
     lines = [key] if drawn else []
     if off:

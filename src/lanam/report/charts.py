@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lanam.core.arrays import Array
 from lanam.data import CATEGORICAL
-from lanam.explain import MISSING, GlobalExplanation, Shape, Surface
+from lanam.explain import MISSING, GlobalExplanation, Shape, Surface, SurfaceAxis
 from lanam.explain.ranges import edited_ranges, trimmed, vertical_range
 from lanam.report.packing import rounded
 from lanam.text import cut, one_line
@@ -150,16 +149,13 @@ def _named(shape: Shape, place: int) -> str:
 
 def pairs_data(explanation: GlobalExplanation) -> list[dict[str, Any]]:
     """All active pairs, most important first."""
-    return [_pair(term) for term in explanation.active if isinstance(term, Surface)]
+    pairs = sorted(explanation.pairs, key=lambda pair: -pair.importance)
+    return [_pair(pair) for pair in pairs if pair.active]
 
 
 def _pair(pair: Surface) -> dict[str, Any]:
-    inside = pair.inside.any(axis=1), pair.inside.any(axis=0)
-    first = _side(pair, 0, pair.values, pair.others, inside[0], pair.density.sum(axis=1))
-    second = _side(
-        pair, 1, pair.second_values, pair.second_others, inside[1], pair.density.sum(axis=0)
-    )
-    rows, columns = first.pop("entries"), second.pop("entries")
+    first, second = map(_side, pair.axes)
+    part = np.ix_(first.pop("entries"), second.pop("entries"))
     return {
         "name": one_line(pair.name),
         "note": ", ".join(
@@ -167,25 +163,23 @@ def _pair(pair: Surface) -> dict[str, Any]:
         ),
         "first": first,
         "second": second,
-        "mean": rounded(pair.mean[rows][:, columns], 4),
-        "std": rounded(pair.std[rows][:, columns], 4),
-        "seen": (pair.density[rows][:, columns] > 0.0).tolist(),
+        "mean": rounded(pair.mean[part], 4),
+        "std": rounded(pair.std[part], 4),
+        "seen": (pair.density[part] > 0.0).tolist(),
     }
 
 
-def _side(
-    pair: Surface, place: int, values: Any, others: tuple[str, ...], inside: Any, share: Array
-) -> dict[str, Any]:
+def _side(axis: SurfaceAxis) -> dict[str, Any]:
     """One axis of a pair: numbers, or labels with what is not a value behind them."""
-    name = one_line(pair.feature_names[place])
-    if pair.feature_kinds[place] == CATEGORICAL:
+    name, values, share = one_line(axis.name), axis.values, axis.density
+    if axis.kind == CATEGORICAL:
         seen = [k for k in range(len(share)) if k < len(values) or share[k] > 0.0]
-        labels = [*map(str, values), *others]
+        labels = [*map(str, values), *axis.others]
         ticks = cut([labels[k] for k in seen], _MAX_LABEL)
         return {"name": name, "labels": [labels[k] for k in seen], "ticks": ticks, "entries": seen}
-    numbers = np.flatnonzero(inside[: len(values)])
+    numbers = np.flatnonzero(axis.inside[: len(values)])
     own = values[numbers]
-    gaps = f" (without {MISSING})" if others else ""
+    gaps = f" (without {MISSING})" if axis.others else ""
     return {
         "name": name + gaps,
         "values": rounded(own, 9),

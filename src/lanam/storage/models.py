@@ -33,7 +33,13 @@ Put = dict[str, NDArray[Any]]
 _STATUSES = (ACTIVE, SWITCHED_OFF, CONSTANT, EMPTY, DUPLICATE)
 
 #: Of what a term's entries are, by its kind.
-_ENTRIES = {"smooth": Knots, "categorical": Categories, "level": Levels, "pair": Grid}
+_ENTRIES = {
+    "smooth": Knots,
+    "categorical": Categories,
+    "level": Levels,
+    "pair": Grid,
+    "interaction": Grid,
+}
 
 _MODEL = (
     "likelihood",
@@ -281,7 +287,8 @@ def _read_term(
     status = fields.text("status", _STATUSES)
     active = status == ACTIVE
     features = fields.wholes("features", 0, len(n_levels) - 1)
-    fields.require(len(set(features)) == len(features) == 1 + (kind == "pair"), "features")
+    n_columns = {"pair": 2, "interaction": max(len(features), 3)}.get(kind, 1)
+    fields.require(len(set(features)) == len(features) == n_columns, "features")
     entries = _read_entries(value["entries"], name, arrays)
     fields.require(
         isinstance(entries, _ENTRIES[kind]) or (entries is None and not active), "entries"
@@ -313,7 +320,7 @@ def _read_term(
         evidence=_any_number(fields, "evidence"),
         precision=precision,
         expansion=arrays.take(f"{name} expansion", "f8", (None,)),
-        architecture=_read_architecture(value["architecture"], name),
+        architecture=_read_architecture(value["architecture"], len(features), name),
         edited=edited,
     )
 
@@ -346,12 +353,13 @@ def _require_columns(
 ) -> None:
     """Codes belong to columns of categories, and there is one for each of their levels."""
     axes = entries.axes if isinstance(entries, Grid) else (entries,)
-    for feature, axis in zip(features, axes, strict=entries is not None):
+    require(entries is None or len(axes) == len(features), f"the entries of {name}")
+    for feature, axis in zip(features, axes, strict=False):
         n_codes = len(axis.entry_of) if isinstance(axis, Categories) else -1
         require(axis is None or n_codes == n_levels[feature], f"the entries of {name}")
 
 
-def _read_architecture(value: Any, name: str) -> Architecture | None:
+def _read_architecture(value: Any, n_columns: int, name: str) -> Architecture | None:
     if value is None:
         return None
     keys = ("n_inputs", "hidden_sizes", "activation", "scales")
@@ -360,9 +368,8 @@ def _read_architecture(value: Any, name: str) -> Architecture | None:
     scales = fields.numbers("scales", 0.0)
     fields.require(len(sizes) > 0, "hidden_sizes")
     fields.require(len(scales) > 0 and min(scales) > 0.0, "scales")
-    return Architecture(
-        fields.whole("n_inputs", 1, 2), sizes, fields.text("activation", ACTIVATIONS), scales
-    )
+    n_inputs = fields.whole("n_inputs", 1, n_columns)
+    return Architecture(n_inputs, sizes, fields.text("activation", ACTIVATIONS), scales)
 
 
 def _read_entries(value: Any, name: str, arrays: Arrays) -> Entries | None:
@@ -373,7 +380,7 @@ def _read_entries(value: Any, name: str, arrays: Arrays) -> Entries | None:
     kind = value.get("type")
     if kind == "grid":
         axes = Fields(value, what, ("type", "axes")).items("axes")
-        require(len(axes) == 2, what)
+        require(len(axes) >= 2, what)
         return Grid(
             tuple(_read_axis(axis, f"{name} axis {k}", arrays) for k, axis in enumerate(axes))
         )
