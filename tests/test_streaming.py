@@ -26,6 +26,7 @@ from lanam.core.fit import prepare
 from lanam.core.rows import quadratics
 from lanam.engines import dask as dask_engine
 from lanam.engines import delimited, files, formats, local
+from lanam.errors import InputError
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -486,7 +487,7 @@ def test_bad_values_are_found_by_their_place(what, where, tmp_path, request):
         pytest.raises(ValueError, match=rf"^in {place}{said}.* row {row}\b") as caught,
     ):
         in_pieces(task, table, n_jobs=2)
-    assert type(caught.value) is ValueError
+    assert type(caught.value) is InputError
 
 
 def test_text_among_the_numbers_of_a_csv_file(tmp_path, monkeypatch):

@@ -35,6 +35,7 @@ from lanam.engines import is_in_pieces, open_source
 from lanam.engines.dialects import Dialect
 from lanam.engines.files import FileSource
 from lanam.engines.interface import Reading, Source
+from lanam.errors import InputError, Message, Setting, warn_user
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.families import Encoding, Family, find_family
 from lanam.files import require_place, write_atomically
@@ -53,6 +54,10 @@ _MAX_LISTED = 10
 
 #: The part of its memory in which a fit keeps rows of files, if all fit.
 _KEPT = 0.25
+
+
+class UnfinishedWarning(Message, ConvergenceWarning):  # type: ignore[misc]
+    """A fit that did not end by itself; the best model so far is kept."""
 
 
 class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -189,7 +194,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             self._learn_names(schema.names)
             self._learn_classes(read.encoding.classes)
             if read.encoding.family.has_noise and read.constant is not None:
-                warn_of_constant(read.constant, 4)
+                warn_of_constant(read.constant)
             model = fitting.fit(
                 read.tables,
                 read.encoding.likelihood,
@@ -395,21 +400,23 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self.history_ = [dict(record) for record in model.history]
 
     def _warn_if_unfinished(self) -> None:
-        """Warn if the fit did not end by itself, at the line that called ``fit``, three frames up."""
+        """Warn if the fit did not end by itself."""
         if self._model.stop_reason == "interrupted":
-            warnings.warn(
-                f"Training was interrupted after {self.n_iter_} iterations; the best model so far "
-                "is kept. Fit again to train to the end.",
-                ConvergenceWarning,
-                stacklevel=4,
+            problem = (
+                "Training was interrupted after {n_iter} iterations; the best model so far is kept"
             )
+            remedy = "Fit again to train to the end."
+            warn_user(UnfinishedWarning(problem, remedy, n_iter=self.n_iter_))
         elif not self.converged_:
-            warnings.warn(
-                f"The log evidence was still rising after max_iter={self.max_iter} iterations; the "
-                "best model so far is kept. Raise max_iter to train on, or raise "
-                f"tol={self.tol} to call this converged.",
-                ConvergenceWarning,
-                stacklevel=4,
+            warn_user(
+                UnfinishedWarning(
+                    "The log evidence was still rising after {given} iterations; the best model so far is "
+                    "kept",
+                    "Raise {argument} to train on, or raise tol={tol} to call this converged.",
+                    argument="max_iter",
+                    value=self.max_iter,
+                    tol=self.tol,
+                )
             )
 
     def _warn_of_shared_levels(self) -> None:
@@ -424,12 +431,12 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
                     "frequent"
                 )
         if told:
-            warnings.warn(
-                f"{', and '.join(told)} have an effect of their own; all others share that of a new "
-                "level. Very many levels are for one column, and for two classes at most: combine "
-                "levels, or leave the column out if it only numbers the rows.",
-                UserWarning,
-                stacklevel=4,
+            warn_user(
+                UserWarning(
+                    f"{', and '.join(told)} have an effect of their own; all others share that of a new "
+                    "level. Very many levels are for one column, and for two classes at most: combine "
+                    "levels, or leave the column out if it only numbers the rows."
+                )
             )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -1072,21 +1079,20 @@ def require_same_classes(known: np.ndarray | None, classes: np.ndarray) -> None:
         )
 
 
-def warn_of_constant(value: float, stacklevel: int) -> None:
+def warn_of_constant(value: float) -> None:
     """Warn of a target that is the same in all rows."""
-    warnings.warn(
-        f"y has one value only ({value:g}): the model predicts it everywhere",
-        UserWarning,
-        stacklevel=stacklevel + 1,
-    )
+    said = f"y has one value only ({value:g}): the model predicts it everywhere"
+    warn_user(UserWarning(said))
 
 
 def refuse_exposure(family: Family, exposure: Any) -> None:
     """Refuse an exposure for a response that is not counted over one."""
     if exposure is not None and not family.takes_exposure:
-        raise ValueError(
-            f"exposure is what counts are counted over, and likelihood={family.name!r} is not for "
-            "counts: set likelihood='poisson', or leave exposure out"
+        raise InputError(
+            "{argument} is what counts are counted over, and {family} is not for counts",
+            "{set likelihood='poisson'}, or leave {argument} out",
+            argument="exposure",
+            family=Setting("likelihood", family.name),
         )
 
 

@@ -81,7 +81,7 @@ def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pai
     >>> read_interactions([("bmi", "ages")], ["age", "sex", "bmi"])
     Traceback (most recent call last):
         ...
-    ValueError: interactions names the column 'ages', which X does not have; did you mean 'age'?
+    lanam.errors.InputError: interactions names the column 'ages', which X does not have; ...
     """
     value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
     if isinstance(value, str) and value == "auto":
@@ -93,24 +93,20 @@ def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pai
     if isinstance(value, (Sequence, Set)) and not isinstance(value, str):
         pairs = {_read_pair(pair, names) for pair in value}
         return tuple(sorted(pairs))
+    remedy = (
+        "give 'auto', how many pairs to add, or the pairs themselves, for example [('age', 'bmi')]"
+    )
     raise InputError(
-        "{given} is not known",
-        "give 'auto', how many pairs to add, or the pairs themselves, for example [('age', 'bmi')]; 0 for "
-        "none",
-        argument="interactions",
-        value=value,
+        "{given} is not known", f"{remedy}; 0 for none", argument="interactions", value=value
     )
 
 
 def _read_pair(pair: Any, names: Sequence[str]) -> Pair:
     pair = pair.tolist() if isinstance(pair, np.ndarray) else pair
     if isinstance(pair, str) or not isinstance(pair, Collection) or len(pair) != 2:
-        raise InputError(
-            "{argument} must be a list of pairs of columns, and {value!r} is not a pair",
-            "write [('age', 'bmi')] for one pair",
-            argument="interactions",
-            value=pair,
-        )
+        problem = "{argument} must be a list of pairs of columns, and {value!r} is not a pair"
+        remedy = "write [('age', 'bmi')] for one pair"
+        raise InputError(problem, remedy, argument="interactions", value=pair)
     first, second = sorted(find_column(column, names, "interactions") for column in pair)
     if first == second:
         problem = "{argument} has the pair {value!r}: a column has no interaction with itself"

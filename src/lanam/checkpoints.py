@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.rows.tables import Totals
+from lanam.errors import warn_user
 from lanam.files import open_atomically, write_atomically
 from lanam.version import __version__
 
@@ -111,11 +111,8 @@ class Checkpoint:
         except OSError as error:
             # The fit is worth more than its checkpoint.
             self._writes = False
-            warnings.warn(
-                f"the checkpoint {self.path} can no longer be written ({error}): the fit goes on without",
-                UserWarning,
-                stacklevel=2,
-            )
+            lost = f"the checkpoint {self.path} can no longer be written ({error})"
+            warn_user(UserWarning(f"{lost}: the fit goes on without"))
 
 
 def digest_of(job: Any) -> str:

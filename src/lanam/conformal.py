@@ -23,6 +23,7 @@ from scipy.stats import betabinom
 
 from lanam.core.arrays import Array, IntArray
 from lanam.data import warn_user
+from lanam.errors import InputWarning
 
 #: Sets hold classes with scores larger by this: a row scored again may differ by rounding.
 _ROUNDING = 1e-9
@@ -128,9 +129,11 @@ def warn_of_weights(weight: Array) -> None:
         all_are = f"is {own[0]:g} for every row" if equal else "counts how often each row was seen"
         remedy = "leave it out" if equal else "pass counts, or weights with a mean of one"
         warn_user(
-            UserWarning(
-                f"sample_weight {all_are}, and its sum of {total:g} makes {n_rows} rows say as much as "
-                f"{total:g} would: {remedy}, unless that is meant"
+            InputWarning(
+                f"{{argument}} {all_are}, and its sum of {total:g} makes {n_rows} rows say as much as "
+                f"{total:g} would",
+                f"{remedy}, unless that is meant",
+                argument="sample_weight",
             )
         )
 

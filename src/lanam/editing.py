@@ -22,6 +22,7 @@ from lanam.core.model.editing import WHOLE, Part
 from lanam.core.model.fitted import FittedModel
 from lanam.core.terms.knots import Categories, Grid
 from lanam.data import CATEGORICAL, Column, Schema
+from lanam.errors import warn_user
 from lanam.explain import Term, describe_terms, plain
 from lanam.explain.points import read_values
 from lanam.explain.values import cell_words
@@ -93,12 +94,9 @@ def edit(
     places = list(map(_place_of, columns, parts))
     for column, part, place in zip(columns, parts, places, strict=True):
         if column.kind != CATEGORICAL and not _has_data(column, part):
-            warnings.warn(
-                f"the training data has no {column.name!r} {_where_words(place)}: it goes "
-                f"from {cell_words(column.lowest)} to {cell_words(column.highest)}",
-                UserWarning,
-                stacklevel=3,
-            )
+            reach = f"it goes from {cell_words(column.lowest)} to {cell_words(column.highest)}"
+            said = f"the training data has no {column.name!r} {_where_words(place)}: {reach}"
+            warn_user(UserWarning(said))
     record = {
         "term": terms[0].name,
         "terms": [term.name for term in terms],

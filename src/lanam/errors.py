@@ -1,4 +1,4 @@
-"""Errors with fields: what is wrong, of which argument or column, in which row, and what to do.
+"""Errors and warnings with fields: what is wrong, of which argument or column, and what to do.
 
 A message is written once. What Python and the command line call differently stands in braces, as in
 ``"{sample_weight} is zero for every row"``: Python says the words themselves, and whoever else speaks to a
@@ -7,51 +7,63 @@ user looks them up (`Speech`).
 
 from __future__ import annotations
 
-import copy
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from string import Formatter
+from types import FrameType
+from typing import Any, Self, TypeVar
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of Python that mends a column: what it does, and the code."""
+    """A line of Python that mends a column: what it does, and the code, if there is any."""
 
     what: str
     code: str
 
 
-class Speech:
+@dataclass(frozen=True)
+class Setting:
+    """An argument with a value, perhaps of a function that is called with a path."""
+
+    argument: str
+    value: object
+    call: str = ""
+
+
+class Speech(Formatter):
     """How messages are worded: here as Python's, by others in their own words."""
 
     def word(self, name: str) -> str:
         """An argument, or what else stands in braces."""
         return name
 
-    def given(self, argument: str, value: object) -> str:
+    def setting(self, setting: Setting) -> str:
         """An argument and its value."""
-        return f"{argument}={value!r}"
+        said = f"{setting.argument}={setting.value!r}"
+        return f"{setting.call}(path, {said})" if setting.call else said
 
     def example(self, line: Line, column: str | None) -> str:
         """A line of code, after what it does; perhaps nothing."""
         return f", for example with `{line.code}`" if line.code else ""
 
-    def about(self, line: Line) -> str:
-        """What ``X`` is in a line of code, where the user's table is in pieces."""
+    def remedy(self, message: Message) -> str:
+        """What to do, with braces."""
+        return message._remedy
+
+    def note(self, line: Line) -> str:
+        """What ``X`` is in a line of code for a table that is in pieces."""
         return " (X being the table with these rows)" if line.code else ""
+
+    def get_field(self, name: str, _: Sequence[Any], fields: Mapping[str, Any]) -> tuple[Any, str]:
+        """What stands for a name in braces: a field of the message, or a word of ours."""
+        found = fields[name] if name in fields else self.word(name)
+        return (self.setting(found) if isinstance(found, Setting) else found), name
 
 
 PYTHON = Speech()
-
-
-class _Marks(dict[str, Any]):
-    """What stands in the braces of a message: fields, and otherwise words."""
-
-    def __init__(self, fields: dict[str, Any], speech: Speech) -> None:
-        super().__init__(fields)
-        self.speech = speech
-
-    def __missing__(self, mark: str) -> str:
-        return self.speech.word(mark)
 
 
 class Message(Exception):
@@ -77,22 +89,14 @@ class Message(Exception):
 
     Examples
     --------
-    >>> error = InputError(
-    ...     "column {column!r} has a gap in row {row}",
-    ...     "fill it{example}",
-    ...     column="age",
-    ...     row=3,
-    ...     line=Line("fill", "X = X.fillna(0)"),
-    ... )
+    >>> problem, remedy = "column {column!r} has a gap in row {row}", "fill it{example}"
+    >>> fill = Line("fill", "X = X.fillna(0)")
+    >>> error = InputError(problem, remedy, column="age", row=3, line=fill)
     >>> error
     InputError("column 'age' has a gap in row 3: fill it, for example with `X = X.fillna(0)`")
     >>> print(error.located("in a.parquet: ", 100))
     in a.parquet: column 'age' has a gap in row 103: fill it, ... (X being the table with these rows)
     """
-
-    argument: str | None
-    column: str | None
-    row: int | None
 
     def __init__(
         self,
@@ -106,50 +110,60 @@ class Message(Exception):
         line: Line | None = None,
         **more: object,
     ) -> None:
-        # As it is written: exceptions are pickled as their arguments, and what they hold.
-        super().__init__(problem)
+        super().__init__()
         self._problem, self._remedy, self._where, self._more = problem, remedy, "", more
-        self.argument, self.value, self.column, self.row, self.line = (
-            argument,
-            value,
-            column,
-            row,
-            line,
-        )
+        self.argument, self.value = argument, value
+        self.column, self.row, self.line = column, row, line
+        self.args = (self.said(),)
 
     def said(self, speech: Speech = PYTHON) -> str:
         """The message in somebody's words."""
-        remedy = self._fill(self._remedy, speech)
+        problem = self._fill(self._problem, speech)
+        remedy = self._fill(speech.remedy(self), speech)
         between = "" if not remedy else ". " if remedy[0].isupper() else ": "
-        about = speech.about(self.line) if self._where and self.line is not None else ""
-        return f"{self._where}{self._fill(self._problem, speech)}{between}{remedy}{about}"
+        note = speech.note(self.line) if self._where and self.line is not None else ""
+        return f"{self._where}{problem}{between}{remedy}{note}"
 
     @property
     def remedy(self) -> str:
         """What to do."""
         return self._fill(self._remedy, PYTHON)
 
-    def located(self, where: str, first_row: int = 0) -> Self:
-        """The same with where it is before it; in a piece of a table, whose first row has this number."""
-        located = copy.copy(self)
-        located._where = where
-        located.row = None if self.row is None else self.row + first_row
-        return located
-
     def _fill(self, text: str, speech: Speech) -> str:
         fields = {"value": self.value, "column": self.column, "row": self.row, **self._more}
         if self.argument is not None:
             fields["argument"] = speech.word(self.argument)
-            fields["given"] = speech.given(self.argument, self.value)
+            fields["given"] = Setting(self.argument, self.value)
         if self.line is not None:
             fields["example"] = speech.example(self.line, self.column)
-        return text.format_map(_Marks(fields, speech))
+        return speech.vformat(text, (), fields)
+
+    def located(self, where: str, first_row: int = 0) -> Self:
+        """The same with where it is before it; in a piece of a table, whose first row has this number."""
+        if self._where:  # whoever was nearer knows better
+            return self
+        row = None if self.row is None else self.row + first_row
+        return _again(type(self), {**self.__dict__, "row": row, "_where": where})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.__dict__)
 
     def __str__(self) -> str:
         return self.said()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
+
+
+_Kind = TypeVar("_Kind", bound=Message)
+
+
+def _again(kind: type[_Kind], fields: dict[str, Any]) -> _Kind:
+    """A message by its fields: what it is pickled as."""
+    message = kind.__new__(kind)
+    message.__dict__.update(fields)
+    message.args = (message.said(),)
+    return message
 
 
 class InputError(Message, ValueError):
@@ -160,13 +174,43 @@ class InputTypeError(Message, TypeError):
     """The same where values are of a kind that no argument takes."""
 
 
+class InputWarning(Message, UserWarning):
+    """An argument or a table that is not what one expects."""
+
+
 class FileThereError(Message, FileExistsError):
     """A file that is there already, and was not to be replaced."""
 
 
-def located(error: Exception, where: str, first_row: int = 0) -> Exception:
+def located(error: Exception, where: str, first_row: int = 0) -> Message:
     """An error with where it is before it; in a piece of a table, whose first row has this number."""
     if isinstance(error, Message):
         return error.located(where, first_row)
     kind = InputTypeError if isinstance(error, TypeError) else InputError
     return kind("{message}", message=str(error)).located(where)
+
+
+#: Whose frames may lie between the user's line and ours: who calls us, and who wraps our methods.
+_BETWEEN = {
+    "lanam",
+    "sklearn",
+    "joblib",
+    "narwhals",
+    "pandas",
+    "polars",
+    "dask",
+    "contextlib",
+    "functools",
+}
+
+
+def warn_user(warning: Warning) -> None:
+    """Warn at the user's line, however many of ours and of others are between."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _package(frame) in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).split(".")[0]

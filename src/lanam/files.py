@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from lanam.errors import FileThereError
+
 _PATIENCE = 5.0  # seconds given to those who still write into a folder that is to go
 
 
@@ -47,9 +49,8 @@ def require_place(
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent}: make it first")
     if not overwrite and os.path.lexists(target):
-        raise FileExistsError(
-            f"{target} is there already: pass overwrite=True to replace it, or another name"
-        )
+        remedy = "{pass overwrite=True} to replace it, or another name"
+        raise FileThereError("{path} is there already", remedy, path=target)
     return target
 
 
@@ -159,10 +160,8 @@ def require_folder(path: str | os.PathLike[str], *, overwrite: bool, ending: str
         return target
     files = [Path(place, name) for place, _, names in os.walk(target) for name in names]
     if files and not overwrite:
-        raise FileExistsError(
-            f"{target} is there already and has files in it: pass overwrite=True to replace them, or "
-            "another name"
-        )
+        remedy = "{pass overwrite=True} to replace them, or another name"
+        raise FileThereError("{path} is there already and has files in it", remedy, path=target)
     others = [file for file in files if file.suffix != ending]
     if others:
         raise FileExistsError(

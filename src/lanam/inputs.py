@@ -18,7 +18,6 @@ from lanam.core.arrays import Array
 from lanam.data import (
     Schema,
     as_frame,
-    bad_row,
     column_names,
     encode_table,
     is_missing,
@@ -26,6 +25,7 @@ from lanam.data import (
     read_categorical,
     warn_of,
 )
+from lanam.errors import InputError
 
 #: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
 _LARGEST = 1e140
@@ -186,11 +186,11 @@ def _require_finite_target(target: np.ndarray) -> None:
 
 def _refuse_target(bad: np.ndarray, word: str) -> None:
     if bad.any():
-        raise bad_row(
-            f"Input y contains {word}: {bad.sum()} of {len(bad)} values, the first in row ",
-            int(np.argmax(bad)),
-            ". Drop these rows: a target cannot be imputed.",
+        problem = (
+            f"Input y contains {word}: {bad.sum()} of {len(bad)} values, the first in row {{row}}"
         )
+        remedy = "Drop these rows: a target cannot be imputed."
+        raise InputError(problem, remedy, argument="y", row=int(np.argmax(bad)))
 
 
 def read_target(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
@@ -223,28 +223,30 @@ def read_weights(sample_weight: Any, n_rows: int) -> Array:
         return np.ones(n_rows)
     weight = _read_numbers(sample_weight, n_rows, "sample_weight")
     if weight.ndim != 1:
-        raise ValueError(f"sample_weight must have one dimension, and has {weight.ndim}")
+        problem = "{argument} must have one dimension, and has {value}"
+        raise InputError(problem, argument="sample_weight", value=weight.ndim)
     check_consistent_length(weight, np.empty(n_rows))
     require_weights(weight)
     if not weight.any():
-        raise ValueError("sample_weight is zero for every row: nothing is left to fit")
+        problem = "{argument} is zero for every row: nothing is left to fit"
+        raise InputError(problem, argument="sample_weight")
     return weight
 
 
 def require_weights(weight: Array) -> None:
     """Refuse weights, one a row, that are negative or beyond counting."""
-    if (weight < 0.0).any():
-        raise bad_row(
-            f"Negative values in sample_weight: {(weight < 0.0).sum()} of {len(weight)}, the first in "
-            "row ",
-            int(np.argmax(weight < 0.0)),
-            ". A weight counts how often a row was seen; use 0 to leave a row out.",
+    if (bad := weight < 0.0).any():
+        problem = (
+            f"Negative values in {{argument}}: {bad.sum()} of {len(bad)}, the first in row {{row}}"
         )
-    if weight.max(initial=0.0) > _LARGEST_WEIGHT:
-        raise ValueError(
-            f"sample_weight has values up to {weight.max():.0e}. A weight counts how often a row was "
-            "seen: divide all weights by their mean if only their ratios matter"
+        remedy = "A weight counts how often a row was seen; use 0 to leave a row out."
+        raise InputError(problem, remedy, argument="sample_weight", row=int(np.argmax(bad)))
+    if (most := weight.max(initial=0.0)) > _LARGEST_WEIGHT:
+        problem = (
+            f"{{argument}} has values up to {most:.0e}. A weight counts how often a row was seen"
         )
+        remedy = "divide all weights by their mean if only their ratios matter"
+        raise InputError(problem, remedy, argument="sample_weight")
 
 
 def read_exposure(exposure: Any, n_rows: int) -> Array:
@@ -262,16 +264,15 @@ def read_exposure(exposure: Any, n_rows: int) -> Array:
     >>> read_exposure([1.0, 0.0, 2.0], 3)
     Traceback (most recent call last):
         ...
-    ValueError: exposure must be positive, and 1 of 3 values are not, the first, 0, in row 1. ...
+    lanam.errors.InputError: exposure must be positive, and 1 of 3 values are not, the first, 0, ...
     """
     if exposure is None:
         return np.ones(n_rows)
     values = _read_numbers(exposure, n_rows, "exposure")
     if values.shape != (n_rows,):
-        raise ValueError(
-            f"exposure must be one number, or one a row: X has {n_rows} rows, and exposure has the "
-            f"shape {values.shape}"
-        )
+        seen = f"{{X}} has {n_rows} rows, and {{argument}} has the shape {values.shape}"
+        problem = f"{{argument}} must be one number, or one a row: {seen}"
+        raise InputError(problem, argument="exposure")
     require_exposures(values)
     return values
 
@@ -281,16 +282,13 @@ def require_exposures(values: Array) -> None:
     bad = values <= 0.0
     if bad.any():
         row = int(np.argmax(bad))
-        raise bad_row(
-            f"exposure must be positive, and {bad.sum()} of {len(values)} values are not, the first, "
-            f"{values[row]:g}, in row ",
-            row,
-            ". Leave out rows in which nothing could be counted.",
-        )
+        first = f"{bad.sum()} of {len(values)} values are not, the first, {values[row]:g}, in row {{row}}"
+        remedy = "Leave out rows in which nothing could be counted."
+        problem = f"{{argument}} must be positive, and {first}"
+        raise InputError(problem, remedy, argument="exposure", row=row)
     if values.max() > _LARGEST_EXPOSURE or values.min() < 1.0 / _LARGEST_EXPOSURE:
-        raise ValueError(
-            f"exposure has values from {values.min():.0e} to {values.max():.0e}: change its unit"
-        )
+        problem = f"{{argument}} has values from {values.min():.0e} to {values.max():.0e}"
+        raise InputError(problem, "change its unit", argument="exposure")
 
 
 def _read_numbers(values: Any, n_rows: int, name: str) -> Array:

@@ -16,12 +16,16 @@ from typing import Any
 
 from lanam.errors import InputError
 
-#: Checks the value of the parameter of a name, and converts it to the core's option.
+#: What the core is told of a value of a parameter with this name, once it is checked.
 Reader = Callable[[Any, str], Any]
 
 
 def _read(reader: Reader, choices: tuple[Any, ...] = ()) -> dict[str, Any]:
     return {"read": reader, "choices": choices}
+
+
+def _refusal(name: str, value: Any, rule: str, remedy: str = "") -> InputError:
+    return InputError(f"{{given}} {rule}", remedy, argument=name, value=value)
 
 
 def one_of(*choices: Any) -> dict[str, Any]:
@@ -32,8 +36,7 @@ def one_of(*choices: Any) -> dict[str, Any]:
         if any(type(value) is type(choice) and value == choice for choice in choices):
             return value
         *words, last = map(repr, choices)
-        listed = " or ".join([", ".join(words), last])
-        raise InputError("{given} is not known", f"choose {listed}", argument=name, value=value)
+        raise _refusal(name, value, "is not known", f"choose {', '.join(words)} or {last}")
 
     return _read(read, choices)
 
@@ -50,8 +53,7 @@ def integer(least: int) -> dict[str, Any]:
     def read(value: Any, name: str) -> int:
         if _is_integer(value, least):
             return int(value)
-        problem = f"{{given}} must be an integer of at least {least}"
-        raise InputError(problem, argument=name, value=value)
+        raise _refusal(name, value, f"must be an integer of at least {least}")
 
     return _read(read)
 
@@ -69,7 +71,7 @@ def read_number(value: Any, name: str) -> float:
     """A finite number that is not negative."""
     if is_number(value) and 0.0 <= value < math.inf:
         return float(value)
-    raise InputError("{given} must be a finite number of at least 0", argument=name, value=value)
+    raise _refusal(name, value, "must be a finite number of at least 0")
 
 
 def _has_entries(value: Any) -> bool:
@@ -78,9 +80,9 @@ def _has_entries(value: Any) -> bool:
 
 def read_sizes(value: Any, name: str) -> tuple[int, ...]:
     """Widths of layers."""
-    problem = "{given} must be a sequence of layer widths, for example (64,) for one layer"
     if not _has_entries(value):
-        raise InputError(problem, argument=name, value=value)
+        rule = "must be a sequence of layer widths, for example (64,) for one layer"
+        raise _refusal(name, value, rule)
     for size in value:
         if not _is_integer(size, 1):
             problem = "every entry of {given} must be an integer of at least 1"
@@ -94,11 +96,8 @@ def read_scales(value: Any, name: str) -> tuple[float, ...] | None:
         return None
     if _has_entries(value) and all(is_number(each) and 0.0 < each < math.inf for each in value):
         return tuple(float(each) for each in value)
-    raise InputError(
-        "{given} must be 'auto' or a sequence of positive numbers, for example (1.0, 4.0)",
-        argument=name,
-        value=value,
-    )
+    rule = "must be 'auto' or a sequence of positive numbers, for example (1.0, 4.0)"
+    raise _refusal(name, value, rule)
 
 
 def read_n_jobs(value: Any, name: str = "n_jobs") -> int:
@@ -109,9 +108,7 @@ def read_n_jobs(value: Any, name: str = "n_jobs") -> int:
     >>> read_n_jobs(3), read_n_jobs(None) >= 1
     (3, True)
     """
-    from joblib import (
-        cpu_count,
-    )  # only here: the command line reads the declarations before anything else
+    from joblib import cpu_count  # only here: the command line's help needs the defaults alone
 
     available = int(cpu_count())
     if value is None:
@@ -119,12 +116,8 @@ def read_n_jobs(value: Any, name: str = "n_jobs") -> int:
         return min(int(given), available) if given.isdigit() and int(given) > 0 else available
     if isinstance(value, int) and not isinstance(value, bool) and value != 0:
         return value if value > 0 else max(available + 1 + value, 1)
-    raise InputError(
-        "{given} is not known",
-        "give a number of threads, -1 for all, or None for as many as the environment gives",
-        argument=name,
-        value=value,
-    )
+    remedy = "give a number of threads, -1 for all, or None for as many as the environment gives"
+    raise _refusal(name, value, "is not known", remedy)
 
 
 def read_memory(value: Any, name: str = "memory") -> float:
@@ -142,12 +135,8 @@ def read_memory(value: Any, name: str = "memory") -> float:
             value = float(found[1]) * (1024.0 if found[3] else 1000.0) ** power
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
         return float(value)
-    raise InputError(
-        "{given} is not known",
-        "give a number of bytes, or for example '2GB'",
-        argument=name,
-        value=value,
-    )
+    remedy = "give a number of bytes, or for example '2GB'"
+    raise _refusal(name, value, "is not known", remedy)
 
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)

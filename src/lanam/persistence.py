@@ -66,12 +66,11 @@ def load(path: str | os.PathLike[str]) -> Any:
         if not file.is_file():
             raise ModelFileError("is not a file: models are read from files only")
         if file.stat().st_size > storage.LARGEST:
-            raise ModelFileError(
-                "is too large for a model: such files are written by model.save(path)"
-            )
+            remedy = "such files are written by {model.save(path)}"
+            raise ModelFileError("is too large for a model", remedy)
         return _restored(storage.from_bytes(file.read_bytes()))
     except ModelFileError as error:
-        raise ModelFileError(f"{file} {error}") from None
+        raise error.located(f"{file} ") from None
 
 
 def _restored(saved: SavedModel) -> AdditiveModel:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from lanam.errors import InputError
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -68,11 +70,10 @@ class Outputs:
         classes = getattr(model, "classes_", None)
         self._classes = None if classes is None else classes.tolist()
         if wanted.std and self._classes is not None:
-            raise ValueError(
-                "std=True is for numbers: a class has none; interval=0.95 gives that of probabilities"
-            )
+            instead = "{interval=0.95} gives that of probabilities"
+            raise InputError(f"{{std=True}} is for numbers: a class has none; {instead}")
         if wanted.proba and self._classes is None:
-            raise ValueError("proba=True is for classes, and this model predicts numbers")
+            raise InputError("{proba=True} is for classes, and this model predicts numbers")
 
     @cached_property
     def names(self) -> list[str]:

@@ -26,6 +26,7 @@ from lanam.core.model import scoring
 from lanam.core.model.distributions import Predictive
 from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
+from lanam.errors import InputError
 from lanam.explain import (
     GlobalExplanation,
     describe_terms,
@@ -327,7 +328,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         self, family: Family, target: np.ndarray, weight: Array, exposure: Array
     ) -> Encoding:
         if family.has_noise and target.min() == target.max():
-            warn_of_constant(target[0], 5)
+            warn_of_constant(target[0])
         return super()._encode(family, target, weight, exposure)
 
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
@@ -448,7 +449,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         self._require_noise()
         noise = self._model.noise
         if noise is None:
-            raise ValueError(
+            raise InputError(
                 f"the noise of this model is the same everywhere: {self._why_constant()}"
             )
         # What is predicted: beyond the data, too, and in the unit of y.
@@ -467,7 +468,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
 
     def _why_constant(self) -> str:
         if self.noise == "constant":
-            return "noise='constant' asks for that"
+            return "{noise='constant'} asks for that"
         if is_papers(self.get_params(deep=False)):
             return "solver='adam' and curvature='kron', the paper's, know no other"
         return "no column was found that says how large it is better than a constant does"

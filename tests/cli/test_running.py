@@ -15,10 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from lanam import __version__
+from lanam import LANAMRegressor, __version__
 from lanam.cli import errors, main
 from lanam.cli.speaking import Voice, coloured
+from lanam.data.refusals import Place, changed, free_text
+from lanam.files import require_place
+from lanam.inputs import read_weights
+from lanam.parameters import read_memory, read_n_jobs
+from lanam.storage.container import version_of
 
 ROOT = Path(__file__).parent.parent.parent
 COMMANDS = ("fit", "predict", "explain", "report", "export", "demo")
@@ -152,18 +158,48 @@ class TestErrors:
         assert json.loads(done.stdout)["exit_code"] == 1
 
     def test_the_librarys_words_become_flags(self):
-        said = (
-            "The log evidence was still rising after max_iter=100 iterations; the best model so far is "
+        x = np.linspace(-1.0, 1.0, 60)[:, None]
+        with pytest.warns(ConvergenceWarning) as caught:
+            LANAMRegressor(max_iter=1, hidden_sizes=(4,), random_state=0).fit(
+                x, np.sin(9 * x[:, 0])
+            )
+        assert str(caught[0].message) == (
+            "The log evidence was still rising after max_iter=1 iterations; the best model so far is "
             "kept. Raise max_iter to train on, or raise tol=0.05 to call this converged."
         )
-        assert errors.in_flags(said) == (
-            "The log evidence was still rising after --max-iter 100 iterations; the best model so far is "
+        assert errors.in_flags(caught[0].message) == (
+            "The log evidence was still rising after --max-iter 1 iterations; the best model so far is "
             "kept. Raise --max-iter."
         )
-        said = (
-            "column 'a' held text, and holds numbers now: convert it, for example with `X = X.f()`"
+        place = Place("a", 0, "pyarrow")
+        said = changed(place, "text", "numbers", 3.5)
+        assert str(said).endswith(
+            "now (for example 3.5): convert it, for example with `"
+            'X = X.set_column(X.column_names.index("a"), "a", X["a"].cast(pa.string()))`'
         )
-        assert errors.in_flags(said).endswith("now: convert it in the file")
+        assert errors.in_flags(said).endswith("now (for example 3.5): convert it in the file")
+        said = errors.in_flags(free_text(place, 60, 60, "so long").located("in a.csv: "))
+        assert said.startswith(
+            "in a.csv: column 'a' holds free text: 60 different values in 60 rows"
+        )
+        assert "Leave it out, for example with --drop 'a', or make numbers of it" in said
+        assert said.endswith("if its values are categories after all, name it in --categorical")
+
+    @pytest.mark.parametrize(
+        ("error", "said"),
+        [
+            (lambda: read_memory("much"), "--memory much is not known: give a number of bytes"),
+            (lambda: read_n_jobs(0), "--jobs 0 is not known: give a number of threads"),
+            (lambda: require_place(__file__, overwrite=False), "say --force to replace it"),
+            (lambda: read_weights([0.0, 0.0], 2), "--weight is zero for every row"),
+            (lambda: version_of(b"other than ours"), "such files are written by lanam fit"),
+        ],
+    )
+    def test_of_arguments_too(self, error, said):
+        with pytest.raises((ValueError, OSError)) as caught:
+            error()
+        assert said in errors.in_flags(caught.value)
+        assert said not in str(caught.value)
 
 
 class TestTerminals:

@@ -134,7 +134,7 @@ def _dialect(
     try:
         return Dialect(delimiter, decimal, encoding, tuple(missing or ()))
     except ValueError as error:
-        raise typer.BadParameter(in_flags(str(error))) from None
+        raise typer.BadParameter(in_flags(error)) from None
 
 
 def _examples(*lines: str) -> str:

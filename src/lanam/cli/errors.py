@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from lanam.errors import Line, Message, Setting, Speech
 
 
 class Complaint(Exception):
@@ -29,53 +29,87 @@ class Interrupted(BaseException):
         self.exit_code = 128 + signal
 
 
-#: What the library's messages call arguments and lines of Python, and what they are here.
-_FLAGS = (
-    (r"`X = X\.drop_columns\(\"(.*?)\"\)`", r"--drop '\1'"),
-    (r": convert it, for example with `X = [^`]*`", ": convert it in the file"),
-    (r", for example with `X = [^`]*`", ""),
-    (r"\bpass csv_files", "say csv_files"),
-    (r"(?:by )?csv_files\(path, missing=\[(.*?)\]\)", r"--missing \1"),
-    (r"(?:by )?csv_files\(path, (\w+)='(.*?)'\)", r"--\1 \2"),
-    (r"\bpass another delimiter to csv_files", "say another --delimiter"),
-    (r"\b(delimiter|decimal|encoding)=('.*?') ", r"--\1 \2 "),
-    (r"\braise block_size\b", "raise --block-size"),
-    (r"\bcategorical_features=\[(.*?)\]", r"--categorical \1"),
-    (r"name it in categorical_features", "name it in --categorical"),
-    (r"\bcategorical_features\b", "--categorical"),
-    (r"\bpass overwrite=True\b", "say --force"),
-    (r"written by model\.save\(path\)", "written by lanam fit"),
-    (r"\bmax_iter=(\d+)", r"--max-iter \1"),
-    (
-        r"\bRaise max_iter to train on, or raise tol=[^ ]+ to call this converged",
-        "Raise --max-iter",
-    ),
-    (r"\bset likelihood='poisson'", "say --task counts"),
-    (r"\blikelihood='gaussian'", "--task regression"),
-    (r"\bsample_weight\b", "--weight"),
-    (r"\binterval=0\.95\b", "--interval 0.95"),
-    (r"\b(std|proba|terms)=True\b", r"--\1"),
-    (r"\bnoise='constant'", "--noise constant"),
-    (r"\bn_jobs=", "--jobs "),
-    (r"\bmemory='([^']*)'", r"--memory \1"),
-    (r"\bInput X contains\b", "the table contains"),
-    (r"\bwhich X does not have\b", "which the table does not have"),
-)
+#: Arguments of the library, and what they are here.
+FLAGS = {
+    "block_size": "--block-size",
+    "categorical_features": "--categorical",
+    "decimal": "--decimal",
+    "delimiter": "--delimiter",
+    "drop": "--drop",
+    "encoding": "--encoding",
+    "exposure": "--exposure",
+    "interactions": "--interactions",
+    "max_iter": "--max-iter",
+    "memory": "--memory",
+    "missing": "--missing",
+    "n_jobs": "--jobs",
+    "sample_weight": "--weight",
+    "target": "--target",
+}
+
+#: Other words of Python in its messages.
+_WORDS = {
+    "Input X": "the table",
+    "X": "the table",
+    "fit(X, events, exposure=hours)": "--exposure hours",
+    "interval=0.95": "--interval 0.95",
+    "likelihood='gaussian'": "--task regression",
+    "likelihood='poisson'": "--task counts",
+    "model.save(path)": "lanam fit",
+    "noise='constant'": "--noise constant",
+    "by ": "",
+    "pass": "say",
+    "pass another delimiter to csv_files": "say another --delimiter",
+    "pass overwrite=True": "say --force",
+    "proba=True": "--proba",
+    "set likelihood='poisson'": "say --task counts",
+    "std=True": "--std",
+}
+
+#: What to do about an argument, where the library's remedy is an argument that is no flag.
+_REMEDIES = {"max_iter": "Raise {argument}."}
 
 
-def in_flags(message: str) -> str:
+class _Flags(Speech):
+    """The library's messages in the words of the command line."""
+
+    def word(self, name: str) -> str:
+        return FLAGS.get(name) or _WORDS.get(name, name)
+
+    def setting(self, setting: Setting) -> str:
+        if setting.argument not in FLAGS:
+            usual = super().setting(setting)
+            return _WORDS.get(usual, usual)
+        value = setting.value
+        said = ",".join(map(repr, value)) if isinstance(value, list) else str(value)
+        return f"{FLAGS[setting.argument]} {said}"
+
+    def example(self, line: Line, column: str | None) -> str:
+        if line.what == "leave out":
+            return f", for example with --drop {column!r}"
+        return " in the file" if line.what in ("to numbers", "to text") else ""
+
+    def remedy(self, message: Message) -> str:
+        usual = super().remedy(message)
+        return _REMEDIES.get(message.argument or "", usual) if usual else ""
+
+    def note(self, line: Line) -> str:
+        return ""
+
+
+_FLAG_WORDS = _Flags()
+
+
+def in_flags(error: BaseException) -> str:
     """A message of the library in the words of the command line.
 
     Examples
     --------
-    >>> in_flags('Leave it out, for example with `X = X.drop_columns("notes")`, or combine levels')
-    "Leave it out, for example with --drop 'notes', or combine levels"
-    >>> in_flags("model.lanam is there already: pass overwrite=True to replace it, or another name")
-    'model.lanam is there already: say --force to replace it, or another name'
+    >>> from lanam.errors import InputError
+    >>> in_flags(InputError("{argument} is zero for every row", argument="sample_weight"))
+    '--weight is zero for every row'
     """
-    for pattern, words in _FLAGS:
-        message = re.sub(pattern, words, message)
-    return message
+    return error.said(_FLAG_WORDS) if isinstance(error, Message) else str(error)
 
 
 def one_line(error: BaseException) -> str:
@@ -93,5 +127,5 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         text = f"{error.filename}: {error.strerror}"
     else:
-        text = str(error) or type(error).__name__
-    return " ".join(in_flags(text).split())
+        text = in_flags(error) or type(error).__name__
+    return " ".join(text.split())

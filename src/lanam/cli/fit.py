@@ -26,7 +26,7 @@ from lanam.cli.deciding import (
     split_names,
     target_values,
 )
-from lanam.cli.errors import Complaint, Misuse, in_flags
+from lanam.cli.errors import FLAGS, Complaint, Misuse
 from lanam.cli.models import numbers, open_for, without
 from lanam.cli.reading import are_files, read_rows
 from lanam.cli.speaking import Voice
@@ -318,7 +318,7 @@ def _read(
         table, column = table.filter(known), column.filter(known)
     decision = decide_task(column, target, request.task)
     more = {
-        argument: numbers(table, name, in_flags(argument))
+        argument: numbers(table, name, FLAGS[argument])
         for argument, name in roles.items()
         if name is not None
     }

@@ -121,7 +121,7 @@ def outputs_of(model: Any, wanted: Wanted, kept: Sequence[str]) -> Outputs:
     try:
         outputs = Outputs(model, wanted)
     except ValueError as error:
-        raise Misuse(in_flags(str(error))) from None
+        raise Misuse(in_flags(error)) from None
     clash = [name for name in kept if name in outputs.names]
     if clash:
         raise Misuse(

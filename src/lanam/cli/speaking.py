@@ -97,8 +97,8 @@ class Voice:
         with caught_warnings() as caught:
             yield
         for warning in caught:
-            for line in str(warning).splitlines():
-                self.warn(in_flags(line))
+            for line in in_flags(warning).splitlines():
+                self.warn(line)
 
 
 def _for_json(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lanam.cli.errors import Complaint, Misuse
+from lanam.cli.errors import Complaint, Misuse, in_flags
 from lanam.cli.reading import file_kind
 from lanam.engines import writing
 from lanam.engines.delimited import usual_delimiter
@@ -33,7 +33,7 @@ def require_new(path: str, *, force: bool, inputs: tuple[str, ...] = (), example
     try:
         return require_place(path, example, overwrite=force or special)
     except OSError as error:
-        raise Complaint(str(error).replace("pass overwrite=True", "say --force")) from None
+        raise Complaint(in_flags(error)) from None
 
 
 def require_table_name(path: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lanam.data.cells import is_missing
 from lanam.data.encoding import encode_table, label, learn_table, make_frame
-from lanam.data.refusals import bad_row, counted_from
 from lanam.data.schema import (
     CATEGORICAL,
     NUMERIC,
@@ -23,8 +22,8 @@ from lanam.data.surprises import (
     add_up,
     collect_surprises,
     warn_of,
-    warn_user,
 )
+from lanam.errors import warn_user
 
 __all__ = [
     "CATEGORICAL",
@@ -36,10 +35,8 @@ __all__ = [
     "Surprise",
     "add_up",
     "as_frame",
-    "bad_row",
     "collect_surprises",
     "column_names",
-    "counted_from",
     "encode_table",
     "find_column",
     "is_missing",

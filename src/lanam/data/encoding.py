@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.data.cells import NOTHING, NUMBERS, TEXT, TRUTH, Array, Cells, Frame, read_cells
-from lanam.data.refusals import bad_row, changed, free_text
+from lanam.data.refusals import changed, free_text
 from lanam.data.schema import (
     CATEGORICAL,
     NUMERIC,
@@ -29,6 +29,7 @@ from lanam.data.schema import (
     learn_schema,
 )
 from lanam.data.surprises import Surprise
+from lanam.errors import InputError
 
 #: Libraries that can hold an answer, in order of preference.
 _BACKENDS = ("pandas", "polars", "pyarrow")
@@ -300,15 +301,17 @@ def require_no_infinity(columns: Array, names: Sequence[str]) -> None:
     >>> require_no_infinity(np.array([[1.0, np.inf], [2.0, 3.0]]), ["age", "bmi"])
     Traceback (most recent call last):
         ...
-    ValueError: Input X contains infinity: column 'bmi' has 1 infinite value, the first in row 0. ...
+    lanam.errors.InputError: Input X contains infinity: column 'bmi' has 1 infinite value, the first ...
     """
     infinite = np.array([_count_infinite(column) for column in columns.T])
     if infinite.any():
-        raise bad_row(
-            f"Input X contains infinity: {_count(infinite, names, 'infinite value')}, the first in row ",
-            int(np.argmax(np.isinf(columns[:, infinite > 0]).any(axis=1))),
-            ". Find out where they come from (often a division by zero, or the logarithm of zero), and "
+        raise InputError(
+            "{Input X} contains infinity: {counts}, the first in row {row}",
+            "Find out where they come from (often a division by zero, or the logarithm of zero), and "
             "drop or replace them.",
+            column=names[int(np.argmax(infinite > 0))],
+            row=int(np.argmax(np.isinf(columns[:, infinite > 0]).any(axis=1))),
+            counts=_count(infinite, names, "infinite value"),
         )
 
 

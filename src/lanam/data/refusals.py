@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lanam.errors import InputError, InputTypeError, Line
+
 #: Lines that mend a column, by what it holds and by library; `{c}` is its quoted name and `{i}` its
 #: index. A library without a line of its own is told to leave the column out.
 _LINES: dict[str, dict[str, str]] = {
@@ -107,44 +109,22 @@ _ADVICE = {
 _LONGEST_EXAMPLE = 40
 
 
-def bad_row(before: str, row: int, after: str) -> ValueError:
-    """An error that names a row, of which `counted_from` can change the number."""
-    error = ValueError(f"{before}{row}{after}")
-    error.__dict__["parts"] = before, row, after
-    return error
-
-
-def counted_from(error: Exception, first: int) -> str:
-    """An error's message where the first row has this number, as it has in a piece of a table.
-
-    Examples
-    --------
-    >>> error = bad_row("a gap in row ", 3, ": fill it")
-    >>> str(error), counted_from(error, 100)
-    ('a gap in row 3: fill it', 'a gap in row 103: fill it')
-    """
-    if "parts" not in error.__dict__:
-        return str(error)
-    before, row, after = error.__dict__["parts"]
-    return f"{before}{row + first}{after}"
-
-
 @dataclass(frozen=True)
 class Place:
     """Which column of which kind of table an error is about.
 
     Examples
     --------
-    >>> Place("when", 2, "polars").line("durations")
-    '`X = X.with_columns(pl.col("when").dt.total_seconds())`'
+    >>> Place("when", 2, "polars").line("durations").code
+    'X = X.with_columns(pl.col("when").dt.total_seconds())'
     """
 
     name: str
     index: int
     backend: str | None = None
 
-    def line(self, what: str) -> str:
-        """The line of code that mends a column which holds ``what``; nothing if there is none."""
+    def line(self, what: str) -> Line:
+        """The line of code that mends a column which holds ``what``."""
         backend = self.backend or "array"
         lines = _LINES.get(what, {})
         if backend not in lines:
@@ -152,16 +132,7 @@ class Place:
         quoted = '"' + self.name.replace("\\", "\\\\").replace('"', '\\"') + '"'
         # Arrow's tables are often pieces of others, in which a column has another index.
         index = f"X.column_names.index({quoted})" if backend == "pyarrow" else self.index
-        line = lines.get(backend, "").format(c=quoted, i=index)
-        return f"`{line}`" if line else ""
-
-    def remedy(self, what: str) -> str:
-        """What to do about such a column, and the line that does it."""
-        line = self.line(what)
-        if not line:
-            line = self.line("leave out")
-            return "leave it out" + (f", for example with {line}" if line else "")
-        return f"{_ADVICE[_plainly(what)]}, for example with {line}"
+        return Line(what, lines.get(backend, "").format(c=quoted, i=index))
 
 
 def _plainly(what: str) -> str:
@@ -171,40 +142,63 @@ def _plainly(what: str) -> str:
 
 def not_a_value(place: Place, what: str, example: object) -> Exception:
     """The error for a column of dates, lists, bytes and the like."""
-    plain, remedy = _plainly(what), place.remedy(what)
-    said = f"column {place.name!r} holds {plain} (for example {shown(example)})"
+    plain, line = _plainly(what), place.line(what)
+    kind: type[InputError | InputTypeError] = InputError
+    takes = "lanam takes numbers and categories"
     if plain in ("lists", "records", "objects"):
         # The words that scikit-learn's checks look for.
-        return TypeError(f"{said}, and this argument must be made of strings and numbers: {remedy}")
-    return ValueError(f"{said}, and lanam takes numbers and categories: {remedy}")
+        kind, takes = InputTypeError, "this argument must be made of strings and numbers"
+    return kind(
+        "column {column!r} holds {what} (for example {shown}), and {takes}",
+        "{advice}{example}",
+        column=place.name,
+        what=plain,
+        shown=shown(example),
+        takes=takes,
+        advice=_ADVICE[plain] if line.code else "leave it out",
+        line=line if line.code else place.line("leave out"),
+    )
 
 
-def mixed(place: Place, number: object, text: object) -> ValueError:
+def mixed(place: Place, number: object, text: object) -> InputError:
     """The error for a column of numbers and text together."""
-    return ValueError(
-        f"column {place.name!r} holds text and numbers together (for example {shown(text)} and "
-        f"{shown(number)}), and lanam does not guess which it is: if it is a category, make all of "
-        f"it text, for example with {place.line('a mixture')}; if it is a number, turn the text "
-        "into numbers, or into missing values"
+    return InputError(
+        "column {column!r} holds text and numbers together (for example {text} and {number}), and lanam "
+        "does not guess which it is",
+        "if it is a category, make all of it text{example}; if it is a number, turn the text into "
+        "numbers, or into missing values",
+        column=place.name,
+        text=shown(text),
+        number=shown(number),
+        line=place.line("a mixture"),
     )
 
 
-def free_text(place: Place, n_values: int, n_rows: int, example: object) -> ValueError:
+def free_text(place: Place, n_values: int, n_rows: int, example: object) -> InputError:
     """The error for a column of sentences."""
-    return ValueError(
-        f"column {place.name!r} holds free text: {n_values} different values in {n_rows} rows (for "
-        f"example {shown(example)}). Leave it out, for example with {place.line('leave out')}, or "
-        "make numbers of it that matter; if its values are categories after all, name it in "
-        "categorical_features"
+    return InputError(
+        "column {column!r} holds free text: {n_values} different values in {n_rows} rows (for example "
+        "{shown})",
+        "Leave it out{example}, or make numbers of it that matter; if its values are categories after "
+        "all, name it in {categorical_features}",
+        column=place.name,
+        n_values=n_values,
+        n_rows=n_rows,
+        shown=shown(example),
+        line=place.line("leave out"),
     )
 
 
-def changed(place: Place, before: str, now: str, example: object) -> ValueError:
+def changed(place: Place, before: str, now: str, example: object) -> InputError:
     """The error for new rows whose column holds something else than the training data did."""
-    what = "to text" if before == "text" else "to numbers"
-    return ValueError(
-        f"column {place.name!r} held {before} in the training data, and holds {now} now (for "
-        f"example {shown(example)}): convert it, for example with {place.line(what)}"
+    return InputError(
+        "column {column!r} held {before} in the training data, and holds {now} now (for example {shown})",
+        "convert it{example}",
+        column=place.name,
+        before=before,
+        now=now,
+        shown=shown(example),
+        line=place.line("to text" if before == "text" else "to numbers"),
     )
 
 

@@ -17,6 +17,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from lanam.data.cells import NOTHING, NUMBERS, TEXT, TRUTH, Array, Cells, Frame
+from lanam.errors import InputError
 
 NUMERIC = "numeric"
 CATEGORICAL = "categorical"
@@ -226,9 +227,9 @@ def read_categorical(value: Any, names: Sequence[str]) -> frozenset[int]:
     if isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes)):
         return frozenset(find_column(column, names, "categorical_features") for column in value)
     example = value if isinstance(value, str) and value in names else "city"
-    raise ValueError(
-        f"categorical_features={value!r} is not known: give 'auto', or a list of names or indices "
-        f"of columns, for example [{example!r}]"
+    remedy = "give 'auto', or a list of names or indices of columns, for example [{column!r}]"
+    raise InputError(
+        "{given} is not known", remedy, argument="categorical_features", value=value, column=example
     )
 
 
@@ -240,21 +241,24 @@ def find_column(column: Any, names: Collection[str], argument: str) -> int:
     >>> find_column("ages", ["age", "sex", "bmi"], "interactions")
     Traceback (most recent call last):
         ...
-    ValueError: interactions names the column 'ages', which X does not have; did you mean 'age'?
+    lanam.errors.InputError: interactions names the column 'ages', which X does not have; did you ...
     """
     if isinstance(column, str):
         if column in names:
             return list(names).index(column)
         close = get_close_matches(column, names, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else f": its columns are {_listed(names)}"
-        raise ValueError(f"{argument} names the column {column!r}, which X does not have{hint}")
+        problem = "{argument} names the column {column!r}, which {X} does not have{hint}"
+        raise InputError(problem, argument=argument, column=column, hint=hint)
     if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
         if 0 <= column < len(names):
             return int(column)
-        raise ValueError(
-            f"{argument} has the column {column}, and X has columns 0 to {len(names) - 1}"
+        problem = (
+            f"{{argument}} has the column {column}, and {{X}} has columns 0 to {len(names) - 1}"
         )
-    raise ValueError(f"{argument} has {column!r} for a column: give its name, or its index from 0")
+        raise InputError(problem, argument=argument, value=column)
+    problem, remedy = "{argument} has {value!r} for a column", "give its name, or its index from 0"
+    raise InputError(problem, remedy, argument=argument, value=column)
 
 
 def _listed(names: Collection[str]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lanam.data.refusals import shown
+from lanam.errors import warn_user
 
 #: How many columns a warning names before it only counts them, and how many levels.
 _MAX_WARNED = 10
@@ -110,20 +109,3 @@ def warn_of(surprises: Sequence[Surprise]) -> None:
         collected += surprises
     elif surprises:
         warn_user(NewValuesWarning(surprises))
-
-
-def warn_user(warning: Warning) -> None:
-    """Warn at the user's line, however many of ours are between."""
-    warnings.warn(warning, stacklevel=_users_level())
-
-
-def _users_level() -> int:
-    """How far up the user's line is from the caller: past lanam's frames and scikit-learn's."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _is_ours(module: str) -> bool:
-    return module.split(".")[0] in ("lanam", "sklearn")

@@ -42,6 +42,7 @@ from lanam.engines.interface import (
     unnamed_target,
 )
 from lanam.engines.output import ENDING, kind_of
+from lanam.errors import Message
 from lanam.files import open_folder, require_folder
 
 #: How many results a task merges: a worker holds so many at once. More would save few tasks.
@@ -446,6 +447,8 @@ def _named(place: str) -> Iterator[None]:
         yield
     except Exception as error:
         if place not in str(error):
+            if isinstance(error, Message):
+                raise error.located(f"{place}: ") from error
             if error.args == (str(error),):
                 error.args = (f"{place}: {error}",)
             else:  # an error of more than a message

@@ -19,6 +19,7 @@ from typing import Any
 
 from lanam.engines.dialects import DELIMITERS, Dialect
 from lanam.engines.formats import LARGEST_PIECE, Contents, Part, arrow, columns_of, named_errors
+from lanam.errors import InputError, Setting
 
 #: Bytes of a CSV file that are read at once.
 BLOCK_SIZE = 1 << 22
@@ -202,7 +203,7 @@ class Csv:
             if batch is None or batch.num_rows == 0:
                 return Contents(types, (0,))
             for name in (name for name, kind in types.items() if pa.types.is_binary(kind)):
-                raise ValueError(self._not_text(f"{path}, column {name!r}"))
+                raise self._not_text(f"{path}, column {name!r}")
             unknown = [name for name, kind in types.items() if kind == pa.null()]
             types |= self._later(path, unknown, header)
         cells = {name: batch.column(name) for name in types if name}
@@ -239,7 +240,7 @@ class Csv:
             return kind
         return pa.string()
 
-    def _odd(self, name: str, cells: Any, path: str) -> str:
+    def _odd(self, name: str, cells: Any, path: str) -> InputError | None:
         """An error for text most of whose different values are numbers, most likely by a slip in a cell."""
         pc, point = arrow().compute, self.dialect.point
         values = pc.unique(cells.drop_null()).to_pylist()
@@ -247,17 +248,23 @@ class Csv:
         if 2 * len(odd) < len(values):
             row = pc.index(cells, odd[0]).as_py() + 2
             shown = ", ".join(map(repr, odd[:3])) + (", ..." if len(odd) > 3 else "")
-            return (
-                f"column {name!r} holds text among numbers: {shown}, first in row {row} of {path} (the "
-                f"header is row 1). Mend it, {_said(missing=[odd[0]])} if that stands for a missing value, "
-                f"or categorical_features=[{name!r}] if all its values are categories"
+            return InputError(
+                "column {column!r} holds text among numbers: {shown}, first in row {number} of {path} (the "
+                "header is row 1)",
+                "Mend it, {pass} {option} if that stands for a missing value, or {categorical} if all its "
+                "values are categories",
+                column=name,
+                shown=shown,
+                number=row,
+                path=path,
+                option=_option("missing", [odd[0]]),
+                categorical=Setting("categorical_features", [name]),
             )
         if values and point != "," and all(_is_number(value.replace(",", ".")) for value in odd):
-            return (
-                f"column {name!r} holds numbers with a decimal comma (for example {odd[0]!r}): "
-                f"{_said(decimal=',')}"
-            )
-        return ""
+            problem = "column {column!r} holds numbers with a decimal comma (for example {value!r})"
+            comma = _option("decimal", ",")
+            return InputError(problem, "{pass} {option}", column=name, value=odd[0], option=comma)
+        return None
 
     def read(self, path: str, parts: Sequence[int], types: Mapping[str, Any]) -> Iterator[Part]:
         """See `Format`."""
@@ -287,7 +294,7 @@ class Csv:
             except pa.ArrowInvalid:
                 at = next(at for at in range(len(text)) if not self._casts(text[at : at + 1], kind))
                 row, value = str(piece.first_row + at), piece.frame[name][at].as_py()
-                raise ValueError(self._wrong_cell(path, row, name, str(kind), value)) from None
+                raise self._wrong_cell(path, row, name, str(kind), value) from None
             frame = frame.set_column(frame.column_names.index(name), name, values)
         return frame
 
@@ -388,14 +395,16 @@ class Csv:
         if head.startswith(b"PAR1"):
             raise ValueError(f"{path} is a Parquet file: give it a name that ends in .parquet")
         if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and utf8:
-            raise ValueError(f"{path} is written in UTF-16: {_said(encoding='utf-16')}")
+            utf16 = _option("encoding", "utf-16")
+            problem = "{path} is written in UTF-16"
+            raise InputError(problem, "{pass} {option}", path=path, option=utf16)
         if not head.strip():
             raise ValueError(f"{path} is empty: a CSV file begins with the names of its columns")
         decoder = codecs.getincrementaldecoder("utf-8-sig" if utf8 else self.dialect.text)()
         try:
             line = decoder.decode(head[: next(_line_ends(head), len(head))] if utf8 else head)
         except UnicodeDecodeError as error:
-            raise ValueError(self._not_text(f"{path}: the header")) from error
+            raise self._not_text(f"{path}: the header") from error
         if "\x00" in line:
             raise ValueError(f"{path} is not text: a CSV file has no zero bytes")
         if not line.strip():
@@ -409,14 +418,14 @@ class Csv:
             try:
                 yield
             except UnicodeDecodeError as error:
-                raise ValueError(self._not_text(path)) from error
+                raise self._not_text(path) from error
             except arrow().ArrowInvalid as error:
                 said = self._said_of(str(error), path, header)
                 if said is None:
                     raise
-                raise ValueError(said) from error
+                raise said from error
 
-    def _said_of(self, message: str, path: str, header: _Header) -> str | None:
+    def _said_of(self, message: str, path: str, header: _Header) -> InputError | None:
         if found := _CONVERSION.search(message):
             name = header.names[int(found["column"])]
             if found["text"]:
@@ -424,43 +433,49 @@ class Csv:
             return self._wrong_cell(path, found["row"], name, found["to"], found["value"])
         if found := _RAGGED.search(message):
             line = f" ({found['line'].strip()[:60]})" if found["line"] else ""
-            return (
-                f"{path}{_row(found['row'])}: {found['got']} cells, and the header has {found['wanted']}"
-                f"{line}: mend the row, put quotes around cells with the delimiter in them, or pass "
-                "another delimiter to csv_files"
+            return InputError(
+                f"{{place}}: {found['got']} cells, and the header has {found['wanted']}{{begins}}",
+                "mend the row, put quotes around cells with the delimiter in them, or {pass another "
+                "delimiter to csv_files}",
+                place=f"{path}{_row(found['row'])}",
+                begins=line,
             )
         if "straddl" in message:
-            more = "" if self.block_size is None else " Else raise block_size"
-            return (
-                f"{path}: a row is longer than {self._size:,} bytes: is a quote not closed?{more}"
+            more = "" if self.block_size is None else " Else raise {block_size}"
+            problem = (
+                f"{{path}}: a row is longer than {self._size:,} bytes: is a quote not closed?{more}"
             )
+            return InputError(problem, path=path)
         return None
 
-    def _wrong_cell(self, path: str, row: str | None, name: str, to: str, value: str) -> str:
+    def _wrong_cell(self, path: str, row: str | None, name: str, to: str, value: str) -> InputError:
         holds = _HOLDS.get(to, to)
         what = (
-            f", column {name!r}: {value!r} is none of the {holds} that the column begins with"
+            f", column {{column!r}}: {{value!r}} is none of the {holds} that the column begins with"
             if self.known is None
-            else f": column {name!r} holds {holds} in the model, and here {value!r}"
+            else f": column {{column!r}} holds {holds} in the model, and here {{value!r}}"
         )
-        cure = (
-            f"{_said(decimal=',')} if that is how numbers are written"
-            if re.fullmatch(r"\s*-?\d+,\d+\s*", value)
-            else f"{_said(missing=[value])} if that stands for a missing value"
-        )
-        return f"{path}{_row(row)}{what}: mend the cell, or {cure}"
-
-    def _not_text(self, where: str) -> str:
-        return (
-            f"{where} is not text in {self.dialect.text}: say which it is, for example by "
-            f"{_said(encoding='latin-1').removeprefix('pass ')}"
+        comma = re.fullmatch(r"\s*-?\d+,\d+\s*", value)
+        if_so = "that is how numbers are written" if comma else "that stands for a missing value"
+        return InputError(
+            f"{{place}}{what}",
+            f"mend the cell, or {{pass}} {{option}} if {if_so}",
+            column=name,
+            value=value,
+            place=f"{path}{_row(row)}",
+            option=_option("decimal", ",") if comma else _option("missing", [value]),
         )
 
+    def _not_text(self, where: str) -> InputError:
+        problem = "{place} is not text in {charset}"
+        remedy = "say which it is, for example {by }{option}"
+        latin, now = _option("encoding", "latin-1"), self.dialect.text
+        return InputError(problem, remedy, place=where, charset=now, option=latin)
 
-def _said(**option: Any) -> str:
-    """The line that says how files are written."""
-    ((name, value),) = option.items()
-    return f"pass csv_files(path, {name}={value!r})"
+
+def _option(name: str, value: object) -> Setting:
+    """How files are written, as users say it."""
+    return Setting(name, value, "csv_files")
 
 
 def _row(number: str | None) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lanam.errors import InputError
+
 #: What stands for a missing value.
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 
@@ -44,17 +46,20 @@ class Dialect:
         for name in ("delimiter", "decimal"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and len(value) == 1):
-                raise ValueError(f"{name}={value!r} must be one character")
+                raise InputError("{given} must be one character", argument=name, value=value)
         if self.delimiter == self.point:
-            raise ValueError("decimal and delimiter are the same: numbers would fall apart")
+            raise InputError("{decimal} and {delimiter} are the same: numbers would fall apart")
         try:
             "".encode(self.text)
         except (LookupError, TypeError):
-            raise ValueError(
-                f"encoding={self.encoding!r} is not known: utf-8 and latin-1 are usual"
+            raise InputError(
+                "{given} is not known: utf-8 and latin-1 are usual",
+                argument="encoding",
+                value=self.encoding,
             ) from None
         if not all(isinstance(each, str) for each in self.missing):
-            raise ValueError(f"missing={list(self.missing)!r} must be texts, as they are written")
+            problem = "{given} must be texts, as they are written"
+            raise InputError(problem, argument="missing", value=list(self.missing))
 
     @property
     def point(self) -> str:

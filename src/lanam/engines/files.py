@@ -30,6 +30,7 @@ from lanam.engines.interface import Engine, Piece, Predicted, Reading, Result
 from lanam.engines.kinds import FORMATS, format_of
 from lanam.engines.local import LocalSource, Pass
 from lanam.engines.types import folder_column, folder_types, folder_values, unify
+from lanam.errors import InputError
 
 #: From so many rows on processes are worth starting; of files whose rows nobody has counted, bytes.
 _MANY_ROWS = 1 << 20
@@ -207,7 +208,7 @@ def _look(
     values = [folder_values(name) for _, name in found]
     known = folder_types(values)
     files, types = [], []
-    odd: dict[str, str] = {}
+    odd: dict[str, InputError] = {}
     exact: set[str] = set()
     for (path, name), said in zip(found, values, strict=True):
         contents = kind.look(path)
@@ -275,7 +276,7 @@ class FileSource(LocalSource):
     #: Columns of CSV files whose text is read as it is written.
     as_written: frozenset[str] = frozenset()
     # Columns of text that are numbers but for a few cells, and the error that says so.
-    _odd: Mapping[str, str] = field(default_factory=dict)
+    _odd: Mapping[str, InputError] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -318,7 +319,7 @@ class FileSource(LocalSource):
         """
         for name in names:
             if name in self._odd and name not in self._known:
-                raise ValueError(self._odd[name])
+                raise self._odd[name]
 
     def verbatim(self, names: Iterable[str]) -> FileSource:
         """The same table; of CSV files the text of these columns is read as it is written."""

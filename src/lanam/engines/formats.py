@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from lanam.errors import InputError
+
 #: The most rows that are read at once.
 LARGEST_PIECE = 1 << 18
 
@@ -39,7 +41,7 @@ class Contents:
     types: Mapping[str, Any]
     rows: tuple[int | None, ...]
     exact: frozenset[str] = frozenset()
-    odd: Mapping[str, str] = field(default_factory=dict)
+    odd: Mapping[str, InputError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lanam.data import counted_from
 from lanam.engines.interface import Piece
+from lanam.errors import located
 
 
 @contextmanager
@@ -15,22 +15,15 @@ def in_piece(piece: Piece, column: str | None = None) -> Iterator[None]:
 
     Examples
     --------
-    >>> from lanam.data import bad_row
+    >>> from lanam.errors import InputError
     >>> with in_piece(Piece(None, "a.parquet, row group 2", 100, 0), "age"):
-    ...     raise bad_row("a gap in row ", 3, ": fill it")
+    ...     raise InputError("a gap in row {row}", "fill it", row=3)
     Traceback (most recent call last):
         ...
-    ValueError: in a.parquet, row group 2, column 'age': a gap in row 103: fill it
+    lanam.errors.InputError: in a.parquet, row group 2, column 'age': a gap in row 103: fill it
     """
     try:
         yield
     except (TypeError, ValueError) as error:
         where = piece.place if column is None else f"{piece.place}, column {column!r}"
-        said = with_note(counted_from(error, piece.first_row))
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"in {where}: {said}") from error
-
-
-def with_note(message: str) -> str:
-    """The message, and what ``X`` is in the line of code that it shows, if it does."""
-    return f"{message} (X being the table with these rows)" if "`X" in message else message
+        raise located(error, f"in {where}: ", piece.first_row) from error

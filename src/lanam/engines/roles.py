@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from lanam.core.arrays import Array
-from lanam.data import as_frame, bad_row, find_column
+from lanam.data import as_frame, find_column
 from lanam.engines.folding import fold
 from lanam.engines.interface import Piece, Source
 from lanam.engines.places import in_piece
+from lanam.errors import InputError, Line
 from lanam.families import Family
 from lanam.families.labels import mixed_labels
 from lanam.inputs import as_response, require_exposures, require_squares, require_weights
@@ -80,9 +81,9 @@ def read_roles(
     for name in roles.others:
         both = [argument for argument, value in given.items() if value == name]
         if len(both) > 1:
-            raise ValueError(
-                f"{both[0]} and {both[1]} both name the column {name!r}: it is one only"
-            )
+            words = " and ".join(f"{{{argument}}}" for argument in both[:2])
+            problem = f"{words} both name the column {{column!r}}: it is one only"
+            raise InputError(problem, argument=both[0], column=name)
     features = tuple(name for name in names if name not in roles.others)
     if not features:
         raise ValueError(f"{source.title} has no column besides {', '.join(map(repr, names))}")
@@ -107,10 +108,9 @@ def _column_named(value: Any, source: Source, argument: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise ValueError(
-            f"{argument} of {source.title} is one of its columns: pass its name, not values "
-            f"({type(value).__name__})"
-        )
+        remedy = f"pass its name, not values ({type(value).__name__})"
+        problem = "{argument} of {title} is one of its columns"
+        raise InputError(problem, remedy, argument=argument, title=source.title)
     find_column(value, source.names, argument)
     return value
 
@@ -191,14 +191,13 @@ def _read_numbers(series: Any, argument: str, remedy: str) -> Array:
     try:
         values = np.asarray(series.to_numpy()).astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{argument} must be numbers, and it is not ({error})") from error
+        problem = "{argument} must be numbers, and it is not ({error})"
+        raise InputError(problem, argument=argument, error=error) from error
     for bad, word in ((np.isnan(values), "missing"), (np.isinf(values), "infinite")):
         if bad.any():
-            raise bad_row(
-                f"{argument} is {word} in {bad.sum()} of {len(values)} rows, the first of them row ",
-                int(np.argmax(bad)),
-                f": {remedy}",
-            )
+            where = f"in {bad.sum()} of {len(values)} rows, the first of them row {{row}}"
+            problem = f"{{argument}} is {word} {where}"
+            raise InputError(problem, remedy, argument=argument, row=int(np.argmax(bad)))
     return values
 
 
@@ -208,11 +207,11 @@ def _refuse_missing_target(series: Any) -> None:
         missing = missing | np.isnan(series.to_numpy())
     if missing.any():
         backend = "pyarrow" if series.implementation.is_pyarrow() else "pandas"
-        raise bad_row(
-            f"the target is missing in {missing.sum()} of {len(missing)} rows, the first of them row ",
-            int(np.argmax(missing)),
-            ". Drop these rows, because a target cannot be imputed, for example with "
-            f"`{_DROP[backend].format(name=repr(series.name))}`",
+        line = Line("drop rows", _DROP[backend].format(name=repr(series.name)))
+        where = f"in {missing.sum()} of {len(missing)} rows, the first of them row {{row}}"
+        remedy = "Drop these rows, because a target cannot be imputed{example}"
+        raise InputError(
+            f"the target is missing {where}", remedy, row=int(np.argmax(missing)), line=line
         )
 
 

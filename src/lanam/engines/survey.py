@@ -22,8 +22,9 @@ from lanam.engines.encoder import Encoder
 from lanam.engines.files import FileSource
 from lanam.engines.folding import fold
 from lanam.engines.interface import Piece, Source
-from lanam.engines.places import in_piece, with_note
+from lanam.engines.places import in_piece
 from lanam.engines.roles import Roles, read_roles, read_rows
+from lanam.errors import InputError
 from lanam.families import GAUSSIAN, Encoding, Family, Statistics
 from lanam.inputs import require_squares
 
@@ -226,7 +227,7 @@ def _learn(name: str, dtype: str, values: _Values, title: str) -> Column:
     holds = set(values.examples)
     if TEXT in holds and len(holds) > 1:
         other = next(example for what, example in values.examples.items() if what != TEXT)
-        raise _of(title, mixed(values.place, other, values.examples[TEXT]))
+        raise mixed(values.place, other, values.examples[TEXT]).located(f"in {title}: ")
     # Truth values among numbers are numbers.
     what = NUMBERS if NUMBERS in holds else holds.pop() if holds else dtype
     cells = Cells(values.place, what, 0, np.empty(0))
@@ -247,11 +248,8 @@ def _refuse_free_text(values: _Values, title: str) -> None:
         return
     if is_free_text(list(values.levels), values.n_values):
         example = min(values.levels)
-        raise _of(title, free_text(values.place, len(values.levels), values.n_values, example))
-
-
-def _of(title: str, error: ValueError) -> ValueError:
-    return ValueError(f"in {title}: {with_note(str(error))}")
+        error = free_text(values.place, len(values.levels), values.n_values, example)
+        raise error.located(f"in {title}: ")
 
 
 def require_enough(n_rows: int, largest: float = 1.0) -> None:
@@ -269,7 +267,8 @@ def require_enough(n_rows: int, largest: float = 1.0) -> None:
     ValueError
     """
     if n_rows == 0:
-        raise ValueError("sample_weight is zero for every row: nothing is left to fit")
+        problem = "{argument} is zero for every row: nothing is left to fit"
+        raise InputError(problem, argument="sample_weight")
     if n_rows == 1:
         raise ValueError("only 1 sample has a positive weight: a fit needs at least 2")
     require_squares(largest)

@@ -15,7 +15,7 @@ from lanam.core.likelihoods import Likelihood, bounded_exp
 from lanam.core.model import scoring
 from lanam.core.model.distributions import Predictive
 from lanam.core.model.fitted import FittedModel
-from lanam.data import bad_row
+from lanam.errors import InputError
 from lanam.families.base import Encoding, Family, Statistics
 from lanam.families.links import LOG, Words
 from lanam.families.poisson_lognormal import PoissonLognormal, dispersed, poisson_mean
@@ -177,14 +177,14 @@ def require_counts(y: Array) -> Array:
         y,
         y < 0.0,
         "negative values",
-        "A count is 0 or more; use likelihood='gaussian' for a target that can be negative.",
+        "A count is 0 or more; use {likelihood='gaussian'} for a target that can be negative.",
     )
     _refuse(
         y,
         y != np.floor(y),
         "values that are not whole numbers",
-        "If these are rates, pass the counts as y and what they were counted over as exposure, for "
-        "example fit(X, events, exposure=hours); for other targets use likelihood='gaussian'.",
+        "If these are rates, pass the counts as y and what they were counted over as {exposure}, for "
+        "example {fit(X, events, exposure=hours)}; for other targets use {likelihood='gaussian'}.",
     )
     return y
 
@@ -192,12 +192,9 @@ def require_counts(y: Array) -> Array:
 def _refuse(y: Array, bad: np.ndarray, what: str, remedy: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
-        raise bad_row(
-            f"likelihood='poisson' is for counts, and y has {what}: {bad.sum()} of {len(y)}, the "
-            f"first, {y[row]:g}, in row ",
-            row,
-            f". {remedy}",
-        )
+        found = f"{what}: {bad.sum()} of {len(y)}, the first, {y[row]:g}, in row {{row}}"
+        problem = f"{{likelihood='poisson'}} is for counts, and y has {found}"
+        raise InputError(problem, remedy, argument="y", row=row)
 
 
 def require_an_event(total: float) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, IntArray
+from lanam.errors import InputError
 
 #: How far probabilities may be from a sum of one: they may have been printed, or single precision.
 _SUM_TOLERANCE = 1e-3
@@ -22,11 +23,13 @@ def read_vector(name: str, values: Any, n_rows: int | None = None) -> Array:
     if vector.ndim == 0 and n_rows is not None:
         return np.full(n_rows, float(vector))
     if vector.ndim != 1:
-        raise ValueError(f"{name} must have one dimension, and has the shape {vector.shape}")
+        problem = "{argument} must have one dimension, and has the shape {value}"
+        raise InputError(problem, argument=name, value=vector.shape)
     if not len(vector):
-        raise ValueError(f"{name} is empty: scores need a row at least")
+        raise InputError("{argument} is empty: scores need a row at least", argument=name)
     if n_rows is not None and len(vector) != n_rows:
-        raise ValueError(f"{name} has {len(vector)} values, and there are {n_rows} rows")
+        problem = "{argument} has {value} values, and there are {n_rows} rows"
+        raise InputError(problem, argument=name, value=len(vector), n_rows=n_rows)
     return vector
 
 
@@ -118,7 +121,8 @@ def read_weights(sample_weight: Any, n_rows: int) -> Array:
     weight = read_vector("sample_weight", sample_weight, n_rows)
     _refuse("sample_weight", weight, weight < 0.0, "must not be negative")
     if not weight.any():
-        raise ValueError("sample_weight is zero for every row: nothing is left to score")
+        problem = "{argument} is zero for every row: nothing is left to score"
+        raise InputError(problem, argument="sample_weight")
     return weight
 
 
@@ -131,14 +135,14 @@ def _finite(name: str, values: Any) -> Array:
     try:
         array: Array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers, and is not: {error}") from None
+        problem = "{argument} must be numbers, and is not: {error}"
+        raise InputError(problem, argument=name, error=error) from None
     bad = ~np.isfinite(array)
     if bad.any():
         row = int(np.argwhere(bad)[0][0]) if array.ndim else 0
-        raise ValueError(
-            f"{name} has {bad.sum()} of {bad.size} values that are not finite numbers, the first in row "
-            f"{row}: leave these rows out"
-        )
+        what = f"{bad.sum()} of {bad.size} values that are not finite numbers"
+        problem = f"{{argument}} has {what}, the first in row {{row}}"
+        raise InputError(problem, "leave these rows out", argument=name, row=row)
     return array
 
 
@@ -153,7 +157,5 @@ def _between(name: str, probability: Array) -> Array:
 def _refuse(name: str, values: Array, bad: NDArray[np.bool_], rule: str) -> None:
     if bad.any():
         first = tuple(int(k) for k in np.argwhere(bad)[0])
-        raise ValueError(
-            f"{name} {rule}: {bad.sum()} of {bad.size} values break that, the first, "
-            f"{values[first]:g}, in row {first[0]}"
-        )
+        what = f"{bad.sum()} of {bad.size} values break that, the first, {values[first]:g}, in row {{row}}"
+        raise InputError(f"{{argument}} {rule}: {what}", argument=name, row=first[0])

@@ -150,7 +150,7 @@ def version_of(data: bytes) -> int:
             "was sent as text, which changed its line ends: get a copy in binary mode"
         )
     if not MAGIC.startswith(data[:8]):
-        raise ModelFileError("is not a lanam model: such files are written by model.save(path)")
+        raise ModelFileError("is not a lanam model", "such files are written by {model.save(path)}")
     require(len(data) >= SMALLEST, "it ends too early")
     return int(_START.unpack_from(data)[1])
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from lanam.errors import Message
 
-class ModelFileError(ValueError):
+
+class ModelFileError(Message, ValueError):
     """A file that is not a model, or not a whole and sound one; its message says what to do.
 
     Examples
@@ -15,6 +17,10 @@ class ModelFileError(ValueError):
     ...
     lanam.storage.errors.ModelFileError: ....lanam is empty: ...
     """
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        # As a field: it may have any words of the file.
+        super().__init__("{what}", remedy, what=problem)
 
 
 class DamageError(Exception):

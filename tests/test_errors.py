@@ -1,0 +1,210 @@
+"""Errors with fields: the same message for Python and for others, with columns, rows and remedies."""
+
+import ast
+import copy
+import pickle
+import warnings
+from pathlib import Path
+from string import Formatter
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import lanam
+from lanam import LANAMRegressor
+from lanam.cli.errors import _WORDS, FLAGS
+from lanam.engines.interface import Piece
+from lanam.engines.places import in_piece
+from lanam.errors import InputError, InputTypeError, Line, Message, Speech, located
+from lanam.storage.errors import ModelFileError
+
+#: What every message knows.
+OWN = {"argument", "column", "example", "given", "row", "value"}
+
+DROP = Line("leave out", "X = X.drop(columns=1)")
+
+
+class TestMessages:
+    def test_fields(self):
+        model, rows = LANAMRegressor(), [[1.0], [2.0], [3.0]]
+        with pytest.raises(ValueError, match="Negative values in sample_weight: 1 of 3") as caught:
+            model.fit(rows, [1.0, 2.0, 4.0], sample_weight=[1.0, -1.0, 1.0])
+        assert (caught.value.argument, caught.value.row) == ("sample_weight", 1)
+        assert caught.value.remedy.startswith("A weight counts how often a row was seen")
+        table = pd.DataFrame(
+            {"when": pd.to_datetime(["2020", "2021", "2022"]), "x": [1.0, 2.0, 3.0]}
+        )
+        with pytest.raises(InputError) as caught:
+            model.fit(table, [1.0, 2.0, 4.0])
+        assert caught.value.column == "when"
+        assert caught.value.remedy.startswith("turn them into a number that matters, such as days")
+        assert (
+            caught.value.line.code == 'X["when"] = (X["when"] - pd.Timestamp("2000-01-01")).dt.days'
+        )
+        with pytest.raises(InputError) as caught:
+            LANAMRegressor(categorical_features=["y"]).fit(table[["x"]], [1.0, 2.0, 4.0])
+        assert (caught.value.argument, caught.value.column) == ("categorical_features", "y")
+
+    @pytest.mark.parametrize(
+        ("remedy", "said"), [("", "no"), ("wait", "no: wait"), ("Wait.", "no. Wait.")]
+    )
+    def test_remedies_follow_a_colon_or_a_full_stop(self, remedy, said):
+        assert str(InputError("no", remedy)) == said
+
+    def test_others_have_their_own_words(self):
+        class Shouting(Speech):
+            def word(self, name):
+                return name.upper()
+
+            def setting(self, setting):
+                return f"{setting.argument.upper()} {setting.value}"
+
+        error = InputError(
+            "{given}, {column!r}, {more:.1f}, {a.b(c)=0}",
+            argument="x",
+            value=1,
+            column="{c}",
+            more=2.0,
+        )
+        assert str(error) == "x=1, '{c}', 2.0, a.b(c)=0"
+        assert error.said(Shouting()) == "X 1, '{c}', 2.0, A.B(C)=0"
+
+    @pytest.mark.parametrize("copied", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])
+    @pytest.mark.parametrize(
+        "error",
+        [
+            InputError("{column!r}{example}, {n}", "a remedy", column="{c}", row=3, line=DROP, n=2),
+            InputTypeError("{argument} in row {row}", argument="y", row=0).located("in {a}: ", 7),
+            ModelFileError("is damaged ({'a': 1})", "{model.save(path)}"),
+        ],
+    )
+    def test_copies(self, error, copied):
+        same = copied(error)
+        assert type(same) is type(error)
+        assert str(same) == str(error)
+        assert same.args == (str(error),)
+        assert (same.column, same.row, same.remedy) == (error.column, error.row, error.remedy)
+
+
+class TestPlaces:
+    def test_rows_are_counted_as_in_the_table(self):
+        error = InputError("a gap in row {row}", "fill it", row=3)
+        assert str(error.located("in a.csv: ", 100)) == "in a.csv: a gap in row 103: fill it"
+        assert (error.row, str(error)) == (3, "a gap in row 3: fill it")  # as it was
+        piece = Piece(None, "b", 10, 0)
+        with pytest.raises(InputError) as caught, in_piece(piece), in_piece(piece, "c"):
+            raise error
+        assert str(caught.value) == "in b, column 'c': a gap in row 13: fill it"
+
+    def test_what_x_is_in_a_line_of_code(self):
+        error = InputError("too much", "leave it out{example}", line=DROP)
+        code = "leave it out, for example with `X = X.drop(columns=1)`"
+        assert str(error) == f"too much: {code}"
+        assert str(error.located("in a.csv: ")) == (
+            f"in a.csv: too much: {code} (X being the table with these rows)"
+        )
+
+    @pytest.mark.parametrize(
+        ("kind", "ours"), [(ValueError, InputError), (TypeError, InputTypeError)]
+    )
+    def test_of_others_errors(self, kind, ours):
+        error = located(kind("{odd} words"), "in a.csv: ", 5)
+        assert type(error) is ours
+        assert str(error) == "in a.csv: {odd} words"
+        with (
+            pytest.raises(kind, match=r"^in b, column 'c': \{odd\}") as caught,
+            in_piece(Piece(None, "b", 0, 0), "c"),
+        ):
+            raise kind("{odd} words")
+        assert isinstance(caught.value, Message)
+
+
+KINDS = {
+    "FileThereError",
+    "InputError",
+    "InputTypeError",
+    "InputWarning",
+    "UnfinishedWarning",
+    "kind",
+}
+
+
+def messages():
+    """Calls in our source that make a message: where, its keywords, and what stands in its braces."""
+    for path in sorted(Path(lanam.__file__).parent.rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        named = [node for node in nodes if isinstance(node, ast.Assign)]
+        for node in nodes:
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in KINDS:
+                text = "".join(_text(each, named) for each in node.args[:2])
+                marks = {mark for _, mark, *_ in Formatter().parse(text) if mark is not None}
+                yield f"{path.name}:{node.lineno}", {each.arg for each in node.keywords}, marks
+
+
+def _text(node, named):
+    """The text of a constant, of an f-string without what it fills in, or of the last that has the name."""
+    if isinstance(node, ast.Name):
+        own = [each for each in named if getattr(each.targets[0], "id", "") == node.id]
+        own = [each for each in own if each.lineno < node.lineno]
+        return _text(max(own, key=lambda each: each.lineno).value, named) if own else ""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text(each, named) for each in node.values)
+    return node.value if isinstance(node, ast.Constant) else ""
+
+
+def test_whatever_stands_in_braces_is_a_field_or_a_word_of_the_command_line():
+    found = list(messages())
+    assert len(found) > 30
+    words = {*FLAGS, *_WORDS}
+    for where, keywords, marks in found:
+        assert marks <= OWN | keywords | words, where
+        assert not marks & {"given", "argument"} or "argument" in keywords, where
+        assert "example" not in marks or "line" in keywords, where
+
+
+class TestWarnings:
+    """They point at the user's line, whoever calls the estimators, and whoever wraps their methods."""
+
+    X = pd.DataFrame({"a": np.linspace(-1.0, 1.0, 60), "b": np.tile([0.0, 1.0, 2.0], 20)})
+    y = np.sin(5 * X["a"].to_numpy())
+    hasty = LANAMRegressor(max_iter=1, hidden_sizes=(4,), interactions=0, random_state=0)
+
+    @pytest.mark.parametrize(
+        "fit",
+        [
+            lambda own: own.hasty.fit(own.X, own.y),
+            lambda own: make_pipeline(StandardScaler(), own.hasty).fit(own.X, own.y),
+            lambda own: make_pipeline(own.hasty).fit_transform(own.X, own.y),
+            lambda own: own.hasty.fit_transform(own.X, own.y),
+            lambda own: (
+                LANAMRegressor(**own.hasty.get_params())
+                .set_output(transform="pandas")
+                .fit_transform(own.X, own.y)
+            ),
+            lambda own: cross_val_score(own.hasty, own.X, own.y, cv=2),
+        ],
+    )
+    def test_of_fits(self, fit):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit(self)
+        told = [each for each in caught if issubclass(each.category, ConvergenceWarning)]
+        assert told
+        assert {each.filename for each in told} == {__file__}
+
+    @pytest.mark.parametrize("output", ["default", "pandas"])
+    def test_of_new_values(self, output):
+        model = LANAMRegressor(hidden_sizes=(4,), interactions=0, random_state=0).fit(
+            self.X, self.y
+        )
+        model.set_output(transform=output)
+        odd = self.X.assign(a=np.nan)
+        for method in (model.predict, model.transform, make_pipeline(model).transform):
+            with pytest.warns(lanam.data.NewValuesWarning) as caught:
+                method(odd)
+            assert caught[0].filename == __file__
