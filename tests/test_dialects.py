@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor, csv_files, load
@@ -147,6 +148,20 @@ class TestRemembered:
         assert found["größe"].tolist() == written["größe"].tolist()
         expected = model.predict(rows()[FEATURES])
         np.testing.assert_allclose(found["prediction"].astype(float), expected, rtol=1e-12)
+
+    @pytest.mark.parametrize("ending", ["gz", "bz2", "zst"])
+    def test_compressed_files(self, model, ending):
+        with pa.output_stream(f"all.csv.{ending}", compression="detect") as file:
+            file.write(Path("all.csv").read_bytes())
+        expected = model.predict(rows()[FEATURES])
+        np.testing.assert_allclose(model.predict(f"all.csv.{ending}"), expected, rtol=1e-12)
+        if ending == "zst":
+            with pytest.raises(ValueError, match=r"\.zst is read and not written"):
+                model.predict_files("in", "out.csv.zst")
+            return
+        model.predict_files("in", f"out.csv.{ending}")
+        found = pd.read_csv(f"out.csv.{ending}")["prediction"]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
     def test_by_the_command_line(self, model, capfd):
         expected = model.predict(rows()[FEATURES])

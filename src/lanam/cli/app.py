@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -123,16 +124,27 @@ Coverage = Annotated[
 ]
 
 
-def _dialect(
-    delimiter: str | None, decimal: str | None, encoding: str | None, missing: list[str] | None
-) -> Dialect:
+def _asked(kind: type[Any], options: Mapping[str, Any], **more: Any) -> Any:
+    """What a command was asked to do: options by the names of its fields, and a CSV file's dialect."""
+    known = {each.name for each in fields(kind)}
+    given = {
+        name: value.value if isinstance(value, StrEnum) else value
+        for name, value in options.items()
+        if name in known and value is not None
+    }
+    if "delimiter" in options:
+        more["dialect"] = _dialect(options)
+    return kind(**given, **more)
+
+
+def _dialect(options: Mapping[str, Any]) -> Dialect:
     from lanam.cli.errors import in_flags
     from lanam.engines.dialects import Dialect
 
-    if delimiter is not None:
-        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+    delimiter = {"\\t": "\t", "tab": "\t"}.get(options["delimiter"], options["delimiter"])
+    missing = tuple(options["missing"] or ())
     try:
-        return Dialect(delimiter, decimal, encoding, tuple(missing or ()))
+        return Dialect(delimiter, options["decimal"], options["encoding"], missing)
     except ValueError as error:
         raise typer.BadParameter(in_flags(error)) from None
 
@@ -271,31 +283,14 @@ def fit(
     """
     from lanam.cli import fit as command
 
-    request = command.Request(
-        data=data,
-        output=output,
-        target=target,
-        task=None if task is None else task.value,
-        categorical=categorical or (),
-        drop=drop or (),
-        weight=weight,
-        exposure=exposure,
-        interactions=interactions,
-        noise=noise.value,
-        test_share=test_share,
-        calibrate_share=calibrate_share,
-        random_state=random_state,
-        parameters={
-            "max_iter": max_iter,
-            "n_restarts": n_restarts,
-            "random_state": random_state,
-            "memory": memory,
-            "n_jobs": jobs,
-        },
-        checkpoint=checkpoint,
-        force=force,
-        dialect=_dialect(delimiter, decimal, encoding, missing),
-    )
+    parameters = {
+        "max_iter": max_iter,
+        "n_restarts": n_restarts,
+        "random_state": random_state,
+        "memory": memory,
+        "n_jobs": jobs,
+    }
+    request = _asked(command.Request, locals())
     command.fit(request, Voice(quiet, json))
 
 
@@ -360,18 +355,8 @@ def predict(
     """Predict the rows of a table, however many there are."""
     from lanam.cli import predict as command
 
-    request = command.Request(
-        model=model,
-        data=data,
-        output=output,
-        wanted=command.Wanted(interval, std, terms, proba, prefix),
-        keep=keep or (),
-        all_columns=all_columns,
-        exposure=exposure,
-        block_size=block_size,
-        force=force,
-        dialect=_dialect(delimiter, decimal, encoding, missing),
-    )
+    wanted = command.Wanted(interval, std, terms, proba, prefix)
+    request = _asked(command.Request, locals())
     command.predict(request, Voice(quiet, json))
 
 
@@ -421,17 +406,7 @@ def explain(
     """
     from lanam.cli import explain as command
 
-    request = command.Request(
-        model=model,
-        term=term,
-        noise=noise,
-        row=row,
-        data=data,
-        output=output,
-        coverage=coverage,
-        force=force,
-        dialect=_dialect(delimiter, decimal, encoding, missing),
-    )
+    request = _asked(command.Request, locals())
     command.explain(request, Voice(quiet, json))
 
 
@@ -485,19 +460,7 @@ def report(
     """
     from lanam.cli import report as command
 
-    request = command.Request(
-        model=model,
-        data=data,
-        output=output,
-        target=target,
-        exposure=exposure,
-        weight=weight,
-        title=title,
-        rows=rows,
-        coverage=coverage,
-        force=force,
-        dialect=_dialect(delimiter, decimal, encoding, missing),
-    )
+    request = _asked(command.Request, locals())
     command.report(request, Voice(quiet, json))
 
 
@@ -534,16 +497,7 @@ def export(
     """Write a model in a form that scores rows without Python."""
     from lanam.cli import export as command
 
-    request = command.Request(
-        model=model,
-        output=output,
-        to=None if to is None else to.value,
-        table=table,
-        dialect=None if dialect is None else dialect.value,
-        keep=keep or (),
-        variance=not no_variance,
-        force=force,
-    )
+    request = _asked(command.Request, locals(), variance=not no_variance)
     command.export(request, Voice(quiet, json))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -33,7 +33,6 @@ from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
 from lanam.engines.dialects import CsvFiles, Dialect
 from lanam.engines.files import FileSource
-from lanam.engines.interface import Piece
 from lanam.parameters import DEFAULTS
 
 #: The share of rows that is held out unless somebody says otherwise.
@@ -195,18 +194,12 @@ def _fit_several(request: Request, voice: Voice) -> Fitted:
 
 def _different_values(source: FileSource, name: str) -> pa.ChunkedArray:
     """The different values of a column, or many of them; gaps are for the fit to refuse."""
-
-    def of_arrays(arrays: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
-        found = pa.chunked_array([], _plain(source.types[name]))
-        for array in arrays:
-            both = pa.chunked_array([*found.chunks, *array.cast(found.type).chunks], found.type)
-            found = pa.chunked_array([pc.unique(both)[: MANY_VALUES + 1]])
-        return found
-
-    def of_pieces(pieces: Iterable[Piece]) -> pa.ChunkedArray:
-        return of_arrays(_known(piece.frame[name]) for piece in pieces)
-
-    found = source.reduce([name], of_pieces, lambda first, second: of_arrays([first, second]))
+    kind = _plain(source.types[name])
+    found = pa.chunked_array([], kind)
+    for piece in source.each([name]):
+        known = _known(piece.frame[name]).cast(kind)
+        both = pa.chunked_array([*found.chunks, *known.chunks], kind)
+        found = pa.chunked_array([pc.unique(both)[: MANY_VALUES + 1]])
     if not len(found):
         raise Complaint(f"the target {name!r} has no value in any row")
     return found

@@ -12,12 +12,7 @@ from typing import Any
 
 from lanam.cli.deciding import split_names
 from lanam.cli.errors import Misuse, in_flags
-from lanam.cli.models import (
-    exposure_column,
-    load_model,
-    open_for,
-    require_columns,
-)
+from lanam.cli.models import exposure_column, load_model, open_for, require_columns
 from lanam.cli.reading import BLOCK_SIZE, are_files
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import open_table, require_new, require_table_name
@@ -47,8 +42,7 @@ class Request:
 def predict(request: Request, voice: Voice) -> None:
     """Predict the rows of a file or of several, however many there are, and write them."""
     started = time.perf_counter()
-    work = _predict_several if are_files(request.data) else _predict_one
-    n_rows, columns = work(request, voice)
+    n_rows, columns = _write(request, voice)
     seconds = time.perf_counter() - started
     where = "standard output" if request.output == "-" else request.output
     voice.note(f"{n_rows:,} rows predicted in {seconds:.1f} s: {where}")
@@ -63,50 +57,52 @@ def predict(request: Request, voice: Voice) -> None:
     )
 
 
-def _predict_several(request: Request, voice: Voice) -> tuple[int, list[str]]:
+def _write(request: Request, voice: Voice) -> tuple[int, list[str]]:
     """The number of rows that were written, and the columns."""
-    if request.output == "-":
-        raise Misuse("-o - is for one file: name a folder, or a file that all go into")
-    if request.block_size != BLOCK_SIZE:
-        raise Misuse(f"--block-size is for one file, and {request.data} is several: leave it out")
+    several = are_files(request.data)
+    kind = _require_output(request, voice, several)
     model = load_model(request.model)
-    source = open_for(model, request.data, request.dialect, voice)
+    block_size = None if several else request.block_size
+    source = open_for(model, request.data, request.dialect, voice, block_size)
+    if not several:
+        require_columns(model, source)
     exposure = exposure_column(model, source, request.exposure)
     kept = kept_names(request, source)
     outputs = outputs_of(model, request.wanted, kept)
     with voice.warnings(), _progress(source.title, voice) as advance:
-        n_rows = predict_files(
-            model,
-            request.data if source.dialect is None else CsvFiles(request.data, source.dialect),
-            request.output,
-            request.wanted,
-            keep=kept,
-            exposure=exposure,
-            overwrite=request.force,
-            progress=advance,
-        )
+        if several:
+            n_rows = predict_files(
+                model,
+                request.data if source.dialect is None else CsvFiles(request.data, source.dialect),
+                request.output,
+                request.wanted,
+                keep=kept,
+                exposure=exposure,
+                overwrite=request.force,
+                progress=advance,
+            )
+        else:
+            job = Job(outputs, model, tuple(kept), exposure)
+            job, source = as_they_were(job, source, as_text=kind == "csv")
+            n_rows = write_one(source, job, partial(open_table, request.output), advance)
     return n_rows, [*kept, *outputs.names]
 
 
-def _predict_one(request: Request, voice: Voice) -> tuple[int, list[str]]:
-    """The same of one file, or of standard input."""
+def _require_output(request: Request, voice: Voice, several: bool) -> str | None:
+    """Refuse where nothing can be written, before anybody works for it; what one file is written as."""
+    if several and request.output == "-":
+        raise Misuse("-o - is for one file: name a folder, or a file that all go into")
+    if several and request.block_size != BLOCK_SIZE:
+        raise Misuse(f"--block-size is for one file, and {request.data} is several: leave it out")
+    if several:
+        return None
     if request.output == "-" and voice.json:
         raise Misuse("--json and -o - both want standard output: choose one")
     kind = require_table_name(request.output)
     if request.output != "-":
         files = (request.model, request.data)
         require_new(request.output, force=request.force, inputs=files, example="out.csv")
-    model = load_model(request.model)
-    source = open_for(model, request.data, request.dialect, voice, request.block_size)
-    require_columns(model, source)
-    exposure = exposure_column(model, source, request.exposure)
-    kept = kept_names(request, source)
-    outputs = outputs_of(model, request.wanted, kept)
-    job = Job(outputs, model, tuple(dict.fromkeys(kept)), exposure)
-    job, source = as_they_were(job, source, as_text=kind == "csv")
-    with voice.warnings(), _progress(source.title, voice) as advance:
-        n_rows = write_one(source, job, partial(open_table, request.output), advance)
-    return n_rows, [*job.kept, *outputs.names]
+    return kind
 
 
 def kept_names(request: Request, source: FileSource) -> list[str]:

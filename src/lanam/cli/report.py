@@ -30,8 +30,8 @@ class Request:
     """What ``lanam report`` was asked to do; each field is an option."""
 
     model: str
-    data: str | None
     output: str
+    data: str | None = None
     target: str | None = None
     exposure: str | None = None
     weight: str | None = None

@@ -14,7 +14,6 @@ import pyarrow as pa
 from lanam.cli.errors import Complaint, Misuse, in_flags
 from lanam.cli.reading import file_kind
 from lanam.engines import writing
-from lanam.engines.delimited import usual_delimiter
 from lanam.files import require_place
 
 
@@ -51,6 +50,5 @@ def open_table(path: str, schema: pa.Schema) -> Iterator[Any]:
         yield writing.CsvWriter(sys.stdout.buffer, schema, ",")
         sys.stdout.buffer.flush()
         return
-    kind = require_table_name(path)
-    with writing.open_table(path, schema, kind, usual_delimiter(path)) as writer:
+    with writing.open_table(path, schema) as writer:
         yield writer

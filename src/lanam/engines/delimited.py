@@ -53,7 +53,7 @@ _RAGGED = re.compile(
 _HOLDS = {"double": "numbers", "int64": "whole numbers", "bool": "truth values"}
 
 
-class Once:
+class Once(io.RawIOBase):
     """A stream that can be read but once, whose beginning may be looked at before.
 
     Parameters
@@ -62,44 +62,27 @@ class Once:
         An open binary file. ``read1`` is asked, where there is one, for what can be had at once.
     """
 
-    def __init__(self, file: Any, head: bytes = b"") -> None:
+    def __init__(self, file: Any) -> None:
         self._take: Callable[[int], bytes] = getattr(file, "read1", file.read)
-        self._head = head
+        self._head = b""
 
     def head(self) -> bytes:
         """Its beginning, with all of the header."""
         self._head = _read_header(self._take, self._head)
         return self._head
 
-    def held(self) -> Once:
-        """The same, all of which is in memory and can be read again."""
-        parts = [self._head, *iter(lambda: self._take(_STEP), b"")]
-        return Once(io.BytesIO(), b"".join(parts))
-
-    def opened(self) -> Any:
-        """The stream from its beginning, for Arrow."""
-        return arrow().PythonFile(_Rejoined(self._head, self._take), mode="r")
-
-
-class _Rejoined(io.RawIOBase):
-    """A stream of which the beginning was read before."""
-
-    def __init__(self, head: bytes, take: Callable[[int], bytes]) -> None:
-        self._head, self._take = memoryview(head), take
-
     def readable(self) -> bool:
+        """It is."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        # Filled to the brim: a row of a table must not be scattered over several blocks.
+        """Fill a buffer to the brim: a row of a table must not be scattered over several blocks."""
         filled, view = 0, memoryview(buffer)
         while filled < len(view):
             size = len(view) - filled
-            part: memoryview | bytes = self._head[:size]
-            self._head = self._head[size:]
-            if not len(part):
-                part = self._take(size)
-            if not len(part):
+            part, self._head = self._head[:size], self._head[size:]
+            part = part or self._take(size)
+            if not part:
                 break
             view[filled : filled + len(part)] = part
             filled += len(part)
@@ -171,14 +154,14 @@ class Csv:
     known
         What columns are read as, whatever they look like; others are text then. Where nothing is known
         the beginning of a file tells.
-    once
-        What is read in place of a file.
+    content
+        What is read in place of a file: a stream, or all of it.
     """
 
     dialect: Dialect = field(default_factory=Dialect)
     block_size: int | None = None
     known: Mapping[str, Any] | None = None
-    once: Once | None = None
+    content: Once | bytes | None = None
 
     title = "a CSV file"
     endings = tuple(
@@ -370,14 +353,16 @@ class Csv:
             yield reader
 
     def _stream(self, path: str) -> Any:
-        if self.once is not None:
-            return self.once.opened()
+        if isinstance(self.content, Once):
+            return arrow().PythonFile(self.content, mode="r")
+        if self.content is not None:
+            return arrow().BufferReader(self.content)
         ending = os.path.splitext(path.lower())[1]
         return arrow().input_stream(path, compression=COMPRESSED.get(ending))
 
     def _header(self, path: str) -> _Header:
-        if self.once is not None:
-            head = self.once.head()
+        if isinstance(self.content, Once):
+            head = self.content.head()
         else:
             with named_errors(path, self.title), self._stream(path) as stream:
                 head = _read_header(stream.read)

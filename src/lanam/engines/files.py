@@ -102,8 +102,8 @@ def _open(table: Any, reading: Reading, empty: bool = False) -> FileSource:
 def open_stream(stream: Once, title: str, dialect: Dialect, **how: Any) -> FileSource:
     """A table of CSV in a stream, which is read once if types are given; see `open_files`."""
     reading = Reading(**how)
-    stream = stream.held() if reading.types is None else stream
-    kind = Csv(dialect, reading.block_size, reading.types, stream)
+    content = stream.readall() if reading.types is None else stream
+    kind = Csv(dialect, reading.block_size, reading.types, content)
     return _look(title, [(title, title)], kind, reading)
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import PurePath
 from typing import Any, Protocol
 
 from lanam.data import Surprise, add_up, collect_surprises, warn_of
-from lanam.engines.delimited import usual_delimiter
 from lanam.engines.interface import Piece, Predicted, Reading
 from lanam.engines.kinds import format_of
 from lanam.engines.places import in_piece
@@ -45,13 +45,9 @@ def write_parts(
     progress: Callable[[int], None] | None,
 ) -> int:
     """Write what is made of a source's rows to a file, or to a file for each part in a folder."""
-    kind = None if os.path.isdir(output) else kind_of(output)
-    if kind is not None:
+    if not os.path.isdir(output) and kind_of(output) is not None:
         path = require_place(output, "out.parquet", overwrite=overwrite)
-        between = usual_delimiter(str(path))
-        return write_one(
-            source, rows, lambda schema: open_table(path, schema, kind, between), progress
-        )
+        return write_one(source, rows, partial(open_table, path), progress)
     done = _Count(progress)
     _to_folder(rows, source, rows.schema(source.empty()), output, overwrite, done)
     warn_of(add_up(done.surprises, done.n_rows))
@@ -87,6 +83,8 @@ def kind_of(output: Any) -> str | None:
         raise ValueError(
             f"{output}: the name of a file ends in .parquet or .csv; others are folders"
         )
+    if os.fspath(output).lower().endswith(".zst"):
+        raise ValueError(f"{output}: .zst is read and not written; .gz and .bz2 are")
     return None if known is None else kinds[known.title]
 
 
@@ -129,7 +127,7 @@ def _to_folder(
         def write(name: str, part: _Readable) -> None:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            with open_table(path, schema, "parquet") as writer:
+            with open_table(path, schema) as writer:
                 for table in _tables(rows, part, schema, done):
                     writer.write_table(table)
 

@@ -12,24 +12,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lanam.engines.formats import arrow
+from lanam.engines.delimited import usual_delimiter
+from lanam.engines.formats import Parquet, arrow
 from lanam.engines.types import holds
 from lanam.files import open_atomically
 
 
 @contextmanager
-def open_table(path: str | Path, schema: Any, kind: str, delimiter: str = ",") -> Iterator[Any]:
+def open_table(path: str | Path, schema: Any) -> Iterator[Any]:
     """What puts parts of a table into a file, by ``write_table``; after an error there is none.
 
     Parameters
     ----------
     path : str or path-like
-        CSV files are compressed if the name ends in ``.gz`` or ``.bz2``.
+        A Parquet file, if its name says so, or a CSV file, which is compressed if the name ends in
+        ``.gz`` or ``.bz2``.
     schema : pyarrow.Schema
         The table's columns.
-    kind : {"csv", "parquet"}
-    delimiter : str, default=","
-        Between the columns of a CSV file.
 
     Raises
     ------
@@ -41,7 +40,7 @@ def open_table(path: str | Path, schema: Any, kind: str, delimiter: str = ",") -
     >>> import pyarrow as pa, tempfile
     >>> table = pa.table({"city": ["Rome", "Paris, TX"], "prediction": [1.5, 2.0]})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_table(f"{folder}/a.csv", table.schema, "csv") as writer:
+    ...     with open_table(f"{folder}/a.csv", table.schema) as writer:
     ...         writer.write_table(table)
     ...     print(Path(folder, "a.csv").read_text())
     city,prediction
@@ -50,12 +49,12 @@ def open_table(path: str | Path, schema: Any, kind: str, delimiter: str = ",") -
     """
     try:
         with open_atomically(path) as file:
-            if kind == "parquet":
+            if str(path).lower().endswith(Parquet.endings):
                 with arrow().parquet.ParquetWriter(file, schema) as writer:
                     yield writer
             else:
                 with _compressed(file, str(path)) as sink:
-                    yield CsvWriter(sink, schema, delimiter)
+                    yield CsvWriter(sink, schema, usual_delimiter(str(path)))
     except OSError as error:
         if error.filename is not None:
             raise
