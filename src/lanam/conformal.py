@@ -23,7 +23,7 @@ from scipy.stats import betabinom
 
 from lanam.core.arrays import Array, IntArray
 from lanam.data import warn_user
-from lanam.errors import InputWarning
+from lanam.errors import InputError, InputWarning
 
 #: Sets hold classes with scores larger by this: a row scored again may differ by rounding.
 _ROUNDING = 1e-9
@@ -50,7 +50,7 @@ class Calibration:
     >>> calibration.threshold(0.95)
     Traceback (most recent call last):
         ...
-    ValueError: coverage=0.95 needs 19 held-out rows, and calibrate had 4, which allow up to 0.8: ...
+    lanam.errors.InputError: coverage=0.95 needs 19 held-out rows, and calibrate had 4, ...
     """
 
     scores: Array
@@ -81,10 +81,12 @@ class Calibration:
             had = f"{self.n_rows}"
             if (self.weight != 1.0).any():
                 had += f" whose weights sum to {self.weight.sum():g}"
-            raise ValueError(
-                f"coverage={coverage:g} needs {_rows_for(coverage)} held-out rows, and calibrate had "
-                f"{had}, which allow up to {math.floor(1000 * self.most_coverage) / 1000:g}: "
-                "calibrate with more, ask for less, or pass calibrated=False for the model's own"
+            raise InputError(
+                f"{{given}} needs {_rows_for(coverage)} held-out rows, and calibrate had {had}, which "
+                f"allow up to {math.floor(1000 * self.most_coverage) / 1000:g}",
+                "calibrate with more, ask for less{, or pass calibrated=False for the model's own}",
+                argument="coverage",
+                value=float(coverage),
             )
         return float(self.scores[np.argmax(reached)])
 

@@ -319,9 +319,11 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         """
         check_is_fitted(self)
         if exposure is None and self._exposed:
-            raise ValueError(
-                "the model was fitted with an exposure, and y is counts over some: pass what these were "
-                "counted over as exposure=..., or exposure=1.0 if it was one for every row"
+            raise InputError(
+                "the model was fitted with an exposure, and y is counts over some",
+                "{pass} what these were counted over as {exposure=...}, or {exposure=1.0} if it was one "
+                "for every row",
+                argument="exposure",
             )
 
     def _encode(
@@ -462,9 +464,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
 
     def _require_noise(self) -> None:
         if not self.family_.has_noise:
-            raise ValueError(
-                "the noise of counts is that of their rate: see dispersion_ and predict(X, return_std=True)"
-            )
+            remedy = "see {dispersion_ and predict(X, return_std=True)}"
+            raise InputError("the noise of counts is that of their rate", remedy)
 
     def _why_constant(self) -> str:
         if self.noise == "constant":

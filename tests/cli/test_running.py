@@ -20,13 +20,16 @@ from sklearn.exceptions import ConvergenceWarning
 from lanam import LANAMRegressor, __version__
 from lanam.cli import errors, main
 from lanam.cli.speaking import Voice, coloured
+from lanam.conformal import Calibration
 from lanam.data.refusals import Place, changed, free_text
+from lanam.engines.dialects import Dialect
 from lanam.files import require_place
 from lanam.inputs import read_weights
 from lanam.parameters import read_memory, read_n_jobs
 from lanam.storage.container import version_of
 
 ROOT = Path(__file__).parent.parent.parent
+FEW = Calibration(np.arange(4.0), np.ones(4))
 COMMANDS = ("fit", "predict", "explain", "report", "export", "demo")
 
 
@@ -193,6 +196,12 @@ class TestErrors:
             (lambda: require_place(__file__, overwrite=False), "say --force to replace it"),
             (lambda: read_weights([0.0, 0.0], 2), "--weight is zero for every row"),
             (lambda: version_of(b"other than ours"), "such files are written by lanam fit"),
+            (lambda: FEW.threshold(0.95), "--interval 0.95 needs 19 held-out rows"),
+            (lambda: Dialect(decimal=".."), "--decimal .. must be one character"),
+            (
+                lambda: LANAMRegressor().fit([[1.0], [2.0]], [1.0, 2.0], exposure=2.0),
+                "--task regression is not for counts: say --task counts, or leave --exposure out",
+            ),
         ],
     )
     def test_of_arguments_too(self, error, said):

@@ -33,6 +33,7 @@ class Interrupted(BaseException):
 FLAGS = {
     "block_size": "--block-size",
     "categorical_features": "--categorical",
+    "coverage": "--interval",
     "decimal": "--decimal",
     "delimiter": "--delimiter",
     "drop": "--drop",
@@ -49,18 +50,23 @@ FLAGS = {
 
 #: Other words of Python in its messages.
 _WORDS = {
+    ", or pass calibrated=False for the model's own": "",
     "Input X": "the table",
     "X": "the table",
+    "by ": "",
+    "dispersion_ and predict(X, return_std=True)": "lanam predict --std",
+    "exposure=...": "--exposure",
+    "exposure=1.0": "--exposure 1",
     "fit(X, events, exposure=hours)": "--exposure hours",
     "interval=0.95": "--interval 0.95",
     "likelihood='gaussian'": "--task regression",
     "likelihood='poisson'": "--task counts",
     "model.save(path)": "lanam fit",
     "noise='constant'": "--noise constant",
-    "by ": "",
     "pass": "say",
     "pass another delimiter to csv_files": "say another --delimiter",
     "pass overwrite=True": "say --force",
+    "pass variance=False": "say --no-variance",
     "proba=True": "--proba",
     "set likelihood='poisson'": "say --task counts",
     "std=True": "--std",

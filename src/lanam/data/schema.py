@@ -187,10 +187,9 @@ def as_frame(table: Any) -> Frame | None:
         names = [str(name) for name in getattr(table, "columns", ()) if isinstance(name, str)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(
-                f"X has more than one column named {twice[0]!r}: columns are told apart by their "
-                "names, so rename one of them or leave it out"
-            )
+            remedy = "columns are told apart by their names, so rename one of them or leave it out"
+            problem = "{X} has more than one column named {column!r}"
+            raise InputError(problem, remedy, column=twice[0])
         frame: Frame = nw.from_native(table, eager_only=True)
         return frame
     # Whatever narwhals does not know is passed through, so arrays and lists come back as they are.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lanam.data import Schema, find_column
+from lanam.errors import InputError, Setting
 from lanam.explain.portable import PortableModel
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
@@ -40,10 +41,9 @@ def hook_of(hooks: Mapping[str, Hook], portable: PortableModel) -> Hook:
     """
     name = portable.family.name
     if name not in hooks:
-        raise ValueError(
-            f"predictions of likelihood={name!r} cannot be written in this format: pass variance=False for "
-            "the link's mean alone"
-        )
+        problem = "predictions of {family} cannot be written in this format"
+        remedy = "{pass variance=False} for the link's mean alone"
+        raise InputError(problem, remedy, family=Setting("likelihood", name))
     return hooks[name]
 
 
