@@ -13,6 +13,7 @@ from lanam.explain.portable import Axis, explain_portable
 from lanam.export import sql as sql_module
 from lanam.export.naming import results_of
 from lanam.export.sql_text import number, stretches, total
+from lanam.families import SOFTMAX
 from tests.export.cases import KINDS, NAME, Case, case, check_link, check_response
 
 pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 levels")
@@ -138,7 +139,7 @@ def test_names_of_results():
 
 def test_classes_that_sql_cannot_tell_apart_have_numbers():
     class Portable:
-        link, classes = "softmax", ("a", "A", "b")
+        family, classes = SOFTMAX, ("a", "A", "b")
 
     assert results_of(Portable, False) == ["link_mean_0", "link_mean_1", "link_mean_2"]
 

@@ -17,7 +17,7 @@ from lanam.engines.interface import Piece, Source
 from lanam.engines.places import in_piece
 from lanam.errors import InputError, Line
 from lanam.families import Family
-from lanam.families.labels import mixed_labels
+from lanam.families.base import mixed_labels
 from lanam.inputs import as_response, require_exposures, require_squares, require_weights
 
 #: Lines that leave out rows without a value.

@@ -91,7 +91,7 @@ def survey(
         if _needs_a_look(dtypes[index], index in declared)
     }
     look = _Look(roles, family, looked_at, source.title)
-    merge = partial(_merge, source.title, family)
+    merge = partial(_merge, source.title)
     found = source.reduce(look.columns, look, merge) if look.columns else _Found()
     backend = empty.implementation.name.lower()
     kinds = [
@@ -170,7 +170,7 @@ class _Look:
         return (*self.declared, *roles.others)
 
     def __call__(self, pieces: Iterable[Piece]) -> _Found:
-        return reduce(partial(_merge, self.title, self.family), map(self._look, pieces))
+        return reduce(partial(_merge, self.title), map(self._look, pieces))
 
     def _look(self, piece: Piece) -> _Found:
         frame: Any = as_frame(piece.frame)
@@ -197,12 +197,12 @@ def _read_values(series: Any, name: str, declared: bool) -> _Values:
     return _Values(cells.place, examples, n_values, certain, frozenset(levels), order)
 
 
-def _merge(title: str, family: Family, first: _Found, second: _Found) -> _Found:
+def _merge(title: str, first: _Found, second: _Found) -> _Found:
     columns = {
         name: _merge_values(title, values, second.columns[name])
         for name, values in first.columns.items()
     }
-    return _Found(columns, family.merged(first.statistics, second.statistics))
+    return _Found(columns, first.statistics.merged(second.statistics))
 
 
 def _merge_values(title: str, first: _Values, second: _Values) -> _Values:

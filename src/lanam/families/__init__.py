@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from lanam.errors import InputError
-from lanam.families.base import ClassFamily, Encoding, Family, Statistics
+from lanam.families.base import Encoding, Family, Statistics
 from lanam.families.bernoulli import BernoulliFamily
 from lanam.families.gaussian import GaussianFamily, NoiseFamily
+from lanam.families.labels import ClassFamily
 from lanam.families.poisson import PoissonFamily
 from lanam.families.softmax import SoftmaxFamily
 

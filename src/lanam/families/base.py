@@ -47,6 +47,34 @@ class Statistics:
     constant: float = 0.0
     classes: NDArray[Any] = field(default_factory=lambda: np.empty(0))
 
+    def merged(self, other: Statistics) -> Statistics:
+        """Of these rows and others."""
+        return Statistics(
+            self.n_rows + other.n_rows,
+            self.weight + other.weight,
+            self.exposure + other.exposure,
+            self.total + other.total,
+            self.constant + other.constant,
+            merge_classes(self.classes, other.classes),
+        )
+
+
+def merge_classes(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    """The labels that occur in either."""
+    if not (len(first) and len(second)):  # the dtype of nothing says nothing
+        return first if len(first) else second
+    if (first.dtype.kind in "OU") != (second.dtype.kind in "OU"):
+        raise mixed_labels()
+    return np.unique(np.concatenate([first, second]))
+
+
+def mixed_labels() -> ValueError:
+    """The error for labels that have no order."""
+    return ValueError(
+        "y mixes text and other labels, which have no order: make all of them text, for example with "
+        "`y = [str(label) for label in y]`"
+    )
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -145,16 +173,6 @@ class Family(ABC):
             len(weight), float(weight.sum()), float(weight @ exposure), float(target.sum())
         )
 
-    def merged(self, first: Statistics, second: Statistics) -> Statistics:
-        """The statistics of two sets of rows together."""
-        return Statistics(
-            first.n_rows + second.n_rows,
-            first.weight + second.weight,
-            first.exposure + second.exposure,
-            first.total + second.total,
-            first.constant + second.constant,
-        )
-
     def encoding(self, statistics: Statistics) -> Encoding:
         """How targets with these statistics are encoded; an error where they cannot be fitted."""
         return Encoding(self)
@@ -198,32 +216,6 @@ class Family(ABC):
     def dispersion(self, model: FittedModel) -> float | None:
         """By how much the variance of y exceeds what its mean says; None where nothing is learned."""
         return None
-
-
-class ClassFamily(Family):
-    """A family whose response is a class."""
-
-    needs_statistics = True
-
-    @abstractmethod
-    def decision(self, mean: Array, variance: Array) -> Array:
-        """Log-odds or log-probabilities averaged over the posterior of the link."""
-
-    @abstractmethod
-    def probability(self, decision: Array) -> Array:
-        """Probability of every class (n, C) by :meth:`decision`."""
-
-    @abstractmethod
-    def log_prob(self, decision: Array, numbers: NDArray[Any]) -> Array:
-        """Log-probability of the rows' own classes."""
-
-    @abstractmethod
-    def draw(self, mean: Array, variance: Array, normal: Array) -> Array:
-        """Draws (n, n_samples, C) of the rows' probabilities."""
-
-    @abstractmethod
-    def n_normals(self, n_samples: int, n_classes: int) -> tuple[int, ...]:
-        """How many standard normal numbers so many draws take."""
 
 
 def link_interval(model: FittedModel, columns: Array, scores: Array) -> Array:

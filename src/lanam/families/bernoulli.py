@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit
 
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood
-from lanam.families.labels import LabelledFamily
+from lanam.families.labels import ClassFamily
 from lanam.families.links import LOGIT, Words
 
 
@@ -23,20 +23,16 @@ class Bernoulli(Likelihood):
     name = "bernoulli"
 
     def log_prob(self, y: Array, f: Array) -> Array:
-        """Log-density."""
         return np.asarray(y * f + log_expit(-f))
 
     def slope(self, y: Array, f: Array) -> Array:
-        """Derivative of the log-density in ``f``."""
         return np.asarray(y - expit(f))
 
     def curvature(self, f: Array) -> Array:
-        """Minus its second derivative."""
         p = expit(f)
         return np.asarray(p * (1.0 - p))
 
     def start(self, y: Array, weight: Array) -> float:
-        """The intercept of the best constant model."""
         mean = float(weight @ y / weight.sum())
         return math.log(mean / (1.0 - mean))
 
@@ -46,7 +42,7 @@ def moderated_log_odds(mean: Array, variance: Array) -> Array:
     return mean / np.sqrt(1.0 + math.pi / 8.0 * variance)
 
 
-class BernoulliFamily(LabelledFamily):
+class BernoulliFamily(ClassFamily):
     """Two classes, of which one function says everything."""
 
     name = Bernoulli.name
@@ -67,7 +63,6 @@ class BernoulliFamily(LabelledFamily):
     )
 
     def likelihood(self, n_classes: int = 2) -> Likelihood:
-        """What the core fits."""
         return Bernoulli()
 
     def mean(self, mean: Array, variance: Array) -> Array:
@@ -91,6 +86,5 @@ class BernoulliFamily(LabelledFamily):
         return (n_samples,)
 
     def draw(self, mean: Array, variance: Array, normal: Array) -> Array:
-        """Draws (n, n_samples, 2) of the rows' probabilities."""
         second = expit(mean[:, None] + np.sqrt(variance[:, None]) * normal)
         return np.stack([1.0 - second, second], axis=-1)

@@ -31,15 +31,12 @@ class Gaussian(Likelihood):
         return -0.5 * (y - f) ** 2
 
     def slope(self, y: Array, f: Array) -> Array:
-        """Derivative of the log-density in ``f``."""
         return y - f
 
     def curvature(self, f: Array) -> Array:
-        """Minus its second derivative."""
         return np.ones_like(f)
 
     def start(self, y: Array, weight: Array) -> float:
-        """The intercept of the best constant model."""
         return float(weight @ y / weight.sum())
 
 
@@ -52,7 +49,6 @@ class GaussianFamily(Family):
     least_noise = 1e-300
 
     def likelihood(self, n_classes: int = 0) -> Likelihood:
-        """What the core fits."""
         return Gaussian()
 
     def mean(self, mean: Array, variance: Array) -> Array:
@@ -85,7 +81,6 @@ class NoiseFamily(Family):
     )
 
     def likelihood(self, n_classes: int = 0) -> Likelihood:
-        """What the core fits."""
         return LogVariance()
 
     def mean(self, mean: Array, variance: Array) -> Array:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, IntArray
-from lanam.families.base import ClassFamily, Encoding, Statistics
+from lanam.families.base import Encoding, Family, Statistics, mixed_labels
 
 
 def number_labels(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
@@ -36,8 +37,10 @@ def number_labels(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
     return numbers
 
 
-class LabelledFamily(ClassFamily):
-    """Families whose targets are labels: the one for two classes, or for more."""
+class ClassFamily(Family):
+    """A family whose targets are labels of classes: that of two, or of more."""
+
+    needs_statistics = True
 
     def statistics(self, target: NDArray[Any], weight: Array, exposure: Array) -> Statistics:
         """The labels that occur."""
@@ -45,17 +48,9 @@ class LabelledFamily(ClassFamily):
             raise mixed_labels()
         return Statistics(len(weight), float(weight.sum()), classes=np.unique(target))
 
-    def merged(self, first: Statistics, second: Statistics) -> Statistics:
-        """The labels that occur in either."""
-        return Statistics(
-            first.n_rows + second.n_rows,
-            first.weight + second.weight,
-            classes=_merge_classes(first.classes, second.classes),
-        )
-
     def encoding(self, statistics: Statistics) -> Encoding:
         """Numbers of the labels in ascending order."""
-        from lanam.families import BERNOULLI, SOFTMAX
+        from lanam.families import BERNOULLI, SOFTMAX  # which are of this class
 
         classes = statistics.classes
         if len(classes) < 2:
@@ -71,18 +66,22 @@ class LabelledFamily(ClassFamily):
         """The number of every row's class."""
         return number_labels(target, encoding.classes).astype(np.float64), weight
 
+    @abstractmethod
+    def decision(self, mean: Array, variance: Array) -> Array:
+        """Log-odds or log-probabilities averaged over the posterior of the link."""
 
-def _merge_classes(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-    if not (len(first) and len(second)):  # the dtype of nothing says nothing
-        return first if len(first) else second
-    if (first.dtype.kind in "OU") != (second.dtype.kind in "OU"):
-        raise mixed_labels()
-    return np.unique(np.concatenate([first, second]))
+    @abstractmethod
+    def probability(self, decision: Array) -> Array:
+        """Probability of every class (n, C) by :meth:`decision`."""
 
+    @abstractmethod
+    def log_prob(self, decision: Array, numbers: NDArray[Any]) -> Array:
+        """Log-probability of the rows' own classes."""
 
-def mixed_labels() -> ValueError:
-    """The error for labels that have no order."""
-    return ValueError(
-        "y mixes text and other labels, which have no order: make all of them text, for example with "
-        "`y = [str(label) for label in y]`"
-    )
+    @abstractmethod
+    def draw(self, mean: Array, variance: Array, normal: Array) -> Array:
+        """Draws (n, n_samples, C) of the rows' probabilities."""
+
+    @abstractmethod
+    def n_normals(self, n_samples: int, n_classes: int) -> tuple[int, ...]:
+        """How many standard normal numbers so many draws take."""

@@ -42,15 +42,12 @@ class Poisson(Likelihood):
         return np.asarray(y * f - bounded_exp(f) - xlogy(y, y) + y)
 
     def slope(self, y: Array, f: Array) -> Array:
-        """Derivative of the log-density in ``f``."""
         return np.asarray(y - bounded_exp(f))
 
     def curvature(self, f: Array) -> Array:
-        """Minus its second derivative."""
         return bounded_exp(f)
 
     def start(self, y: Array, weight: Array) -> float:
-        """The intercept of the best constant model."""
         return math.log(float(weight @ y / weight.sum()))
 
     def pearson(self, y: Array, f: Array) -> Array:
@@ -130,7 +127,6 @@ class PoissonFamily(Family):
         return target / relative, weight * relative
 
     def likelihood(self, n_classes: int = 0) -> Likelihood:
-        """What the core fits."""
         return Poisson()
 
     def mean(self, mean: Array, variance: Array) -> Array:

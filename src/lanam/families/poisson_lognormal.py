@@ -236,20 +236,16 @@ class PoissonLognormal(Discrete):
 
     @property
     def mean(self) -> Array:
-        """Means."""
         return poisson_mean(*self._moments)
 
     @property
     def std(self) -> Array:
-        """Standard deviations."""
         return np.asarray(np.sqrt(poisson_variance(*self._moments)))
 
     def cdf(self, y: Array) -> Array:
-        """Probability of at most ``y``."""
         return poisson_cdf(np.floor(y), *self._moments)
 
     def ppf(self, probability: float) -> Array:
-        """The smallest count that is not exceeded with at least this probability."""
         return poisson_quantile(probability, *self._moments)
 
     def log_prob(self, y: Array) -> Array:
@@ -257,7 +253,6 @@ class PoissonLognormal(Discrete):
         return poisson_log_density(y, *self._moments)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draws (n_samples, n)."""
         normal = rng.standard_normal((n_samples, len(self.log_mean)))
         rate = poisson_mean(self.log_mean + np.sqrt(self.log_variance) * normal, 0.0, self.exposure)
         return rng.poisson(np.minimum(rate, 1e18)).astype(np.float64)

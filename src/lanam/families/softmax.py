@@ -14,7 +14,7 @@ from scipy.special import logsumexp, softmax
 
 from lanam.core.arrays import Array, sum_by
 from lanam.core.likelihoods import Likelihood
-from lanam.families.labels import LabelledFamily
+from lanam.families.labels import ClassFamily
 from lanam.families.links import SOFTMAX, Words
 
 
@@ -110,7 +110,7 @@ def softmax_probability(mean: Array, covariance: Array) -> Array:
     return np.asarray(np.exp(softmax_log_probability(mean, covariance)))
 
 
-class SoftmaxFamily(LabelledFamily):
+class SoftmaxFamily(ClassFamily):
     """More than two classes, each with a function in every term."""
 
     name = Softmax.name
@@ -129,7 +129,6 @@ class SoftmaxFamily(LabelledFamily):
     )
 
     def likelihood(self, n_classes: int = 3) -> Likelihood:
-        """What the core fits."""
         return Softmax(n_classes)
 
     def mean(self, mean: Array, variance: Array) -> Array:
@@ -141,11 +140,9 @@ class SoftmaxFamily(LabelledFamily):
         return softmax_log_probability(mean, variance)
 
     def probability(self, decision: Array) -> Array:
-        """Probability of every class (n, C)."""
         return np.asarray(np.exp(decision))
 
     def log_prob(self, decision: Array, numbers: NDArray[Any]) -> Array:
-        """Log-probability of the rows' own classes."""
         return np.asarray(decision[np.arange(len(numbers)), numbers])
 
     def n_normals(self, n_samples: int, n_classes: int) -> tuple[int, ...]:
@@ -153,7 +150,6 @@ class SoftmaxFamily(LabelledFamily):
         return n_samples, n_classes
 
     def draw(self, mean: Array, variance: Array, normal: Array) -> Array:
-        """Draws (n, n_samples, C) of the rows' probabilities."""
         # The symmetric root, because it treats all classes alike.
         size, vectors = np.linalg.eigh(variance)
         root = (vectors * np.sqrt(np.maximum(size, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
