@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 
 from lanam.cli.errors import Complaint, Misuse
 from lanam.engines.types import holds
+from lanam.families import BERNOULLI, GAUSSIAN, POISSON, Family
 from lanam.text import few
-
-REGRESSION, CLASSIFICATION, COUNTS = "regression", "classification", "counts"
 
 #: Names by which a target is known without being named.
 _TARGETS = ("y", "target")
@@ -33,10 +32,25 @@ _MAX_LISTED = 20
 
 
 @dataclass(frozen=True)
+class Task:
+    """A kind of target, and the response family that is fitted to it."""
+
+    name: str
+    family: Family
+
+
+REGRESSION, COUNTS = Task("regression", GAUSSIAN), Task("counts", POISSON)
+CLASSIFICATION = Task("classification", BERNOULLI)  # or that of more classes, once they are counted
+
+#: What ``--task`` may say.
+TASKS = {task.name: task for task in (REGRESSION, CLASSIFICATION, COUNTS)}
+
+
+@dataclass(frozen=True)
 class Decision:
     """What kind of target it is, and why."""
 
-    task: str
+    task: Task
     why: str
 
 
@@ -142,9 +156,9 @@ def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decisi
 
     Examples
     --------
-    >>> decide_task(pa.chunked_array([["no", "yes", "no"]]), "ill", None)
-    Decision(task='classification', why="'ill' is text with 2 different values")
-    >>> decide_task(pa.chunked_array([[0.5, 1.25, 3.0]]), "price", None).task
+    >>> decide_task(pa.chunked_array([["no", "yes", "no"]]), "ill", None).why
+    "'ill' is text with 2 different values"
+    >>> decide_task(pa.chunked_array([[0.5, 1.25, 3.0]]), "price", None).task.name
     'regression'
     """
     n_values = len(pc.unique(column))
@@ -152,12 +166,12 @@ def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decisi
     if n_values < 2:
         raise Complaint(f"the target {name!r} has one value only: there is nothing to learn")
     if asked is not None:
-        if text and asked != CLASSIFICATION:
+        if text and not TASKS[asked].family.link.classes:
             example = pc.unique(column)[0].as_py()
             raise Complaint(
                 f"--task {asked} needs numbers, and the target {name!r} holds text, such as {example!r}"
             )
-        return Decision(asked, "as you said")
+        return Decision(TASKS[asked], "as you said")
     if text:
         several = n_values if n_values <= MANY_VALUES else f"more than {MANY_VALUES}"
         if n_values > _MANY_CLASSES:
@@ -191,13 +205,13 @@ def _whole(column: pa.ChunkedArray) -> bool:
     return bool((values == np.round(values)).all())
 
 
-def target_values(column: pa.ChunkedArray, task: str) -> np.ndarray:
+def target_values(column: pa.ChunkedArray, family: Family) -> np.ndarray:
     """The target for the estimators."""
     if holds(column.type) == "text":
         values = np.empty(len(column), dtype=object)
         values[:] = column.to_pylist()
         return values
-    if task != CLASSIFICATION:
+    if not family.link.classes:
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.int8())
         return column.cast(pa.float64()).to_numpy()

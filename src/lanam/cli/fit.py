@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lanam.cli.deciding import (
-    CLASSIFICATION,
-    COUNTS,
     MANY_VALUES,
     REGRESSION,
+    TASKS,
     Decision,
+    Task,
     decide_task,
     find_target,
     hold_out,
@@ -106,7 +106,7 @@ def fit(request: Request, voice: Voice) -> None:
     model.set_params(verbose=0)
     model.metadata_ = {
         "target": target,
-        "task": fitted.decision.task,
+        "task": fitted.decision.task.name,
         "weight": request.weight,
         "exposure": request.exposure,
     }
@@ -123,7 +123,7 @@ def fit(request: Request, voice: Voice) -> None:
         {
             "model": str(place),
             "target": target,
-            "task": fitted.decision.task,
+            "task": fitted.decision.task.name,
             "why": fitted.decision.why,
             "n_train": fitted.n_train,
             "n_calibrate": fitted.n_calibrate,
@@ -143,8 +143,8 @@ def _fit_one(request: Request, voice: Voice) -> Fitted:
     source = open_for(None, request.data, request.dialect, voice)
     names, target = _find_target(request, source, voice)
     rows, decision = _read(request, source, names, target, voice)
-    voice.note(f"task: {decision.task}, {decision.why}")
-    labels = rows.y if decision.task == CLASSIFICATION else None
+    voice.note(f"task: {decision.task.name}, {decision.why}")
+    labels = rows.y if decision.task.family.link.classes else None
     shares = (test_share, request.calibrate_share)
     train, test, calibrate = (
         rows.take(part) for part in hold_out(labels, len(rows), shares, request.random_state)
@@ -174,7 +174,7 @@ def _fit_several(request: Request, voice: Voice) -> Fitted:
     roles = _roles(request, names)
     features = _features(request, source, names, target, voice)
     decision = decide_task(_different_values(source, target), target, request.task)
-    voice.note(f"task: {decision.task}, {decision.why}")
+    voice.note(f"task: {decision.task.name}, {decision.why}")
     n_files = len(source.paths)
     files = f"{n_files} files are" if n_files > 1 else "1 file is"
     voice.note(f"rows: {files} read in pieces, and all rows are used to fit; none are held out")
@@ -236,7 +236,7 @@ def _roles(request: Request, names: Sequence[str]) -> dict[str, str | None]:
     for option, name in given.items():
         if name is not None:
             require_column(name, names, option)
-    if request.exposure is not None and request.task != COUNTS:
+    if request.exposure is not None and not _asked(request).family.takes_exposure:
         raise Misuse("--exposure is what counts are counted over: say --task counts as well")
     return {"sample_weight": request.weight, "exposure": request.exposure}
 
@@ -252,7 +252,7 @@ def _features(
     chosen = split_names(request.categorical, features, "--categorical")
     others = without(features, chosen)
     _refuse_times(source, [*features, target])
-    source.require_numbers(others if request.task == CLASSIFICATION else [*others, target])
+    source.require_numbers(others if _asked(request).family.link.classes else [*others, target])
     for name, cell in _padded(source, others).items():
         voice.note(
             f"column {name!r} is read as numbers, and has zeros in front of them ({cell!r}): if they are "
@@ -315,7 +315,7 @@ def _read(
         for argument, name in roles.items()
         if name is not None
     }
-    return Rows(table.select(features), target_values(column, decision.task), more), decision
+    return Rows(table.select(features), target_values(column, decision.task.family), more), decision
 
 
 def _refuse_times(source: FileSource, names: Sequence[str]) -> None:
@@ -336,11 +336,16 @@ def _tell_rows(train: Rows, test: Rows, calibrate: Rows, voice: Voice) -> None:
     voice.note("rows: " + ", ".join(told))
 
 
+def _asked(request: Request) -> Task:
+    """The task that was asked for; without a word, the one of numbers."""
+    return TASKS[request.task or REGRESSION.name]
+
+
 def _estimator(request: Request, decision: Decision, names: Sequence[str], voice: Voice) -> Any:
     from lanam import LANAMClassifier, LANAMRegressor
 
-    if request.noise != DEFAULTS.noise and decision.task != REGRESSION:
-        raise Misuse(f"--noise is for --task regression, and the task is {decision.task}")
+    if request.noise != DEFAULTS.noise and not decision.task.family.has_noise:
+        raise Misuse(f"--noise is for --task regression, and the task is {decision.task.name}")
     chosen = split_names(request.categorical, names, "--categorical")
     options = {
         **request.parameters,
@@ -348,7 +353,7 @@ def _estimator(request: Request, decision: Decision, names: Sequence[str], voice
         "categorical_features": chosen or "auto",
         "verbose": 0 if voice.quiet or voice.json else 1,
     }
-    if decision.task == CLASSIFICATION:
+    family = decision.task.family
+    if family.link.classes:
         return LANAMClassifier(**options)
-    likelihood = "poisson" if decision.task == COUNTS else "gaussian"
-    return LANAMRegressor(likelihood=likelihood, noise=request.noise, **options)
+    return LANAMRegressor(likelihood=family.name, noise=request.noise, **options)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lanam.cli.deciding import CLASSIFICATION, REGRESSION, require_column, target_values
+from lanam.cli.deciding import require_column, target_values
 from lanam.cli.errors import Misuse
 from lanam.cli.models import (
     exposure_column,
@@ -87,8 +87,7 @@ def _rows(request: Request, model: Any, voice: Voice) -> dict[str, Any]:
         table = table.filter(pc.is_valid(table[target]))
     result: dict[str, Any] = {"X": table.select(needed)}
     if target is not None:
-        task = REGRESSION if classes is None else CLASSIFICATION
-        result["y"] = target_values(table[target], task)
+        result["y"] = target_values(table[target], model.family_)
         if weight is not None:
             result["sample_weight"] = numbers(table, weight, "--weight")
     if exposure is not None:
