@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
-from types import FrameType
 from typing import Any, Self, TypeVar
 
 
@@ -148,12 +147,6 @@ class Message(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.__dict__)
 
-    def __str__(self) -> str:
-        return self.said()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self)!r})"
-
 
 _Kind = TypeVar("_Kind", bound=Message)
 
@@ -191,7 +184,7 @@ def located(error: Exception, where: str, first_row: int = 0) -> Message:
 
 
 #: Whose frames may lie between the user's line and ours: who calls us, and who wraps our methods.
-_BETWEEN = {
+_BETWEEN = [
     "lanam",
     "sklearn",
     "joblib",
@@ -201,16 +194,12 @@ _BETWEEN = {
     "dask",
     "contextlib",
     "functools",
-}
+]
 
 
 def warn_user(warning: Warning) -> None:
     """Warn at the user's line, however many of ours and of others are between."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and _package(frame) in _BETWEEN:
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
         level, frame = level + 1, frame.f_back
     warnings.warn(warning, stacklevel=level)
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).split(".")[0]

@@ -192,7 +192,7 @@ def _read_numbers(series: Any, argument: str, remedy: str) -> Array:
         values = np.asarray(series.to_numpy()).astype(np.float64)
     except (TypeError, ValueError) as error:
         problem = "{argument} must be numbers, and it is not ({error})"
-        raise InputError(problem, argument=argument, error=error) from error
+        raise InputError(problem, argument=argument, error=str(error)) from error
     for bad, word in ((np.isnan(values), "missing"), (np.isinf(values), "infinite")):
         if bad.any():
             where = f"in {bad.sum()} of {len(values)} rows, the first of them row {{row}}"

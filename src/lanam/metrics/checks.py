@@ -136,7 +136,7 @@ def _finite(name: str, values: Any) -> Array:
         array: Array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         problem = "{argument} must be numbers, and is not: {error}"
-        raise InputError(problem, argument=name, error=error) from None
+        raise InputError(problem, argument=name, error=str(error)) from None
     bad = ~np.isfinite(array)
     if bad.any():
         row = int(np.argwhere(bad)[0][0]) if array.ndim else 0
