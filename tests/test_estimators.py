@@ -426,7 +426,7 @@ class TestArguments:
     def test_what_reaches_the_core(self, data, monkeypatch, arguments, field, expected):
         seen = {}
 
-        def stop(tables, likelihood, options, random_state, n_levels):
+        def stop(tables, likelihood, options, *_):
             seen["options"] = options
             raise RuntimeError("far enough")
 
@@ -451,13 +451,13 @@ class TestTalking:
     def test_interrupting_keeps_the_best_so_far(self, data, monkeypatch):
         whole = LANAMRegressor(random_state=0).fit(*data)
 
-        def fit(tables, likelihood, options, random_state, n_levels):
+        def fit(tables, likelihood, options, *more):
             def interrupt(record):
                 if record["iteration"] == 2:
                     raise KeyboardInterrupt
 
             options = replace(options, on_iteration=interrupt)
-            return original(tables, likelihood, options, random_state, n_levels)
+            return original(tables, likelihood, options, *more)
 
         original = fitting.fit
         monkeypatch.setattr(fitting, "fit", fit)

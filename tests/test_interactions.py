@@ -755,12 +755,12 @@ class TestAddInteractions:
         assert np.isfinite(model.predict(data[0])).all()
 
     def test_interrupting_keeps_what_there_is(self, plain, data, monkeypatch):
-        def fit_on(model, tables, likelihood, options, random_state):
+        def fit_on(model, tables, likelihood, options, *more):
             def interrupt(record):
                 raise KeyboardInterrupt
 
             options = replace(options, on_iteration=interrupt)
-            return original(model, tables, likelihood, options, random_state)
+            return original(model, tables, likelihood, options, *more)
 
         original = fitting.fit_on
         monkeypatch.setattr(fitting, "fit_on", fit_on)

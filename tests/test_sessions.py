@@ -10,7 +10,8 @@ from lanam import LANAMRegressor
 from lanam.arguments import read_options
 from lanam.core.rows.tables import Table
 from lanam.parameters import read_memory, read_n_jobs
-from lanam.sessions import FitPlan, Session, fingerprint
+from lanam.sessions import FitPlan, Session
+from lanam.training import fingerprint
 
 SMALL = {"hidden_sizes": (6,), "interactions": 0, "random_state": 0}
 

@@ -27,27 +27,25 @@ from lanam.core.fit import fitting
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
-from lanam.core.rows.tables import ArrayTables, Table
 from lanam.core.terms.knots import Categories
-from lanam.data import CATEGORICAL, UNSEEN, NewValuesWarning, Schema
+from lanam.data import CATEGORICAL, NewValuesWarning, Schema
 from lanam.editing import Where, edit
 from lanam.engines import is_in_pieces, open_source
 from lanam.engines.dialects import Dialect
-from lanam.engines.files import FileSource
-from lanam.engines.interface import Reading, Source
+from lanam.engines.interface import Reading
 from lanam.errors import InputError, Message, Setting, warn_user
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.families import Encoding, Family, find_family
 from lanam.files import require_place, write_atomically
-from lanam.inputs import read_columns, read_exposure, read_weights
+from lanam.inputs import read_columns, read_exposure, read_target_of, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
 from lanam.parameters import Parameters, read_memory
 from lanam.pieces import contributions, in_pieces, require_in_memory
 from lanam.predicting import predict_files
 from lanam.predictions import Wanted
-from lanam.sessions import FitPlan, Session, fingerprint
-from lanam.streaming import find_roles, name_of_target, read_source, split_frame
+from lanam.sessions import FitPlan, Session
 from lanam.summary import Summary, summarise
+from lanam.training import Given, InMemory, InPieces, Looked, TrainingData, name_of_target
 
 #: How many columns an error names before it only counts them.
 _MAX_LISTED = 10
@@ -135,95 +133,51 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         # A fit that fails leaves no mixture of two.
         for learned in ("_model", "calibration_", "metadata_", "dialect_"):
             self.__dict__.pop(learned, None)
-        if is_in_pieces(X):
-            roles = {"sample_weight": sample_weight, "exposure": exposure, "drop": drop}
-            self._fit_pieces(X, name_of_target(y, target), roles, options, checkpoint)
-        else:
-            split = split_frame(X, name_of_target(y, target), sample_weight, exposure, drop)
-            self._fit_rows(*split, options, checkpoint)
+        given = Given(X, name_of_target(y, target), sample_weight, exposure, drop)
+        with Session(options, self.random_state, self.verbose) as session:
+            data = self._open(given, session, checkpoint is not None)
+            pairs = read_interactions(self.interactions, data.names)
+            rows = data.read(self._asked_family)
+            require_applicable(options, rows.schema, rows.encoding)
+            self._learn_classes(rows.encoding.classes)
+            if checkpoint is not None:
+                own = {"family": rows.encoding.family.name, "levels": rows.schema.n_levels}
+                session.keep_at(checkpoint, {**data.about(), **own, "pairs": self.interactions})
+            looked = Looked(rows)
+            model = fitting.fit(
+                rows.tables(session.log),
+                rows.encoding.likelihood,
+                replace(session.options, interactions=pairs),
+                session.seed,
+                rows.schema.n_levels,
+                looked,
+            )
+        self._keep(
+            rows.encoding.to_user(model), looked.schema, looked.n_rows, options.interaction_score
+        )
+        if data.dialect is not None:
+            self.dialect_ = data.dialect
+        self.plan_ = session.plan
         self._warn_if_unfinished()
         self._warn_of_shared_levels()
         return self
 
-    def _fit_rows(
-        self, X: Any, y: Any, sample_weight: Any, exposure: Any, options: Options, checkpoint: Any
-    ) -> None:
-        """Fit to rows at hand."""
-        columns, schema = read_columns(self, X, fitting=True)
-        options = replace(options, interactions=read_interactions(self.interactions, schema.names))
-        family = self._asked_family
-        columns, *rows = self._read_rows(family, columns, y, sample_weight, exposure)
-        schema = schema.narrowed(columns)
-        encoding = self._encode(family, *rows)
-        require_applicable(options, schema, encoding)
-        table = Table(columns, *encoding.response(*rows))
-        with Session(options, self.random_state, self.verbose) as session:
-            if checkpoint is not None:
-                require_totals(options)
-                own = {"likelihood": encoding.family.name, "levels": schema.n_levels}
-                session.keep_at(checkpoint, {"data": fingerprint(table), **own})
-            tables = ArrayTables(table, session.log)
-            model = fitting.fit(
-                tables, encoding.likelihood, session.options, session.seed, schema.n_levels
-            )
-        self._keep(encoding.to_user(model), schema, len(columns), options.interaction_score)
-        self.plan_ = session.plan
+    def _open(
+        self, given: Given, session: Session, totals: bool, known: Schema | None = None
+    ) -> TrainingData:
+        """The training data, read with the threads and the memory that this fit may have.
 
-    def _fit_pieces(
-        self, X: Any, target: Any, roles: dict[str, Any], options: Options, checkpoint: Any
-    ) -> None:
-        """Fit to files, or to a Dask frame."""
-        require_totals(options)
-        with Session(options, self.random_state, self.verbose) as session:
-            source = self._open(X, session)
-            if checkpoint is not None:
-                about = {"data": source.fingerprint, "target": target, **roles}
-                own = {
-                    "categorical_features": self.categorical_features,
-                    "family": self._asked_family.name,
-                }
-                session.keep_at(checkpoint, {**about, **own, "pairs": self.interactions})
-            found = find_roles(source, target, **roles)
-            pairs = read_interactions(self.interactions, found.features)
-            read = read_source(
-                source,
-                found,
-                **self._reading(self._asked_family, self.categorical_features, session),
-            )
-            schema = read.schema
-            self._learn_names(schema.names)
-            self._learn_classes(read.encoding.classes)
-            if read.encoding.family.has_noise and read.constant is not None:
-                warn_of_constant(read.constant)
-            model = fitting.fit(
-                read.tables,
-                read.encoding.likelihood,
-                replace(session.options, interactions=pairs),
-                session.seed,
-                schema.n_levels,
-                read.summary,
-            )
-        n_rows = read.summary.n_rows
-        self._keep(read.encoding.to_user(model), schema, n_rows, options.interaction_score)
-        if isinstance(source, FileSource) and source.dialect is not None:
-            self.dialect_ = source.dialect
-        self.plan_ = session.plan
-
-    def _open(self, X: Any, session: Session) -> Source:
-        """What reads a table in pieces, with the threads and the memory that this fit may have."""
+        ``totals`` is whether the solver may ask for totals over the rows only.
+        """
+        in_pieces = is_in_pieces(given.X)
+        if totals or in_pieces:
+            require_totals(session.options)
+        if not in_pieces:
+            return InMemory(self, given, known)
         room = int(read_memory(self.memory) * _KEPT)
         dialect = getattr(self, "dialect_", None)
-        return open_source(
-            X, Reading(session.options.n_jobs, room, session.show_rows, dialect=dialect)
-        )
-
-    def _reading(self, family: Family, categorical: Any, session: Session) -> dict[str, Any]:
-        return {"categorical": categorical, "family": family, "log": session.log}
-
-    def _learn_names(self, names: tuple[str, ...]) -> None:
-        """Set what scikit-learn's checks set of rows at hand."""
-        self.n_features_in_ = len(names)
-        self.feature_names_in_ = np.array(names, dtype=object)
+        reading = Reading(session.options.n_jobs, room, session.show_rows, dialect=dialect)
+        return InPieces(self, given, open_source(given.X, reading), known)
 
     def _learn_classes(self, classes: np.ndarray) -> None:
         """Set the classes of a classifier."""
@@ -301,89 +255,40 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         options = read_options(arguments)
         check_is_fitted(self)
         require_unedited(self.edits_)
-        names = self._schema.names
-        options = replace(options, interactions=read_interactions(interactions, names))
-        if is_in_pieces(X):
-            self._add_pieces(X, y, {"sample_weight": sample_weight, "exposure": exposure}, options)
-            self._warn_if_unfinished()
-            return self
-        X, y, sample_weight, exposure = split_frame(X, y, sample_weight, exposure, ())
-        columns, *rows = self._read_rows(self.family_, self._columns(X), y, sample_weight, exposure)
-        require_known_values(columns, self._schema)
-        encoding = self._encode_again(*rows)
-        if not options.interactions:  # what was learned of pairs before is still so
-            return self
-        require_applicable(options, self._schema, encoding)
-        known = encoding.to_core(self._model)
-        with Session(options, self.random_state, self.verbose) as session:
-            tables = ArrayTables(Table(columns, *encoding.response(*rows)), session.log)
+        pairs = read_interactions(interactions, self._schema.names)
+        given = Given(X, y, sample_weight, exposure)
+        with Session(
+            replace(options, interactions=pairs), self.random_state, self.verbose
+        ) as session:
+            data = self._open(given, session, False, self._schema)
+            if not pairs:  # what was learned of pairs before is still so
+                return self
+            rows = data.read(self.family_, self._labels)
+            require_applicable(options, self._schema, rows.encoding)
+            looked = Looked(rows)
             model = fitting.fit_on(
-                known, tables, encoding.likelihood, session.options, session.seed
+                rows.encoding.to_core(self._model),
+                rows.tables(session.log),
+                rows.encoding.likelihood,
+                session.options,
+                session.seed,
+                looked,
             )
-        self._keep(encoding.to_user(model), self._schema, len(columns), options.interaction_score)
+        self._keep(
+            rows.encoding.to_user(model), self._schema, looked.n_rows, options.interaction_score
+        )
         self.plan_ = session.plan
         self._warn_if_unfinished()
         return self
 
-    def _add_pieces(self, X: Any, target: Any, roles: dict[str, Any], options: Options) -> None:
-        """Add pairs to a model with the rows of files, or of a Dask frame."""
-        require_totals(options)
-        if not options.interactions:
-            return
-        schema = self._schema
-        named = [column.name for column in schema.columns if column.kind == CATEGORICAL]
-        with Session(options, self.random_state, self.verbose) as session:
-            source = self._open(X, session)
-            found = find_roles(source, target, **roles, known=schema)
-            read = read_source(
-                source, found, **self._reading(self.family_, named, session), known=schema
-            )
-            require_same_classes(self._labels, read.encoding.classes)
-            require_known_gaps(read.summary.gaps, schema)
-            model = fitting.fit_on(
-                read.encoding.to_core(self._model),
-                read.tables,
-                read.encoding.likelihood,
-                session.options,
-                session.seed,
-                read.summary,
-            )
-        n_rows = read.summary.n_rows
-        self._keep(read.encoding.to_user(model), schema, n_rows, options.interaction_score)
-        self.plan_ = session.plan
-
-    def _read_rows(
-        self, family: Family, columns: Array, y: Any, sample_weight: Any, exposure: Any
-    ) -> tuple[Array, np.ndarray, Array, Array]:
-        """Columns, target, weights and exposures of the rows that count."""
-        weight = read_weights(sample_weight, len(columns))
-        target = self._read_target(family, y, len(columns))
-        exposed = self._read_exposure(family, exposure, len(columns))
-        if weight.all():
-            return columns, target, weight, exposed
-        kept = weight > 0.0
-        if kept.sum() < 2:
-            raise ValueError("only 1 sample has a positive weight: a fit needs at least 2")
-        return columns[kept], target[kept], weight[kept], exposed[kept]
-
     def _read_target(self, family: Family, y: Any, n_rows: int) -> np.ndarray:
         """The target of the rows, checked."""
-        raise NotImplementedError
+        return read_target_of(family, self, y, n_rows)
 
     def _read_exposure(self, family: Family, exposure: Any, n_rows: int) -> Array:
         """What the rows' targets were counted over, checked."""
         refuse_exposure(family, exposure)
         return read_exposure(exposure, n_rows)
-
-    def _encode(
-        self, family: Family, target: np.ndarray, weight: Array, exposure: Array
-    ) -> Encoding:
-        """How the rows that count become what the core wants."""
-        return family.encoding(family.statistics(target, weight, exposure))
-
-    def _encode_again(self, target: np.ndarray, weight: Array, exposure: Array) -> Encoding:
-        """The same for further rows of a fitted model."""
-        return self._encode(self.family_, target, weight, exposure)
 
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         """Set the learned attributes."""
@@ -1025,37 +930,6 @@ def require_unedited(edits: tuple[dict[str, Any], ...]) -> None:
         )
 
 
-def require_known_values(columns: Array, schema: Schema) -> None:
-    """Refuse rows as training data that have what the training data did not.
-
-    Raises
-    ------
-    ValueError
-        It names the column.
-    """
-    for column, values in zip(schema.columns, columns.T, strict=True):
-        n_missing = 0 if column.missing else int(np.isnan(values).sum())
-        n_unseen = int((values == UNSEEN).sum()) if column.kind == CATEGORICAL else 0
-        if n_missing or n_unseen:
-            what = f"{n_missing} missing value" if n_missing else f"{n_unseen} value"
-            plural = "s" if n_missing + n_unseen > 1 else ""
-            before = "and had none" if n_missing else "of levels that it did not have"
-            raise ValueError(
-                f"column {column.name!r} has {what}{plural}, {before} when the model was fitted: pass "
-                "the training data, or fit again"
-            )
-
-
-def require_known_gaps(gaps: Sequence[int], schema: Schema) -> None:
-    """Refuse columns with missing values as training data that had none."""
-    for column in (schema.columns[k] for k in gaps):
-        if not column.missing:
-            raise ValueError(
-                f"column {column.name!r} has missing values, and had none when the model was fitted: "
-                "pass the training data, or fit again"
-            )
-
-
 def require_totals(options: Options) -> None:
     """Refuse a solver that asks more of the rows than totals over them.
 
@@ -1068,21 +942,6 @@ def require_totals(options: Options) -> None:
             "solver='adam', the paper's, draws batches of rows in memory: files, Dask frames and "
             "checkpoints are for solver='gauss-newton', the default"
         )
-
-
-def require_same_classes(known: np.ndarray | None, classes: np.ndarray) -> None:
-    """Refuse training data of other classes than the model's."""
-    if known is not None and known.tolist() != classes.tolist():
-        raise ValueError(
-            f"the target has the classes {classes.tolist()}, and had {known.tolist()} when the model was "
-            "fitted: pass the training data, or fit again"
-        )
-
-
-def warn_of_constant(value: float) -> None:
-    """Warn of a target that is the same in all rows."""
-    said = f"y has one value only ({value:g}): the model predicts it everywhere"
-    warn_user(UserWarning(said))
 
 
 def refuse_exposure(family: Family, exposure: Any) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lanam.additive import AdditiveModel, generator, weighted_mean
@@ -17,10 +16,10 @@ from lanam.conformal import Calibration, calibrated_by, class_sets, own_scores, 
 from lanam.core.arrays import Array
 from lanam.core.model import scoring
 from lanam.explain import require_coverage
-from lanam.families import BERNOULLI, ClassFamily, Encoding, Family
+from lanam.families import BERNOULLI, ClassFamily, Family
 from lanam.families.base import link_interval
 from lanam.families.labels import number_labels
-from lanam.inputs import read_labels, read_weights
+from lanam.inputs import read_weights
 from lanam.pieces import (
     averaged,
     decisions,
@@ -94,32 +93,6 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     def _learn_classes(self, classes: np.ndarray) -> None:
         self.classes_ = classes
-
-    def _read_target(self, family: Family, y: Any, n_rows: int) -> np.ndarray:
-        labels = read_labels(self, y, n_rows)
-        if labels.dtype.kind != "O":
-            return labels
-        # In a column of objects numbers are objects too; as numbers they are fine.
-        text = any(isinstance(label, str) for label in labels.tolist())
-        return labels if text else np.array(labels.tolist())
-
-    def _encode(
-        self, family: Family, target: np.ndarray, weight: Array, exposure: Array
-    ) -> Encoding:
-        statistics = family.statistics(target, weight, exposure)
-        check_classification_targets(target)
-        self.classes_ = statistics.classes
-        return family.encoding(statistics)
-
-    def _encode_again(self, target: np.ndarray, weight: Array, exposure: Array) -> Encoding:
-        absent = np.setdiff1d(np.arange(len(self.classes_)), self._numbers(target))
-        if len(absent):
-            label = self.classes_.tolist()[absent[0]]
-            raise ValueError(
-                f"y has no row of the class {label!r} with a positive weight, and had when the model "
-                "was fitted: pass the training data, or fit again"
-            )
-        return Encoding(self.family_, self.classes_)
 
     def _numbers(self, labels: np.ndarray) -> np.ndarray:
         """Which class each label is; others than the training data's are refused."""

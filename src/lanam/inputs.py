@@ -26,6 +26,7 @@ from lanam.data import (
     warn_of,
 )
 from lanam.errors import InputError
+from lanam.families import Family
 
 #: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
 _LARGEST = 1e140
@@ -125,6 +126,20 @@ def _array_of_lists(X: Any) -> Any:
 def _has_truth_values(X: Any) -> bool:
     rows = (row for row in X if isinstance(row, (list, tuple)))
     return any(not {bool, np.bool_}.isdisjoint(map(type, row)) for row in rows)
+
+
+def read_target_of(family: Family, estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
+    """The target ``y`` of a response family: finite numbers that it takes, or labels."""
+    if family.link.classes:
+        return plain_labels(read_labels(estimator, y, n_rows))
+    return family.check(read_response(estimator, y, n_rows))
+
+
+def plain_labels(labels: np.ndarray) -> np.ndarray:
+    """Labels as they are; of objects, numbers are numbers."""
+    if labels.dtype.kind != "O" or any(isinstance(label, str) for label in labels.tolist()):
+        return labels
+    return np.array(labels.tolist())
 
 
 def read_response(estimator: BaseEstimator, y: Any, n_rows: int) -> Array:

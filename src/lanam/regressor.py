@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from lanam.additive import (
     AdditiveModel,
     refuse_exposure,
-    warn_of_constant,
     weighted_mean,
 )
 from lanam.arguments import is_papers
@@ -33,7 +32,7 @@ from lanam.explain import (
     explain_global,
     require_coverage,
 )
-from lanam.families import FAMILIES, Encoding, Family, find_family
+from lanam.families import FAMILIES, Family, find_family
 from lanam.families.base import link_interval
 from lanam.inputs import read_response, read_weights
 from lanam.parameters import RegressorParameters
@@ -309,9 +308,6 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     def _asked_family(self) -> Family:
         return find_family(self.likelihood)
 
-    def _read_target(self, family: Family, y: Any, n_rows: int) -> Array:
-        return family.check(read_response(self, y, n_rows))
-
     def _require_exposure(self, exposure: Any) -> None:
         """Refuse targets of a model of rates without what they were counted over.
 
@@ -325,13 +321,6 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
                 "for every row",
                 argument="exposure",
             )
-
-    def _encode(
-        self, family: Family, target: np.ndarray, weight: Array, exposure: Array
-    ) -> Encoding:
-        if family.has_noise and target.min() == target.max():
-            warn_of_constant(target[0])
-        return super()._encode(family, target, weight, exposure)
 
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         family = find_family(model.likelihood)

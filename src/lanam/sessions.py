@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -16,7 +15,7 @@ from sklearn.utils import check_random_state
 from lanam.checkpoints import Checkpoint
 from lanam.core.inference.options import Options
 from lanam.core.rows.plan import Plan
-from lanam.core.rows.tables import Table, Totals
+from lanam.core.rows.tables import Totals
 from lanam.progress import Progress
 from lanam.version import __version__
 
@@ -134,12 +133,3 @@ class Session:
         self._stages.append(plan)
         if self._progress is not None:
             self._progress.say(f"lanam  {plan}")
-
-
-def fingerprint(table: Table) -> str:
-    """A digest of rows at hand."""
-    digest = hashlib.sha256()
-    for array in (table.columns, table.response, table.weight):
-        digest.update(repr(array.shape).encode())
-        digest.update(np.ascontiguousarray(array))
-    return digest.hexdigest()

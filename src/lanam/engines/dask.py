@@ -84,6 +84,7 @@ class DaskSource:
     """
 
     title = "the Dask frame"
+    dialect = None
 
     def __init__(self, frame: Any, keep: int = _KEPT_HERE) -> None:
         _require_dask()

@@ -118,6 +118,10 @@ class Source(Protocol):
     def fingerprint(self) -> str:
         """What is the same as long as the rows are, for a checkpoint; an error where nothing is."""
 
+    @property
+    def dialect(self) -> Dialect | None:
+        """How its text is written, as far as that was said; None where it is no text."""
+
     def empty(self) -> Any:
         """A frame of no rows with the columns' dtypes."""
 

@@ -21,6 +21,7 @@ import numpy as np
 from lanam.core.blas import limited_threads
 from lanam.core.rows.tables import Job, Merge, Table, Totals, add
 from lanam.data import Surprise, add_up, collect_surprises, warn_of
+from lanam.engines.dialects import Dialect
 from lanam.engines.formats import LARGEST_PIECE
 from lanam.engines.interface import (
     Columns,
@@ -114,6 +115,11 @@ class LocalSource(ABC):
     def names(self) -> tuple[str, ...]:
         """The columns' names."""
         return tuple(self.empty().column_names)
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """How its text is written, as far as that was said; None where it is no text."""
+        return None
 
     @property
     def memory(self) -> int:

@@ -18,7 +18,13 @@ from lanam.engines.places import in_piece
 from lanam.errors import InputError, Line
 from lanam.families import Family
 from lanam.families.base import mixed_labels
-from lanam.inputs import as_response, require_exposures, require_squares, require_weights
+from lanam.inputs import (
+    as_response,
+    plain_labels,
+    require_exposures,
+    require_squares,
+    require_weights,
+)
 
 #: Lines that leave out rows without a value.
 _DROP = {
@@ -218,13 +224,9 @@ def _refuse_missing_target(series: Any) -> None:
 def _read_labels(series: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Labels, and which of them each row has."""
     distinct, positions = fold(series)
-    labels = np.asarray(distinct.to_numpy())
-    if labels.dtype.kind == "O":
-        text = [isinstance(label, str) for label in labels.tolist()]
-        if any(text) and not all(text):
-            raise mixed_labels()
-        if not any(text):  # among objects numbers are objects too
-            labels = np.array(labels.tolist())
+    labels = plain_labels(np.asarray(distinct.to_numpy()))
+    if labels.dtype.kind == "O" and not all(isinstance(label, str) for label in labels.tolist()):
+        raise mixed_labels()
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         check_classification_targets(labels)
     if positions is not None:

@@ -17,7 +17,7 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.fit.assembly import assemble, unused
 from lanam.core.fit.levels import add_levels
-from lanam.core.fit.prepare import prepare
+from lanam.core.fit.prepare import Look, prepare
 from lanam.core.fit.second_stage import second_stage
 from lanam.core.fit.stage import Stage, resume
 from lanam.core.fit.training import Run, fit_and_select, threads, train
@@ -33,7 +33,6 @@ from lanam.core.noise.variance import LogVariance, learn_noise, standard_residua
 from lanam.core.paper import adam, kron
 from lanam.core.rows import statistics
 from lanam.core.rows.located import Rows, pieces
-from lanam.core.rows.summaries import Summary
 from lanam.core.rows.tables import ArrayTables, Table, Tables, Totals
 
 #: Noise at the start, in units of the noise around the intercept alone.
@@ -60,15 +59,15 @@ def fit(
     options: Options,
     random_state: int,
     n_levels: Sequence[int] = (),
-    summary: Summary | None = None,
+    look: Look | None = None,
 ) -> FittedModel:
     """Fit an additive model; of several restarts of its first stage the one with most evidence is kept.
 
     ``n_levels`` has the number of levels of every column of categories, -1 for numeric ones;
-    ``summary`` is that of the tables, if it is known.
+    whoever wants to ``look`` at the summary of the rows is shown it.
     """
     with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
-        prepared = prepare(tables, likelihood, options, n_levels, summary)
+        prepared = prepare(tables, likelihood, options, n_levels, look)
         run = Run(prepared, options)
         run.announce("columns", prepared.terms)
         problem = gauss_newton.make_problem(
@@ -103,11 +102,11 @@ def fit_on(
     likelihood: Likelihood,
     options: Options,
     random_state: int,
-    summary: Summary | None = None,
+    look: Look | None = None,
 ) -> FittedModel:
     """The second stage alone, on a model whose terms and hyperparameters are where it starts."""
     with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
-        prepared, stage = resume(model, tables, likelihood, options, summary)
+        prepared, stage = resume(model, tables, likelihood, options, look)
     run = Run(prepared, options, history=[dict(record) for record in model.history])
     second_seed = _seeds(random_state, options)[-1]
     wider = _finish(stage, run, np.random.default_rng(second_seed))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -50,6 +51,10 @@ _RECURRING = 5.0
 _WIDE = 1000
 
 
+#: Shown the summary of all rows, before anything else is made of it.
+Look: TypeAlias = Callable[[Summary], object]
+
+
 def is_wide(entries: Entries) -> bool:
     """Whether a column's levels are too many to be coordinates."""
     return isinstance(entries, Categories) and entries.n_own > _WIDE
@@ -77,15 +82,16 @@ def prepare(
     likelihood: Likelihood,
     options: Options,
     n_levels: Sequence[int] = (),
-    summary: Summary | None = None,
+    look: Look | None = None,
 ) -> Prepared:
     """Place every column's entries, and find the rows among them.
 
     ``n_levels`` has the number of levels of every column of categories, and -1 for numeric ones; none
-    is given where all are numeric. ``summary`` is that of the tables, if it is known.
+    is given where all are numeric. Whoever wants to ``look`` at the summary of the rows is shown it.
     """
-    if summary is None:
-        summary = summarise_tables(tables, n_levels, wanted(likelihood), options.n_jobs)
+    summary = summarise_tables(tables, n_levels, wanted(likelihood), options.n_jobs)
+    if look is not None:
+        look(summary)
     units = Units.of(summary.spread, likelihood)
     architecture = options.architecture(1)
     terms: list[Term] = []
@@ -113,6 +119,8 @@ def prepare(
             if column.n_values <= few:
                 levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
+    if options.interactions in (0, ()):  # as large as the columns, and only pairs would ask again
+        summary = summary.without_distributions()
     return Prepared(units, tuple(terms), rows, levels, categories, unused, summary)
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from lanam.core.fit.pairs import pair_term
-from lanam.core.fit.prepare import Prepared, is_wide, rows_of, wanted
+from lanam.core.fit.prepare import Look, Prepared, is_wide, rows_of, wanted
 from lanam.core.inference import gauss_newton
 from lanam.core.inference.gauss_newton import Problem, State
 from lanam.core.inference.options import Options
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import FittedModel, FittedTerm
-from lanam.core.rows.summaries import Summary, summarise_tables
+from lanam.core.rows.summaries import summarise_tables
 from lanam.core.rows.tables import Tables
 from lanam.core.rows.units import Units
 from lanam.core.terms.knots import Categories, Grid, Levels
@@ -45,7 +45,7 @@ def resume(
     tables: Tables,
     likelihood: Likelihood,
     options: Options,
-    summary: Summary | None = None,
+    look: Look | None = None,
 ) -> tuple[Prepared, Stage]:
     """The end of the fit that made ``model``, on these rows: its own knots, terms and precisions.
 
@@ -60,8 +60,9 @@ def resume(
     n_levels = [
         len(categories[k].entry_of) if k in categories else -1 for k in range(tables.n_columns)
     ]
-    if summary is None:
-        summary = summarise_tables(tables, n_levels, wanted(likelihood), options.n_jobs)
+    summary = summarise_tables(tables, n_levels, wanted(likelihood), options.n_jobs)
+    if look is not None:
+        look(summary)
     units = Units.of(summary.spread, likelihood)
     active = [term for term in model.terms if term.active]
     terms = tuple(_term(fitted, options) for fitted in active)

@@ -65,6 +65,15 @@ class Summary:
         """How many observations there are."""
         return self.spread.total_weight
 
+    def without_distributions(self) -> Summary:
+        """The same without the columns' distributions, which may be as large as all rows."""
+        nothing = np.empty(0)
+        columns = (
+            replace(own, distribution=replace(own.distribution, values=nothing, mass=nothing))
+            for own in self.columns
+        )
+        return replace(self, columns=tuple(columns))
+
     @property
     def gaps(self) -> tuple[int, ...]:
         """The columns with missing values."""
