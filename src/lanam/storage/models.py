@@ -289,7 +289,7 @@ def _read_term(
     features = fields.wholes("features", 0, len(n_levels) - 1)
     n_columns = {"pair": 2, "interaction": max(len(features), 3)}.get(kind, 1)
     fields.require(len(set(features)) == len(features) == n_columns, "features")
-    entries = _read_entries(value["entries"], name, arrays)
+    entries = _read_entries(value["entries"], n_columns, name, arrays)
     fields.require(
         isinstance(entries, _ENTRIES[kind]) or (entries is None and not active), "entries"
     )
@@ -353,8 +353,7 @@ def _require_columns(
 ) -> None:
     """Codes belong to columns of categories, and there is one for each of their levels."""
     axes = entries.axes if isinstance(entries, Grid) else (entries,)
-    require(entries is None or len(axes) == len(features), f"the entries of {name}")
-    for feature, axis in zip(features, axes, strict=False):
+    for feature, axis in zip(features, axes, strict=entries is not None):
         n_codes = len(axis.entry_of) if isinstance(axis, Categories) else -1
         require(axis is None or n_codes == n_levels[feature], f"the entries of {name}")
 
@@ -372,7 +371,7 @@ def _read_architecture(value: Any, n_columns: int, name: str) -> Architecture | 
     return Architecture(n_inputs, sizes, fields.text("activation", ACTIVATIONS), scales)
 
 
-def _read_entries(value: Any, name: str, arrays: Arrays) -> Entries | None:
+def _read_entries(value: Any, n_columns: int, name: str, arrays: Arrays) -> Entries | None:
     if value is None:
         return None
     what = f"the entries of {name}"
@@ -380,7 +379,7 @@ def _read_entries(value: Any, name: str, arrays: Arrays) -> Entries | None:
     kind = value.get("type")
     if kind == "grid":
         axes = Fields(value, what, ("type", "axes")).items("axes")
-        require(len(axes) >= 2, what)
+        require(len(axes) == n_columns, what)
         return Grid(
             tuple(_read_axis(axis, f"{name} axis {k}", arrays) for k, axis in enumerate(axes))
         )
