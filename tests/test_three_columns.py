@@ -12,8 +12,9 @@ from lanam import LANAMRegressor, load
 from lanam.core.arrays import fixed_point
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedTerm
-from lanam.core.terms.knots import Grid, place_categories, place_knots, summarise
+from lanam.core.terms.knots import Grid, place_knots, summarise
 from lanam.plot import plot_importance, plot_interaction, plot_local, plot_shapes
+from tests.core.at_hand import place_categories
 from tests.export import test_json, test_onnx, test_sql
 from tests.oracles import assert_close, entry_matrix
 

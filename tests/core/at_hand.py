@@ -6,6 +6,7 @@ from lanam.core.fit import fitting, interactions, pairs, prepare, stage
 from lanam.core.rows.summaries import summarise_tables
 from lanam.core.rows.tables import ArrayTables, Table
 from lanam.core.rows.units import Spread, Units
+from lanam.core.terms import knots
 from lanam.core.terms.knots import NO_CATEGORIES
 from tests.likelihoods import find_likelihood
 
@@ -55,6 +56,11 @@ def resume(model, columns, y, weight, options):
 def units(y, weight, likelihood):
     """Standard units of a response."""
     return Units.of(Spread.of(y, weight), likelihood)
+
+
+def place_categories(column, weight, n_levels, max_own=None):
+    """``knots.choose_categories`` for a column of codes."""
+    return knots.choose_categories(*knots.level_counts(column, weight, n_levels), max_own)
 
 
 def place_grids(columns, weight, own, categories=NO_CATEGORIES):

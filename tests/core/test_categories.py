@@ -11,8 +11,9 @@ from lanam.core.inference.gauss_newton import State
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE
-from lanam.core.terms.knots import Categories, place_categories
+from lanam.core.terms.knots import Categories
 from tests.core import at_hand
+from tests.core.at_hand import place_categories
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import DensePosterior, assert_close, entry_matrix
 

@@ -88,7 +88,7 @@ class TestAgainstParameterSpace:
         found = solve(example.model, example.hyper, example.joint)
         dense = example.dense(example.hyper)
         tables = [part.table for part in example.linear.compressed]
-        design = reading.design_matrix(example.problem.rows, tables)
+        design = reading.Design(tables).of(example.problem.rows)
         phi = np.hstack([*example.row_features, np.ones((len(design), 1))])
         assert_close(design @ found.mean, phi @ dense.mean, "conditioning")
         assert_close(

@@ -10,10 +10,11 @@ from lanam.core.inference.options import Options
 from lanam.core.paper import kron
 from lanam.core.rows import statistics
 from lanam.core.terms import linearise, networks
-from lanam.core.terms.knots import Grid, Levels, place_categories, place_knots, summarise
+from lanam.core.terms.knots import Grid, Levels, place_knots, summarise
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, SmoothTerm
 from tests.core import at_hand
+from tests.core.at_hand import place_categories
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close, block_diagonal, interpolation_matrix, kron_curvature
 

@@ -336,7 +336,7 @@ def test_gauss_newton_tables_of_a_pair_are_the_dense_posterior(lossless):
     precision = design.T @ np.diag(rows.weight / state.noise) @ design
     precision[:-1, :-1] += np.eye(design.shape[1] - 1)
     mean = np.linalg.solve(precision, design.T @ (rows.weight * rows.y / state.noise))
-    prediction = reading.design_matrix(rows, [part.table for part in linear.compressed])
+    prediction = reading.Design([part.table for part in linear.compressed]).of(rows)
     assert_close(prediction @ found.mean, design @ mean, "conditioning")
     expected = design @ np.linalg.inv(precision) @ design.T
     assert_close(prediction @ found.covariance @ prediction.T, expected, "conditioning")

@@ -10,12 +10,12 @@ from lanam.core.rows.statistics import Rows
 from lanam.core.terms.knots import (
     Grid,
     Position,
-    place_categories,
     place_knots,
     place_levels,
     summarise,
 )
 from lanam.core.terms.term import LevelTerm
+from tests.core.at_hand import place_categories
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
     all_entries_matrix,
@@ -104,7 +104,7 @@ class TestReading:
             for p, n, table in zip(rows.positions, SIZES, tables, strict=True)
         ]
         expected = np.hstack([*parts, np.ones((len(rows), 1))])
-        assert_close(reading.design_matrix(rows, tables), expected, "rounding")
+        assert_close(reading.Design(tables).of(rows), expected, "rounding")
 
 
 @pytest.mark.usefixtures("_chunks")

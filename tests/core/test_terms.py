@@ -8,10 +8,11 @@ from lanam.core.inference.options import Options
 from lanam.core.rows import statistics
 from lanam.core.rows.statistics import Rows
 from lanam.core.terms import networks
-from lanam.core.terms.knots import Categories, Grid, Knots, place_categories, place_knots, summarise
+from lanam.core.terms.knots import Categories, Grid, Knots, place_knots, summarise
 from lanam.core.terms.linearise import initial_precision, tangent
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, MixedTerm, SmoothTerm
+from tests.core.at_hand import place_categories
 from tests.oracles import assert_close, conditional_means, entry_matrix
 
 OPTIONS = Options(pair_hidden_sizes=(9,), pair_init_scales=(1.0, 4.0))

@@ -11,10 +11,11 @@ from lanam.core.paper.objective import _stack_positions
 from lanam.core.paper.stacked import Stack
 from lanam.core.rows import cross_tables, reading, statistics
 from lanam.core.rows.located import Rows
-from lanam.core.terms.knots import Grid, Knots, locate, place_categories, place_knots, summarise
+from lanam.core.terms.knots import Grid, Knots, locate, place_knots, summarise
 from lanam.core.terms.linearise import RANK_TOLERANCE, compress, initial_precision, tangent
 from lanam.core.terms.purity import purify
 from lanam.core.terms.term import MixedTerm, SmoothTerm
+from tests.core.at_hand import place_categories
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
     additive_design,
@@ -112,7 +113,7 @@ class TestReading:
             [[tables[0], np.zeros((sizes[0], 2))], [np.zeros((sizes[1], 2)), tables[1]]]
         )
         design = np.column_stack([entries[:, :-1] @ both, np.ones(N)])
-        assert_close(reading.design_matrix(rows, tables), design, "rounding")
+        assert_close(reading.Design(tables).of(rows), design, "rounding")
         likelihood, zeros = LIKELIHOODS["bernoulli"], [np.zeros(size) for size in sizes]
         gamma = rows.weight * likelihood.curvature(np.zeros(N))
         made = cross_tables.table_quadratic(rows, likelihood, zeros, 0.0)

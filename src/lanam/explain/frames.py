@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Array
 from lanam.data import CATEGORICAL
 from lanam.explain.terms import MISSING, Shape, Surface, Term
-from lanam.explain.values import place_prefix
+from lanam.explain.values import PLACES
 from lanam.families import Family
 
 #: Columns of a term's frame that have a row for each class already.
@@ -42,14 +42,13 @@ def term_cells(term: Shape | Surface, coverage: float, n_places: int) -> dict[st
 
 def _grid_cells(sides: Sequence[tuple[Array, list[str | None]]], n_places: int) -> dict[str, Any]:
     """Values and levels of all combinations of the sides' entries; nothing of sides that there are not."""
-    shape = tuple(len(numbers) for numbers, _ in sides)
-    entries = np.indices(shape).reshape(len(shape), -1)
+    blank: tuple[Array, list[str | None]] = (np.array([np.nan]), [None])
+    sides = [*sides, *[blank] * (n_places - len(sides))]
+    entries = np.indices([len(numbers) for numbers, _ in sides]).reshape(n_places, -1)
     cells: dict[str, Any] = {}
-    for place in range(n_places):
-        numbers, levels = sides[place] if place < len(sides) else (np.array([np.nan]), [None])
-        own = entries[place] if place < len(sides) else np.zeros(entries.shape[1], np.intp)
-        cells[f"{place_prefix(place)}value"] = numbers[own]
-        cells[f"{place_prefix(place)}level"] = [levels[entry] for entry in own]
+    for place, ((numbers, levels), own) in enumerate(zip(sides, entries, strict=True)):
+        cells[f"{PLACES[place]}value"] = numbers[own]
+        cells[f"{PLACES[place]}level"] = [levels[entry] for entry in own]
     return cells
 
 

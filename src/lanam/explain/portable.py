@@ -37,9 +37,9 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, IntArray
 from lanam.core.model import scoring
-from lanam.core.model.fitted import FittedModel, FittedTerm
+from lanam.core.model.fitted import FittedModel
 from lanam.core.model.mixtures import NoiseShape
-from lanam.core.terms.knots import Categories, Entries, Grid, Knots, Levels
+from lanam.core.terms.knots import Categories, Knots, Levels
 from lanam.data import Schema
 from lanam.explain.tables import describe_terms
 from lanam.explain.values import class_labels
@@ -204,7 +204,8 @@ def _noise_tables(noise: FittedModel, schema: Schema) -> tuple[Table, ...]:
 
 def _table(model: FittedModel, index: int, name: str) -> Table:
     term = model.terms[index]
-    axes = _axes(term)
+    assert term.entries is not None
+    axes = tuple(map(_axis, term.entries.axes))
     complete = all(axis.missing is not None or axis.other is not None for axis in axes)
     return Table(
         name=name,
@@ -222,20 +223,13 @@ def _table(model: FittedModel, index: int, name: str) -> Table:
     )
 
 
-def _axes(term: FittedTerm) -> tuple[Axis, ...]:
-    assert term.entries is not None
-    entries = term.entries.axes if isinstance(term.entries, Grid) else (term.entries,)
-    return tuple(map(_axis, entries))
-
-
-def _axis(entries: Entries) -> Axis:
+def _axis(entries: Knots | Levels | Categories) -> Axis:
     if isinstance(entries, Categories):
         last = entries.n_own + 1
         return Axis("codes", entries.entry_of, len(entries), entries.n_own, last)
     if isinstance(entries, Knots):
         missing = len(entries.points) if entries.missing else None
         return Axis("knots", entries.values, len(entries), missing, None)
-    assert isinstance(entries, Levels)
     # Without an entry for missing values, theirs is that of everything else: the last.
     kind, points = ("levels", entries.points) if entries.exact else ("bins", entries.edges)
     own = points * entries.scale

@@ -19,7 +19,7 @@ from lanam.explain.interpretml import ShownRows
 from lanam.explain.shapley import ToShap
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import Term
-from lanam.explain.values import class_labels, json_text, place_prefix, plain_facts, scalar
+from lanam.explain.values import PLACES, class_labels, json_text, plain_facts, scalar
 from lanam.families import Family, find_family
 
 
@@ -110,7 +110,7 @@ class LocalExplanation(ToShap, ShownRows):
         """The explanation as plain data, ready for JSON; None where there is no value."""
         facts = plain_facts(self)
         for place, values in enumerate(facts.pop("column_values")):
-            facts[f"{place_prefix(place)}values"] = values
+            facts[f"{PLACES[place]}values"] = values
         return facts | {"terms": [term.to_dict() for term in self.terms]}
 
     def to_json(self, indent: int | None = None) -> str:
@@ -189,7 +189,7 @@ class LocalExplanation(ToShap, ShownRows):
             "term": names * n_rows,
         }
         for place, values in enumerate(self.column_values):
-            prefix = place_prefix(place)
+            prefix = PLACES[place]
             cells = [row_cells(values[:, k], term, place) for k, term in enumerate(self.terms)]
             blank: tuple[Array, list[Any]] = (np.full(n_rows, np.nan), [None] * n_rows)
             numbers, levels = zip(blank, *cells, blank, strict=True)

@@ -53,20 +53,18 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
         return _flat_shape(model, term, schema)
     assert not isinstance(term.entries, Grid)
     mean, std = _moments(model, index)
+    edited = _edited(term)
+
+    def entry(place: int) -> tuple[Any, Any, float, bool]:
+        facts = scalar(mean[place]), scalar(std[place])
+        return *facts, float(term.share[place]), bool(edited[place])
+
     own, missing, unseen = _places(term.entries)
     if missing is not None and term.share[missing] == 0.0:
         missing = None
-    edited = _edited(term)
-    unseen_density: float | None = 0.0
-    unseen_edited = bool(edited.all())  # any of the values, if it has no entry
-    if unseen is not None:
-        unseen_moments = mean[unseen], std[unseen]
-        unseen_density = float(term.share[unseen])
-        unseen_edited = bool(edited[unseen])
-    elif missing is None:
-        unseen_moments = _unknown(term, mean, std)
-    else:
-        unseen_moments, unseen_density = (None, None), None
+    of_unseen = None if unseen is None else entry(unseen)
+    if unseen is None and missing is None:  # any of the values, as it has no entry
+        of_unseen = *map(scalar, _unknown(term, mean, std)), 0.0, bool(edited.all())
     values = axis_values(term.entries, column)
     within = term.share > 0.0
     within[own] = inside = is_inside(values, column)
@@ -81,15 +79,15 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
         inside=inside,
         largest_deviations=largest,
         edited=edited[own],
-        missing_mean=None if missing is None else scalar(mean[missing]),
-        missing_std=None if missing is None else scalar(std[missing]),
-        missing_density=None if missing is None else float(term.share[missing]),
-        missing_edited=None if missing is None else bool(edited[missing]),
-        unseen_mean=scalar(unseen_moments[0]),
-        unseen_std=scalar(unseen_moments[1]),
-        unseen_density=unseen_density,
-        unseen_edited=None if unseen_density is None else unseen_edited,
+        **_entry_facts("missing", None if missing is None else entry(missing)),
+        **_entry_facts("unseen", of_unseen),
     )
+
+
+def _entry_facts(name: str, entry: tuple[Any, Any, float, bool] | None) -> dict[str, Any]:
+    """What is said of missing or unseen values: mean, std, density, whether edited; None if nothing is."""
+    fields = [f"{name}_{fact}" for fact in ("mean", "std", "density", "edited")]
+    return dict(zip(fields, entry or [None] * 4, strict=True))
 
 
 def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
@@ -99,7 +97,7 @@ def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
     if term.status == CONSTANT:
         values = _array(column.levels) if column.kind == CATEGORICAL else np.array([column.lowest])
     zeros = np.zeros((len(values), *np.shape(model.intercept)))
-    nothing = scalar(np.zeros(np.shape(model.intercept))) if term.status == EMPTY else None
+    nothing = scalar(np.zeros(np.shape(model.intercept)))
     return Shape(
         **_facts(term, schema),
         importance_std=0.0,
@@ -110,14 +108,8 @@ def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
         inside=np.ones(len(values), dtype=bool),
         largest_deviations=np.empty((0, *np.shape(model.intercept))),
         edited=np.zeros(len(values), dtype=bool),
-        missing_mean=nothing,
-        missing_std=nothing,
-        missing_density=1.0 if term.status == EMPTY else None,
-        missing_edited=False if term.status == EMPTY else None,
-        unseen_mean=None,
-        unseen_std=None,
-        unseen_density=None,
-        unseen_edited=None,
+        **_entry_facts("missing", (nothing, nothing, 1.0, False) if term.status == EMPTY else None),
+        **_entry_facts("unseen", None),
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.explain.bands import around, half_width, simultaneous_half_width
-from lanam.explain.values import place_prefix, plain
+from lanam.explain.values import PLACES, plain
 
 #: What tables call the entry of missing values, and that of all levels without one of their own.
 MISSING = "(missing)"
@@ -181,26 +181,14 @@ class Shape(TabulatedTerm):
 
     Attributes
     ----------
-    importance_std
-        Posterior standard deviation of the importance.
     values
         Where the function is tabulated: values of a smooth term in the column's unit (linear in
         between), single values (the middles of bins, where there were too many), or the labels of
         a categorical column, in the data's order (those that are not too rare to be told apart).
         Empty where a column has no values, or the same ones as another column.
-    mean, std
-        Posterior mean and standard deviation of the function there; with a last axis of classes where
-        there are more than two.
-    density
-        Share of the training data at each value; with ``missing_density`` and ``unseen_density`` they
-        sum to one.
-    inside
-        Whether the value lies within the range of the training data.
-    largest_deviations
-        Posterior draws of the function's largest deviation from its mean, in standard deviations: what
-        simultaneous bands are made of.
-    edited
-        Whether the function was changed by hand at the value: its band is then not what the data says.
+    mean, std, density, inside, edited, largest_deviations, importance_std
+        Of the function there, as of every :class:`TabulatedTerm`; with ``missing_density`` and
+        ``unseen_density`` the densities sum to one.
     missing_mean, missing_std, missing_density, missing_edited
         The same for missing values; None where the training data had none in this column.
     unseen_mean, unseen_std, unseen_density, unseen_edited
@@ -311,24 +299,13 @@ class Surface(TabulatedTerm):
 
     Attributes
     ----------
-    importance_std
-        Posterior standard deviation of the importance.
     axes
         The grid on which the function is tabulated, a :class:`SurfaceAxis` for every column.
     values, second_values, others, second_others
         Those of the first two axes.
-    mean, std
-        Posterior mean and standard deviation of the function, with an axis for each of ``axes``, and a
-        last one of classes where there are more than two.
-    density
-        Share of the training data at each point of the grid; they sum to one.
-    inside
-        Whether a point lies within what the training data had in both columns.
-    largest_deviations
-        Posterior draws of the function's largest deviation from its mean, in standard deviations: what
-        simultaneous bands are made of.
-    edited
-        Whether the function was changed by hand at the point: its band is then not what the data says.
+    mean, std, density, inside, edited, largest_deviations, importance_std
+        Of the function on this grid, as of every :class:`TabulatedTerm`; tables have an axis for each of
+        ``axes``, densities sum to one, and what is ``inside`` is so in every column.
     unseen_std
         The standard deviation where a column's value is missing and none was in the training data;
         the mean is zero. None where all columns have an entry for that.
@@ -362,5 +339,5 @@ class Surface(TabulatedTerm):
         facts = {name: plain(value) for name, value in vars(self).items() if name != "axes"}
         for place, axis in enumerate(self.axes):
             for name in ("values", "others"):
-                facts[place_prefix(place) + name] = plain(getattr(axis, name))
+                facts[PLACES[place] + name] = plain(getattr(axis, name))
         return facts

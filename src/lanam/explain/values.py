@@ -11,23 +11,15 @@ import numpy as np
 from lanam.core.model.fitted import FittedModel
 from lanam.data.cells import is_missing
 
+#: What the names of facts about a term's columns begin with: those about the first, the second, ...
+PLACES = ("", "second_", "third_", "fourth_", "fifth_", "sixth_")
+
 
 def class_labels(model: FittedModel, classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
     """The classes' labels as plain values; their numbers where several have none."""
     if classes is None:
         return tuple(range(np.size(model.intercept))) if np.ndim(model.intercept) else None
     return tuple(np.asarray(classes).tolist())
-
-
-def place_prefix(place: int) -> str:
-    """What the names of facts about a term's columns begin with, by their place in the term.
-
-    Examples
-    --------
-    >>> [place_prefix(place) + "value" for place in range(3)]
-    ['value', 'second_value', 'third_value']
-    """
-    return ("", "second_", "third_")[place] if place < 3 else f"{place + 1}th_"
 
 
 def scalar(value: Any) -> Any:

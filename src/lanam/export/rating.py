@@ -16,7 +16,7 @@ import numpy as np
 
 from lanam.data import Column, Schema
 from lanam.explain.portable import Axis, PortableModel
-from lanam.explain.values import cell_words, place_prefix, plain
+from lanam.explain.values import PLACES, cell_words, plain
 from lanam.export.complete import CompleteModel, Term, complete
 
 #: Digits of what is read only, and of what rows are scored with.
@@ -58,7 +58,7 @@ def _n_places(model: CompleteModel) -> int:
 
 def _header(model: CompleteModel) -> list[str]:
     cells = ("column", "kind", "value", "below")
-    places = [f"{place_prefix(k)}{name}" for k in range(_n_places(model)) for name in cells]
+    places = [f"{PLACES[k]}{name}" for k in range(_n_places(model)) for name in cells]
     portable = model.portable
     if model.n_classes > 1:
         labels = list(map(str, portable.classes or ()))

@@ -33,13 +33,8 @@ Put = dict[str, NDArray[Any]]
 _STATUSES = (ACTIVE, SWITCHED_OFF, CONSTANT, EMPTY, DUPLICATE)
 
 #: Of what a term's entries are, by its kind.
-_ENTRIES = {
-    "smooth": Knots,
-    "categorical": Categories,
-    "level": Levels,
-    "pair": Grid,
-    "interaction": Grid,
-}
+_ENTRIES = {"smooth": Knots, "categorical": Categories, "level": Levels}
+_ENTRIES |= {"pair": Grid, "interaction": Grid}
 
 _MODEL = (
     "likelihood",
@@ -352,10 +347,9 @@ def _require_columns(
     entries: Entries | None, features: tuple[int, ...], n_levels: tuple[int, ...], name: str
 ) -> None:
     """Codes belong to columns of categories, and there is one for each of their levels."""
-    axes = entries.axes if isinstance(entries, Grid) else (entries,)
-    for feature, axis in zip(features, axes, strict=entries is not None):
+    for feature, axis in zip(features, () if entries is None else entries.axes, strict=False):
         n_codes = len(axis.entry_of) if isinstance(axis, Categories) else -1
-        require(axis is None or n_codes == n_levels[feature], f"the entries of {name}")
+        require(n_codes == n_levels[feature], f"the entries of {name}")
 
 
 def _read_architecture(value: Any, n_columns: int, name: str) -> Architecture | None:

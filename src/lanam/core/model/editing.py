@@ -99,7 +99,7 @@ def smooth(
     much on either side; towards the ends, where it stays as it is, over less. Levels have the mean of
     their effects, weighted by the data.
     """
-    (axis,) = _axes(model.terms[index])
+    ((axis, _),) = _sides(model, index, [part])
     if isinstance(axis, Categories):
         finer, edited = _refined(axis, part), _chosen(axis, part)
         operator = _pooling(model.terms[index].share, edited)
@@ -121,14 +121,12 @@ def smooth(
     return _changed(model, index, [finer], operator.tocsr(), edited)
 
 
-def _axes(term: FittedTerm) -> tuple[Any, ...]:
-    return term.entries.axes if isinstance(term.entries, Grid) else (term.entries,)
-
-
 def _sides(
     model: FittedModel, index: int, parts: Sequence[Part]
 ) -> list[tuple[Knots | Levels | Categories, Part]]:
-    return list(zip(_axes(model.terms[index]), parts, strict=True))
+    entries = model.terms[index].entries
+    assert entries is not None
+    return list(zip(entries.axes, parts, strict=True))
 
 
 def _combined(masks: Sequence[Mask], how: np.ufunc) -> Mask:

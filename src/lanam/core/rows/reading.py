@@ -45,13 +45,8 @@ def _spread(index: IntArray, steps: Sequence[Step], values: Array, size: int) ->
     return total
 
 
-def design_matrix(rows: Rows, tables: Sequence[Array]) -> Array:
-    """``Z`` of rows, the intercept's column last."""
-    return Design(tables).of(rows)
-
-
 class Design:
-    """Makes ``Z`` of some rows after others; each is valid until the next."""
+    """Makes ``Z`` of some rows after others, the intercept's column last; each is valid until the next."""
 
     def __init__(self, tables: Sequence[Array]) -> None:
         ends = np.cumsum([0, *(table.shape[1] for table in tables)]).tolist()

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,8 +64,17 @@ class Position:
         return Position(self.index[part], steps)
 
 
+class _Column:
+    """Entries of one column: a table of one axis."""
+
+    @property
+    def axes(self) -> tuple[Self, ...]:
+        """The entries of every column."""
+        return (self,)
+
+
 @dataclass(frozen=True)
-class Knots:
+class Knots(_Column):
     """The entries of a smooth term's table.
 
     ``points`` are the knots in units of ``scale`` (a power of two that keeps huge and tiny columns
@@ -86,11 +95,6 @@ class Knots:
     def network_inputs(self) -> Array:
         """What the network sees at the knots (B, 1)."""
         return self.inputs[:, None]
-
-    @property
-    def axes(self) -> tuple[Knots, ...]:
-        """The knots of every input."""
-        return (self,)
 
     @property
     def n_single(self) -> int:
@@ -147,7 +151,7 @@ class Knots:
 
 
 @dataclass(frozen=True)
-class Levels:
+class Levels(_Column):
     """The entries of a level term's table: one per unique value, or per bin between ``edges``.
 
     The last entry stands for values that were not seen: no row of the data reads it, so its
@@ -189,7 +193,7 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class Categories:
+class Categories(_Column):
     """The entries of a column of categories: its levels, then missing values, then all other levels.
 
     ``entry_of`` is the entry of every code. Levels that share the last entry with those never seen are
@@ -430,17 +434,6 @@ def _bin_edges(unique: Array, mass: Array, n_bins: int) -> Array:
     after = np.flatnonzero(spike) + 1
     edges = np.unique(np.concatenate([inner, unique[spike], unique[after[after < len(unique)]]]))
     return np.asarray(edges[edges > unique[0]])
-
-
-def place_categories(
-    column: Array, weight: Array, n_levels: int, max_own: int | None = None
-) -> Categories:
-    """Entries for a column of codes below ``n_levels``.
-
-    Of more than ``max_own`` levels the most frequent have an entry of their own; of equally frequent ones
-    those that come first in the data, so that their names do not matter.
-    """
-    return choose_categories(*level_counts(column, weight, n_levels), max_own)
 
 
 def level_counts(column: Array, weight: Array, n_levels: int) -> tuple[Array, Array]:

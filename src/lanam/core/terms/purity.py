@@ -14,6 +14,7 @@ pure once, and means and draws are pure with them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from string import ascii_lowercase
 
 import numpy as np
@@ -70,40 +71,33 @@ def _solution(weights: Sequence[Array], masses: Sequence[Array]) -> Array:
     inverse = _inverse(matrix[np.ix_(seen, seen)] * root[:, None] / root, masses[0])
     result = np.zeros_like(matrix)
     result[np.ix_(seen, seen)] = inverse * root / root[:, None]
-    if len(unseen):
-        own = np.linalg.pinv(matrix[np.ix_(unseen, unseen)], rcond=_DISCONNECTED)
-        result[np.ix_(unseen, unseen)] = own
-        result[unseen] -= own @ matrix[np.ix_(unseen, seen)] @ result[seen]
+    own = np.linalg.pinv(matrix[np.ix_(unseen, unseen)], rcond=_DISCONNECTED)
+    result[np.ix_(unseen, unseen)] = own
+    result[unseen] -= own @ matrix[np.ix_(unseen, seen)] @ result[seen]
     return result
 
 
 def _inverse(symmetric: Array, first_mass: Array) -> Array:
     """The inverse, with the first function eliminated: its own block is the identity."""
     n_first = int((first_mass > 0.0).sum())
-    first, rest = slice(n_first), slice(n_first, None)
-    lift = symmetric[first, rest]
-    size, vectors = np.linalg.eigh(symmetric[rest, rest] - lift.T @ lift)
+    lift = symmetric[:n_first, n_first:]
+    size, vectors = np.linalg.eigh(symmetric[n_first:, n_first:] - lift.T @ lift)
     inverse = np.where(size > _DISCONNECTED, 1.0 / np.maximum(size, _DISCONNECTED), 0.0)
-    result = np.eye(len(symmetric))
-    result[rest, rest] = (vectors * inverse) @ vectors.T
-    result[first, rest] = -lift @ result[rest, rest]
-    result[rest, first] = result[first, rest].T
-    result[first, first] -= result[first, rest] @ lift.T
-    return result
+    rest = (vectors * inverse) @ vectors.T
+    beside = -lift @ rest
+    return np.block([[np.eye(n_first) - beside @ lift.T, beside], [beside.T, rest]])
 
 
 def _mean_matrix(weights: Sequence[Array], masses: Sequence[Array]) -> Array:
     """How the means along every axis depend on every function of the others."""
-    sizes = [mass.size for mass in masses]
-    starts = np.cumsum([0, *sizes])
-    matrix = np.eye(starts[-1])
+    ends = np.cumsum([mass.size for mass in masses])
+    matrix = np.eye(ends[-1])
     places = [
-        np.arange(start, start + mass.size).reshape(mass.shape)
-        for start, mass in zip(starts, masses, strict=False)
+        np.arange(end - mass.size, end).reshape(mass.shape)
+        for end, mass in zip(ends, masses, strict=True)
     ]
-    for j, weight in enumerate(weights):
-        for k in range(len(weights)):
-            if j != k:
-                # The two together say which cell it is.
-                matrix[places[j], places[k]] = weight
+    for (own, weight), other in product(zip(places, weights, strict=True), places):
+        if own is not other:
+            # The two together say which cell it is.
+            matrix[own, other] = weight
     return matrix
