@@ -246,6 +246,29 @@ class TestTextAmongNumbers:
         named = LANAMRegressor(**FIT, categorical_features=["x"]).fit("a.csv", target="y")
         assert "none" in named._schema.columns[0].levels
 
+    def test_in_one_of_several_files(self, tmp_path, capfd):
+        for number, cell in enumerate(["3", "V1", "4"]):
+            lines = [f"{k % 5},{k / 7}" for k in range(20)]
+            lines[7] = f"{cell},1"
+            (tmp_path / f"{number}.csv").write_text("\n".join(["x,y", *lines]))
+        words = (
+            r"column 'x' holds numbers in .*0\.csv and text in .*1\.csv: column 'x' holds text among "
+            r"numbers: 'V1', first in row 9 of .*1\.csv .*, or "
+        )
+        with pytest.raises(ValueError, match=words + r"categorical_features=\['x'\] if all"):
+            LANAMRegressor(**FIT).fit(tmp_path, target="y")
+        said = lanam(capfd, "fit", tmp_path, "-t", "y", "-o", tmp_path / "m.lanam", code=1).err
+        assert re.search(words + r"--categorical 'x' if all", said)
+        named = LANAMRegressor(**FIT, categorical_features=["x"]).fit(tmp_path, target="y")
+        assert list(named._schema.columns[0].levels) == ["0", "1", "2", "3", "4", "V1"]
+
+    def test_decimal_points_where_commas_are_said(self, tmp_path):
+        lines = [f"{k}.5;{k}" for k in range(40)]
+        (tmp_path / "a.csv").write_text("\n".join(["x;y", *lines]))
+        words = r"'x' holds numbers with a decimal point \(for example '0.5'\).*decimal='\.'\)"
+        with pytest.raises(ValueError, match=words):
+            LANAMRegressor(**FIT).fit(csv_files(tmp_path / "a.csv", decimal=","), target="y")
+
     def test_classes_may_be_so_called(self, tmp_path):
         lines = [f"{k / 7},{'other' if k % 4 == 0 else k % 4}" for k in range(40)]
         (tmp_path / "a.csv").write_text("\n".join(["x,y", *lines]))

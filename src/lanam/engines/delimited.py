@@ -226,9 +226,10 @@ class Csv:
     def _odd(self, name: str, cells: Any, path: str) -> InputError | None:
         """An error for text most of whose different values are numbers, most likely by a slip in a cell."""
         pc, point = arrow().compute, self.dialect.point
-        values = pc.unique(cells.drop_null()).to_pylist()
-        odd = [value for value in values if not _is_number(value.replace(point, "."))]
-        if 2 * len(odd) < len(values):
+        values = pc.unique(cells.drop_null())
+        strange = values.filter(pc.invert(_are_numbers(values, point)))
+        odd = strange.to_pylist()
+        if odd and 2 * len(odd) < len(values):
             row = pc.index(cells, odd[0]).as_py() + 2
             shown = ", ".join(map(repr, odd[:3])) + (", ..." if len(odd) > 3 else "")
             return InputError(
@@ -243,10 +244,16 @@ class Csv:
                 option=_option("missing", [odd[0]]),
                 categorical=Setting("categorical_features", [name]),
             )
-        if values and point != "," and all(_is_number(value.replace(",", ".")) for value in odd):
-            problem = "column {column!r} holds numbers with a decimal comma (for example {value!r})"
-            comma = _option("decimal", ",")
-            return InputError(problem, "{pass} {option}", column=name, value=odd[0], option=comma)
+        other = "." if point == "," else ","
+        if odd and pc.all(_are_numbers(strange, other)).as_py():
+            return InputError(
+                "column {column!r} holds numbers with a decimal {mark} (for example {value!r})",
+                "{pass} {option}",
+                column=name,
+                mark="comma" if other == "," else "point",
+                value=odd[0],
+                option=_option("decimal", other),
+            )
         return None
 
     def read(self, path: str, parts: Sequence[int], types: Mapping[str, Any]) -> Iterator[Part]:
@@ -476,9 +483,8 @@ def _is_beyond_floats(cells: Any) -> bool:
     return any(abs(end) > LARGEST_WHOLE for end in ends if end is not None)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _are_numbers(texts: Any, point: str) -> Any:
+    """Which texts are numbers with this decimal point."""
+    mark = re.escape(point)
+    pattern = rf"^\s*[-+]?(\d+({mark}\d*)?|{mark}\d+)([eE][-+]?\d+)?\s*$"
+    return arrow().compute.match_substring_regex(texts, pattern)

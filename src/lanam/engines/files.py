@@ -11,7 +11,7 @@ import glob
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,7 +29,7 @@ from lanam.engines.formats import LARGEST_PIECE, Format, arrow
 from lanam.engines.interface import Engine, Piece, Predicted, Reading, Result
 from lanam.engines.kinds import FORMATS, format_of
 from lanam.engines.local import LocalSource, Pass
-from lanam.engines.types import folder_column, folder_types, folder_values, unify
+from lanam.engines.types import folder_column, folder_types, folder_values, holds, unify
 from lanam.errors import InputError
 
 #: From so many rows on processes are worth starting; of files whose rows nobody has counted, bytes.
@@ -208,7 +208,7 @@ def _look(
     values = [folder_values(name) for _, name in found]
     known = folder_types(values)
     files, types = [], []
-    odd: dict[str, InputError] = {}
+    odd: dict[str, tuple[str, InputError]] = {}
     exact: set[str] = set()
     for (path, name), said in zip(found, values, strict=True):
         contents = kind.look(path)
@@ -220,11 +220,27 @@ def _look(
         }
         files.append(_File(path, name, contents.rows, frozenset(contents.types), folders))
         types.append((path, {**contents.types, **{name: known[name] for name in folders}}))
-        odd = {**contents.odd, **odd}
+        odd = {**{column: (path, error) for column, error in contents.odd.items()}, **odd}
         exact |= contents.exact
-    common, units = unify(types), tuple(_units(files))
-    whole = {name: common[name] for name in exact}
-    return FileSource(title, kind, tuple(files), common, units, reading, _known=whole, _odd=odd)
+    refused = {column: _among(column, *where, types) for column, where in odd.items()}
+    common, units = unify([(path, _texts(own, odd)) for path, own in types]), tuple(_units(files))
+    whole = {name: common[name] for name in exact if name not in odd}
+    return FileSource(title, kind, tuple(files), common, units, reading, _known=whole, _odd=refused)
+
+
+def _among(
+    column: str, path: str, error: InputError, types: Sequence[tuple[str, Mapping[str, Any]]]
+) -> InputError:
+    """The error for a few cells of text in a file, where others may have numbers only."""
+    others = [other for other, own in types if column in own and holds(own[column]) == "numbers"]
+    where = f"column {column!r} holds numbers in {others[0]} and text in {path}: " if others else ""
+    return error.located(where)
+
+
+def _texts(types: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The types of a file, whose numbers are text as well in these columns."""
+    texts = [name for name in types if name in names and holds(types[name]) == "numbers"]
+    return {**types, **dict.fromkeys(texts, arrow().string())}
 
 
 @dataclass(frozen=True)
