@@ -67,12 +67,14 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     edits_: tuple[dict[str, Any], ...]
     dialect_: Dialect
     plan_: FitPlan
+    _exposed = False  # whether the fit was given exposures other than one
 
     def fit(
         self,
         X: Any,
         y: Any = None,
         sample_weight: Any = None,
+        exposure: Any = None,
         *,
         target: str | None = None,
         drop: Sequence[str] = (),
@@ -96,6 +98,10 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         sample_weight : array-like of shape (n_samples,), or str, default=None
             How often each row counts: a weight of 2 is the row twice, 0 leaves it out. Of files and
             Dask frames the name of a column.
+        exposure : float, array-like of shape (n_samples,), or str, default=None
+            For counts, what each was counted over: hours, kilometres, insured years, inhabitants. The
+            mean of y is the exposure times the rate, and the rate is what is learned. One by
+            default. Of files and Dask frames a number or the name of a column.
         target : str, default=None
             The name of the target's column, in place of ``y``.
         drop : sequence of str, default=()
@@ -116,19 +122,16 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         >>> model = LANAMRegressor(random_state=0).fit(X, X[:, 0] ** 2)
         >>> model.converged_
         True
-        """
-        return self._fit(X, y, sample_weight, None, target, drop, checkpoint)
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        exposure: Any,
-        target: str | None,
-        drop: Sequence[str],
-        checkpoint: Any,
-    ) -> Self:
+        Twice the hours, twice the events:
+
+        >>> hours = np.tile([1.0, 2.0], 100)
+        >>> X, events = np.tile(X, (4, 1)), 10 * hours
+        >>> counts = LANAMRegressor(likelihood="poisson", random_state=0)
+        >>> counts.fit(X, events, exposure=hours).predict(X[:2], exposure=3.0).round(1)
+        array([30., 30.])
+        """
+        refuse_exposure(self._asked_family, exposure)
         options = read_options(self.get_params(deep=False))
         # A fit that fails leaves no mixture of two.
         for learned in ("_model", "calibration_", "metadata_", "dialect_"):
@@ -160,6 +163,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self.plan_ = session.plan
         self._warn_if_unfinished()
         self._warn_of_shared_levels()
+        self._exposed = exposure is not None and bool(np.any(np.asarray(exposure) != 1.0))
         return self
 
     def _open(
@@ -201,6 +205,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         *,
         interaction_score: str | None = None,
         sample_weight: Any = None,
+        exposure: Any = None,
     ) -> Self:
         """Add pairs of columns to a fitted model without fitting its first stage again.
 
@@ -221,6 +226,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             As for the constructor, whose value it has by default.
         sample_weight : array-like of shape (n_samples,), default=None
             As for :meth:`fit`.
+        exposure : float or array-like of shape (n_samples,), default=None
+            As for :meth:`fit`.
 
         Returns
         -------
@@ -238,17 +245,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         >>> [term.name for term in model.terms_ if term.active and term.kind == "pair"]
         ['x0 x x2']
         """
-        return self._add(X, y, interactions, interaction_score, sample_weight)
-
-    def _add(
-        self,
-        X: Any,
-        y: Any,
-        interactions: Any,
-        interaction_score: str | None,
-        sample_weight: Any,
-        exposure: Any = None,
-    ) -> Self:
+        self._require_exposure(exposure)
         arguments = self.get_params(deep=False)
         if interaction_score is not None:
             arguments["interaction_score"] = interaction_score
@@ -280,6 +277,20 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self.plan_ = session.plan
         self._warn_if_unfinished()
         return self
+
+    def _require_exposure(self, exposure: Any) -> None:
+        """Refuse targets of a model of rates without what they were counted over.
+
+        Predictions without it are rates; counts against these would say that the model is all wrong.
+        """
+        check_is_fitted(self)
+        if exposure is None and self._exposed:
+            raise InputError(
+                "the model was fitted with an exposure, and y is counts over some",
+                "{pass} what these were counted over as {exposure=...}, or {exposure=1.0} if it was one "
+                "for every row",
+                argument="exposure",
+            )
 
     def _read_target(self, family: Family, y: Any, n_rows: int) -> np.ndarray:
         """The target of the rows, checked."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -11,11 +10,9 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from lanam.additive import (
     AdditiveModel,
-    refuse_exposure,
     weighted_mean,
 )
 from lanam.arguments import is_papers
@@ -180,7 +177,6 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     """
 
     calibration_: Calibration
-    _exposed = False  # whether the fit was given exposures other than one
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -188,139 +184,9 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         tags.target_tags.positive_only = family is not None and family.positive
         return tags
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        exposure: Any = None,
-        *,
-        target: str | None = None,
-        drop: Sequence[str] = (),
-        checkpoint: Any = None,
-    ) -> Self:
-        """Fit the model.
-
-        Ctrl-C stops training and keeps the best model so far.
-
-        Parameters
-        ----------
-        X : frame, array-like of shape (n_samples, n_features), or files
-            A pandas, polars or pyarrow frame, an array, or a list of rows. Columns are numbers, or
-            categories (see ``categorical_features``); values may be missing. Or what need not fit in
-            memory: the name of a Parquet, CSV or Arrow file, of a folder of them or a pattern such as
-            "sales/*.parquet", a Dask frame, a relation of DuckDB, a polars LazyFrame, or a function that
-            opens a stream of Arrow's; these hold the target as well.
-        y : array-like of shape (n_samples,), or str
-            The target, or the name of its column.
-        sample_weight : array-like of shape (n_samples,), or str, default=None
-            How often each row counts: a weight of 2 is the row twice, 0 leaves it out. Of files and
-            Dask frames the name of a column.
-        exposure : float, array-like of shape (n_samples,), or str, default=None
-            For counts, what each was counted over: hours, kilometres, insured years, inhabitants. The
-            mean of y is the exposure times the rate, and the rate is what is learned. One by
-            default. Of files and Dask frames a number or the name of a column.
-        target : str, default=None
-            The name of the target's column, in place of ``y``.
-        drop : sequence of str, default=()
-            Columns to leave out.
-        checkpoint : str or path, default=None
-            A folder for what is learned of the rows on the way: a fit that was stopped goes on from
-            there when it is started again with the same data and arguments.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lanam import LANAMRegressor
-        >>> X = np.linspace(-1, 1, 50)[:, None]
-        >>> model = LANAMRegressor(random_state=0).fit(X, X[:, 0] ** 2)
-        >>> model.converged_
-        True
-
-        Twice the hours, twice the events:
-
-        >>> hours = np.tile([1.0, 2.0], 100)
-        >>> X, events = np.tile(X, (4, 1)), 10 * hours
-        >>> counts = LANAMRegressor(likelihood="poisson", random_state=0)
-        >>> counts.fit(X, events, exposure=hours).predict(X[:2], exposure=3.0).round(1)
-        array([30., 30.])
-        """
-        refuse_exposure(self._asked_family, exposure)
-        self._fit(X, y, sample_weight, exposure, target, drop, checkpoint)
-        self._exposed = exposure is not None and bool(np.any(np.asarray(exposure) != 1.0))
-        return self
-
-    def add_interactions(
-        self,
-        X: Any,
-        y: Any,
-        interactions: Any = "auto",
-        *,
-        interaction_score: str | None = None,
-        sample_weight: Any = None,
-        exposure: Any = None,
-    ) -> Self:
-        """Add pairs of columns to a fitted model without fitting its first stage again.
-
-        All terms that are there are where training starts; then all are trained together, and pairs that
-        the evidence does not pay for are switched off, as :meth:`fit` does. Without a pair that
-        pays, the model stays as it is.
-
-        Parameters
-        ----------
-        X : frame or array-like of shape (n_samples, n_features)
-            The training data.
-        y : array-like of shape (n_samples,)
-            The target.
-        interactions : "auto", int or sequence of pairs of columns, default="auto"
-            As for the constructor: how many, or which.
-        interaction_score : str, default=None
-            As for the constructor, whose value it has by default.
-        sample_weight : array-like of shape (n_samples,), default=None
-            As for :meth:`fit`.
-        exposure : float or array-like of shape (n_samples,), default=None
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lanam import LANAMRegressor
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(300, 3))
-        >>> y = X[:, 0] * X[:, 2] + 0.1 * rng.normal(size=300)
-        >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
-        >>> model = model.add_interactions(X, y)
-        >>> [term.name for term in model.terms_ if term.active and term.kind == "pair"]
-        ['x0 x x2']
-        """
-        self._require_exposure(exposure)
-        return self._add(X, y, interactions, interaction_score, sample_weight, exposure)
-
     @property
     def _asked_family(self) -> Family:
         return find_family(self.likelihood)
-
-    def _require_exposure(self, exposure: Any) -> None:
-        """Refuse targets of a model of rates without what they were counted over.
-
-        Predictions without it are rates; counts against these would say that the model is all wrong.
-        """
-        check_is_fitted(self)
-        if exposure is None and self._exposed:
-            raise InputError(
-                "the model was fitted with an exposure, and y is counts over some",
-                "{pass} what these were counted over as {exposure=...}, or {exposure=1.0} if it was one "
-                "for every row",
-                argument="exposure",
-            )
 
     def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         family = find_family(model.likelihood)
