@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from sklearn.base import clone
 
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.arguments import read_options
+from lanam.core.fit.solvers import CURVATURES, SOLVERS
+from lanam.core.inference.updates import UPDATES
 from lanam.errors import InputError
 from lanam.parameters import DEFAULTS, PARAMETERS
 
@@ -125,3 +128,13 @@ def test_parameters_of_a_users_class_are_left_to_it():
 
     x = np.linspace(-1.0, 1.0, 30)[:, None]
     assert Own(hidden_sizes=(4,), random_state=0).fit(x, x[:, 0]).converged_
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("solver", SOLVERS), ("curvature", CURVATURES), ("evidence_update", UPDATES)],
+)
+def test_words_are_those_that_the_core_knows(name, known):
+    with pytest.raises(InputError, match="choose") as caught:
+        PARAMETERS[name].metadata["read"]("another", name)
+    assert re.findall(r"'([^']*)'", str(caught.value))[1:] == list(known)

@@ -24,6 +24,7 @@ from lanam import explain, storage
 from lanam.arguments import read_interactions, read_options
 from lanam.core.arrays import Array
 from lanam.core.fit import fitting
+from lanam.core.fit.solvers import CURVATURES, SOLVERS
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
@@ -948,10 +949,10 @@ def require_totals(options: Options) -> None:
     ------
     ValueError
     """
-    if options.solver == "adam":
+    if SOLVERS[options.solver].in_memory:
         raise ValueError(
-            "solver='adam', the paper's, draws batches of rows in memory: files, Dask frames and "
-            "checkpoints are for solver='gauss-newton', the default"
+            f"solver={options.solver!r}, the paper's, draws batches of rows in memory: files, Dask frames "
+            "and checkpoints are for solver='gauss-newton', the default"
         )
 
 
@@ -976,15 +977,16 @@ def require_applicable(options: Options, schema: Schema, encoding: Encoding) -> 
     """
     n_classes = len(encoding.classes)
     several = [f"y has {n_classes} classes"] if n_classes > 2 else []
-    if options.solver == "adam" and (found := several + _not_numbers(schema)):
+    if SOLVERS[options.solver].networks_only and (found := several + _not_numbers(schema)):
         raise ValueError(
-            "solver='adam', the paper's, trains networks of numeric columns without gaps, for numbers, "
-            f"counts or two classes: {_listed(found)}. Use solver='gauss-newton', the default, for these."
+            f"solver={options.solver!r}, the paper's, trains networks of numeric columns without gaps, for "
+            f"numbers, counts or two classes: {_listed(found)}. Use solver='gauss-newton', the default, "
+            "for these."
         )
-    if options.curvature == "kron" and several:
+    if CURVATURES[options.curvature].factored and several:
         raise ValueError(
-            f"curvature='kron', the paper's, has no form for more than two classes: {several[0]}. "
-            "Use curvature='exact', the default."
+            f"curvature={options.curvature!r}, the paper's, has no form for more than two classes: "
+            f"{several[0]}. Use curvature='exact', the default."
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.fit.interactions import Pair
+from lanam.core.fit.solvers import CURVATURES, SOLVERS
 from lanam.core.inference.options import Options
 from lanam.data import find_column, read_categorical
 from lanam.errors import InputError
@@ -20,11 +21,8 @@ from lanam.parameters import PARAMETERS, is_number
 
 __all__ = ["read_categorical", "read_interactions", "read_options"]
 
-#: Networks start as sums of features of these steepnesses where the user leaves it to us.
+#: Initial scales where curvature is factored and nobody chose any: a layer has one prior precision then.
 ONE_SCALE = (1.0,)
-AUTO_INIT_SCALES = {"gauss-newton": (1.0, 4.0, 16.0), "adam": ONE_SCALE}
-#: The same for joint networks: a pair's finest structure is rarely visible in the data.
-AUTO_PAIR_SCALES = {"gauss-newton": (1.0, 4.0), "adam": ONE_SCALE}
 
 
 def read_options(arguments: Mapping[str, Any]) -> Options:
@@ -53,13 +51,15 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
         if name in given and declared.metadata
     }
     _require_together(read, given)
-    scales, alone = read.pop("init_scales"), read["curvature"] == "kron"
+    solver, scales = SOLVERS[read["solver"]], read.pop("init_scales")
+    if CURVATURES[read["curvature"]].factored:
+        scales = scales or ONE_SCALE
     own = {each.name for each in fields(Options)}
     options = Options(**{name: value for name, value in read.items() if name in own})
     return replace(
         options,
-        init_scales=scales or (ONE_SCALE if alone else AUTO_INIT_SCALES[options.solver]),
-        pair_init_scales=scales or (ONE_SCALE if alone else AUTO_PAIR_SCALES[options.solver]),
+        init_scales=scales or solver.init_scales,
+        pair_init_scales=scales or solver.pair_init_scales,
         noise=options.noise and not is_papers(read),
         # Every thread has sums of its own, and they are added up.
         memory=options.memory / (options.n_jobs + 1),
@@ -68,7 +68,8 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
 
 def is_papers(arguments: Mapping[str, Any]) -> bool:
     """Whether networks are trained, or their curvature is, as in the paper: what it lacks is left out."""
-    return bool(arguments["solver"] == "adam" or arguments["curvature"] == "kron")
+    solver, curvature = SOLVERS[arguments["solver"]], CURVATURES[arguments["curvature"]]
+    return solver.networks_only or curvature.factored
 
 
 def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pair, ...]:
@@ -130,7 +131,7 @@ def _is_nothing(value: Any) -> bool:
 
 def _require_together(read: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Refuse values that do not go together, each of which is fine by itself."""
-    if read["curvature"] != "kron":
+    if not CURVATURES[read["curvature"]].factored:
         return
     if read["posterior"] != "block":
         raise InputError(

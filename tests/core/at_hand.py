@@ -1,14 +1,18 @@
 """The core's functions for rows at hand: arrays in, as most tests have them."""
 
+from functools import partial
+
 import numpy as np
 
-from lanam.core.fit import fitting, interactions, pairs, prepare, stage
+from lanam.core.fit import fitting, interactions, pairs, prepare
+from lanam.core.fit import resume as resuming
+from lanam.core.rows import cross_tables, quadratics, statistics
+from lanam.core.rows.expansions import Around
 from lanam.core.rows.summaries import summarise_tables
 from lanam.core.rows.tables import ArrayTables, Table
 from lanam.core.rows.units import Spread, Units
-from lanam.core.terms import knots
-from lanam.core.terms.knots import NO_CATEGORIES
-from tests.likelihoods import find_likelihood
+from lanam.core.terms.knots import NO_CATEGORIES, choose_categories, level_counts
+from tests.likelihoods import LIKELIHOODS, find_likelihood
 
 
 def tables(columns, y=None, weight=None):
@@ -49,18 +53,34 @@ def prepared(columns, y, weight, likelihood, options, n_levels=()):
 
 
 def resume(model, columns, y, weight, options):
-    """``stage.resume``."""
-    return stage.resume(model, tables(columns, y, weight), _of(model), options)
+    """``resume.resume``."""
+    return resuming.resume(model, tables(columns, y, weight), _of(model), options)
+
+
+def place_categories(column, weight, n_levels, max_own=None):
+    """Entries for a column of codes below ``n_levels``."""
+    return choose_categories(*level_counts(column, weight, n_levels), max_own)
+
+
+def entry_weights(rows):
+    """Weight at every table entry, a vector a term."""
+    null = (LIKELIHOODS["gaussian"], 0.0)
+    return rows.total(partial(statistics.weigh_entries, rows.sizes, null))[:-1]
+
+
+def table_quadratic(rows, likelihood, values, intercept):
+    """The expansion around these values in cross-tables of the entries that rows read."""
+    return cross_tables.summed(rows, Around(likelihood, tuple(values), intercept))[0]
+
+
+def row_quadratic(rows, likelihood, values, intercept):
+    """The same as rows."""
+    return quadratics.row_quadratic(rows, Around(likelihood, tuple(values), intercept))
 
 
 def units(y, weight, likelihood):
     """Standard units of a response."""
     return Units.of(Spread.of(y, weight), likelihood)
-
-
-def place_categories(column, weight, n_levels, max_own=None):
-    """``knots.choose_categories`` for a column of codes."""
-    return knots.choose_categories(*knots.level_counts(column, weight, n_levels), max_own)
 
 
 def place_grids(columns, weight, own, categories=NO_CATEGORIES):

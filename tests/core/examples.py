@@ -5,15 +5,16 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import expit
 
-from lanam.core.fit.stage import term_of
-from lanam.core.inference import gauss_newton
-from lanam.core.inference.gauss_newton import State
+from lanam.core.fit.resume import term_of
+from lanam.core.inference import evidence
 from lanam.core.inference.options import Options
+from lanam.core.inference.problem import Problem, State
+from lanam.core.inference.updates import UPDATES, Moments, mackay
 from lanam.core.terms.linearise import initial_precision
 from lanam.core.terms.term import LevelTerm
 from tests.core import at_hand
 from tests.likelihoods import LIKELIHOODS
-from tests.oracles import entry_matrix
+from tests.oracles import block_diagonal, entry_matrix
 
 SMALL = Options(hidden_sizes=(7,), init_scales=(1.0, 4.0))
 
@@ -32,18 +33,15 @@ def additive_data(n=60, likelihood="gaussian", seed=0):
 def started(columns, y, weight, likelihood="gaussian", options=SMALL, noise=0.3, seed=0):
     """A problem and its state before the first pass."""
     prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS[likelihood], options)
-    problem = gauss_newton.make_problem(
+    problem = Problem.of(
         prepared.terms,
         prepared.rows,
         prepared.units.likelihood,
         options.posterior == "joint",
-        options.evidence_update,
+        UPDATES[options.evidence_update],
     )
     rng = np.random.default_rng(seed)
-    known = tuple(
-        gauss_newton.start(term, share, rng)
-        for term, share in zip(problem.terms, problem.shares, strict=True)
-    )
+    known = tuple(problem.start(k, rng) for k in range(len(problem.terms)))
     # Precisions that differ between groups, so that none can stand for another, and of a size that
     # does not depend on where the solver starts.
     precisions = [
@@ -56,6 +54,24 @@ def started(columns, y, weight, likelihood="gaussian", options=SMALL, noise=0.3,
         for one, precision in zip(known, precisions, strict=True)
     )
     return problem, State(known, 0.0, noise if likelihood == "gaussian" else 1.0)
+
+
+def mackay_step(model, hyper, posterior):
+    """The hyperparameters after a step to MacKay's fixed point."""
+    none = Moments.zeros(model.prior.n_groups + 1)
+    return evidence.step(model, hyper, posterior, mackay, none)[0]
+
+
+def dense_curvature(block):
+    """A Kronecker-factored ``H`` as a matrix in the order of the flat parameter vector."""
+
+    def dense(factor):
+        values, vectors = factor
+        return (vectors * values) @ vectors.T
+
+    return block_diagonal(
+        [np.kron(dense(own.left), dense(own.right)) / own.total for own in block.tensors]
+    )
 
 
 def dense_features(model, columns, options):

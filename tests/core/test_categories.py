@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core.inference import gauss_newton, posterior
-from lanam.core.inference.gauss_newton import State
+from lanam.core.inference import posterior
 from lanam.core.inference.options import Options
+from lanam.core.inference.problem import Problem, State
 from lanam.core.model import scoring
 from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE
 from lanam.core.terms.knots import Categories
 from tests.core import at_hand
-from tests.core.at_hand import place_categories
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import DensePosterior, assert_close, entry_matrix
 
@@ -36,7 +35,7 @@ def term_of(model, *features):
 
 class TestEntries:
     def test_codes_gaps_and_whatever_else(self):
-        entries = place_categories(np.array([0.0, 2.0, 1.0]), np.ones(3), 3)
+        entries = at_hand.place_categories(np.array([0.0, 2.0, 1.0]), np.ones(3), 3)
         assert len(entries) == 5
         rows = np.array([2.0, 0.0, np.nan, -1.0, 3.0, 1e300, -np.inf])
         position = entries.locate(rows)
@@ -45,7 +44,7 @@ class TestEntries:
 
     def test_of_many_levels_the_most_frequent_have_an_entry(self):
         column = np.repeat(np.arange(5.0), [3, 9, 1, 7, 5])
-        entries = place_categories(column, np.ones(25), 5, 3)
+        entries = at_hand.place_categories(column, np.ones(25), 5, 3)
         assert entries.n_own == 3
         # In the order of their codes; the others are with those never seen.
         np.testing.assert_array_equal(entries.entry_of, [4, 0, 4, 1, 2])
@@ -54,25 +53,29 @@ class TestEntries:
     def test_it_is_weight_that_makes_them_frequent(self):
         column = np.repeat(np.arange(3.0), [5, 4, 3])
         weight = np.repeat([1.0, 2.0, 3.0], [5, 4, 3])
-        np.testing.assert_array_equal(place_categories(column, weight, 3, 2).entry_of, [3, 0, 1])
+        np.testing.assert_array_equal(
+            at_hand.place_categories(column, weight, 3, 2).entry_of, [3, 0, 1]
+        )
 
     def test_of_levels_that_tie_the_first_in_the_data_has_an_entry(self):
         # Two may have one, and the second and third are as frequent as each other, whatever their names.
         column = np.repeat(np.arange(4.0), [6, 4, 4, 1])
         for order in ([0, 1, 2, 3], [1, 2, 3, 0], [3, 2, 1, 0]):
             code = np.asarray(order, dtype=float)[column.astype(int)]
-            entries = place_categories(code, np.ones(15), 4, 2)
+            entries = at_hand.place_categories(code, np.ones(15), 4, 2)
             assert entries.n_own == 2
             assert set(entries.entry_of[order[:2]]) == {0, 1}
             assert (entries.entry_of[order[2:]] == 3).all()
 
     def test_of_levels_that_are_all_as_frequent_as_many_as_may_have_an_entry(self):
-        entries = place_categories(np.tile(np.arange(30.0), 5), np.ones(150), 30, 24)
+        entries = at_hand.place_categories(np.tile(np.arange(30.0), 5), np.ones(150), 30, 24)
         assert (entries.entry_of < 24).sum() == 24
 
     def test_gaps_and_codes_that_are_none_do_not_count(self):
         column = np.array([0.0, 0.0, 1.0, np.nan, np.nan, np.nan, -1.0, -1.0])
-        np.testing.assert_array_equal(place_categories(column, np.ones(8), 2, 1).entry_of, [0, 2])
+        np.testing.assert_array_equal(
+            at_hand.place_categories(column, np.ones(8), 2, 1).entry_of, [0, 2]
+        )
 
     def test_in_a_pair_only_the_most_frequent_have_one(self):
         # Levels with 1, 2, ..., 40 rows: the last 24 have an entry of their own in a grid.
@@ -131,13 +134,11 @@ class TestPrepare:
 def regression_of(columns, y, weight, n_levels, precision, noise):
     """A problem of one column of codes at given hyperparameters, in units of the response as it is."""
     prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK, n_levels)
-    problem = gauss_newton.make_problem(
-        prepared.terms, prepared.rows, prepared.units.likelihood, True, "mackay"
-    )
+    problem = Problem.of(prepared.terms, prepared.rows, prepared.units.likelihood)
     rng = np.random.default_rng(0)
     known = tuple(
-        replace(gauss_newton.start(term, share, rng), precision=np.array([precision]))
-        for term, share in zip(problem.terms, problem.shares, strict=True)
+        replace(problem.start(k, rng), precision=np.array([precision]))
+        for k in range(len(problem.terms))
     )
     return prepared, problem, State(known, 0.0, noise)
 
@@ -151,7 +152,7 @@ class TestClosedForm:
         y, weight = rng.standard_normal(90), rng.uniform(0.5, 2.0, 90)
         y = y + np.nan_to_num(codes)
         prepared, problem, state = regression_of(codes[:, None], y, weight, [6], 3.0, 0.4)
-        found = posterior.exact(problem, state, rng)
+        found = posterior.ExactCurvature().solution(problem, state, rng)
         indicators = entry_matrix(prepared.categories[0], codes)
         share = weight @ indicators / weight.sum()
         table = np.eye(8) - share
@@ -174,7 +175,7 @@ class TestClosedForm:
         codes = np.repeat(np.arange(7.0), 5)
         y = rng.standard_normal(7)[codes.astype(int)] + rng.standard_normal(35)
         prepared, problem, state = regression_of(codes[:, None], y, np.ones(35), [7], 2.0, 0.5)
-        found = posterior.exact(problem, state, rng)
+        found = posterior.ExactCurvature().solution(problem, state, rng)
         standard = (y - y.mean()) / prepared.units.scale
         expected = standard.reshape(7, 5).mean(axis=1) * 5.0 / (5.0 + 0.5 * 2.0)
         assert_close(found.means[0][:7], expected, "conditioning")

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from lanam.core.inference import evidence, gauss_newton
+from lanam.core.inference import evidence
 from lanam.core.inference.options import Options
+from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.inference.selection import null_evidence, null_fit
+from lanam.core.inference.updates import UPDATES
 from lanam.core.model import scoring
 from lanam.core.rows.statistics import Rows
 from lanam.families.poisson import Poisson
@@ -175,7 +177,7 @@ class TestAgainstDenseNewton:
         columns, y = counts(n=200, phi=4.0)
         model = fit(columns, y)
         _, stage = at_hand.resume(model, columns, y, np.ones(200), QUICK)
-        linear = gauss_newton.regression(stage.problem, stage.state, np.random.default_rng(0))
+        linear = Regression.of(stage.problem, stage.state, np.random.default_rng(0))
         at = np.zeros(linear.model.prior.n_groups)
 
         def objective(log_noise):
@@ -196,11 +198,11 @@ class TestAgainstDenseNewton:
         columns, y = counts(n=200)
         y = np.round(np.exp(2.0 + np.sin(1.5 * columns[:, 0])))
         made = at_hand.prepared(columns, y, np.ones(200), Poisson(), QUICK)
-        problem = gauss_newton.make_problem(made.terms, made.rows, Poisson(), True, update)
-        start = gauss_newton.start(problem.terms[0], problem.shares[0], np.random.default_rng(0))
-        state = gauss_newton.State((start,), Poisson().start(y, np.ones(200)), 2.0)
-        linear = gauss_newton.regression(problem, state, np.random.default_rng(0))
-        hyper, _ = evidence.tune(linear.model, 2.0, True, update, 40, 1e-6)
+        problem = Problem.of(made.terms, made.rows, Poisson(), True, update)
+        start = problem.start(0, np.random.default_rng(0))
+        state = State((start,), Poisson().start(y, np.ones(200)), 2.0)
+        linear = Regression.of(problem, state, np.random.default_rng(0))
+        hyper, _ = evidence.tune(linear.model, 2.0, True, UPDATES[update], 40, 1e-6)
         assert hyper.noise == 1.0
 
 

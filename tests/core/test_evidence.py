@@ -7,19 +7,20 @@ import pytest
 from scipy.linalg import block_diag
 from scipy.optimize import minimize
 
-from lanam.core.inference import evidence, gauss_newton
+from lanam.core.inference import evidence
 from lanam.core.inference.evidence import (
     Hyper,
     LinearModel,
     gradient,
-    mackay_step,
     noise_gradient,
     solve,
     tune,
 )
 from lanam.core.inference.prior import Prior, inverse_and_log_det
+from lanam.core.inference.problem import Regression
+from lanam.core.inference.updates import UPDATES
 from lanam.core.rows import reading, statistics
-from tests.core.examples import SMALL, additive_data, started
+from tests.core.examples import SMALL, additive_data, mackay_step, started
 from tests.oracles import (
     DensePosterior,
     assert_close,
@@ -37,7 +38,7 @@ class Example:
     def __init__(self, joint, prior_groups):
         options = replace(SMALL, posterior="joint" if joint else "block", prior_groups=prior_groups)
         self.problem, self.state = started(*additive_data(), options=options, noise=NOISE)
-        self.linear = gauss_newton.regression(self.problem, self.state, np.random.default_rng(0))
+        self.linear = Regression.of(self.problem, self.state, np.random.default_rng(0))
         self.model, self.joint = self.linear.model, joint
         rng = np.random.default_rng(1)
         self.hyper = Hyper(rng.uniform(-1.0, 1.0, self.model.prior.n_groups), 0.2)
@@ -138,7 +139,7 @@ def test_joint_evidence_is_the_marginal_likelihood(lossless):
     """Of ``y ~ N(b 1, sum_d J_d Lambda_d^-1 J_d' + noise I)`` at the best constant ``b``."""
     columns, y, _ = additive_data()
     problem, state = started(columns, y, np.ones(len(y)), noise=NOISE)
-    model = gauss_newton.regression(problem, state, np.random.default_rng(0)).model
+    model = Regression.of(problem, state, np.random.default_rng(0)).model
     covariance = NOISE * np.eye(len(y))
     for term, known, position in zip(
         problem.terms, state.terms, problem.rows.positions, strict=True
@@ -255,7 +256,7 @@ class TestTune:
         before = solve(example.model, Hyper(np.zeros(n), NOISE), example.joint)
         last = before.objective
         for steps in (0, 1, 3, 10, 30):
-            hyper, after = tune(example.model, NOISE, example.joint, update, steps, 1e-6)
+            hyper, after = tune(example.model, NOISE, example.joint, UPDATES[update], steps, 1e-6)
             assert after.objective >= last
             last = after.objective
             again = solve(example.model, hyper, example.joint)
@@ -272,7 +273,7 @@ class TestTune:
         upper = np.minimum(model.log_rho_bound, 6.0)
         bounds = [(-6.0, high) for high in upper] + [tuple(np.log(model.noise_bounds))]
         best = minimize(loss, np.append(np.zeros(n), np.log(NOISE)), bounds=bounds)
-        _, found = tune(model, NOISE, example.joint, update, 500, 1e-6)
+        _, found = tune(model, NOISE, example.joint, UPDATES[update], 500, 1e-6)
         start = -loss(np.append(np.zeros(n), np.log(NOISE)))
         assert found.objective <= -best.fun + 1e-3
         # Tuning stops when a step brings less than a per cent of what was gained, because the
@@ -291,14 +292,14 @@ class TestTune:
             return -solve(model, Hyper(model.clip(log_rho), 1.0), True).objective
 
         best = minimize(loss, np.zeros(3), bounds=[(-6.0, 5.0)] * 3)
-        _, found = tune(model, 1.0, True, update, 500, 1e-6)
+        _, found = tune(model, 1.0, True, UPDATES[update], 500, 1e-6)
         start = solve(model, Hyper(np.zeros(3), 1.0), True)
         assert found.evidence < start.evidence
         share = (found.objective - start.objective) / (-best.fun - start.objective)
         assert 0.9 < share < 1.001
 
     def test_leaves_a_noise_that_is_not_learned(self, update):
-        hyper, _ = tune(coupled_model(), 1.0, True, update, 10, 1e-6)
+        hyper, _ = tune(coupled_model(), 1.0, True, UPDATES[update], 10, 1e-6)
         assert hyper.noise == 1.0
         assert np.abs(hyper.log_rho).max() > 0.1
 
@@ -340,8 +341,6 @@ class TestPrior:
         assert not matrix[10].any()
         assert not matrix[:, 10].any()
         assert precision.log_det_covariance == pytest.approx(np.linalg.slogdet(dense)[1])
-        vector = rng.standard_normal(11)
-        assert_close(precision.times(vector)[:10], np.linalg.solve(dense, vector[:10]), "rounding")
 
     def test_what_terms_with_several_groups_learn_if_alone(self):
         rng = np.random.default_rng(0)

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lanam.core.fit import fitting
-from lanam.core.inference import evidence, gauss_newton, posterior
-from lanam.core.inference.gauss_newton import State
+from lanam.core.fit import first_stage
+from lanam.core.inference import evidence, posterior
 from lanam.core.inference.options import Options
+from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.inference.selection import null_evidence, null_fit
 from lanam.core.model import scoring
 from lanam.core.noise import gaps
 from lanam.core.noise.gaps import weigh
 from lanam.core.paper import kron
-from lanam.core.rows import cross_tables, quadratics, statistics
+from lanam.core.rows import statistics
 from lanam.core.rows.statistics import Rows
 from tests.core import at_hand
-from tests.core.examples import dense_features
+from tests.core.examples import dense_features, mackay_step
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close, differences, profiled_log_marginal
 
@@ -40,7 +40,7 @@ def problem_of(y, columns, weight=None, likelihood="gaussian"):
     """No terms: the intercept is all there is, at zero."""
     weight = np.ones(len(y)) if weight is None else weight
     rows = Rows((), (), y, weight, columns=columns)
-    problem = gauss_newton.make_problem((), rows, LIKELIHOODS[likelihood], True, "mackay")
+    problem = Problem.of((), rows, LIKELIHOODS[likelihood])
     return problem, State((), 0.0, 1.0)
 
 
@@ -255,7 +255,7 @@ class TestFit:
         found = fit(columns, y)
         assert found.gap_variance is None
         assert "gaps" not in [record["stage"] for record in found.history]
-        monkeypatch.setattr(fitting, "weigh", lambda problem, state: (problem, state))
+        monkeypatch.setattr(first_stage, "weigh", lambda problem, state: (problem, state))
         without = fit(columns, y)
         assert found.log_evidence == without.log_evidence
         for one, other in zip(found.terms, without.terms, strict=True):
@@ -362,7 +362,11 @@ class TestFit:
         found = fit(columns, y, options)
         assert found.gap_variance is not None
         _, stage = at_hand.resume(found, columns, y, np.ones(500), options)
-        (intercept,) = kron.posterior(stage.problem, stage.state).covariance[-1:, -1]
+        (intercept,) = (
+            kron.KronCurvature()
+            .functions(stage.problem, stage.state, np.random.default_rng(0))
+            .covariance[-1:, -1]
+        )
         information = stage.problem.rows.information.sum() / stage.state.noise
         assert intercept == pytest.approx(1.0 / information, rel=1e-3)
 
@@ -379,7 +383,7 @@ def test_sums_over_rows_are_of_what_they_say():
     for quantity in (statistics.log_likelihood, statistics.slopes):
         found, expected = (quantity(r, likelihood, values, 0.3) for r in (rows, plain))
         np.testing.assert_allclose(found, expected)
-    for form in (quadratics.row_quadratic, cross_tables.table_quadratic):
+    for form in (at_hand.row_quadratic, at_hand.table_quadratic):
         one, other = (form(r, likelihood, values, 0.3) for r in (rows, plain))
         for a, b in zip(one.normal_equations(tables), other.normal_equations(tables), strict=True):
             assert_close(a, b, "rounding")
@@ -393,7 +397,7 @@ def test_tuning_with_precisions():
     columns, y = curve_data(120)
     model = fit(columns, y)
     _, stage = at_hand.resume(model, columns, y, np.ones(120), QUICK)
-    made = gauss_newton.regression(stage.problem, stage.state, np.random.default_rng(0))
+    made = Regression.of(stage.problem, stage.state, np.random.default_rng(0))
     linear = made.model
     assert linear.offset == pytest.approx(stage.problem.rows.log_precision)
     assert linear.offset < -10.0
@@ -408,10 +412,10 @@ def test_tuning_with_precisions():
     assert evidence.noise_gradient(linear, found, noise) == pytest.approx(slope, rel=1e-6)
     # A step of the noise is over the weighed residuals.
     rows = stage.problem.rows
-    values = gauss_newton.values_of(stage.problem, stage.state, made, found)
+    values = made.values(found)
     residual = rows.y - statistics.predict(rows, values, float(found.mean[-1]))
     free = 120 - found.n_effective - found.charged.sum() - 1.0
-    step = evidence.mackay_step(linear, evidence.Hyper(at, noise), found)
+    step = mackay_step(linear, evidence.Hyper(at, noise), found)
     assert step.noise == pytest.approx(rows.precision @ residual**2 / free, rel=1e-5)
 
 
@@ -419,7 +423,9 @@ def test_the_end_of_a_fit_is_at_its_precisions():
     columns, y = curve_data(200)
     model = fit(columns, y)
     prepared, stage = at_hand.resume(model, columns, y, np.ones(200), QUICK)
-    solution = posterior.exact(stage.problem, stage.state, np.random.default_rng(0))
+    solution = posterior.ExactCurvature().solution(
+        stage.problem, stage.state, np.random.default_rng(0)
+    )
     assert prepared.units.log_evidence(solution.evidence) == pytest.approx(
         model.log_evidence, abs=0.02
     )

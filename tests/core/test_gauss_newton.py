@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from lanam.core.inference import evidence, gauss_newton
+from lanam.core.inference import problem as problem_values
 from lanam.core.inference.evidence import Hyper
-from lanam.core.inference.gauss_newton import Problem, State
+from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.rows import quadratics, reading, statistics
 from tests.core.examples import additive_data, started
 from tests.likelihoods import LIKELIHOODS
@@ -22,19 +23,19 @@ def rng():
 def converge(problem, state, max_iter=50, tol=0.05, before=None):
     passes = []
     state, converged = gauss_newton.converge(
-        problem, state, rng(), max_iter, tol, passes.append, before
+        problem, state, rng(), gauss_newton.Limits(max_iter, tol, before), passes.append
     )
     return state, converged, passes
 
 
 def permuted(problem, state, order):
     """The same terms in another order."""
-    again = gauss_newton.make_problem(
+    again = Problem.of(
         [problem.terms[k] for k in order],
         problem.rows.keep_terms(order),
         problem.likelihood,
         problem.joint,
-        problem.evidence_update,
+        problem.update,
     )
     return again, replace(state, terms=tuple(state.terms[k] for k in order))
 
@@ -47,14 +48,14 @@ def name(request):
 class TestStart:
     def test_a_term_knows_nothing(self, name):
         problem, _ = started(*additive_data(likelihood=name), name)
-        known = gauss_newton.start(problem.terms[0], problem.shares[0], rng())
+        known = problem.start(0, rng())
         assert not known.values.any()
         variance = problem.shares[0] @ np.square(
             known.jacobian / np.sqrt(known.precision[problem.terms[0].group_index])
         ).sum(axis=1)
-        assert variance == pytest.approx(gauss_newton._START_VARIANCE)
+        assert variance == pytest.approx(problem_values._START_VARIANCE)
         rise = known.precision / known.smallest_precision
-        np.testing.assert_allclose(rise, gauss_newton._LARGEST_RISE)
+        np.testing.assert_allclose(rise, problem_values._LARGEST_RISE)
 
     def test_shares_are_of_the_weight(self, name):
         problem, _ = started(*additive_data(likelihood=name), name)
@@ -75,7 +76,7 @@ class TestConvergence:
         problem, state = started(*additive_data(likelihood=name), name)
         state, converged, _ = converge(problem, state, tol=1e-4)
         assert converged
-        linear = gauss_newton.regression(problem, state, rng())
+        linear = Regression.of(problem, state, rng())
         as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
         posterior = evidence.solve(linear.model, as_made, problem.joint)
         for part, block, known in zip(
@@ -185,8 +186,8 @@ def test_keeping_terms_is_making_the_problem_with_them(name):
     assert isinstance(kept, Problem)
     for part in (kept, fresh):
         assert part.terms == (problem.terms[1],)
-    found = gauss_newton.regression(kept, kept_state, rng()).model
-    expected = gauss_newton.regression(fresh, kept_state, rng()).model
+    found = Regression.of(kept, kept_state, rng()).model
+    expected = Regression.of(fresh, kept_state, rng()).model
     assert_close(found.gram, expected.gram, "rounding")
     assert_close(found.target, expected.target, "rounding")
     assert found.constant == pytest.approx(expected.constant)

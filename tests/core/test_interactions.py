@@ -173,7 +173,9 @@ def product_data(likelihood="gaussian", n=400, seed=0):
 
 def fitted(columns, y, weight, likelihood="gaussian", options=SMALL):
     problem, state = started(columns, y, weight, likelihood, options)
-    state, _ = gauss_newton.converge(problem, state, RNG(1), 20, 0.01, lambda state: None)
+    state, _ = gauss_newton.converge(
+        problem, state, RNG(1), gauss_newton.Limits(20, 0.01), lambda state: None
+    )
     return problem, state
 
 

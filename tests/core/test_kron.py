@@ -5,8 +5,8 @@ import pytest
 
 from lanam.core.fit.pairs import pair_term
 from lanam.core.inference import gauss_newton, posterior
-from lanam.core.inference.gauss_newton import State
 from lanam.core.inference.options import Options
+from lanam.core.inference.problem import Problem, State
 from lanam.core.paper import kron
 from lanam.core.rows import statistics
 from lanam.core.terms import linearise, networks
@@ -14,7 +14,7 @@ from lanam.core.terms.knots import Grid, Levels, place_knots, summarise
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, SmoothTerm
 from tests.core import at_hand
-from tests.core.at_hand import place_categories
+from tests.core.examples import dense_curvature
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close, block_diagonal, interpolation_matrix, kron_curvature
 
@@ -47,7 +47,7 @@ class TestBlock:
         theta, weight, curvature, block = make_block(term)
         inputs = term.entries.inputs[:, None]
         expected = kron_curvature(hidden_sizes, activation, theta, inputs, weight, curvature)
-        assert_close(block.dense(), expected, "finite differences")
+        assert_close(dense_curvature(block), expected, "finite differences")
 
     @pytest.mark.parametrize("prior_groups", ["layer", "network"])
     @pytest.mark.parametrize(("hidden_sizes", "activation"), ARCHITECTURES)
@@ -58,17 +58,16 @@ class TestBlock:
         *_, block = make_block(term)
         precision, noise = make_precision(term), 0.3
         prior = np.diag(precision[term.group_index])
-        curvature = block.dense() / noise
+        curvature = dense_curvature(block) / noise
         sigma = np.linalg.inv(curvature + prior)
         expected = np.linalg.slogdet(curvature + prior)[1] - np.linalg.slogdet(prior)[1]
-        assert block.log_det(precision, noise) == pytest.approx(expected, rel=1e-10)
+        assert block.measure(precision, noise)[0] == pytest.approx(expected, rel=1e-10)
         for group in range(len(precision)):
             own = term.group_index == group
             trace = np.trace(sigma[np.ix_(own, own)])
-            assert block.trace(precision, noise)[group] == pytest.approx(trace, rel=1e-10)
             # MacKay's count: parameters less what of them is still the prior's.
             effective = own.sum() - precision[group] * trace
-            assert block.effective(precision, noise)[group] == pytest.approx(effective, rel=1e-9)
+            assert block.measure(precision, noise)[1][group] == pytest.approx(effective, rel=1e-9)
 
     @pytest.mark.parametrize(("hidden_sizes", "activation"), ARCHITECTURES)
     def test_factor_table_is_the_centred_functions_covariance(self, hidden_sizes, activation):
@@ -77,7 +76,7 @@ class TestBlock:
         precision, noise, share = make_precision(term), 0.3, weight / weight.sum()
         jacobian = term.jacobian(theta)
         jacobian = jacobian - share @ jacobian
-        sigma = np.linalg.inv(block.dense() / noise + np.diag(precision[term.group_index]))
+        sigma = np.linalg.inv(dense_curvature(block) / noise + np.diag(precision[term.group_index]))
         factor = block.factor_table(term, precision, share, noise)
         assert factor.shape[1] < len(term.entries)
         assert_close(factor @ factor.T, jacobian @ sigma @ jacobian.T, "rounding")
@@ -93,7 +92,7 @@ class TestBlock:
         sizes = term.architecture.sizes
         same_tensor = np.repeat(np.arange(len(sizes)), sizes)
         exact *= same_tensor[:, None] == same_tensor
-        dense = kron.block(term, theta, weight, curvature).dense()
+        dense = dense_curvature(kron.block(term, theta, weight, curvature))
         np.testing.assert_allclose(dense, exact, atol=1e-14)
 
     def test_constant_curvature_makes_biases_and_output_exact_and_no_more(self):
@@ -101,7 +100,7 @@ class TestBlock:
         theta, weight, _, _ = make_block(term)
         jacobian = term.jacobian(theta)
         exact = jacobian.T @ (jacobian * (0.4 * weight)[:, None])
-        dense = kron.block(term, theta, weight, 0.4 * weight).dense()
+        dense = dense_curvature(kron.block(term, theta, weight, 0.4 * weight))
         for own in (slice(3, 6), slice(6, 9)):
             np.testing.assert_allclose(dense[own, own], exact[own, own], rtol=1e-10)
         first = slice(0, 3)
@@ -118,20 +117,20 @@ class TestBlock:
             hidden_sizes, activation, theta, inputs, weight[:-1], curvature[:-1]
         )
         expected = block_diagonal([network, curvature[-1:, None]])
-        assert_close(block.dense(), expected, "finite differences")
+        assert_close(dense_curvature(block), expected, "finite differences")
         precision, noise, share = make_precision(term), 0.3, weight / weight.sum()
         jacobian = term.jacobian(theta)
         jacobian = jacobian - share @ jacobian
-        sigma = np.linalg.inv(block.dense() / noise + np.diag(precision[term.group_index]))
+        sigma = np.linalg.inv(dense_curvature(block) / noise + np.diag(precision[term.group_index]))
         factor = block.factor_table(term, precision, share, noise)
         assert_close(factor @ factor.T, jacobian @ sigma @ jacobian.T, "rounding")
         log_det = np.linalg.slogdet(np.linalg.inv(sigma))[1]
         log_det -= np.log(precision[term.group_index]).sum()
-        assert block.log_det(precision, noise) == pytest.approx(log_det, rel=1e-10)
+        assert block.measure(precision, noise)[0] == pytest.approx(log_det, rel=1e-10)
 
     def test_pairs_with_gaps_or_categories_have_no_such_form(self):
         first = make_term().entries
-        codes = place_categories(np.arange(3.0), np.ones(3), 3)
+        codes = at_hand.place_categories(np.arange(3.0), np.ones(3), 3)
         for grid in (Grid((replace(first, missing=True), first)), Grid((codes, first))):
             term = pair_term((0, 1), grid, Options(pair_hidden_sizes=(3,)))
             expansion = term.initial(np.random.default_rng(0))
@@ -144,7 +143,7 @@ class TestBlock:
         curvature = np.array([1.0, 2.0, 1.0, 0.0])
         term = LevelTerm((0,), levels)
         block = kron.block(term, np.empty(0), 2.0 * curvature, curvature)
-        np.testing.assert_allclose(block.dense(), np.diag(curvature))
+        np.testing.assert_allclose(dense_curvature(block), np.diag(curvature))
         # The last level was not seen: its variance is the prior's.
         factor = block.factor_table(term, np.array([4.0]), np.zeros(4))
         variance = np.square(factor).sum(axis=1)
@@ -171,16 +170,13 @@ def fitted(request):
         hidden_sizes=(5,), init_scales=(1.0,), posterior="block", curvature="kron", max_knots=128
     )
     prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS[request.param], options)
-    problem = gauss_newton.make_problem(
-        prepared.terms, prepared.rows, prepared.units.likelihood, False, "mackay"
-    )
-    known = tuple(
-        gauss_newton.start(term, share, rng)
-        for term, share in zip(problem.terms, problem.shares, strict=True)
-    )
+    problem = Problem.of(prepared.terms, prepared.rows, prepared.units.likelihood, False)
+    known = tuple(problem.start(k, rng) for k in range(len(problem.terms)))
     noise = 0.1 if request.param == "gaussian" else 1.0
     state = State(known, 0.0, noise)
-    state, _ = gauss_newton.converge(problem, state, rng, 20, 0.01, lambda state: None)
+    state, _ = gauss_newton.converge(
+        problem, state, rng, gauss_newton.Limits(20, 0.01), lambda state: None
+    )
     return problem, state, columns
 
 
@@ -198,23 +194,23 @@ class TestSolution:
             inputs = np.interp(columns[:, k], entries.values, entries.inputs)[:, None]
             theta = state.terms[k].expansion
             expected = kron_curvature((5,), "gelu", theta, inputs, weight, gamma)
-            assert_close(block.dense(), expected, "finite differences")
+            assert_close(dense_curvature(block), expected, "finite differences")
 
     def test_mean_is_the_regressions_and_the_rest_kroneckers(self, fitted):
         problem, state, _ = fitted
-        exact = posterior.exact(problem, state, np.random.default_rng(1))
-        found = kron.solution(problem, state, np.random.default_rng(1))
+        exact = posterior.ExactCurvature().solution(problem, state, np.random.default_rng(1))
+        found = kron.KronCurvature().solution(problem, state, np.random.default_rng(1))
         assert found.intercept == exact.intercept
         blocks = kron.blocks(problem, state)
         for k, block in enumerate(blocks):
             np.testing.assert_array_equal(found.means[k], exact.means[k])
             precision, jacobian = state.terms[k].precision, state.terms[k].jacobian
             prior = np.diag(precision[problem.terms[k].group_index])
-            sigma = np.linalg.inv(block.dense() / state.noise + prior)
+            sigma = np.linalg.inv(dense_curvature(block) / state.noise + prior)
             variance = np.einsum("bi,ij,bj->b", jacobian, sigma, jacobian)
             table = np.square(found.tables[k]).sum(axis=1)
             np.testing.assert_allclose(table, variance, rtol=1e-6, atol=1e-12)
-            effective = block.effective(precision, state.noise).sum()
+            effective = block.measure(precision, state.noise)[1].sum()
             assert found.effective[k] == pytest.approx(effective)
         n_coordinates = sum(table.shape[1] for table in found.tables)
         np.testing.assert_array_equal(found.covariance[:-1, :-1], np.eye(n_coordinates))
@@ -224,8 +220,8 @@ class TestSolution:
         # Compress without loss.
         monkeypatch.setattr(linearise, "RANK_TOLERANCE", 1e-10)
         problem, state, _ = fitted
-        exact = posterior.exact(problem, state, np.random.default_rng(1))
-        found = kron.solution(problem, state, np.random.default_rng(1))
+        exact = posterior.ExactCurvature().solution(problem, state, np.random.default_rng(1))
+        found = kron.KronCurvature().solution(problem, state, np.random.default_rng(1))
         f = statistics.predict(problem.rows, state.values, state.intercept)
         gamma = problem.rows.weight * problem.likelihood.curvature(f) / state.noise
         difference = 0.0
@@ -233,7 +229,7 @@ class TestSolution:
             term, known, size = problem.terms[k], state.terms[k], problem.rows.sizes[k]
             rows = interpolation_matrix(problem.rows.positions[k], size) @ known.jacobian
             prior = np.diag(known.precision[term.group_index])
-            difference += block.log_det(known.precision, state.noise)
+            difference += block.measure(known.precision, state.noise)[0]
             difference -= np.linalg.slogdet(rows.T @ np.diag(gamma) @ rows + prior)[1]
             difference += np.linalg.slogdet(prior)[1]
         assert exact.evidence - found.evidence == pytest.approx(0.5 * difference, abs=1e-5)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from lanam.core.inference import gauss_newton
+from lanam.core.fit.solvers import CURVATURES
 from lanam.core.inference.options import Options
+from lanam.core.inference.problem import Problem
 from lanam.core.paper import laplace
 from lanam.core.paper.laplace import Hyper
 from lanam.core.rows import statistics
@@ -43,8 +44,8 @@ class Case:
             hidden_sizes=(4,), init_scales=(1.0,), prior_groups=prior_groups, max_knots=max_knots
         )
         prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS[likelihood], options)
-        self.problem = gauss_newton.make_problem(
-            prepared.terms, prepared.rows, LIKELIHOODS[likelihood], posterior == "joint", "mackay"
+        self.problem = Problem.of(
+            prepared.terms, prepared.rows, LIKELIHOODS[likelihood], posterior == "joint"
         )
         self.likelihood, self.weight = likelihood, weight
         self.thetas = [
@@ -57,7 +58,7 @@ class Case:
 
     def approximate(self, curvature):
         rng = np.random.default_rng(1)
-        return laplace.approximate(self.problem, self.state, curvature, rng)
+        return laplace.approximate(self.problem, self.state, CURVATURES[curvature], rng)
 
     def dense_evidence(self, hyper, posterior, curvature):
         """Everything from the rows and the networks' values, nothing compressed."""

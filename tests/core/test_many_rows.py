@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
-from lanam.core.fit import fitting, prepare
+from lanam.core.fit import first_stage, prepare
 from lanam.core.model import scoring
 from lanam.core.rows import cross_tables, quadratics, sketches, statistics, summaries
 from lanam.core.terms import knots, searching
@@ -34,7 +34,7 @@ def many(monkeypatch):
     monkeypatch.setattr(scoring, "_CHUNK_ROWS", 64)
     monkeypatch.setattr(statistics, "CHUNK_ROWS", 64)
     monkeypatch.setattr(cross_tables, "_TABLE_CHUNK_ROWS", 64)
-    monkeypatch.setattr(fitting, "_SAMPLE_PAYS", 2)
+    monkeypatch.setattr(first_stage, "_SAMPLE_PAYS", 2)
 
 
 def awkward_table(seed):

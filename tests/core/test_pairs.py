@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lanam.core.fit import pairs
-from lanam.core.inference import gauss_newton
+from lanam.core.fit.solvers import CURVATURES
+from lanam.core.inference.problem import Regression, add_terms
 from lanam.core.paper import kron, laplace
 from lanam.core.paper.laplace import Hyper
 from lanam.core.rows import reading, statistics
@@ -15,7 +16,7 @@ from lanam.core.terms import networks
 from lanam.core.terms.linearise import compress, initial_precision, tangent
 from lanam.core.terms.networks import Architecture
 from tests.core import at_hand
-from tests.core.examples import SMALL, started
+from tests.core.examples import SMALL, dense_curvature, started
 from tests.oracles import (
     assert_close,
     block_diagonal,
@@ -47,7 +48,7 @@ def wider(likelihood="gaussian", options=OPTIONS, own=((0, 1), (0, 2))):
     columns, y, weight = data(likelihood=likelihood)
     problem, state = started(columns, y, weight, likelihood, options)
     terms = at_hand.pair_terms(columns, weight, own, options)
-    return (*gauss_newton.widen(problem, state, terms, RNG(1)), columns)
+    return (*add_terms(problem, state, terms, RNG(1)), columns)
 
 
 class TestGrids:
@@ -260,7 +261,7 @@ def test_the_laplace_evidence_of_trained_pairs(likelihood, posterior, curvature)
         0.3 * rng.standard_normal(sum(n_groups)), -0.7 if likelihood == "gaussian" else 0.0
     )
     state = laplace.trained(problem, thetas, 0.2, hyper)
-    found = laplace.approximate(problem, state, curvature, RNG(0)).evidence(hyper)
+    found = laplace.approximate(problem, state, CURVATURES[curvature], RNG(0)).evidence(hyper)
 
     # Everything from the rows and the networks' values, nothing compressed.
     rows, noise = problem.rows, np.exp(hyper.log_noise)
@@ -319,15 +320,15 @@ def test_a_kronecker_factored_pair_is_pure_and_dense():
     means = conditional_means(factor, share, term.entries.shape)
     np.testing.assert_allclose(means, 0.0, atol=1e-9 * np.abs(factor).max())
     prior = known.precision[0] * np.eye(24)
-    sigma = np.linalg.inv(block.dense() / state.noise + prior)
+    sigma = np.linalg.inv(dense_curvature(block) / state.noise + prior)
     expected = known.jacobian @ sigma @ known.jacobian.T
     assert_close(factor @ factor.T, expected, "conditioning")
 
 
 def test_gauss_newton_tables_of_a_pair_are_the_dense_posterior(lossless):
     problem, state, _ = wider(own=((0, 1),))
-    linear = gauss_newton.regression(problem, state, RNG(0), fine=True)
-    found = gauss_newton.solve_as_made(problem, state, linear)
+    linear = Regression.of(problem, state, RNG(0), fine=True)
+    found = linear.solve()
     rows, parts = problem.rows, []
     for term, known, position in zip(problem.terms, state.terms, rows.positions, strict=True):
         phi = known.jacobian / np.sqrt(known.precision[term.group_index])

@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.evidence import Hyper, solve
+from lanam.core.inference.problem import UNSEEN_PRECISION, Regression
 from lanam.core.rows import statistics
 from tests.core.examples import SMALL, additive_data, started
 from tests.oracles import DensePosterior, assert_close, interpolation_matrix
@@ -44,7 +45,9 @@ def kind(request):
 def gaussian(kind):
     options = replace(SMALL, posterior=kind)
     problem, state = started(*additive_data(), options=options)
-    state, _ = gauss_newton.converge(problem, state, rng(), 20, 0.05, lambda state: None)
+    state, _ = gauss_newton.converge(
+        problem, state, rng(), gauss_newton.Limits(20, 0.05), lambda state: None
+    )
     return problem, state
 
 
@@ -64,7 +67,7 @@ class TestGaussian:
     def test_functions_at_all_entries(self, gaussian, lossless):
         # With UNSEEN_PRECISION every entry counts, also those beyond the data.
         problem, state = gaussian
-        found = posterior.exact(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state, rng())
         dense, blocks = self.dense(problem, state)
         widths = [table.shape[1] for table in found.tables]
         ends = np.cumsum(widths)
@@ -80,7 +83,7 @@ class TestGaussian:
 
     def test_compression_keeps_the_bands_beyond_the_data(self, gaussian):
         problem, state = gaussian
-        found = posterior.exact(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state, rng())
         dense, blocks = self.dense(problem, state)
         ends = np.cumsum([table.shape[1] for table in found.tables])
         for k, known in enumerate(state.terms):
@@ -93,7 +96,7 @@ class TestGaussian:
 
     def test_effective_parameters(self, gaussian, lossless):
         problem, state = gaussian
-        found = posterior.exact(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state, rng())
         dense, blocks = self.dense(problem, state)
         expected = [dense.effective[block].sum() for block in blocks]
         assert_close(found.effective, expected, "conditioning")
@@ -103,7 +106,7 @@ class TestGaussian:
     )  # blocks do not say what the others can stand in for
     def test_worth_is_against_the_model_without_the_term(self, gaussian, lossless):
         problem, state = gaussian
-        found = posterior.exact(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state, rng())
         for k in range(2):
             without = replace(state, terms=(state.terms[1 - k],))
             dense, _ = self.dense(problem.keep([1 - k]), without)
@@ -111,7 +114,7 @@ class TestGaussian:
 
     def test_what_is_handed_on(self, gaussian):
         problem, state = gaussian
-        found = posterior.exact(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state, rng())
         assert found.noise == state.noise
         for precision, known in zip(found.precisions, state.terms, strict=True):
             np.testing.assert_array_equal(precision, known.precision)
@@ -126,13 +129,15 @@ class TestBernoulli:
         problem, state = started(
             *additive_data(likelihood="bernoulli"), "bernoulli", options=options
         )
-        state, _ = gauss_newton.converge(problem, state, rng(), 50, 0.01, lambda state: None)
+        state, _ = gauss_newton.converge(
+            problem, state, rng(), gauss_newton.Limits(50, 0.01), lambda state: None
+        )
         return problem, state
 
     def test_the_mean_is_the_mode(self, fitted):
         """The slope of ``log p(y | f) - 1/2 z' z`` vanishes at the mean."""
         problem, state = fitted
-        found = posterior.exact(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state, rng())
         rows = problem.rows
         f = np.full(len(rows), found.intercept)
         for position, mean in zip(rows.positions, found.means, strict=True):
@@ -149,7 +154,7 @@ class TestBernoulli:
 
     def test_covariance_is_the_inverse_curvature_there(self, fitted, lossless):
         problem, state = fitted
-        found = posterior.exact(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state, rng())
         rows = problem.rows
         p = expit(statistics.predict(rows, state.values, state.intercept))
         phi, precision, blocks = dense_parts(problem, state)
@@ -178,9 +183,11 @@ class TestBernoulli:
 def test_unseen_precision_changes_no_regression():
     # It decides which directions are kept, not what the data says of them.
     problem, state = started(*additive_data())
-    state, _ = gauss_newton.converge(problem, state, rng(), 20, 0.05, lambda state: None)
-    plain = gauss_newton.regression(problem, state, rng())
-    wide = gauss_newton.regression(problem, state, rng(), gauss_newton.UNSEEN_PRECISION)
+    state, _ = gauss_newton.converge(
+        problem, state, rng(), gauss_newton.Limits(20, 0.05), lambda state: None
+    )
+    plain = Regression.of(problem, state, rng())
+    wide = Regression.of(problem, state, rng(), UNSEEN_PRECISION)
     assert len(wide.model.target) > len(plain.model.target)
     results = [
         solve(one.model, Hyper(np.zeros(one.model.prior.n_groups), state.noise), True)

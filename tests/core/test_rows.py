@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core.fit import assembly, fitting, interactions, levels
+from lanam.core.fit import assembly, first_stage, interactions, levels
 from lanam.core.fit.prepare import rows_of, wanted
-from lanam.core.inference import gauss_newton
-from lanam.core.inference.gauss_newton import State
+from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.selection import null_evidence, null_fit
 from lanam.core.noise import gaps
 from lanam.core.paper import kron
@@ -23,6 +22,7 @@ from lanam.core.rows.units import Units
 from lanam.core.terms.knots import Grid, choose_categories, locate, place_knots, place_levels
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, SmoothTerm
+from tests.core.at_hand import entry_weights, row_quadratic, table_quadratic
 from tests.core.in_pieces import CUTS, Pieces, cut
 from tests.likelihoods import find_likelihood
 from tests.oracles import assert_close
@@ -155,7 +155,7 @@ class TestPieces:
     def test_weights_and_likelihoods(self, example):
         found, expected = (
             (
-                statistics.entry_weights(rows),
+                entry_weights(rows),
                 statistics.log_likelihood(rows, *example.point),
                 statistics.start(rows, example.likelihood),
                 null_fit(rows, example.likelihood),
@@ -167,8 +167,7 @@ class TestPieces:
 
     def test_quadratics(self, example):
         found, expected = (
-            _told(quadratics.row_quadratic(rows, *example.point), example)
-            for rows in example.both()[::-1]
+            _told(row_quadratic(rows, *example.point), example) for rows in example.both()[::-1]
         )
         assert_same(found, expected)
 
@@ -177,9 +176,7 @@ class TestPieces:
         tables, values = ([whole[k] for k in kept] for whole in (example.tables, example.values))
         for change in (lambda own, rows: own.keep_terms(kept), _fresh(kept)):
             found, expected = (
-                change(quadratics.row_quadratic(rows, *example.point), rows).normal_equations(
-                    tables
-                )
+                change(row_quadratic(rows, *example.point), rows).normal_equations(tables)
                 for rows in example.both()[::-1]
             )
             assert_same(found, expected)
@@ -194,9 +191,9 @@ class TestPieces:
         more = [LevelTerm((3,), entries)]
         wide, expected = (rows.with_terms(more) for rows in example.both()[::-1])
         assert wide.sizes == expected.sizes == (*example.at_hand.sizes, len(entries))
-        assert_same(statistics.entry_weights(wide), statistics.entry_weights(expected))
+        assert_same(entry_weights(wide), entry_weights(expected))
         assert_same(
-            statistics.entry_weights(wide)[-1],
+            entry_weights(wide)[-1],
             reading.spread(
                 locate(entries, (3,), example.table.columns), example.table.weight, len(entries)
             ),
@@ -291,9 +288,7 @@ def _fresh(kept):
     def make(quadratic, rows):
         around = quadratic.around
         values = [around.values[k] for k in kept]
-        return quadratics.row_quadratic(
-            rows.keep_terms(kept), around.likelihood, values, around.intercept
-        )
+        return row_quadratic(rows.keep_terms(kept), around.likelihood, values, around.intercept)
 
     return make
 
@@ -322,19 +317,20 @@ def core_job(function, *given):
 
 def _problem(example, rows, own):
     terms = [example.terms[k] for k in own]
-    return gauss_newton.make_problem(terms, rows, example.likelihood, True, "mackay")
+    return Problem.of(terms, rows, example.likelihood)
 
 
 def _kron(example, rows, own):
     problem, rng = _problem(example, rows, own), np.random.default_rng(0)
     known = tuple(
-        replace(
-            gauss_newton.start(term, share, rng, example.likelihood.n_outputs),
-            values=example.values[k],
-        )
-        for term, share, k in zip(problem.terms, problem.shares, own, strict=True)
+        replace(problem.start(number, rng), values=example.values[k])
+        for number, k in enumerate(own)
     )
-    return kron.posterior(problem, State(known, example.intercept, 0.7)).covariance
+    return (
+        kron.KronCurvature()
+        .functions(problem, State(known, example.intercept, 0.7), np.random.default_rng(0))
+        .covariance
+    )
 
 
 class TestGaussian:
@@ -365,9 +361,7 @@ class TestGaussian:
         assert_same(_told(found, example, tables), _told(expected, example, tables))
 
     def test_cross_tables(self, example):
-        found, expected = (
-            cross_tables.table_quadratic(rows, *example.point) for rows in example.both()[::-1]
-        )
+        found, expected = (table_quadratic(rows, *example.point) for rows in example.both()[::-1])
         assert_same(_told(found, example), _told(expected, example))
 
     def test_gaps(self, example):
@@ -385,9 +379,9 @@ class TestGaussian:
         found, expected = (
             (
                 statistics.log_likelihood(rows, *example.point),
-                statistics.entry_weights(rows),
-                _told(quadratics.row_quadratic(rows, *example.point), example),
-                _told(cross_tables.table_quadratic(rows, *example.point), example),
+                entry_weights(rows),
+                _told(row_quadratic(rows, *example.point), example),
+                _told(table_quadratic(rows, *example.point), example),
                 null_fit(rows, example.likelihood),
                 null_evidence(rows, example.likelihood),
             )
@@ -419,7 +413,7 @@ class _Known:
 
 def test_pearsons_sum():
     example = Example("poisson")
-    job = core_job(fitting._pearson_sum, example.values, 0.2)
+    job = core_job(first_stage._pearson_sum, example.likelihood, example.values, 0.2)
     found, expected = (rows.total(job) for rows in example.both()[::-1])
     assert_same(found, expected)
 
@@ -476,10 +470,10 @@ class TestThreads:
         example = Example(name)
         found, expected = (
             (
-                statistics.entry_weights(rows),
+                entry_weights(rows),
                 statistics.log_likelihood(rows, *example.point),
                 statistics.start(rows, example.likelihood),
-                _told(quadratics.row_quadratic(rows, *example.point), example),
+                _told(row_quadratic(rows, *example.point), example),
                 assembly._importances(_problem(example, rows, range(4)), example.values),
             )
             for rows in (self.shared(example), example.at_hand)
@@ -491,9 +485,7 @@ class TestThreads:
         job = core_job(gaps._gap_sums, example.values, 0.2, (0, 2, 3), np.ones(4))
         found, expected = (
             (
-                _told(
-                    cross_tables.table_quadratic(rows.weighed_by(noise), *example.point), example
-                ),
+                _told(table_quadratic(rows.weighed_by(noise), *example.point), example),
                 statistics.log_likelihood(rows.weighed_by(noise), *example.point),
                 rows.total(job),
             )
@@ -549,7 +541,7 @@ def test_rows_in_pieces_can_be_sent_elsewhere():
     example = Example("gaussian")
     rows = example.streamed.weighed_by(np.array([0.5, 0.0, 2.0, 1.0]))
     again = pickle.loads(pickle.dumps(rows))
-    assert_same(statistics.entry_weights(again), statistics.entry_weights(rows))
+    assert_same(entry_weights(again), entry_weights(rows))
 
 
 def test_a_pass_is_one_pass():
@@ -567,7 +559,7 @@ def test_a_pass_is_one_pass():
     null_evidence(problem.rows, example.likelihood)
     assembly._importances(problem, example.values[:3])
     assert len(passes) == 1
-    made = quadratics.row_quadratic(rows, *example.point)
+    made = row_quadratic(rows, *example.point)
     made.constant, made.value, made.total_curvature, made.entry_curvature()
     assert len(passes) == 2
     made.normal_equations(example.tables)

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core.fit import interactions, second_stage, training
+from lanam.core.fit import interactions, second_stage
 from lanam.core.fit.assembly import assemble, switched_off
 from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.options import Options
+from lanam.core.inference.problem import add_terms
+from lanam.core.inference.solver import Dropped
 from lanam.core.model import scoring
 from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE
 from lanam.core.terms.knots import locate
@@ -418,17 +420,19 @@ class TestSeparatedClasses:
         problem, state = started(columns, y, np.ones(150), "bernoulli", QUICK)
         terms = at_hand.pair_terms(columns, np.ones(150), [(0, 1), (1, 2)], QUICK)
         rng = np.random.default_rng(0)
-        problem, state = gauss_newton.widen(problem, state, terms, rng)
-        state, _ = gauss_newton.converge(problem, state, rng, 30, 0.05, lambda state: None)
+        problem, state = add_terms(problem, state, terms, rng)
+        state, _ = gauss_newton.converge(
+            problem, state, rng, gauss_newton.Limits(30, 0.05), lambda state: None
+        )
         kinds = [term.features for term in problem.terms]
         assert kinds[3:] == [(0, 1), (1, 2)]
         # in the order they went: the last is held to be the strongest
         worth = [0.1] * 5
-        assert training._dispensable(problem, state, [0, 4, 3], worth) == [0, 4]
-        assert training._dispensable(problem, state, [4], worth) == [4]
-        assert training._dispensable(problem, state, [3], worth) == []
+        assert gauss_newton.dispensable(problem, state, [0, 4, 3], worth) == [0, 4]
+        assert gauss_newton.dispensable(problem, state, [4], worth) == [4]
+        assert gauss_newton.dispensable(problem, state, [3], worth) == []
         # A term that was known to be worth so much goes with open eyes.
-        assert training._dispensable(problem, state, [3], [0.0] * 3 + [200.0, 0.0]) == [3]
+        assert gauss_newton.dispensable(problem, state, [3], [0.0] * 3 + [200.0, 0.0]) == [3]
 
 
 class TestNamed:
@@ -575,11 +579,11 @@ class TestModel:
         problem, state = started(columns, y, weight, options=QUICK)
         terms = at_hand.pair_terms(columns, weight, [(1, 2), (0, 1)], QUICK)
         rng = np.random.default_rng(0)
-        problem, state = gauss_newton.widen(problem, state, terms, rng)
+        problem, state = add_terms(problem, state, terms, rng)
         order = [2, 3, 0, 4]
-        off = [switched_off(problem.terms[1], problem.shares[1], 0.5)]
+        off = [switched_off(Dropped(problem.terms[1], problem.shares[1], 0.5))]
         problem, state = problem.keep(order), state.keep(order)
-        solution = posterior.exact(problem, state, rng)
+        solution = posterior.ExactCurvature().solution(problem, state, rng)
         units = at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK).units
         model = assemble(units, problem, state, solution, off)
         expected = [(0,), (1,), (2,), (0, 1), (1, 2)]
@@ -810,16 +814,16 @@ class TestInterrupts:
         columns, y = data()
         plain = fit_of(options=QUICK)
 
-        def badly_started(problem, state, terms, rng):
+        def badly_started(problem, state, terms, rng, on_decision):
             """New networks with priors far too wide, which one pass cannot mend."""
-            wider, state = gauss_newton.widen(problem, state, terms, rng)
+            wider, state = add_terms(problem, state, terms, rng)
             known = list(state.terms)
             for k in range(len(problem.terms), len(known)):
                 tiny = 1e-9 * known[k].precision
                 known[k] = replace(known[k], precision=tiny, smallest_precision=tiny)
             return wider, replace(state, terms=tuple(known))
 
-        monkeypatch.setattr(second_stage, "widen", badly_started)
+        monkeypatch.setattr(second_stage, "add_terms", badly_started)
         options = replace(QUICK, interactions=asked)
         model, seen = self.interrupted(columns, y, "gaussian", 1, options)
         assert seen[0]["log_evidence"] < plain.log_evidence

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lanam.core.inference import gauss_newton, selection
+from lanam.core.inference import selection
 from lanam.core.inference.evidence import Hyper, LinearModel, solve
 from lanam.core.inference.prior import Prior
+from lanam.core.inference.problem import Regression
 from lanam.core.inference.selection import eliminate, null_evidence, term_worth
 from lanam.core.rows.statistics import Rows
 from lanam.families.bernoulli import Bernoulli
@@ -30,7 +31,7 @@ class Example:
         # Wide priors: with narrow ones a twin pays, because it doubles the prior's variance.
         wide = tuple(replace(known, precision=0.1 * known.precision) for known in state.terms)
         state = replace(state, terms=wide)
-        linear = gauss_newton.regression(self.problem, state, np.random.default_rng(0))
+        linear = Regression.of(self.problem, state, np.random.default_rng(0))
         self.model, self.joint = linear.model, joint
         self.tables = [part.table for part in linear.compressed]
         self.posterior = self.solve(range(4))

@@ -8,8 +8,9 @@ from scipy.special import log_softmax, softmax
 
 from lanam.core.fit import levels
 from lanam.core.inference import evidence
-from lanam.core.inference.gauss_newton import State, make_problem, regression, settle, solve_as_made
+from lanam.core.inference.gauss_newton import refit_posterior
 from lanam.core.inference.options import Options
+from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.model import scoring
 from lanam.core.rows import quadratics, statistics
 from lanam.core.rows.statistics import Rows
@@ -153,7 +154,7 @@ class TestSums:
             target += design.T @ pull
             value += w * likelihood.log_prob(y, f[i : i + 1])[0]
             value += -pull @ f[i] + 0.5 * f[i] @ curvature[i] @ f[i]
-        made = quadratics.row_quadratic(rows, likelihood, values, intercept)
+        made = at_hand.row_quadratic(rows, likelihood, values, intercept)
         found = made.normal_equations(tables)
         assert_close(found[0], gram, "single precision")
         assert_close(found[0], found[0].T, "rounding")
@@ -165,7 +166,7 @@ class TestSums:
 
     def test_keeping_terms(self):
         rows, values, tables, intercept = rows_example()
-        made = quadratics.row_quadratic(rows, Softmax(4), values, intercept)
+        made = at_hand.row_quadratic(rows, Softmax(4), values, intercept)
         gram, target = made.normal_equations(tables)
         kept = [*range(9, 15), 15, 16, 17]
         found = made.keep_terms([1]).normal_equations(tables[1:])
@@ -294,7 +295,7 @@ def test_slopes_of_the_evidence_with_several_outputs(lossless):
     made = at_hand.prepared(columns, y, np.ones(len(y)), Softmax(3), QUICK)
     model = fit(columns, y)
     _, stage = at_hand.resume(model, columns, y, np.ones(len(y)), QUICK)
-    linear = regression(stage.problem, stage.state, np.random.default_rng(0))
+    linear = Regression.of(stage.problem, stage.state, np.random.default_rng(0))
     at = np.random.default_rng(0).uniform(-0.5, 0.5, linear.model.prior.n_groups)
     for joint in (True, False):
 
@@ -314,8 +315,8 @@ def test_evidence_of_one_linearisation_is_the_dense_formula(joint, lossless):
     model = fit(columns, y)
     options = replace(QUICK, posterior="joint" if joint else "block")
     _, stage = at_hand.resume(model, columns, y, np.ones(len(y)), options)
-    linear = regression(stage.problem, stage.state, np.random.default_rng(0))
-    found = solve_as_made(stage.problem, stage.state, linear)
+    linear = Regression.of(stage.problem, stage.state, np.random.default_rng(0))
+    found = linear.solve()
     gram, free = linear.model.gram, linear.model.intercepts
     terms = slice(0, free.start)
     precision = gram + np.diag(np.append(np.ones(free.start), np.full(2, 1e-6)))
@@ -430,12 +431,12 @@ class TestFit:
     def test_settling_climbs_to_the_mode(self):
         columns, y, _ = curve_data(n=200)
         made = at_hand.prepared(columns, y, np.ones(len(y)), Softmax(3), QUICK)
-        problem = make_problem(made.terms, made.rows, Softmax(3), True, "mackay")
+        problem = Problem.of(made.terms, made.rows, Softmax(3))
         _, stage = at_hand.resume(fit(columns, y), columns, y, np.ones(len(y)), QUICK)
-        state, rng = stage.state, np.random.default_rng(0)
+        state = stage.state
         for _ in range(4):
-            state = settle(stage.problem, state, rng)
-        again = settle(stage.problem, state, rng)
+            state = refit_posterior(stage.problem, state)
+        again = refit_posterior(stage.problem, state)
         for one, other in zip(state.values, again.values, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-4)
         assert problem.exact is None
@@ -522,7 +523,7 @@ class TestOtherTerms:
         y = np.array([rng.choice(3, p=softmax(effect[k])) for k in column]).astype(float)
         columns = np.column_stack([column, rng.permutation(12)[column]]).astype(float)
         made = at_hand.prepared(columns, y, np.ones(900), Softmax(3), QUICK)
-        problem = make_problem((), made.rows.keep_terms([]), Softmax(3), True, "mackay")
+        problem = Problem.of((), made.rows.keep_terms([]), Softmax(3))
         state = State((), Softmax(3).start(y, np.ones(900)), 1.0)
         wider, after = levels.add_levels(problem, state, made.levels, rng)
         assert [term.kind for term in wider.terms] == ["level"]

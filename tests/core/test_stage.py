@@ -40,7 +40,9 @@ class TestResume:
         active = [term for term in model.terms if term.active]
         assert [term.features for term in stage.problem.terms] == [t.features for t in active]
         assert isinstance(stage.problem.terms[-1].entries, Grid)
-        assert [t.features for t in stage.off] == [t.features for t in model.terms if not t.active]
+        assert [t.term.features for t in stage.dropped] == [
+            t.features for t in model.terms if not t.active
+        ]
         scale = prepared.units.scale
         for known, share, term in zip(stage.state.terms, stage.problem.shares, active, strict=True):
             np.testing.assert_allclose(share, term.share, atol=1e-12)
@@ -63,8 +65,8 @@ class TestResume:
         prepared, _ = at_hand.resume(model, wide, y, np.ones(250), QUICK)
         assert prepared.unused == {3: CONSTANT}
         assert not any(
-            3 in term.features
-            for term in at_hand.resume(model, wide, y, np.ones(250), QUICK)[1].off
+            3 in gone.term.features
+            for gone in at_hand.resume(model, wide, y, np.ones(250), QUICK)[1].dropped
         )
 
     @pytest.mark.parametrize(

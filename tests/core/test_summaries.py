@@ -483,7 +483,7 @@ class TestFit:
         model, data = fitted(name), fit_data(name)
         options = replace(QUICK, interactions=((0, 1),))
         expected = at_hand.fit_on(model, *data, options, 0)
-        found = fitting.fit_on(model, cut(how, *data), options, 0)
+        found = fitting.fit_on(model, cut(how, *data), at_hand._of(model), options, 0)
         assert_same_model(found, expected, data[0])
         assert ("pair", (0, 1)) in [(t.kind, t.features) for t in expected.terms]
 

@@ -8,13 +8,15 @@ from scipy.special import expit
 
 from lanam.core.fit import interactions, prepare
 from lanam.core.fit.assembly import assemble
-from lanam.core.inference import evidence, gauss_newton, posterior
+from lanam.core.inference import evidence, posterior
 from lanam.core.inference.evidence import Hyper, LinearModel, WideLevels, gradient, noise_gradient
 from lanam.core.inference.options import Options
 from lanam.core.inference.prior import Prior
+from lanam.core.inference.problem import Problem, Regression
 from lanam.core.inference.selection import eliminate
+from lanam.core.inference.updates import UPDATES
 from lanam.core.model import scoring
-from lanam.core.rows import cross_tables, quadratics, statistics
+from lanam.core.rows import quadratics, statistics
 from lanam.core.rows.statistics import Rows
 from lanam.core.terms.knots import Position
 from lanam.families.softmax import Softmax
@@ -37,7 +39,7 @@ N_LEVELS = (30, -1)
 # the regression
 
 
-class Regression:
+class WideCase:
     """Two terms and a wide one between them, integrated out or among the coordinates."""
 
     def __init__(self, n=80, n_levels=13, seed=0):
@@ -109,21 +111,21 @@ def _flat(monkeypatch):
 @pytest.mark.usefixtures("_flat")
 class TestRegression:
     def test_evidence_and_likelihood(self, joint):
-        case = Regression()
+        case = WideCase()
         found = evidence.solve(case.model(wide=True), case.hyper, joint)
         dense = case.dense(case.hyper, joint)
         assert_close(found.evidence, dense.log_evidence, "rounding")
         assert_close(found.log_likelihood, dense.log_likelihood, "rounding")
 
     def test_coordinates(self, joint):
-        case = Regression()
+        case = WideCase()
         found = evidence.solve(case.model(wide=True), case.hyper, joint)
         dense, (others, _) = case.dense(case.hyper, joint), case.places
         assert_close(found.mean, dense.mean[others], "rounding")
         assert_close(found.covariance, dense.covariance[np.ix_(others, others)], "rounding")
 
     def test_levels(self, joint):
-        case = Regression()
+        case = WideCase()
         found = evidence.solve(case.model(wide=True), case.hyper, joint)
         dense, (others, levels) = case.dense(case.hyper, joint), case.places
         own = found.levels
@@ -137,14 +139,14 @@ class TestRegression:
         assert covariance[-1, -1] == pytest.approx(np.exp(case.hyper.log_rho[2]))
 
     def test_effective_parameters_and_energy(self, joint):
-        case = Regression()
+        case = WideCase()
         found = evidence.solve(case.model(wide=True), case.hyper, joint)
         dense = case.dense(case.hyper, joint)
         assert_close(found.effective, np.bincount(case.group_of, dense.effective), "rounding")
         assert_close(found.energy, np.bincount(case.group_of, dense.energy), "rounding")
 
     def test_slopes(self, joint):
-        case = Regression()
+        case = WideCase()
         model, hyper = case.model(wide=True), case.hyper
 
         def objective(at):
@@ -157,9 +159,10 @@ class TestRegression:
 
     @pytest.mark.parametrize("update", ["mackay", "gradient"])
     def test_tuning_goes_the_way_of_the_dense_one(self, joint, update):
-        case = Regression()
+        case = WideCase()
         wide, dense = (
-            evidence.tune(case.model(wide), 0.5, joint, update, 12, 1e-6) for wide in (True, False)
+            evidence.tune(case.model(wide), 0.5, joint, UPDATES[update], 12, 1e-6)
+            for wide in (True, False)
         )
         np.testing.assert_allclose(wide[0].log_rho, dense[0].log_rho, atol=1e-8)
         assert wide[0].noise == pytest.approx(dense[0].noise, rel=1e-8)
@@ -167,7 +170,7 @@ class TestRegression:
         assert np.abs(wide[0].log_rho).min() > 1e-3
 
     def test_what_the_levels_are_worth(self, joint):
-        case = Regression()
+        case = WideCase()
         model = case.model(wide=True)
         solved = evidence.solve(model, case.hyper, joint)
         found = evidence.levels_worth(model, case.hyper, joint, solved)
@@ -178,7 +181,7 @@ class TestRegression:
 
 @pytest.mark.usefixtures("_flat")
 def test_precision_of_the_coordinates_is_that_of_their_marginal():
-    case = Regression()
+    case = WideCase()
     dense, (others, _) = case.dense(case.hyper, True), case.places
     found = evidence.marginal_precision(case.model(wide=True), case.hyper)
     expected = np.linalg.inv(dense.covariance[np.ix_(others, others)])
@@ -186,7 +189,7 @@ def test_precision_of_the_coordinates_is_that_of_their_marginal():
 
 
 def test_solving_leaves_the_model_alone():
-    case = Regression()
+    case = WideCase()
     model, twin = case.model(wide=True), case.model(wide=True)
     evidence.solve(model, case.hyper, True)
     evidence.marginal_precision(model, case.hyper)
@@ -232,7 +235,7 @@ def test_level_equations_are_a_loop_over_rows(wide, chunk, name, monkeypatch):
         diagonal[level] += gamma
         cross[level] += gamma * np.concatenate([*design, [1.0]])
         target[level] += pull
-    for form in (quadratics.row_quadratic, cross_tables.table_quadratic):
+    for form in (at_hand.row_quadratic, at_hand.table_quadratic):
         found = form(rows, likelihood, values, 0.2).level_equations(wide, tables)
         for part, expected in zip(found, (diagonal, cross, target), strict=True):
             # The tables' form multiplies fractions of single precision in another order.
@@ -427,7 +430,7 @@ class TestFitted:
         model, units, _, options, (columns, y, weight) = fitted
         _, stage = at_hand.resume(model, columns, y, weight, options)
         turned = stage.problem.keep([1, 0]), stage.state.keep([1, 0])
-        made = posterior.exact(*turned, np.random.default_rng(0))
+        made = posterior.ExactCurvature().solution(*turned, np.random.default_rng(0))
         other = assemble(units, *turned, made, [])
         assert [term.features for term in other.terms] == [(0,), (1,)]
         old, new = (scoring.link_moments(m, NEW_ROWS) for m in (model, other))
@@ -567,7 +570,7 @@ class TestBesideTwoCurves:
     def test_coordinates_are_sorted_with_their_terms(self):
         model, prepared, stage = self.given()
         turned = stage.problem.keep([2, 0, 1]), stage.state.keep([2, 0, 1])
-        made = posterior.exact(*turned, np.random.default_rng(0))
+        made = posterior.ExactCurvature().solution(*turned, np.random.default_rng(0))
         other = assemble(prepared.units, *turned, made, [])
         assert [term.features for term in other.terms] == [(0,), (1,), (2,)]
         rows = np.column_stack([NEW_ROWS, np.linspace(-2.0, 2.0, 9)])
@@ -581,10 +584,8 @@ class TestBesideTwoCurves:
         _, _, stage = self.given()
         rng = np.random.default_rng(0)
         found = interactions.joint_precision(stage.problem, stage.state, rng)
-        linear = gauss_newton.regression(
-            stage.problem, stage.state, np.random.default_rng(0), fine=True
-        )
-        joint = gauss_newton.solve_as_made(stage.problem, stage.state, linear)
+        linear = Regression.of(stage.problem, stage.state, np.random.default_rng(0), fine=True)
+        joint = linear.solve()
         # Directions that the data hardly sees are next to those it sees well.
         product = found.precision @ joint.covariance
         np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-6)
@@ -593,7 +594,7 @@ class TestBesideTwoCurves:
 
 class TestEliminate:
     def posterior_of(self, hyper):
-        case = Regression()
+        case = WideCase()
         model = case.model(wide=True)
         tables = [np.eye(3), np.empty((13, 0)), np.eye(2)]
         shares = [np.full(3, 1 / 3), np.full(13, 1 / 13), np.full(2, 0.5)]
@@ -633,9 +634,7 @@ def test_a_wide_start_has_the_variance_of_a_narrow_one(monkeypatch):
         made = at_hand.prepared(
             columns, y, np.ones(len(y)), LIKELIHOODS["gaussian"], QUICK, N_LEVELS
         )
-        problem = gauss_newton.make_problem(
-            made.terms, made.rows, made.units.likelihood, True, "mackay"
-        )
+        problem = Problem.of(made.terms, made.rows, made.units.likelihood)
         rng = np.random.default_rng(0)
-        starts.append(gauss_newton.start(problem.terms[0], problem.shares[0], rng))
+        starts.append(problem.start(0, rng))
     assert_close(starts[0].precision, starts[1].precision, "rounding")

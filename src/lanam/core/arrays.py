@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.signedinteger[Any]]
 
+Rng: TypeAlias = np.random.Generator
+
 #: One number, or one for each of several outputs.
 Intercept: TypeAlias = float | Array
 

@@ -13,8 +13,9 @@ from functools import partial
 import numpy as np
 
 from lanam.core.arrays import Array, fixed_point
-from lanam.core.inference.gauss_newton import Problem, State
 from lanam.core.inference.posterior import Solution
+from lanam.core.inference.problem import Problem, State
+from lanam.core.inference.solver import Dropped
 from lanam.core.model.fitted import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
 from lanam.core.rows.located import Rows, StreamedRows, pieces
 from lanam.core.rows.reading import read
@@ -115,22 +116,18 @@ def _place(term: FittedTerm) -> tuple[int, tuple[int, ...]]:
     return len(term.features) if term.joint else term.kind == "level", term.features
 
 
-def switched_off(term: Term, share: Array, worth: float) -> FittedTerm:
+def switched_off(gone: Dropped) -> FittedTerm:
     """A term that went, and what it was worth when it did."""
-    n_entries = len(share)
+    term, n_entries = gone.term, len(gone.share)
     return FittedTerm(
         kind=term.kind,
         features=term.features,
         entries=term.entries,
-        share=share,
+        share=gone.share,
         mean=np.zeros(n_entries),
         table=np.empty((n_entries, 0)),
         status=SWITCHED_OFF,
-        importance=0.0,
-        effective_parameters=0.0,
-        evidence=worth,
-        precision=np.empty(0),
-        expansion=np.empty(0),
+        evidence=gone.log_evidence_gain,
         architecture=_architecture(term),
     )
 
@@ -167,17 +164,4 @@ def _architecture(term: Term) -> Architecture | None:
 def unused(feature: int, reason: str) -> FittedTerm:
     """The term of a column that cannot have one."""
     nothing = np.empty(0)
-    return FittedTerm(
-        kind="smooth",
-        features=(feature,),
-        entries=None,
-        share=nothing,
-        mean=nothing,
-        table=np.empty((0, 0)),
-        status=reason,
-        importance=0.0,
-        effective_parameters=0.0,
-        evidence=0.0,
-        precision=nothing,
-        expansion=nothing,
-    )
+    return FittedTerm("smooth", (feature,), None, nothing, nothing, np.empty((0, 0)), reason)

@@ -19,12 +19,11 @@ from itertools import combinations
 
 import numpy as np
 
-from lanam.core.arrays import Array, IntArray, Intercept, sum_by
+from lanam.core.arrays import Array, IntArray, Intercept, Rng, sum_by
 from lanam.core.blas import limited_threads
-from lanam.core.inference import gauss_newton
-from lanam.core.inference.evidence import Hyper, marginal_precision
-from lanam.core.inference.gauss_newton import Problem, State
+from lanam.core.inference.evidence import marginal_precision
 from lanam.core.inference.prior import inverse_and_log_det
+from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import statistics
 from lanam.core.rows.located import Rows, pieces
@@ -71,7 +70,7 @@ def score(
     state: State,
     summary: Summary,
     pairs: Sequence[Pair],
-    rng: np.random.Generator,
+    rng: Rng,
     categories: Mapping[int, Categories] = NO_CATEGORIES,
 ) -> Array:
     """Score ``pairs`` by ``kind``; larger is more likely to interact, none is below zero.
@@ -286,12 +285,10 @@ class Effects:
         return Effects(project.T @ self.precision @ project, np.ones(project.shape[1]), blocks)
 
 
-def joint_precision(problem: Problem, state: State, rng: np.random.Generator) -> Effects:
+def joint_precision(problem: Problem, state: State, rng: Rng) -> Effects:
     """The Laplace posterior of all main effects, dense (paper, appendix A.2)."""
-    linear = gauss_newton.regression(problem, state, rng, fine=True)
-    posterior = gauss_newton.solve_as_made(problem, state, linear)
-    as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
-    precision = marginal_precision(linear.model, as_made)
+    linear = Regression.of(problem, state, rng, fine=True)
+    precision = marginal_precision(linear.model, linear.as_made)
     coordinates = np.arange(linear.model.intercepts.start)
     blocks: dict[int, IntArray] = {}
     for term, block in zip(problem.terms, linear.model.prior.blocks, strict=True):
@@ -299,7 +296,7 @@ def joint_precision(problem: Problem, state: State, rng: np.random.Generator) ->
         if len(term.features) == 1 and len(own):
             feature = term.features[0]
             blocks[feature] = np.concatenate([blocks.get(feature, own[:0]), own])
-    return Effects(precision, posterior.mean, blocks)
+    return Effects(precision, linear.solve().mean, blocks)
 
 
 def information_scores(effects: Effects, pairs: Sequence[Pair]) -> Array:

@@ -12,9 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from lanam.core.arrays import Array, Intercept
-from lanam.core.inference import gauss_newton
-from lanam.core.inference.gauss_newton import Problem, State
+from lanam.core.arrays import Array, Intercept, Rng
+from lanam.core.inference.problem import Problem, State, add_terms
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import reading, statistics
 from lanam.core.rows.located import Rows, pieces
@@ -62,7 +61,7 @@ def level_gain(weight: Array, score: Array) -> LevelGain:
 
 
 def add_levels(
-    problem: Problem, state: State, levels: dict[int, Levels], rng: np.random.Generator
+    problem: Problem, state: State, levels: dict[int, Levels], rng: Rng
 ) -> tuple[Problem, State] | None:
     """Add the level effects that pay, best first, each on what the ones before it left over.
 
@@ -92,7 +91,7 @@ def add_levels(
         added[best] = gains[best]
     if not added:
         return None
-    wider, state = gauss_newton.widen(problem, state, [candidates[k] for k in added], rng)
+    wider, state = add_terms(problem, state, [candidates[k] for k in added], rng)
     tuned = tuple(
         replace(known, precision=np.array([1.0 / gain.variance]))
         for known, gain in zip(state.terms[n_before:], added.values(), strict=True)

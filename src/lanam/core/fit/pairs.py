@@ -24,9 +24,7 @@ _MARGINS = np.array([0.2, 1.0])
 
 
 def place_grids(
-    summary: Summary,
-    pairs: Sequence[Pair],
-    categories: Mapping[int, Categories] = NO_CATEGORIES,
+    summary: Summary, pairs: Sequence[Pair], categories: Mapping[int, Categories] = NO_CATEGORIES
 ) -> list[Grid]:
     """A grid of entries for every pair; ``categories`` are the columns of codes."""
     axes: dict[int, Axis] = {}

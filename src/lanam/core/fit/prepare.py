@@ -9,7 +9,9 @@ from typing import TypeAlias
 import numpy as np
 
 from lanam.core.arrays import Intercept
+from lanam.core.fit.solvers import CURVATURES, find_solver
 from lanam.core.inference.options import Options
+from lanam.core.inference.solver import Solver
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows
@@ -75,6 +77,7 @@ class Prepared:
     categories: dict[int, Categories]
     unused: dict[int, str]
     summary: Summary
+    solver: Solver
 
 
 def prepare(
@@ -96,7 +99,7 @@ def prepare(
     architecture = options.architecture(1)
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}
-    widest = _widest(n_levels, likelihood, options)
+    widest = _widest(n_levels, likelihood, CURVATURES[options.curvature].factored)
     repeated = summary.total_weight > _REPEATED * summary.n_distinct
     for feature, column in enumerate(summary.columns):
         if feature in summary.twins:
@@ -121,7 +124,8 @@ def prepare(
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
     if options.interactions in (0, ()):  # as large as the columns, and only pairs would ask again
         summary = summary.without_distributions()
-    return Prepared(units, tuple(terms), rows, levels, categories, unused, summary)
+    solver = find_solver(options)
+    return Prepared(units, tuple(terms), rows, levels, categories, unused, summary, solver)
 
 
 def wanted(likelihood: Likelihood) -> Wanted:
@@ -154,8 +158,8 @@ def _start(summary: Summary, units: Units) -> Intercept:
     return best_constant(units.likelihood, units.standard(mean))
 
 
-def _widest(n_levels: Sequence[int], likelihood: Likelihood, options: Options) -> int | None:
+def _widest(n_levels: Sequence[int], likelihood: Likelihood, factored: bool) -> int | None:
     """The column whose levels may be integrated out: that with most of them."""
-    if not n_levels or likelihood.n_outputs > 1 or options.curvature == "kron":
+    if not n_levels or likelihood.n_outputs > 1 or factored:
         return None
     return int(np.argmax(n_levels))

@@ -13,16 +13,16 @@ from functools import partial
 
 import numpy as np
 
+from lanam.core.arrays import Rng
 from lanam.core.fit import interactions
-from lanam.core.fit.assembly import switched_off
 from lanam.core.fit.interactions import Pair
 from lanam.core.fit.pairs import pair_terms
-from lanam.core.fit.stage import Stage, term_of
-from lanam.core.fit.training import Run, fit_and_select, threads, train
+from lanam.core.fit.run import Run, threads
 from lanam.core.inference import selection
-from lanam.core.inference.gauss_newton import Problem, widen
+from lanam.core.inference.problem import Problem, add_terms
 from lanam.core.inference.selection import Needed
-from lanam.core.model.fitted import ACTIVE, FittedTerm, ScoredPair
+from lanam.core.inference.solver import Dropped, Stage, Task
+from lanam.core.model.fitted import ACTIVE, SWITCHED_OFF, ScoredPair
 from lanam.core.rows.summaries import Summary
 from lanam.core.terms.knots import Categories
 
@@ -43,9 +43,7 @@ _PAIR_WIDTH = 30
 _MAX_WIDTH = 2000
 
 
-def second_stage(
-    stage: Stage, run: Run, rng: np.random.Generator
-) -> tuple[Stage, tuple[ScoredPair, ...]]:
+def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredPair, ...]]:
     """Score all pairs, try some, keep what pays.
 
     In rounds, each scored on what the rounds before it left over, until a round gains nothing: pairs that
@@ -70,7 +68,7 @@ def second_stage(
             with threads(stage.width + _PAIR_WIDTH * len(tried), run.options.n_jobs):
                 stage = _try_pairs(stage, tried, search, run, rng)
             left = [pair for pair in left if pair not in tried]
-            if stage.reason == "interrupted" or not _active_pairs(stage) & set(tried):
+            if stage.interrupted or not _active_pairs(stage) & set(tried):
                 break
     except KeyboardInterrupt:
         # Training keeps its best by itself; whatever else is interrupted leaves things as they were.
@@ -98,11 +96,8 @@ class _Search:
 
     @classmethod
     def of(cls, run: Run, pairs: Sequence[Pair], known: set[tuple[int, ...]]) -> _Search:
-        options = run.options
-        asked, kind = options.interactions, options.interaction_score
-        prepared = run.prepared
-        categories, summary = prepared.categories, prepared.summary
-        return cls(asked, kind, tuple(pairs), frozenset(known), categories, summary)
+        asked, kind, own = run.options.interactions, run.options.interaction_score, run.prepared
+        return cls(asked, kind, tuple(pairs), frozenset(known), own.categories, own.summary)
 
     def needed(self, n_pairs: int, n_precisions: int = 2) -> float:
         """Nats the weakest of ``n_pairs`` must be worth, if it has so many precisions.
@@ -120,9 +115,7 @@ class _Search:
         more = _TUNED_EACH * max(n_precisions - 2, 0)
         return _TUNED + more + float(np.log(against))
 
-    def score(
-        self, stage: Stage, pairs: Sequence[Pair], rng: np.random.Generator
-    ) -> dict[Pair, float]:
+    def score(self, stage: Stage, pairs: Sequence[Pair], rng: Rng) -> dict[Pair, float]:
         """Scores of some pairs on what a stage left over."""
         values = interactions.score(
             self.kind, stage.problem, stage.state, self.summary, pairs, rng, self.categories
@@ -156,8 +149,8 @@ class _Search:
         ``last`` are the scores on what the model has left over.
         """
         status: dict[tuple[int, ...], str] = {
-            term.features: f"{term.status} (worth {round(term.evidence, 1) + 0.0:.1f} nats)"
-            for term in stage.off
+            gone.term.features: f"{SWITCHED_OFF} (worth {round(gone.log_evidence_gain, 1) + 0.0:.1f} nats)"
+            for gone in stage.dropped
         }
         status |= dict.fromkeys(_active_pairs(stage), ACTIVE)
 
@@ -170,7 +163,7 @@ class _Search:
                 return "left out: no gain expected"
             if not self._promising(last[pair]):
                 return "left out: what it promised, others explain"
-            if stage.reason == "interrupted":
+            if stage.interrupted:
                 return "left out: interrupted before its turn"
             if stage.width > _MAX_WIDTH:
                 return "left out: the model is large; ask for a number of pairs to have more"
@@ -191,58 +184,36 @@ def _unusable(n_columns: int, unused: dict[int, str]) -> tuple[ScoredPair, ...]:
     )
 
 
-def _try_pairs(
-    stage: Stage,
-    tried: Sequence[Pair],
-    search: _Search,
-    run: Run,
-    rng: np.random.Generator,
-) -> Stage:
+def _try_pairs(stage: Stage, tried: Sequence[Pair], search: _Search, run: Run, rng: Rng) -> Stage:
     """Fit with some more pairs; those that do not pay are off, and without any all is as it was."""
-    options = run.options
-    fresh = pair_terms(search.summary, tried, options, search.categories)
+    fresh = pair_terms(search.summary, tried, run.options, search.categories)
     # With less noise, columns that were off may be worth something beside their pair.
     beside = {(feature,) for pair in tried for feature in pair}
-    back = [term for term in stage.off if term.kind != "level" and term.features in beside]
+    off = [gone.term for gone in stage.dropped if gone.term.kind != "level"]
+    back = [term for term in off if term.features in beside]
     # In the columns' order, whenever they went.
-    returning = [term_of(term, options) for term in sorted(back, key=lambda term: term.features)]
-    run.announce("pairs", [*stage.problem.terms, *returning, *fresh])
-    problem, state = widen(stage.problem, stage.state, [*returning, *fresh], rng)
+    more = [*sorted(back, key=lambda term: term.features), *fresh]
+    announce = partial(run.announce, "pairs", len(stage.problem.terms) + len(more))
+    problem, state = add_terms(stage.problem, stage.state, more, rng, announce)
     retried = {*beside, *tried}
-    stays_off = [term for term in stage.off if term.features not in retried or term.kind == "level"]
-    off: list[FittedTerm] = []
-    if options.solver == "adam":
-        trained = train(problem, stage.state, run, rng)
-        problem, state, reason = trained.problem, trained.state, trained.reason
-        off += trained.off
-    else:
-        needed = partial(_needed, _settled(stage, search), search)
-        run.newest = (stage.problem, stage.state)
-        try:
-            problem, state, converged = fit_and_select(
-                "pairs", problem, state, run, rng, off, needed
-            )
-            reason = "converged" if converged else "max_iter"
-        except KeyboardInterrupt:
-            problem, state = run.newest
-            reason = "interrupted"
-    wider = Stage(problem, state, (*stays_off, *off), reason)
+    stays = [g for g in stage.dropped if g.term.features not in retried or g.term.kind == "level"]
+    before = replace(stage, dropped=tuple(stays))
+    task = Task("pairs", before, problem, state, partial(_needed, _settled(stage, search), search))
+    wider = run.solver.train(task, rng, run.record)
     # New pairs may only have taken the place of others; and an interrupt may have come before they had
     # learned anything.
-    gain = state.evidence - stage.state.evidence
+    gain = wider.state.evidence - stage.state.evidence
     least = _TUNED if not isinstance(search.asked, tuple) else -np.inf
-    if reason == "interrupted":
+    if wider.interrupted:
         least = 0.0
     if _active_pairs(wider) & set(tried) and gain > least:
         return wider
     # Nothing new: the stage as it was, and what the pairs were worth.
-    off += [
-        switched_off(term, share, gain)
-        for term, share in zip(problem.terms, problem.shares, strict=True)
-    ]
-    gone = [term for term in off if term.features in tried]
-    still = [term for term in stage.off if term.features not in tried]
-    return replace(stage, off=(*still, *gone), reason=reason)
+    kept = zip(wider.problem.terms, wider.problem.shares, strict=True)
+    gone = [*wider.dropped, *(Dropped(term, share, gain) for term, share in kept)]
+    gone = [one for one in gone if one.term.features in tried]
+    still = [one for one in stage.dropped if one.term.features not in tried]
+    return replace(stage, dropped=(*still, *gone), reason=wider.reason)
 
 
 def _settled(stage: Stage, search: _Search) -> set[tuple[str, tuple[int, ...]]]:

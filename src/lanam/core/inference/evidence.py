@@ -27,8 +27,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lanam.core.arrays import Array, quadratic_forms
-from lanam.core.inference.moments import Moments
 from lanam.core.inference.prior import Prior, PriorPrecision, inverse_and_log_det
+from lanam.core.inference.updates import Moments, Update
 
 #: The intercept's prior is flat but for this, which only matters where the data says nothing of it: a
 #: classifier's separable classes.
@@ -273,39 +273,53 @@ def _residual_squares(model: LinearModel, posterior: Posterior, noise: float) ->
     return -2.0 * noise * (value + 0.5 * model.n_rows * math.log(2.0 * math.pi * noise))
 
 
-def mackay_step(model: LinearModel, hyper: Hyper, posterior: Posterior) -> Hyper:
-    """MacKay's fixed point: ``lambda_g = gamma_g / ||theta_g||^2``, ``noise = RSS / (N - gamma)``.
+def _fixed_point(model: LinearModel, posterior: Posterior, noise: float) -> Array:
+    """MacKay's step in logs: ``lambda_g = gamma_g / ||theta_g||^2``, ``noise = RSS / (N - gamma)``.
 
-    With the charge in ``gamma``.
-    Over-relaxed, because the fixed point is approached from one side; bounded steps, and a bounded
-    reach from where the tables were made, beyond which they would no longer be the right ones.
+    With the charge in ``gamma``. Precisions are over-relaxed, because the fixed point is approached from
+    one side, and take bounded steps.
     """
     tiny = 1e-12
     effective = posterior.effective + posterior.charged
     ratio = np.log((posterior.energy + tiny) / np.maximum(effective, tiny))
     step = np.clip(_RELAXATION * ratio, -_LOG_STEP, _LOG_STEP)
-    log_rho = model.clip(hyper.log_rho + step)
     if model.n_rows is None:
-        return Hyper(log_rho, hyper.noise)
+        return np.append(step, 0.0)
     # One degree of freedom is the intercept's.
     freedom = max(model.n_rows - float(effective.sum()) - 1.0, 1.0)
-    noise = _residual_squares(model, posterior, hyper.noise) / freedom
-    return Hyper(log_rho, float(np.clip(noise, *model.noise_bounds)))
+    squares = _residual_squares(model, posterior, noise)
+    return np.append(step, math.log(max(squares / freedom, np.finfo(float).tiny) / noise))
+
+
+def step(
+    model: LinearModel, hyper: Hyper, posterior: Posterior, update: Update, moments: Moments
+) -> tuple[Hyper, Moments]:
+    """The hyperparameters after a step by a rule, and the moments after it.
+
+    Within a bounded reach from where the tables were made, beyond which they would no longer be the
+    right ones.
+    """
+    slope = 0.0 if model.n_rows is None else noise_gradient(model, posterior, hyper.noise)
+    slopes = np.append(gradient(posterior), slope)
+    logs, moments = update(_fixed_point(model, posterior, hyper.noise), slopes, moments)
+    log_rho = model.clip(hyper.log_rho + logs[:-1])
+    if model.n_rows is None:
+        return Hyper(log_rho, hyper.noise), moments
+    noise = float(np.clip(hyper.noise * math.exp(logs[-1]), *model.noise_bounds))
+    return Hyper(log_rho, noise), moments
 
 
 def tune(
-    model: LinearModel, noise: float, joint: bool, update: str, max_steps: int, tol: float
+    model: LinearModel, noise: float, joint: bool, update: Update, max_steps: int, tol: float
 ) -> tuple[Hyper, Posterior]:
     """Raise the objective of a linear model over its hyperparameters; returns the best seen."""
     hyper = Hyper(np.zeros(model.prior.n_groups), noise)
-    best, best_posterior = hyper, solve(model, hyper, joint)
-    posterior, moments = best_posterior, Moments.zeros(model.prior.n_groups + 1)
-    first, stalled = best_posterior.objective, 0
+    posterior = solve(model, hyper, joint)
+    best, best_posterior = hyper, posterior
+    moments = Moments.zeros(model.prior.n_groups + 1)
+    first, stalled = posterior.objective, 0
     for _ in range(max_steps):
-        if update == "mackay":
-            hyper = mackay_step(model, hyper, posterior)
-        else:
-            hyper, moments = _gradient_step(model, hyper, posterior, moments)
+        hyper, moments = step(model, hyper, posterior, update, moments)
         posterior = solve(model, hyper, joint)
         # These tables are remade anyway: the last per cent of what they can give is not worth a step.
         enough = tol + 0.01 * (best_posterior.objective - first)
@@ -315,16 +329,3 @@ def tune(
         if stalled >= 2:
             break
     return best, best_posterior
-
-
-def _gradient_step(
-    model: LinearModel, hyper: Hyper, posterior: Posterior, moments: Moments, rate: float = 0.1
-) -> tuple[Hyper, Moments]:
-    """The paper's alternative: an Adam step on the log hyperparameters."""
-    noise_slope = 0.0 if model.n_rows is None else noise_gradient(model, posterior, hyper.noise)
-    step, moments = moments.step(np.append(gradient(posterior), noise_slope), rate)
-    log_rho = model.clip(hyper.log_rho + step[:-1])
-    if model.n_rows is None:
-        return Hyper(log_rho, hyper.noise), moments
-    noise = float(np.clip(hyper.noise * math.exp(step[-1]), *model.noise_bounds))
-    return Hyper(log_rho, noise), moments

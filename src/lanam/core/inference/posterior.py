@@ -1,15 +1,31 @@
-"""The posterior a fit ends with, whatever found it: means, tables and a covariance (method.md 3)."""
+"""The posterior a fit ends with, whatever found it: means, tables and a covariance (method.md 3).
+
+And the exact curvature that it is made of by default: the Gauss-Newton matrix ``H``, at unit noise, of all
+terms together or of each term alone.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
-from lanam.core.arrays import Array, Intercept
-from lanam.core.inference import gauss_newton, selection
-from lanam.core.inference.evidence import LevelPosterior, Posterior
-from lanam.core.inference.gauss_newton import Problem, Regression, State
+from lanam.core.arrays import Array, Intercept, Rng
+from lanam.core.inference import selection
+from lanam.core.inference.evidence import LevelPosterior, LinearModel, Posterior
+from lanam.core.inference.prior import inverse_and_log_det
+from lanam.core.inference.problem import UNSEEN_PRECISION, Problem, Regression, State
+
+#: Determinants are made for precisions that may still fall by this factor.
+_HEADROOM = 20.0
+
+
+#: The evidence's determinant at networks that stay, by log precisions and the noise variance:
+#: ``log |H / noise + Lambda| - log |Lambda|``, and every group's effective parameters.
+Determinant = Callable[[Array, float], tuple[float, Array]]
 
 
 @dataclass(frozen=True)
@@ -34,6 +50,19 @@ class Solution:
 
 
 @dataclass(frozen=True)
+class Functions:
+    """All terms' functions around a state: ``tables[d] z_d``, with the intercept ``z ~ N(0, covariance)``.
+
+    ``effective`` are every term's effective parameters, ``log_dets`` what its determinant costs.
+    """
+
+    tables: tuple[Array, ...]
+    covariance: Array
+    effective: tuple[float, ...]
+    log_dets: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class WideSolution:
     """A wide term's function, centred: ``means[d] + coupling z + sqrt(own) e`` with independent ``e``."""
 
@@ -42,28 +71,20 @@ class WideSolution:
     own: Array
 
 
-def exact(problem: Problem, state: State, rng: np.random.Generator) -> Solution:
-    """The posterior at a state's hyperparameters, with the prior kept where there is no data."""
-    linear = gauss_newton.regression(problem, state, rng, gauss_newton.UNSEEN_PRECISION)
-    return of_regression(problem, state, linear, gauss_newton.solve_as_made(problem, state, linear))
-
-
-def of_regression(
-    problem: Problem, state: State, linear: Regression, posterior: Posterior
-) -> Solution:
+def of_regression(linear: Regression, posterior: Posterior) -> Solution:
     """A regression's posterior at the hyperparameters its tables were made with, as a solution."""
-    prior = linear.model.prior
-    worth = selection.term_worth(prior, posterior)
-    for k, own in gauss_newton.worth_outside(problem, state, linear, posterior).items():
+    problem, state = linear.problem, linear.state
+    worth = selection.term_worth(linear.model.prior, posterior)
+    for k, own in linear.worth_outside(posterior).items():
         worth[k] = own
     solution = Solution(
-        means=tuple(gauss_newton.values_of(problem, state, linear, posterior)),
-        tables=tuple(part.table for part in linear.compressed),
+        means=tuple(linear.values(posterior)),
+        tables=linear.tables,
         covariance=posterior.covariance,
-        intercept=gauss_newton.intercept_of(posterior.mean, problem.likelihood.n_outputs),
+        intercept=linear.intercept(posterior),
         noise=state.noise,
         evidence=posterior.evidence,
-        effective=tuple(float(posterior.effective[groups].sum()) for groups in prior.groups),
+        effective=linear.effective(posterior),
         worth=tuple(worth),
         precisions=tuple(known.precision for known in state.terms),
     )
@@ -98,3 +119,47 @@ def _centred_levels(
             wide, np.linalg.solve(change.T, (coupling - mean_coupling).T).T, scale**2 * levels.own
         ),
     )
+
+
+class ExactCurvature:
+    """The Gauss-Newton matrix itself, in compressed coordinates: joint, or in blocks of terms."""
+
+    factored: ClassVar[bool] = False
+
+    def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
+        """The posterior of the tuned regression, with the prior kept where there is no data."""
+        linear = Regression.of(problem, state, rng, UNSEEN_PRECISION)
+        return of_regression(linear, linear.solve())
+
+    def functions(self, problem: Problem, state: State, rng: Rng) -> Functions:
+        """The posterior around networks that were trained."""
+        linear = Regression.of(problem, state, rng, UNSEEN_PRECISION, fine=True)
+        found = linear.solve()
+        log_dets = [
+            -inverse_and_log_det(found.covariance[block, block])[1]
+            for block in linear.model.prior.blocks
+        ]
+        return Functions(linear.tables, found.covariance, linear.effective(found), tuple(log_dets))
+
+    def determinant(self, problem: Problem, state: State, rng: Rng) -> Determinant:
+        """The determinant around networks that were trained, to be asked near their precisions."""
+        # Directions count as visible at a fraction of the noise, because precisions may fall.
+        quieter = replace(state, noise=state.noise / _HEADROOM)
+        model = Regression.of(problem, quieter, rng, fine=True).model
+        made_at = np.concatenate([np.empty(0), *(np.log(known.precision) for known in state.terms)])
+        return partial(_tangent_determinant, model, made_at, problem.joint)
+
+
+def _tangent_determinant(
+    model: LinearModel, made_at: Array, joint: bool, log_precision: Array, noise: float
+) -> tuple[float, Array]:
+    """In coordinates compressed at the log precisions ``made_at``."""
+    prior, terms = model.prior.precision(made_at - log_precision), slice(0, model.intercepts.start)
+    precision = model.gram[terms, terms] / noise
+    prior.add_to(precision)
+    covariance, log_det = np.zeros_like(precision), prior.log_det_covariance
+    for block in (terms,) if joint else model.prior.blocks:
+        covariance[block, block], own = inverse_and_log_det(precision[block, block])
+        log_det += own
+    effective, _ = prior.group_sums(np.zeros(len(precision)), covariance)
+    return log_det, effective

@@ -126,17 +126,6 @@ class PriorPrecision:
         plain_columns, _ = self.prior._plain
         matrix[plain_columns, plain_columns] += self.plain
 
-    def times(self, vector: Array) -> Array:
-        """``W^-1 v``."""
-        _, _, columns = self.prior._mixed
-        result = np.zeros_like(vector)
-        plain_columns, _ = self.prior._plain
-        result[plain_columns] = self.plain * vector[plain_columns]
-        padded = np.where(columns >= 0, vector[columns], 0.0)
-        product = np.einsum("dij,dj->di", self.inverse, padded)
-        result[columns[columns >= 0]] = product[columns >= 0]
-        return result
-
     def alone(self, gram: Array, noise: float = 1.0) -> tuple[float, Array]:
         """``sum_d log |I + G_d W_d / noise|`` over the terms with several groups, and its slopes.
 

@@ -11,7 +11,7 @@ there is one less than classes, and their ``contrasts`` ``Q``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -88,11 +88,11 @@ class FittedTerm:
     mean: Array
     table: Array
     status: str
-    importance: float
-    effective_parameters: float
-    evidence: float
-    precision: Array
-    expansion: Array
+    importance: float = 0.0
+    effective_parameters: float = 0.0
+    evidence: float = 0.0
+    precision: Array = field(default_factory=lambda: np.empty(0))
+    expansion: Array = field(default_factory=lambda: np.empty(0))
     architecture: Architecture | None = None
     coupling: Array | None = None
     own_variance: Array | None = None

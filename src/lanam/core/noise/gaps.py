@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from lanam.core.arrays import Array
-from lanam.core.inference.gauss_newton import Problem, State
+from lanam.core.inference.problem import Problem, State
 from lanam.core.rows import statistics
 from lanam.core.rows.located import Rows, pieces
 from lanam.core.rows.tables import Totals
@@ -65,7 +65,7 @@ def weigh(problem: Problem, state: State) -> tuple[Problem, State]:
     noisier[list(gaps)] = coefficients[1:] / coefficients[0]
     if rows.gap_noise is not None and np.allclose(noisier, rows.gap_noise, _CLOSE, _CLOSE):
         return problem, state
-    weighed = problem.remade(problem.terms, rows.weighed_by(noisier))
+    weighed = problem.with_terms(problem.terms, rows.weighed_by(noisier))
     return weighed, replace(state, noise=float(coefficients[0]))
 
 

@@ -15,17 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
-from lanam.core.arrays import Array
-from lanam.core.inference import gauss_newton
-from lanam.core.inference.gauss_newton import Problem, State
-from lanam.core.inference.moments import Moments
+from lanam.core.arrays import Array, Rng
+from lanam.core.inference.gauss_newton import GaussNewton
 from lanam.core.inference.options import Options
 from lanam.core.inference.posterior import Solution
-from lanam.core.inference.prior import inverse_and_log_det
-from lanam.core.paper import kron, laplace
+from lanam.core.inference.problem import Problem, State
+from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, Task
+from lanam.core.inference.updates import RATE, Moments, Update
+from lanam.core.paper import laplace
 from lanam.core.paper.laplace import Evidence, Hyper, Laplace
 from lanam.core.paper.objective import Objective, smooth_terms
 from lanam.core.paper.stacked import Stack
@@ -36,7 +38,6 @@ LEARNING_RATES = (0.1, 0.01, 0.001)
 
 _EPOCHS = 100
 _EVIDENCE_STEPS = 30
-_EVIDENCE_RATE = 0.1
 
 #: Rounds without a rise of the evidence after which a run ends.
 _PATIENCE = 4
@@ -56,43 +57,140 @@ class AdamResult:
     converged: bool
     interrupted: bool
 
-    @property
-    def thetas(self) -> tuple[Array, ...]:
-        """Every term's parameters."""
-        return tuple(known.expansion for known in self.state.terms)
+
+@dataclass(frozen=True)
+class Adam:
+    """Terms are networks, and all of their parameters are trained.
+
+    ``options.max_iter`` counts the rounds of one learning rate, ``options.tol`` is the rise of the evidence
+    that counts as one.
+    """
+
+    options: Options
+    curvature: Curvature
+
+    init_scales: ClassVar[tuple[float, ...]] = (1.0,)
+    pair_init_scales: ClassVar[tuple[float, ...]] = (1.0,)
+    networks_only: ClassVar[bool] = True
+    in_memory: ClassVar[bool] = True
+
+    def start(self, problem: Problem, rng: Rng) -> State:
+        """The intercept alone, at noise variance 1."""
+        return State((), statistics.start(problem.rows, problem.likelihood), 1.0)
+
+    def train(self, task: Task, rng: Rng, record: Record) -> Stage:
+        """Train, and drop what the precisions have switched off, whatever is needed.
+
+        Terms that are new start at random.
+        """
+        problem, before = task.problem, task.before
+        if not problem.terms:  # nothing to train
+            other = GaussNewton(self.options, self.curvature)
+            return other.train(replace(task, state=other.start(problem, rng)), rng, record)
+        result = self.fit(problem, rng, partial(record, "adam"), before.state)
+        found = self.solution(problem, result.state, rng)
+        gone = switched_off(problem, found)
+        dropped = [Dropped(problem.terms[k], problem.shares[k], found.worth[k]) for k in gone]
+        kept = [k for k in range(len(problem.terms)) if k not in gone]
+        reason = "converged" if result.converged else "max_iter"
+        return Stage(
+            problem.keep(kept),
+            result.state.keep(kept),
+            (*before.dropped, *dropped),
+            "interrupted" if result.interrupted else reason,
+        )
+
+    def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
+        """The Laplace posterior around the trained networks."""
+        found = self.curvature.functions(problem, state, rng)
+        return Solution(
+            means=tuple(state.values),
+            tables=found.tables,
+            covariance=found.covariance,
+            intercept=state.intercept,
+            noise=state.noise,
+            evidence=state.evidence,
+            effective=found.effective,
+            worth=tuple(_worth(problem, state, found.log_dets)),
+            precisions=tuple(known.precision for known in state.terms),
+        )
+
+    def fit(
+        self,
+        problem: Problem,
+        rng: Rng,
+        on_round: Callable[[State], None] = lambda state: None,
+        known: State | None = None,
+    ) -> AdamResult:
+        """Train with every learning rate from the same start; the one with most evidence is kept.
+
+        ``known`` is an earlier result for the first of the terms, from which they go on. ``on_round`` is
+        told every round's state. Ctrl-C ends the training and keeps the best so far.
+        """
+        objective = Objective.of(problem)
+        begin = _start(problem, self.start(problem, rng) if known is None else known, rng)
+        best: AdamResult | None = None
+        for rate in LEARNING_RATES:
+            run = self._run(problem, objective, begin, rate, rng, on_round)
+            if best is None or run.state.evidence > best.state.evidence:
+                best = replace(run, interrupted=False)
+            if run.interrupted:
+                return replace(best, interrupted=True)
+        assert best is not None
+        return best
+
+    def _run(
+        self,
+        problem: Problem,
+        objective: Objective,
+        start: tuple[Array, Hyper],
+        rate: float,
+        rng: Rng,
+        on_round: Callable[[State], None],
+    ) -> AdamResult:
+        """Rounds with one learning rate."""
+        parameters, hyper = start
+        moments, logs = Moments.zeros(len(parameters)), Moments.zeros(len(hyper.log_precision) + 1)
+        best, now = self._expand(problem, objective.stack, parameters, hyper, rng)
+        best = laplace.retuned(problem, best, hyper, now.evidence(hyper))
+        result = AdamResult(best, rate, converged=False, interrupted=False)
+        stalled = 0
+        try:
+            for _ in range(self.options.max_iter):
+                # 1. the networks at fixed hyperparameters
+                parameters, moments = _train(
+                    problem, objective, parameters, hyper, moments, rate, rng
+                )
+                # 2. the hyperparameters at fixed networks
+                state, now = self._expand(problem, objective.stack, parameters, hyper, rng)
+                hyper, value, logs = _raise_evidence(now, hyper, logs, problem.update)
+                state = laplace.retuned(problem, state, hyper, value)
+                on_round(state)
+                # 3. the best so far, and whether it still rises
+                rise = state.evidence - result.state.evidence
+                stalled = 0 if rise > self.options.tol else stalled + 1
+                if rise > 0.0:
+                    result = replace(result, state=state)
+                if stalled >= _PATIENCE:
+                    return replace(result, converged=True)
+        except KeyboardInterrupt:
+            return replace(result, interrupted=True)
+        return result
+
+    def _expand(
+        self, problem: Problem, stack: Stack, parameters: Array, hyper: Hyper, rng: Rng
+    ) -> tuple[State, Laplace]:
+        """The trained networks' state, and their evidence as a function of the hyperparameters."""
+        thetas = [parameters[own] for own in stack.parameters]
+        state = laplace.trained(problem, thetas, float(parameters[-1]), hyper)
+        return state, laplace.approximate(problem, state, self.curvature, rng)
 
 
-def fit(
-    problem: Problem,
-    options: Options,
-    rng: np.random.Generator,
-    on_round: Callable[[State], None] = lambda state: None,
-    known: State | None = None,
-) -> AdamResult:
-    """Train with every learning rate from the same start; the one with most evidence is kept.
+def _start(problem: Problem, known: State, rng: Rng) -> tuple[Array, Hyper]:
+    """Parameters and hyperparameters of all terms before training.
 
     ``known`` is an earlier result for the first of the terms, from which they go on.
-    ``options.max_iter`` counts the rounds of one learning rate, ``options.tol`` is the rise of the
-    evidence that counts as one. ``on_round`` is told every round's state. Ctrl-C ends the training and
-    keeps the best so far.
     """
-    objective = Objective.of(problem)
-    start, hyper = _start(problem, known, rng)
-    best: AdamResult | None = None
-    for rate in LEARNING_RATES:
-        run = _run(problem, objective, options, (start, hyper), rate, rng, on_round)
-        if best is None or run.state.evidence > best.state.evidence:
-            best = replace(run, interrupted=False)
-        if run.interrupted:
-            return replace(best, interrupted=True)
-    assert best is not None
-    return best
-
-
-def _start(problem: Problem, known: State | None, rng: np.random.Generator) -> tuple[Array, Hyper]:
-    """Parameters and hyperparameters of all terms before training."""
-    if known is None:
-        known = State((), statistics.start(problem.rows, problem.likelihood), 1.0)
     fresh = problem.terms[len(known.terms) :]
     # A state's intercept has the single columns' means, which their networks still have too.
     intercept = known.intercept - sum(
@@ -112,45 +210,6 @@ def _start(problem: Problem, known: State | None, rng: np.random.Generator) -> t
     return np.concatenate([*parameters, [intercept]]), hyper
 
 
-def _run(
-    problem: Problem,
-    objective: Objective,
-    options: Options,
-    start: tuple[Array, Hyper],
-    rate: float,
-    rng: np.random.Generator,
-    on_round: Callable[[State], None],
-) -> AdamResult:
-    """Rounds with one learning rate."""
-    parameters, hyper = start
-    moments = Moments.zeros(len(parameters)), Moments.zeros(len(hyper.log_precision) + 1)
-    best, now = _expand(problem, objective.stack, parameters, hyper, options, rng)
-    best = laplace.retuned(problem, best, hyper, now.evidence(hyper))
-    result = AdamResult(best, rate, converged=False, interrupted=False)
-    stalled = 0
-    try:
-        for _ in range(options.max_iter):
-            # 1. the networks at fixed hyperparameters
-            parameters, weights = _train(
-                problem, objective, parameters, hyper, moments[0], rate, rng
-            )
-            # 2. the hyperparameters at fixed networks
-            state, now = _expand(problem, objective.stack, parameters, hyper, options, rng)
-            hyper, value, logs = _raise_evidence(now, hyper, moments[1], problem.evidence_update)
-            moments = weights, logs
-            state = laplace.retuned(problem, state, hyper, value)
-            on_round(state)
-            # 3. the best so far, and whether it still rises
-            stalled = 0 if state.evidence > result.state.evidence + options.tol else stalled + 1
-            if state.evidence > result.state.evidence:
-                result = replace(result, state=state)
-            if stalled >= _PATIENCE:
-                return replace(result, converged=True)
-    except KeyboardInterrupt:
-        return replace(result, interrupted=True)
-    return result
-
-
 def _train(
     problem: Problem,
     objective: Objective,
@@ -158,7 +217,7 @@ def _train(
     hyper: Hyper,
     moments: Moments,
     rate: float,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> tuple[Array, Moments]:
     """A round's epochs."""
     per_term = laplace.per_term(problem, np.exp(hyper.log_precision))
@@ -173,63 +232,18 @@ def _train(
     return parameters, moments
 
 
-def _expand(
-    problem: Problem,
-    stack: Stack,
-    parameters: Array,
-    hyper: Hyper,
-    options: Options,
-    rng: np.random.Generator,
-) -> tuple[State, Laplace]:
-    """The trained networks' state, and their evidence as a function of the hyperparameters."""
-    thetas = [parameters[own] for own in stack.parameters]
-    state = laplace.trained(problem, thetas, float(parameters[-1]), hyper)
-    return state, laplace.approximate(problem, state, options.curvature, rng)
-
-
 def _raise_evidence(
-    now: Laplace, hyper: Hyper, moments: Moments, update: str
+    now: Laplace, hyper: Hyper, moments: Moments, update: Update
 ) -> tuple[Hyper, Evidence, Moments]:
-    """A round's steps of the hyperparameters, by the evidence's gradient or MacKay's updates."""
+    """A round's steps of the hyperparameters."""
     value = now.evidence(hyper)
     for _ in range(_EVIDENCE_STEPS):
-        if update == "mackay":
-            # Bounded as the gradient's steps are: networks need time to follow.
-            step = np.clip(now.mackay_step(hyper, value), -_EVIDENCE_RATE, _EVIDENCE_RATE)
-        else:
-            step, moments = moments.step(value.slope, _EVIDENCE_RATE)
+        # Bounded as the gradient's steps are: networks need time to follow.
+        fixed_point = np.clip(now.mackay_step(hyper, value), -RATE, RATE)
+        step, moments = update(fixed_point, value.slope, moments)
         hyper = hyper.moved(step, now.noise_bounds)
         value = now.evidence(hyper)
     return hyper, value, moments
-
-
-def solution(
-    problem: Problem, state: State, options: Options, rng: np.random.Generator
-) -> Solution:
-    """The Laplace posterior around the trained networks: joint, in blocks or Kronecker-factored."""
-    if options.curvature == "kron":
-        made = kron.posterior(problem, state)
-        tables, covariance = made.tables, made.covariance
-        effective, log_dets = made.effective, list(made.log_dets)
-    else:
-        unseen = gauss_newton.UNSEEN_PRECISION
-        linear = gauss_newton.regression(problem, state, rng, unseen, fine=True)
-        prior = linear.model.prior
-        exact = gauss_newton.solve_as_made(problem, state, linear)
-        tables, covariance = tuple(part.table for part in linear.compressed), exact.covariance
-        effective = tuple(float(exact.effective[groups].sum()) for groups in prior.groups)
-        log_dets = [-inverse_and_log_det(covariance[block, block])[1] for block in prior.blocks]
-    return Solution(
-        means=tuple(state.values),
-        tables=tables,
-        covariance=covariance,
-        intercept=state.intercept,
-        noise=state.noise,
-        evidence=state.evidence,
-        effective=effective,
-        worth=tuple(_worth(problem, state, log_dets)),
-        precisions=tuple(known.precision for known in state.terms),
-    )
 
 
 def _worth(problem: Problem, state: State, log_dets: Sequence[float]) -> list[float]:

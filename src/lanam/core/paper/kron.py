@@ -27,15 +27,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 
-from lanam.core.arrays import Array, sum_by
-from lanam.core.inference import evidence, gauss_newton
-from lanam.core.inference.gauss_newton import Problem, State
-from lanam.core.inference.posterior import Solution, of_regression
+from lanam.core.arrays import Array, Rng, sum_by
+from lanam.core.inference import evidence
+from lanam.core.inference.posterior import Determinant, Functions, Solution, of_regression
+from lanam.core.inference.problem import UNSEEN_PRECISION, Problem, Regression, State
 from lanam.core.terms import networks
 from lanam.core.terms.linearise import centred
 from lanam.core.terms.term import LevelTerm, MixedTerm, Term
@@ -44,22 +44,14 @@ from lanam.core.terms.term import LevelTerm, MixedTerm, Term
 _FACTOR_TOLERANCE = 1e-6
 
 
-@dataclass(frozen=True)
-class Spectrum:
-    """A positive semi-definite factor as eigenvalues and eigenvectors."""
+#: Eigenvalues and eigenvectors of a positive semi-definite factor.
+Spectrum = tuple[Array, Array]
 
-    values: Array
-    vectors: Array
 
-    @classmethod
-    def of(cls, matrix: Array) -> Spectrum:
-        """Decompose; rounding below zero is cut off."""
-        values, vectors = np.linalg.eigh(matrix)
-        return cls(np.maximum(values, 0.0), vectors)
-
-    def dense(self) -> Array:
-        """The factor itself."""
-        return np.asarray((self.vectors * self.values) @ self.vectors.T)
+def _spectrum(matrix: Array) -> Spectrum:
+    """Decompose; rounding below zero is cut off."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.maximum(values, 0.0), vectors
 
 
 @dataclass(frozen=True)
@@ -76,12 +68,12 @@ class TensorBlock:
     @cached_property
     def eigenvalues(self) -> Array:
         """Eigenvalues (fan_in, fan_out) of the block at unit noise."""
-        return np.outer(self.left.values, self.right.values) / self.total
+        return np.outer(self.left[0], self.right[0]) / self.total
 
     def rotated_jacobian(self) -> Array:
         """The Jacobian at the entries in the block's eigenvectors (B, fan_in, fan_out)."""
-        activations = self.activations @ self.left.vectors
-        signals = self.signals @ self.right.vectors
+        activations = self.activations @ self.left[1]
+        signals = self.signals @ self.right[1]
         return np.asarray(activations[:, :, None] * signals[:, None, :])
 
 
@@ -105,19 +97,14 @@ class KronBlock:
         sizes = [tensor.eigenvalues.size for tensor in self.tensors]
         return np.repeat([tensor.group for tensor in self.tensors], sizes)
 
-    def log_det(self, precision: Array, noise: float = 1.0) -> float:
-        """``log |H / noise + Lambda| - log |Lambda|``."""
-        return float(np.log1p(self.eigenvalues / (noise * precision[self.groups])).sum())
+    def measure(self, precision: Array, noise: float = 1.0) -> tuple[float, Array]:
+        """``log |H / noise + Lambda| - log |Lambda|``, and every group's effective parameters.
 
-    def effective(self, precision: Array, noise: float = 1.0) -> Array:
-        """Effective parameters of every group: the trace of ``H / noise Sigma``."""
-        seen = self.eigenvalues / noise
-        return sum_by(self.groups, seen / (seen + precision[self.groups]), len(precision))
-
-    def trace(self, precision: Array, noise: float = 1.0) -> Array:
-        """The trace of ``Sigma`` in every group (paper, eq. marglik's gradient)."""
-        posterior = 1.0 / (self.eigenvalues / noise + precision[self.groups])
-        return sum_by(self.groups, posterior, len(precision))
+        These are the trace of ``H / noise Sigma``.
+        """
+        ratio = self.eigenvalues / (noise * precision[self.groups])
+        effective = sum_by(self.groups, ratio / (1.0 + ratio), len(precision))
+        return float(np.log1p(ratio).sum()), effective
 
     def factor_table(self, term: Term, precision: Array, share: Array, noise: float = 1.0) -> Array:
         """A table ``F`` (B, r) with ``F F'`` the posterior covariance of the centred function."""
@@ -132,12 +119,6 @@ class KronBlock:
         keep = size > _FACTOR_TOLERANCE**2 * size[-1]
         return np.asarray(vectors[:, keep] * np.sqrt(size[keep]))
 
-    def dense(self) -> Array:
-        """``H`` as a matrix in the order of the flat parameter vector; for tests."""
-        return np.asarray(
-            block_diag(*(np.kron(t.left.dense(), t.right.dense()) / t.total for t in self.tensors))
-        )
-
 
 def block(term: Term, expansion: Array, weight: Array, curvature: Array) -> KronBlock:
     """The curvature of a term at ``expansion``; ``weight`` and ``curvature`` are sums per entry."""
@@ -146,8 +127,8 @@ def block(term: Term, expansion: Array, weight: Array, curvature: Array) -> Kron
         size = activations.shape[1] * signals.shape[1]
         groups = np.unique(term.group_index[start : start + size])
         assert len(groups) == 1, "Kronecker factors need one prior precision a tensor"
-        left = Spectrum.of(activations.T @ (activations * weight[:, None]))
-        right = Spectrum.of(signals.T @ (signals * curvature[:, None]))
+        left = _spectrum(activations.T @ (activations * weight[:, None]))
+        right = _spectrum(signals.T @ (signals * curvature[:, None]))
         total = float(weight @ through[:, 0])
         tensors.append(TensorBlock(left, right, total, activations, signals, int(groups[0])))
         start += size
@@ -184,16 +165,6 @@ def _outer_factors(term: Term, expansion: Array) -> Iterator[tuple[Array, Array,
         yield ones, ones - at_knots, ones
 
 
-@dataclass(frozen=True)
-class KronPosterior:
-    """All terms' functions under Kronecker-factored blocks, in the form of a ``Solution``."""
-
-    tables: tuple[Array, ...]
-    covariance: Array
-    effective: tuple[float, ...]
-    log_dets: tuple[float, ...]
-
-
 def blocks(problem: Problem, state: State) -> tuple[KronBlock, ...]:
     """Every term's curvature where its network is expanded."""
     total = problem.rows.count
@@ -206,38 +177,49 @@ def blocks(problem: Problem, state: State) -> tuple[KronBlock, ...]:
     )
 
 
-def posterior(problem: Problem, state: State) -> KronPosterior:
-    """Factor tables with unit covariance, and the intercept on its own."""
-    made = list(zip(blocks(problem, state), state.terms, strict=True))
-    tables = tuple(
-        own.factor_table(term, known.precision, share, state.noise)
-        for term, (own, known), share in zip(problem.terms, made, problem.shares, strict=True)
-    )
-    covariance = np.eye(sum(table.shape[1] for table in tables) + 1)
-    seen = problem.quadratic(state).total_curvature / state.noise
-    covariance[-1, -1] = 1.0 / (seen + evidence.INTERCEPT_PRECISION)
-    return KronPosterior(
-        tables,
-        covariance,
-        tuple(float(own.effective(known.precision, state.noise).sum()) for own, known in made),
-        tuple(own.log_det(known.precision, state.noise) for own, known in made),
-    )
+class KronCurvature:
+    """Every term's Kronecker-factored blocks, and the intercept on its own."""
 
+    factored: ClassVar[bool] = True
 
-def solution(problem: Problem, state: State, rng: np.random.Generator) -> Solution:
-    """The tuned regression's mean with Kronecker-factored covariances and determinants.
+    def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
+        """The tuned regression's mean with Kronecker-factored covariances and determinants.
 
-    The twin of ``posterior.exact``; the precisions were tuned on exact curvature, and so is what a
-    term is worth.
-    """
-    linear = gauss_newton.regression(problem, state, rng, gauss_newton.UNSEEN_PRECISION)
-    tuned = gauss_newton.solve_as_made(problem, state, linear)
-    kron = posterior(problem, state)
-    penalty = float(tuned.energy.sum()) + sum(kron.log_dets)
-    return replace(
-        of_regression(problem, state, linear, tuned),
-        tables=kron.tables,
-        covariance=kron.covariance,
-        evidence=tuned.log_likelihood - 0.5 * penalty,
-        effective=kron.effective,
-    )
+        The precisions were tuned on exact curvature, and so is what a term is worth.
+        """
+        linear = Regression.of(problem, state, rng, UNSEEN_PRECISION)
+        tuned, own = linear.solve(), self.functions(problem, state, rng)
+        return replace(
+            of_regression(linear, tuned),
+            tables=own.tables,
+            covariance=own.covariance,
+            evidence=tuned.log_likelihood - 0.5 * (float(tuned.energy.sum()) + sum(own.log_dets)),
+            effective=own.effective,
+        )
+
+    def functions(self, problem: Problem, state: State, rng: Rng) -> Functions:
+        """Factor tables with unit covariance."""
+        made = list(zip(blocks(problem, state), state.terms, strict=True))
+        tables = tuple(
+            own.factor_table(term, known.precision, share, state.noise)
+            for term, (own, known), share in zip(problem.terms, made, problem.shares, strict=True)
+        )
+        covariance = np.eye(sum(table.shape[1] for table in tables) + 1)
+        seen = problem.quadratic(state).total_curvature / state.noise
+        covariance[-1, -1] = 1.0 / (seen + evidence.INTERCEPT_PRECISION)
+        measured = [own.measure(known.precision, state.noise) for own, known in made]
+        effective = tuple(float(own.sum()) for _, own in measured)
+        return Functions(tables, covariance, effective, tuple(own for own, _ in measured))
+
+    def determinant(self, problem: Problem, state: State, rng: Rng) -> Determinant:
+        """The determinant around networks that were trained."""
+        made = blocks(problem, state)
+        ends = np.cumsum([len(known.precision) for known in state.terms])[:-1]
+
+        def determinant(log_precision: Array, noise: float) -> tuple[float, Array]:
+            per_term = np.split(np.exp(log_precision), ends)
+            found = [own.measure(one, noise) for own, one in zip(made, per_term, strict=True)]
+            log_dets, effective = zip(*found, strict=True)
+            return sum(log_dets), np.concatenate(effective)
+
+        return determinant

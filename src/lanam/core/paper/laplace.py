@@ -15,24 +15,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lanam.core.arrays import Array, sum_by
-from lanam.core.inference import gauss_newton
-from lanam.core.inference.gauss_newton import Problem, State, TermState
-from lanam.core.inference.prior import Prior, inverse_and_log_det
-from lanam.core.paper import kron
-from lanam.core.paper.kron import KronBlock
+from lanam.core.arrays import Array, Rng, sum_by
+from lanam.core.inference.posterior import Determinant
+from lanam.core.inference.problem import Problem, State, TermState
+from lanam.core.inference.solver import Curvature
 from lanam.core.rows import statistics
 from lanam.core.terms import networks
 from lanam.core.terms.linearise import centred, tangent
 from lanam.core.terms.term import SmoothTerm
-
-#: Tables are made for precisions that may still fall by this factor.
-_HEADROOM = 20.0
 
 #: The precisions' bounds: beyond them a group is free, or off.
 _LOG_PRECISION_BOUNDS = (-12.0, 18.0)
@@ -57,53 +50,6 @@ class Hyper:
             return Hyper(log_precision, self.log_noise)
         bounds = np.log(noise_bounds)
         return Hyper(log_precision, float(np.clip(self.log_noise + step[-1], *bounds)))
-
-
-@dataclass(frozen=True)
-class TangentCurvature:
-    """Exact Gauss-Newton curvature in coordinates compressed at the log precisions ``made_at``."""
-
-    gram: Array
-    prior: Prior
-    made_at: Array
-    joint: bool
-
-    def measure(self, hyper: Hyper) -> tuple[float, Array]:
-        """``log |H / noise + Lambda| - log |Lambda|``, and every group's effective parameters."""
-        prior = self.prior.precision(self.made_at - hyper.log_precision)
-        precision = self.gram / hyper.noise
-        prior.add_to(precision)
-        covariance, log_det = np.zeros_like(precision), prior.log_det_covariance
-        blocks = (slice(0, len(precision)),) if self.joint else self.prior.blocks
-        for block in blocks:
-            covariance[block, block], own = inverse_and_log_det(precision[block, block])
-            log_det += own
-        effective, _ = prior.group_sums(np.zeros(len(precision)), covariance)
-        return log_det, effective
-
-
-@dataclass(frozen=True)
-class KronCurvature:
-    """Kronecker-factored curvature of every term: nothing but eigenvalues."""
-
-    blocks: tuple[KronBlock, ...]
-
-    @cached_property
-    def _spectrum(self) -> tuple[Array, NDArray[np.intp]]:
-        """Eigenvalues of all terms, and their groups among all terms' groups."""
-        values, groups, first = [np.empty(0)], [np.empty(0, dtype=np.intp)], 0
-        for block in self.blocks:
-            values.append(block.eigenvalues)
-            groups.append(block.groups + first)
-            first += int(block.groups.max()) + 1
-        return np.concatenate(values), np.concatenate(groups)
-
-    def measure(self, hyper: Hyper) -> tuple[float, Array]:
-        """``log |H / noise + Lambda| - log |Lambda|``, and every group's effective parameters."""
-        values, groups = self._spectrum
-        ratio = values * np.exp(-hyper.log_precision - hyper.log_noise)[groups]
-        effective = sum_by(groups, ratio / (1.0 + ratio), len(hyper.log_precision))
-        return float(np.log1p(ratio).sum()), effective
 
 
 @dataclass(frozen=True)
@@ -134,7 +80,7 @@ class Laplace:
     log_likelihood: float
     squares: Array
     n_rows: float | None
-    curvature: TangentCurvature | KronCurvature
+    determinant: Determinant
     noise_bounds: tuple[float, float] | None = None
 
     def evidence(self, hyper: Hyper) -> Evidence:
@@ -143,7 +89,7 @@ class Laplace:
         Its slope in a log precision is ``(P - lambda tr Sigma - lambda ||theta||^2) / 2`` (paper, the
         gradient of eq. marglik), where ``P - lambda tr Sigma`` are the effective parameters.
         """
-        log_det, effective = self.curvature.measure(hyper)
+        log_det, effective = self.determinant(hyper.log_precision, hyper.noise)
         energy = np.exp(hyper.log_precision) * self.squares
         log_likelihood, noise_slope = self.log_likelihood, 0.0
         if self.n_rows is not None:
@@ -202,17 +148,11 @@ def retuned(problem: Problem, state: State, hyper: Hyper, now: Evidence) -> Stat
 
 def per_term(problem: Problem, of_groups: Array) -> list[Array]:
     """Values of all groups, a vector a term."""
-    parts, start = [], 0
-    for term in problem.terms:
-        stop = start + int(term.group_index.max()) + 1
-        parts.append(of_groups[start:stop])
-        start = stop
-    return parts
+    sizes = [int(term.group_index.max()) + 1 for term in problem.terms]
+    return np.split(of_groups, np.cumsum(sizes)[:-1])
 
 
-def approximate(
-    problem: Problem, state: State, curvature: str, rng: np.random.Generator
-) -> Laplace:
+def approximate(problem: Problem, state: State, curvature: Curvature, rng: Rng) -> Laplace:
     """Expand around trained networks; the evidence may then be asked near their precisions."""
     log_likelihood = statistics.log_likelihood(
         problem.rows, problem.likelihood, state.values, state.intercept
@@ -221,22 +161,10 @@ def approximate(
         sum_by(term.group_index, np.square(known.expansion), len(known.precision))
         for term, known in zip(problem.terms, state.terms, strict=True)
     ]
-    made: TangentCurvature | KronCurvature
-    if curvature == "kron":
-        made = KronCurvature(kron.blocks(problem, state))
-    else:
-        # Directions count as visible at a fraction of the noise, because precisions may fall.
-        linear = gauss_newton.regression(
-            problem, replace(state, noise=state.noise / _HEADROOM), rng, fine=True
-        )
-        made_at = np.concatenate([np.empty(0), *(np.log(known.precision) for known in state.terms)])
-        made = TangentCurvature(
-            linear.model.gram[:-1, :-1], linear.model.prior, made_at, problem.joint
-        )
     return Laplace(
         log_likelihood,
         np.concatenate([np.empty(0), *squares]),
         problem.n_rows,
-        made,
+        curvature.determinant(problem, state, rng),
         problem.likelihood.noise_bounds,
     )

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array, IntArray
-from lanam.core.inference.gauss_newton import Problem
+from lanam.core.arrays import Array, IntArray, Rng
+from lanam.core.inference.problem import Problem
 from lanam.core.likelihoods import Likelihood
 from lanam.core.paper.stacked import Stack
 from lanam.core.rows import reading
@@ -76,7 +76,7 @@ class Objective:
         )
         return cls(stack, batch, problem.likelihood, rows.count, pure)
 
-    def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
+    def batches(self, rng: Rng) -> Iterator[Batch]:
         """One epoch: all rows in shuffled batches of almost equal size."""
         whole = self.batch
         n_rows = len(whole.y)

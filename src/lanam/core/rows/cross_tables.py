@@ -13,11 +13,10 @@ from itertools import pairwise
 import numpy as np
 
 from lanam.core.arrays import Array, IntArray, Intercept, sum_by
-from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.expansions import Around, same_arrays
 from lanam.core.rows.located import AnyRows, Rows, pieces
 from lanam.core.rows.reading import spread
-from lanam.core.rows.statistics import add_entry_sums, entry_weights
+from lanam.core.rows.statistics import add_entry_sums
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Position
 from lanam.core.workspace import Workspace
@@ -139,19 +138,6 @@ class TableQuadratic:
         cross[self.seen[k]] = np.column_stack([*parts, self.cross[here, -1]])
         target[self.seen[k]] = self.pseudo[here]
         return cross[:, -1].copy(), cross, target
-
-
-def table_quadratic(
-    rows: AnyRows,
-    likelihood: Likelihood,
-    values: Sequence[Array],
-    intercept: Intercept,
-    seen: tuple[IntArray, ...] | None = None,
-) -> TableQuadratic:
-    """The same expansion, summed into cross-tables of the entries that rows read."""
-    if seen is None:
-        seen = tuple(np.flatnonzero(own) for own in entry_weights(rows))
-    return summed(rows, Around(likelihood, tuple(values), intercept), seen)[0]
 
 
 def summed(

@@ -1,14 +1,12 @@
-"""What a fit is going to do with its rows, estimated before anything is made of them."""
+"""What a fit is going to do with its rows, told before they are summed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.cross_tables import cross_table_bytes
-from lanam.core.rows.quadratics import sums_pay
-from lanam.core.terms.term import Term
+from lanam.core.rows.quadratics import tables_pay
 
 
 @dataclass(frozen=True)
@@ -20,9 +18,10 @@ class Plan:
     stage
         Its name.
     n_rows, n_columns, n_terms, n_entries
-        How many there are; entries are those of all terms' tables.
+        How many there are; entries are those of all terms' tables or, if these are too many to be
+        summed into, those that rows read.
     table_bytes
-        What cross-tables of all entries take.
+        What cross-tables of these entries take.
     memory
         What they may take.
     in_tables
@@ -43,17 +42,16 @@ class Plan:
     def of(
         cls,
         stage: str,
-        terms: Sequence[Term],
+        n_terms: int,
         shape: tuple[int, int],
         likelihood: Likelihood,
         memory: float,
+        n_entries: int,
     ) -> Plan:
-        """The plan of a stage with these terms, on a table of ``shape``."""
-        n_entries = sum(len(term.entries) for term in terms) + 1
+        """The plan of a stage with so many terms and entries, on a table of ``shape``."""
         size = cross_table_bytes(n_entries)
-        pay = sums_pay(shape[0], n_entries, memory, exact=likelihood.quadratic)
-        in_tables = pay and likelihood.n_outputs == 1
-        return cls(stage, *shape, len(terms), n_entries, size, memory, in_tables)
+        in_tables = tables_pay(likelihood, shape[0], n_entries, memory)
+        return cls(stage, *shape, n_terms, n_entries, size, memory, in_tables)
 
     def __str__(self) -> str:
         told = (

@@ -7,14 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from lanam.core.arrays import Array, IntArray, Intercept
+from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.cross_tables import TableQuadratic, cross_table_bytes, summed
 from lanam.core.rows.expansions import Around, same_arrays
@@ -174,52 +174,48 @@ Quadratic = RowQuadratic | TableQuadratic
 
 
 def weights_and_quadratic(
-    rows: AnyRows, likelihood: Likelihood, largest: float = CROSS_TABLE_BYTES
+    rows: AnyRows,
+    likelihood: Likelihood,
+    memory: float = CROSS_TABLE_BYTES,
+    on_decision: Callable[[int], None] = lambda n_entries: None,
 ) -> tuple[Totals, float, Quadratic | None]:
     """Weight at every entry, the log-likelihood of the intercept alone, and the quadratic if it is exact.
 
-    In the cheaper form; ``largest`` are the bytes that cross-tables may have. An expansion that is made
-    anew for every pass is used once: its tables would not pay.
+    In the cheaper form; ``memory`` are the bytes that cross-tables may have. ``on_decision`` is told the
+    number of entries by which that is decided (``tables_pay``), before rows are summed: all entries or,
+    if these are too many, those that rows read.
     """
     null = (likelihood, start(rows, likelihood))
-
-    def weights_alone() -> tuple[Totals, float]:
-        *weights, value = rows.total(partial(weigh_entries, rows.sizes, null))
-        return tuple(weights), float(value)
-
-    if not likelihood.quadratic:
-        return *weights_alone(), None
-    zeros = tuple(np.zeros(size) for size in rows.sizes)
-    around = Around(likelihood, zeros, 0.0)
-    everything = tuple(np.arange(size) for size in rows.sizes)
-    if _tables_pay(rows, everything, largest):
+    around = Around(likelihood, tuple(np.zeros(size) for size in rows.sizes), 0.0)
+    n_entries = sum(rows.sizes) + 1
+    whole = tables_pay(likelihood, len(rows), n_entries, memory)
+    if whole:
+        on_decision(n_entries)
+    if whole and likelihood.quadratic:
         # Both at once, and what no row has read is left out afterwards.
         made, weights = summed(rows, around)
         return weights, made.of_constant(null[1]), made
-    weights, value = weights_alone()
-    seen = tuple(np.flatnonzero(own) for own in weights)
-    if _tables_pay(rows, seen, largest):
-        return weights, value, summed(rows, around, seen)[0]
-    return weights, value, row_quadratic(rows, likelihood, zeros, 0.0)
+    *sums, value = rows.total(partial(weigh_entries, rows.sizes, null))
+    seen = tuple(np.flatnonzero(own) for own in sums)
+    n_entries = sum(map(len, seen)) + 1
+    if not whole:
+        on_decision(n_entries)
+    exact: Quadratic | None = None
+    if likelihood.quadratic:
+        pay = tables_pay(likelihood, len(rows), n_entries, memory)
+        exact = summed(rows, around, seen)[0] if pay else row_quadratic(rows, around)
+    return tuple(sums), float(value), exact
 
 
-def _tables_pay(rows: AnyRows, seen: Sequence[IntArray], largest: float) -> bool:
-    n_entries = sum(len(own) for own in seen) + 1
-    return sums_pay(len(rows), n_entries, largest, exact=True)
+def tables_pay(likelihood: Likelihood, n_rows: int, n_entries: int, memory: float) -> bool:
+    """Whether so many rows are summed into cross-tables of so many entries; nobody else decides that.
 
-
-def sums_pay(n_rows: int, n_entries: int, largest: float, *, exact: bool) -> bool:
-    """Whether so many rows are summed into cross-tables of so many entries.
-
-    Those of an expansion that is not ``exact`` are made several times.
+    Those of a likelihood that is no quadratic are made several times, and of several outputs none.
     """
-    many = n_rows > 2 * n_entries if exact else n_rows >= MANY_ROWS
-    return many and cross_table_bytes(n_entries) <= largest
+    many = n_rows > 2 * n_entries if likelihood.quadratic else n_rows >= MANY_ROWS
+    return many and likelihood.n_outputs == 1 and cross_table_bytes(n_entries) <= memory
 
 
-def row_quadratic(
-    rows: AnyRows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
-) -> RowQuadratic:
-    """The expansion around the given tabulated values, as rows."""
-    around = Around(likelihood, tuple(values), intercept)
+def row_quadratic(rows: AnyRows, around: Around) -> RowQuadratic:
+    """The expansion around a point, as rows."""
     return RowQuadratic(rows, around, tuple(range(len(rows.sizes))))

@@ -79,14 +79,14 @@ class ColumnSketch:
     nodes first. The smallest and the largest value are always points of their own, and so is the value
     of any row that has more than ``PRECISION`` of the weight.
 
-    ``mean`` and ``variance`` are those of all values, in units of ``scale``. ``n_rows`` have a value;
-    rows without one weigh ``missing``. ``distinct`` counts values once there are too many to know all.
+    ``n_rows`` have a value; rows without one weigh ``missing``. ``distinct`` counts values once there are
+    too many to know all.
 
-    The share of the weight up to any value is that of ``points`` to within ``error``, and so is the
-    rank of any quantile. ``error`` is at most ``PRECISION`` (0.05%), whatever the number of rows and
+    The share of the weight up to any value is that of ``points`` but for an error, and so is the rank of
+    any quantile. The error is at most ``PRECISION`` (0.05%), whatever the number of rows and
     pieces and the order in which they are merged, unless more than ``EXACT_VALUES`` buckets would be
     needed for that (continuous columns need about 3000, and up to 10,000 where pieces differ); then it is
-    larger, and still known.
+    larger.
     """
 
     points: Array
@@ -94,8 +94,6 @@ class ColumnSketch:
     level: Bytes
     n_rows: int
     missing: float
-    mean: float
-    variance: float
     distinct: DistinctCount
 
     @property
@@ -109,42 +107,9 @@ class ColumnSketch:
         return power_of_two_scale(self.points)
 
     @property
-    def total(self) -> float:
-        """The weight of all rows with a value."""
-        return float(self.mass.sum())
-
-    @property
-    def minimum(self) -> float:
-        """The smallest value; not a number where there is none."""
-        return float(self.points.min()) if len(self.points) else np.nan
-
-    @property
-    def maximum(self) -> float:
-        """The largest value; not a number where there is none."""
-        return float(self.points.max()) if len(self.points) else np.nan
-
-    @property
     def n_distinct(self) -> float:
         """How many distinct values there are: exact, or to ``distinct.relative_error``."""
         return float(len(self.points)) if self.exact else self.distinct.estimate
-
-    @property
-    def error(self) -> float:
-        """The largest rank error of any quantile, as a share of the weight.
-
-        At a place among the values, nobody knows on which side of it the rows of a bucket around it
-        are; of all others this is known. So it is the weight of a node and all nodes above it.
-        """
-        if self.exact:
-            return 0.0
-        buckets = self.level > 0
-        level, mass = self.level[buckets], self.mass[buckets]
-        first = _first_leaf(self.points[buckets], level)
-        last = first | ~_upper_bits(level)
-        by_end = np.argsort(last)
-        ended = np.concatenate([[0.0], np.cumsum(mass[by_end])])
-        around = np.cumsum(mass) - ended[np.searchsorted(last[by_end], first)]
-        return float(around.max()) / self.total
 
 
 def sketch_column(values: Array, weight: Array) -> ColumnSketch:
@@ -167,13 +132,12 @@ def sketch_column(values: Array, weight: Array) -> ColumnSketch:
     if n_rows == 0:
         return _nothing(missing)
     points, mass = _distinct_values(ordered[:n_rows], weight[:n_rows])
-    mean, variance = _moments(points, mass)
     level = np.zeros(len(points), dtype=np.uint8)
     distinct = _NO_HASHES
     if len(points) > EXACT_VALUES:
         distinct = count_distinct(_mix(points.view(np.uint64)))
         points, mass, level = _compress(points, mass, level)
-    return ColumnSketch(points, mass, level, n_rows, missing, mean, variance, distinct)
+    return ColumnSketch(points, mass, level, n_rows, missing, distinct)
 
 
 def merge(first: ColumnSketch, second: ColumnSketch) -> ColumnSketch:
@@ -191,9 +155,8 @@ def merge(first: ColumnSketch, second: ColumnSketch) -> ColumnSketch:
         distinct = merge_counts(_distinct_of(first), _distinct_of(second))
     if len(points) > EXACT_VALUES:
         points, mass, level = _compress(points, mass, level)
-    mean, variance = _merge_moments(first, second)
     n_rows = first.n_rows + second.n_rows
-    return ColumnSketch(points, mass, level, n_rows, missing, mean, variance, distinct)
+    return ColumnSketch(points, mass, level, n_rows, missing, distinct)
 
 
 def distribution(sketch: ColumnSketch) -> Distribution:
@@ -213,24 +176,18 @@ def distribution(sketch: ColumnSketch) -> Distribution:
 
 def to_arrays(sketch: ColumnSketch) -> tuple[Array, ...]:
     """A sketch as five arrays."""
-    numbers = [sketch.n_rows, sketch.missing, sketch.mean, sketch.variance]
-    level = sketch.level.astype(np.float64)
-    return sketch.points, sketch.mass, level, sketch.distinct.smallest, np.array(numbers, float)
+    level, numbers = (
+        sketch.level.astype(np.float64),
+        np.array([sketch.n_rows, sketch.missing], float),
+    )
+    return sketch.points, sketch.mass, level, sketch.distinct.smallest, numbers
 
 
 def from_arrays(arrays: Sequence[Array]) -> ColumnSketch:
     """The other way round."""
-    points, mass, level, smallest, (n_rows, missing, mean, variance) = arrays
-    return ColumnSketch(
-        points,
-        mass,
-        level.astype(np.uint8),
-        int(n_rows),
-        float(missing),
-        float(mean),
-        float(variance),
-        DistinctCount(smallest),
-    )
+    points, mass, level, smallest, (n_rows, missing) = arrays
+    distinct = DistinctCount(smallest)
+    return ColumnSketch(points, mass, level.astype(np.uint8), int(n_rows), float(missing), distinct)
 
 
 def hash_values(column: Array) -> Hashes:
@@ -319,7 +276,7 @@ def _sorted_set(numbers: Array) -> Array:
 def _nothing(missing: float) -> ColumnSketch:
     """The sketch of a column without values."""
     none = np.empty(0)
-    return ColumnSketch(none, none, none.astype(np.uint8), 0, missing, 0.0, 0.0, _NO_HASHES)
+    return ColumnSketch(none, none, none.astype(np.uint8), 0, missing, _NO_HASHES)
 
 
 _NO_HASHES = DistinctCount(np.empty(0))
@@ -339,28 +296,6 @@ def _distinct_of(sketch: ColumnSketch) -> DistinctCount:
     if len(sketch.distinct.smallest):
         return sketch.distinct
     return count_distinct(_mix(sketch.points.view(np.uint64)))
-
-
-def _moments(points: Array, mass: Array) -> tuple[float, float]:
-    """Mean and variance of ascending values in units of their scale."""
-    total = float(mass.sum())
-    scaled = points / power_of_two_scale(points[[0, -1]])
-    mean = float(mass @ scaled) / total
-    scaled -= mean
-    scaled *= scaled
-    return mean, float(mass @ scaled) / total
-
-
-def _merge_moments(first: ColumnSketch, second: ColumnSketch) -> tuple[float, float]:
-    """Mean and variance of two pieces together, in units of the larger scale (Chan et al. 1979)."""
-    scale = max(first.scale, second.scale)
-    share = second.total / (first.total + second.total)
-    units = first.scale / scale, second.scale / scale
-    means = first.mean * units[0], second.mean * units[1]
-    apart = means[1] - means[0]
-    variances = first.variance * units[0] ** 2, second.variance * units[1] ** 2
-    within = (1.0 - share) * variances[0] + share * variances[1]
-    return means[0] + share * apart, within + share * (1.0 - share) * apart**2
 
 
 # The tree. A leaf is a float, numbered in the order of their values; a node of level l has the 2^l

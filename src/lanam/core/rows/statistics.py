@@ -45,21 +45,15 @@ def add_entry_sums(totals: Sequence[Array], rows: Rows, row_values: Array) -> No
         total += own
 
 
-def entry_weights(rows: AnyRows) -> Totals:
-    """Weight at every table entry, a vector a term."""
-    return rows.total(partial(weigh_entries, rows.sizes, None))
-
-
 def weigh_entries(
-    sizes: Sequence[int], null: tuple[Likelihood, Intercept] | None, parts: Iterable[Rows]
+    sizes: Sequence[int], null: tuple[Likelihood, Intercept], parts: Iterable[Rows]
 ) -> Totals:
-    """Weights at the entries and, if it is asked for, the log-likelihood of a constant."""
+    """Weights at the entries, a vector a term, and the log-likelihood of a constant."""
     totals, value = [np.zeros(size) for size in sizes], 0.0
     for part in pieces(parts, CHUNK_ROWS):
         add_entry_sums(totals, part, part.weight)
-        if null is not None:
-            value += _value(part.keep_terms([]), null[0], [], null[1])
-    return tuple(totals) if null is None else (*totals, np.array(value))
+        value += _value(part.keep_terms([]), null[0], [], null[1])
+    return *totals, np.array(value)
 
 
 def log_likelihood(

@@ -96,10 +96,7 @@ _NOTHING_MORE = Wanted()
 
 
 def summarise_tables(
-    tables: Tables,
-    n_levels: Sequence[int] = (),
-    wanted: Wanted = _NOTHING_MORE,
-    n_threads: int = 1,
+    tables: Tables, n_levels: Sequence[int] = (), wanted: Wanted = _NOTHING_MORE, n_threads: int = 1
 ) -> Summary:
     """Summarise all rows; ``n_levels`` is as ``prepare`` has it. Threads are for rows at hand."""
     levels = n_levels or [-1] * tables.n_columns

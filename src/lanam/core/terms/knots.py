@@ -450,7 +450,11 @@ def level_counts(column: Array, weight: Array, n_levels: int) -> tuple[Array, Ar
 
 
 def choose_categories(mass: Array, arrival: Array, max_own: int | None = None) -> Categories:
-    """The same for codes of which weight and arrival are known."""
+    """Entries for codes of which the weight and the row of arrival are known.
+
+    Of more than ``max_own`` levels the most frequent have an entry of their own; of equally frequent ones
+    those that come first in the data, so that their names do not matter.
+    """
     n_levels = len(mass)
     if max_own is None or n_levels <= max_own:
         return Categories(np.arange(n_levels), n_levels)

@@ -1,0 +1,37 @@
+"""The options' words as objects: which solver there is, which curvature, which update; nobody else asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from lanam.core.inference.gauss_newton import GaussNewton
+from lanam.core.inference.options import Options
+from lanam.core.inference.posterior import ExactCurvature
+from lanam.core.inference.problem import Problem
+from lanam.core.inference.solver import Curvature, Solver
+from lanam.core.inference.updates import UPDATES
+from lanam.core.likelihoods import Likelihood
+from lanam.core.paper.adam import Adam
+from lanam.core.paper.kron import KronCurvature
+from lanam.core.rows.located import AnyRows
+from lanam.core.terms.term import Term
+
+SOLVERS: Mapping[str, type[GaussNewton] | type[Adam]] = {"gauss-newton": GaussNewton, "adam": Adam}
+CURVATURES: Mapping[str, Curvature] = {"exact": ExactCurvature(), "kron": KronCurvature()}
+
+
+def find_solver(options: Options) -> Solver:
+    """The solver that the options ask for."""
+    return SOLVERS[options.solver](options, CURVATURES[options.curvature])
+
+
+def make_problem(
+    terms: Sequence[Term],
+    rows: AnyRows,
+    likelihood: Likelihood,
+    options: Options,
+    on_decision: Callable[[int], None] = lambda n_entries: None,
+) -> Problem:
+    """The problem of these terms as the options want it solved."""
+    joint, update = options.posterior == "joint", UPDATES[options.evidence_update]
+    return Problem.of(terms, rows, likelihood, joint, update, options.memory, on_decision)
