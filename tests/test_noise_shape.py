@@ -99,13 +99,18 @@ def test_a_saved_model_has_its_shape(skewed, tmp_path):
     assert again.noise_shape_.as_lists() == skewed.noise_shape_.as_lists()
 
 
-def test_counts_have_no_shape_and_no_such_score():
+def test_counts_have_no_shape_but_such_a_score():
     X, _ = table(200)
     y = np.random.default_rng(0).poisson(3.0, 200)
     model = LANAMRegressor(likelihood="poisson", **SMALL).fit(X, y)
     assert model.noise_shape_ is None
+    # The sum over counts k of (F(k) - [k >= y])^2, one by one.
+    k = np.arange(60.0)[:, None] * np.ones(200)
+    below = np.stack([model.predict_cdf(X, row) for row in k])
+    wanted = np.square(below - (k >= y)).sum(axis=0).mean()
+    assert model.crps(X, y) == pytest.approx(wanted, rel=1e-6)
     with pytest.raises(ValueError, match="the noise of counts is that of their rate"):
-        model.crps(X, y)
+        model.predict_noise(X)
 
 
 def test_the_papers_model_is_gaussian():
