@@ -6,7 +6,6 @@ that opens it, or an object that hands out a new stream whenever it is asked (``
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
@@ -134,21 +133,21 @@ def as_reader(stream: Any) -> Any:
 def _takes(table: Any) -> bool:
     if _is_function(table) or _is_once(table):
         return True
-    # Frames in memory hand out streams as well.
-    return hasattr(table, "__arrow_c_stream__") and not (
-        hasattr(table, "__arrow_c_array__")
+    # Frames in memory hand out streams as well. Types are asked: frames would look for such columns.
+    return hasattr(type(table), "__arrow_c_stream__") and not (
+        hasattr(type(table), "__arrow_c_array__")
         or nw.dependencies.is_into_dataframe(table)
         or nw.dependencies.is_into_series(table)
     )
 
 
 def _is_function(table: Any) -> bool:
-    return inspect.isroutine(table) or (callable(table) and not hasattr(table, "__array__"))
+    return callable(table) and not hasattr(type(table), "__array__")
 
 
 def _is_once(table: Any) -> bool:
     """Whether this can be read once only: an iterator, or a reader."""
-    return hasattr(table, "__next__") or hasattr(table, "read_next_batch")
+    return hasattr(type(table), "__next__") or hasattr(type(table), "read_next_batch")
 
 
 def _open(table: Any, reading: Reading) -> StreamSource:

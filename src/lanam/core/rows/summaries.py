@@ -109,16 +109,19 @@ def summarise_tables(
 
 
 def _of_table(table: Table, levels: Sequence[int], wanted: Wanted, n_threads: int) -> Summary:
-    def of_column(column: Array, n_levels: int) -> ColumnSummary:
-        distribution = summarise(column + 0.0, table.weight)
+    # In one block, which the system has back when nobody needs it; threads would keep theirs.
+    space = np.empty(table.columns.shape[::-1])
+
+    def of_column(column: Array, n_levels: int, own: Array) -> ColumnSummary:
+        distribution = summarise(column, table.weight, own)
         mass, arrival = level_counts(column, table.weight, n_levels)
         return ColumnSummary(distribution, len(distribution.values), mass, arrival)
 
     if n_threads == 1 or len(table) < _MANY_ROWS:
-        columns = list(map(of_column, table.columns.T, levels))
+        columns = list(map(of_column, table.columns.T, levels, space))
     else:  # sorting is one long step a column
         with ThreadPoolExecutor(n_threads) as pool:
-            columns = list(pool.map(of_column, table.columns.T, levels))
+            columns = list(pool.map(of_column, table.columns.T, levels, space))
     hashes = sketches.hash_rows(table.columns, table.response)
     distinct = sketches.count_distinct(hashes)
     spread = Spread.of(table.response, table.weight)

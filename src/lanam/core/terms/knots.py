@@ -290,7 +290,7 @@ def _index_type(size: int) -> type[np.int16 | np.int32]:
 
 def power_of_two_scale(column: Array) -> float:
     """The power of two below the largest magnitude: dividing by it is exact."""
-    largest = float(np.max(np.abs(column), initial=0.0))
+    largest = max(float(np.max(column, initial=0.0)), -float(np.min(column, initial=0.0)))
     if largest == 0.0:
         return 1.0
     return float(2.0 ** np.clip(np.frexp(largest)[1] - 1, -1021, 1023))
@@ -320,18 +320,20 @@ class Distribution:
     missing: float = 0.0
 
 
-def summarise(column: Array, weight: Array) -> Distribution:
-    """Sort a column into its distribution."""
+def summarise(column: Array, weight: Array, space: Array | None = None) -> Distribution:
+    """Sort a column into its distribution, which may be made in a space of the column's size."""
     gone = np.isnan(column)
     if gone.any():
         lost = float(weight[gone].sum())
         if gone.all():
             return Distribution(np.empty(0), np.empty(0), 1.0, lost)
-        return replace(summarise(column[~gone], weight[~gone]), missing=lost)
+        return replace(summarise(column[~gone], weight[~gone], space), missing=lost)
     scale = power_of_two_scale(column)
-    scaled = column / scale
+    scaled = np.divide(column, scale, out=None if space is None else space[: len(column)])
+    scaled += 0.0  # of two zeros one
     if np.all(weight == weight[0]):
-        ordered, ordered_weight = np.sort(scaled), weight
+        scaled.sort()
+        ordered, ordered_weight = scaled, weight
     else:
         order = np.argsort(scaled)
         ordered, ordered_weight = scaled[order], weight[order]
