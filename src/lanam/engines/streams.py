@@ -135,7 +135,8 @@ def _takes(table: Any) -> bool:
         return True
     # Frames in memory hand out streams as well. Types are asked: frames would look for such columns.
     return hasattr(type(table), "__arrow_c_stream__") and not (
-        hasattr(type(table), "__arrow_c_array__")
+        type(table).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
+        or hasattr(type(table), "__arrow_c_array__")
         or nw.dependencies.is_into_dataframe(table)
         or nw.dependencies.is_into_series(table)
     )
