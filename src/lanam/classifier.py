@@ -428,10 +428,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
-        y : array-like of shape (n_samples,), or str
-            Of files and Dask frames ``y`` and ``sample_weight`` are names of columns.
-        sample_weight : array-like of shape (n_samples,), default=None
+        X, y, sample_weight
+            As for :meth:`score`.
 
         Returns
         -------

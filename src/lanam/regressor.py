@@ -573,12 +573,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
 
         Parameters
         ----------
-        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
-        y : array-like of shape (n_samples,), or str
-            Of files and Dask frames ``y`` and all that follow are names of columns.
-        sample_weight : array-like of shape (n_samples,), default=None
-        exposure : float or array-like of shape (n_samples,), default=None
-            As for :meth:`predict`; a model that was fitted with one needs it here.
+        X, y, sample_weight, exposure
+            As for :meth:`score`.
 
         Returns
         -------
@@ -607,12 +603,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
 
         Parameters
         ----------
-        X : frame, array-like of shape (n_samples, n_features), files or Dask frame
-        y : array-like of shape (n_samples,), or str
-            Of files and Dask frames ``y`` and all that follow are names of columns.
-        sample_weight : array-like of shape (n_samples,), default=None
-        exposure : float or array-like of shape (n_samples,), default=None
-            As for :meth:`predict`; a model that was fitted with one needs it here.
+        X, y, sample_weight, exposure
+            As for :meth:`score`.
 
         Returns
         -------
