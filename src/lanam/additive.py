@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -67,6 +67,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     interaction_scores_: InteractionScores
     edits_: tuple[dict[str, Any], ...]
     dialect_: Dialect
+    metadata_: Mapping[str, object]
     plan_: FitPlan
     _exposed = False  # whether the fit was given exposures other than one
 

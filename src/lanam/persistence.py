@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from lanam import storage
-from lanam.additive import AdditiveModel
 from lanam.classifier import LANAMClassifier
 from lanam.regressor import LANAMRegressor
 from lanam.storage import ModelFileError, SavedModel
 
 __all__ = ["ModelFileError", "load"]
 
-_CLASSES: dict[str, type[AdditiveModel]] = {
+_CLASSES: dict[str, type[LANAMRegressor] | type[LANAMClassifier]] = {
     known.__name__: known for known in (LANAMRegressor, LANAMClassifier)
 }
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> LANAMRegressor | LANAMClassifier:
     """A fitted model from the file that :meth:`LANAMRegressor.save` or :meth:`LANAMClassifier.save` wrote.
 
     Predictions and all else are those of the model that was saved, to the bit. No code is run that the
@@ -73,7 +71,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise error.located(f"{file} ") from None
 
 
-def _restored(saved: SavedModel) -> AdditiveModel:
+def _restored(saved: SavedModel) -> LANAMRegressor | LANAMClassifier:
     """The estimator that was saved."""
     kind = _CLASSES[saved.estimator]
     unknown = set(saved.parameters) - set(kind().get_params(deep=False))

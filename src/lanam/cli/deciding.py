@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,9 @@ from lanam.cli.errors import Complaint, Misuse
 from lanam.engines.types import holds
 from lanam.families import BERNOULLI, GAUSSIAN, POISSON, Family
 from lanam.text import few
+
+#: Asks a person which of the columns it is.
+Ask = Callable[[Sequence[str]], str]
 
 #: Names by which a target is known without being named.
 _TARGETS = ("y", "target")
@@ -54,7 +56,7 @@ class Decision:
     why: str
 
 
-def find_target(names: Sequence[str], given: str | None, ask: Any = None) -> tuple[str, str]:
+def find_target(names: Sequence[str], given: str | None, ask: Ask | None = None) -> tuple[str, str]:
     """The target's name, and how it was found.
 
     Parameters
@@ -120,7 +122,7 @@ def split_names(values: Sequence[str] | None, names: Collection[str], option: st
     return list(dict.fromkeys(found))
 
 
-def read_pairs(value: str, names: Collection[str]) -> Any:
+def read_pairs(value: str, names: Collection[str]) -> str | int | list[tuple[str, str]]:
     """What ``--interactions`` says: "auto", how many, or which pairs.
 
     Examples
@@ -141,13 +143,10 @@ def read_pairs(value: str, names: Collection[str]) -> Any:
                 f"--interactions {value!r} is not known: say auto, a number, or pairs such as a:b,c:d"
             )
         known = [side for side in sides if side[0] in names and side[1] in names]
-        first, second = (known or sides)[0]
-        pairs.append(
-            (
-                require_column(first, names, "--interactions"),
-                require_column(second, names, "--interactions"),
-            )
+        first, second = (
+            require_column(side, names, "--interactions") for side in (known or sides)[0]
         )
+        pairs.append((first, second))
     return pairs
 
 
@@ -208,18 +207,15 @@ def _whole(column: pa.ChunkedArray) -> bool:
 def target_values(column: pa.ChunkedArray, family: Family) -> np.ndarray:
     """The target for the estimators."""
     if holds(column.type) == "text":
-        values = np.empty(len(column), dtype=object)
-        values[:] = column.to_pylist()
-        return values
+        return np.array(column.to_pylist(), dtype=object)
     if not family.link.classes:
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.int8())
-        return column.cast(pa.float64()).to_numpy()
-    if holds(column.type) == "numbers" and _whole(
-        column
-    ):  # a gap somewhere makes floats of whole numbers
+        column = column.cast(pa.float64())
+    elif holds(column.type) == "numbers" and _whole(column):
+        # A gap somewhere makes floats of whole numbers.
         column = column.cast(pa.float64()).cast(pa.int64())
-    return column.to_numpy()
+    return np.asarray(column.to_numpy())
 
 
 def hold_out(

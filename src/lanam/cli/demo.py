@@ -6,18 +6,21 @@ Then lets it find the one pair of columns that interacts in a formula where the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from lanam.cli.errors import Complaint
 from lanam.cli.explain import draw
+from lanam.cli.requests import Demo
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import open_table, require_new
+
+if TYPE_CHECKING:
+    from lanam import LANAMRegressor
 
 DATA, MODEL, REPORT = "lanam-demo.csv", "lanam-demo.lanam", "lanam-demo.html"
 CURVES, PAIR = "lanam-demo.png", "lanam-demo-pair.png"
@@ -26,15 +29,7 @@ TARGET = "progression"
 _TITLE = "Diabetes: how far the disease has progressed after a year"
 
 
-@dataclass(frozen=True)
-class Request:
-    """What ``lanam demo`` was asked to do; each field is an option."""
-
-    folder: str = "."
-    force: bool = False
-
-
-def demo(request: Request, voice: Voice) -> None:
+def demo(request: Demo, voice: Voice) -> None:
     """Fit, check, draw and report a model of real data, and say what to look at."""
     folder = Path(request.folder)
     if not folder.is_dir():
@@ -60,7 +55,7 @@ def diabetes() -> pa.Table:
     return pa.table({**columns, TARGET: data.target})
 
 
-def _show_a_model(folder: Path, draws: bool, voice: Voice) -> Any:
+def _show_a_model(folder: Path, draws: bool, voice: Voice) -> LANAMRegressor:
     from lanam import LANAMRegressor, coverage_report
 
     table = diabetes()

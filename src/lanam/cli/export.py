@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from lanam.cli.errors import Misuse
 from lanam.cli.models import load_model
+from lanam.cli.requests import Export, Form
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
 
-KINDS = ("json", "csv", "sql", "onnx")
 
-
-@dataclass(frozen=True)
-class Request:
-    """What ``lanam export`` was asked to do; each field is an option."""
-
-    model: str
-    output: str
-    to: str | None = None
-    table: str | None = None
-    dialect: str | None = None
-    keep: Sequence[str] = ()
-    variance: bool = True
-    force: bool = False
-
-
-def export(request: Request, voice: Voice) -> None:
+def export(request: Export, voice: Voice) -> None:
     """Write a model in another form."""
-    kind = request.to or Path(request.output).suffix.lstrip(".").lower()
-    if kind not in KINDS:
-        raise Misuse(f"what is {request.output} to be? Say --to with one of {', '.join(KINDS)}")
+    kind = str(request.to or Path(request.output).suffix.lstrip(".").lower())
+    if kind not in list(Form):
+        raise Misuse(f"what is {request.output} to be? Say --to with one of {', '.join(Form)}")
     options = _options(request, kind)
     if request.output == "-":
         if voice.json:
@@ -51,14 +33,18 @@ def export(request: Request, voice: Voice) -> None:
     voice.document({"to": kind, "file": str(path), "notes": voice.notes})
 
 
-def _options(request: Request, kind: str) -> dict[str, Any]:
+def _options(request: Export, kind: str) -> dict[str, object]:
     """The format's options; one that it does not have is refused."""
-    names = [part for value in request.keep for part in value.split(",") if part]
-    given = {"table": request.table, "dialect": request.dialect, "keep": names or None}
+    names = [part for value in request.keep or () for part in value.split(",") if part]
+    given: dict[str, object] = {
+        "table": request.table,
+        "dialect": request.dialect,
+        "keep": names or None,
+    }
     options = {name: value for name, value in given.items() if value is not None}
     if options and kind != "sql":
         raise Misuse(f"--{next(iter(options))} is for SQL, and this is {kind}")
-    if not request.variance:
+    if request.no_variance:
         if kind == "csv":
             raise Misuse("--no-variance is not for csv, whose table has each entry's own alone")
         options["variance"] = False

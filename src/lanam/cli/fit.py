@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,37 +29,18 @@ from lanam.cli.deciding import (
 from lanam.cli.errors import FLAGS, Complaint, Misuse
 from lanam.cli.models import numbers, open_for, without
 from lanam.cli.reading import are_files, read_rows
+from lanam.cli.requests import Fit
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
-from lanam.engines.dialects import CsvFiles, Dialect
+from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
 from lanam.parameters import DEFAULTS
 
+if TYPE_CHECKING:
+    from lanam.cli.models import Estimator
+
 #: The share of rows that is held out unless somebody says otherwise.
 _TEST_SHARE = 0.2
-
-
-@dataclass(frozen=True)
-class Request:
-    """What ``lanam fit`` was asked to do; each field is an option."""
-
-    data: str
-    output: str
-    target: str | None = None
-    task: str | None = None
-    categorical: Sequence[str] = ()
-    drop: Sequence[str] = ()
-    weight: str | None = None
-    exposure: str | None = None
-    interactions: str = DEFAULTS.interactions
-    noise: str = DEFAULTS.noise
-    test_share: float | None = None
-    calibrate_share: float = 0.0
-    random_state: int = 0
-    parameters: dict[str, Any] = field(default_factory=dict)  # of the estimator, as they are
-    checkpoint: str | None = None
-    force: bool = False
-    dialect: Dialect = field(default_factory=Dialect)
 
 
 @dataclass(frozen=True)
@@ -68,7 +49,7 @@ class Rows:
 
     X: pa.Table
     y: np.ndarray
-    more: dict[str, np.ndarray]
+    more: dict[str, Any]  # by the arguments of ``fit``
 
     def take(self, rows: np.ndarray) -> Rows:
         """Some of these rows."""
@@ -86,7 +67,7 @@ class Rows:
 class Fitted:
     """A model, and what it was fitted to."""
 
-    model: Any
+    model: Estimator
     target: str
     decision: Decision
     n_train: int
@@ -94,7 +75,7 @@ class Fitted:
     test: Rows | None = None
 
 
-def fit(request: Request, voice: Voice) -> None:
+def fit(request: Fit, voice: Voice) -> None:
     """Fit a model to a table, say what it found, and write it."""
     from lanam import coverage_report
 
@@ -111,11 +92,11 @@ def fit(request: Request, voice: Voice) -> None:
         "exposure": request.exposure,
     }
     summary = model.summary()
-    held_out = None if not test else coverage_report(model, test.X, test.y, **test.more)
+    held_out = coverage_report(model, test.X, test.y, **test.more) if test else None
     model.save(place)
 
     voice.tell(summary)
-    if held_out is not None:
+    if test:
         voice.tell(f"\nOn {len(test)} rows that the model has not seen:\n{held_out}")
     example = "NEW_FOLDER -o OUT_FOLDER" if several else "NEW.csv -o OUT.csv"
     voice.note(f"\nwritten: {place}. Next: lanam predict {place} {example}")
@@ -129,13 +110,13 @@ def fit(request: Request, voice: Voice) -> None:
             "n_calibrate": fitted.n_calibrate,
             "n_test": len(test) if test else 0,
             "summary": summary.to_dict(),
-            "held_out": None if held_out is None else held_out.to_dict(),
+            "held_out": held_out and held_out.to_dict(),
             "notes": voice.notes,
         }
     )
 
 
-def _fit_one(request: Request, voice: Voice) -> Fitted:
+def _fit_one(request: Fit, voice: Voice) -> Fitted:
     """Fit a model to the table in a file."""
     test_share = _TEST_SHARE if request.test_share is None else request.test_share
     if test_share + request.calibrate_share >= 0.9:
@@ -153,14 +134,14 @@ def _fit_one(request: Request, voice: Voice) -> Fitted:
     model = _estimator(request, decision, train.X.column_names, voice)
     with voice.warnings():
         model.fit(train.X, train.y, **train.more, checkpoint=request.checkpoint)
-        if len(calibrate):
+        if calibrate:
             model.calibrate(calibrate.X, calibrate.y, **calibrate.more)
     if source.dialect is not None:
         model.dialect_ = source.dialect
     return Fitted(model, target, decision, len(train), len(calibrate), test)
 
 
-def _fit_several(request: Request, voice: Voice) -> Fitted:
+def _fit_several(request: Fit, voice: Voice) -> Fitted:
     """Fit a model to a table in several files, which need not fit in memory."""
     held = {"--test-share": request.test_share, "--calibrate-share": request.calibrate_share}
     for option, share in held.items():
@@ -220,7 +201,7 @@ def _known(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.filter(pc.invert(pc.is_nan(column)))
 
 
-def _find_target(request: Request, source: FileSource, voice: Voice) -> tuple[list[str], str]:
+def _find_target(request: Fit, source: FileSource, voice: Voice) -> tuple[list[str], str]:
     """The columns that have names, and which of them is the target."""
     names = [name for name in source.names if name]
     if len(names) < len(source.names):
@@ -230,7 +211,7 @@ def _find_target(request: Request, source: FileSource, voice: Voice) -> tuple[li
     return names, target
 
 
-def _roles(request: Request, names: Sequence[str]) -> dict[str, str | None]:
+def _roles(request: Fit, names: Sequence[str]) -> dict[str, str | None]:
     """Columns that are neither the target nor to predict from, by the arguments of ``fit``."""
     given = {"--weight": request.weight, "--exposure": request.exposure}
     for option, name in given.items():
@@ -242,7 +223,7 @@ def _roles(request: Request, names: Sequence[str]) -> dict[str, str | None]:
 
 
 def _features(
-    request: Request, source: FileSource, names: Sequence[str], target: str, voice: Voice
+    request: Fit, source: FileSource, names: Sequence[str], target: str, voice: Voice
 ) -> list[str]:
     """The columns to predict from, of which none may be what no model can be fitted to."""
     drop = split_names(request.drop, names, "--drop")
@@ -293,7 +274,7 @@ def _ask(names: Sequence[str]) -> str:
 
 
 def _read(
-    request: Request, source: FileSource, names: Sequence[str], target: str, voice: Voice
+    request: Fit, source: FileSource, names: Sequence[str], target: str, voice: Voice
 ) -> tuple[Rows, Decision]:
     """The rows that have a target, and what kind of target it is."""
     roles = _roles(request, names)
@@ -329,31 +310,37 @@ def _refuse_times(source: FileSource, names: Sequence[str]) -> None:
 
 def _tell_rows(train: Rows, test: Rows, calibrate: Rows, voice: Voice) -> None:
     told = [f"{len(train)} rows to fit"]
-    if len(calibrate):
+    if calibrate:
         told.append(f"{len(calibrate)} to calibrate intervals")
-    if len(test):
+    if test:
         told.append(f"{len(test)} held out for the figures (--test-share 0 fits to all)")
     voice.note("rows: " + ", ".join(told))
 
 
-def _asked(request: Request) -> Task:
+def _asked(request: Fit) -> Task:
     """The task that was asked for; without a word, the one of numbers."""
     return TASKS[request.task or REGRESSION.name]
 
 
-def _estimator(request: Request, decision: Decision, names: Sequence[str], voice: Voice) -> Any:
+def _estimator(request: Fit, decision: Decision, names: Sequence[str], voice: Voice) -> Estimator:
     from lanam import LANAMClassifier, LANAMRegressor
 
     if request.noise != DEFAULTS.noise and not decision.task.family.has_noise:
         raise Misuse(f"--noise is for --task regression, and the task is {decision.task.name}")
-    chosen = split_names(request.categorical, names, "--categorical")
-    options = {
-        **request.parameters,
-        "interactions": read_pairs(request.interactions, names),
-        "categorical_features": chosen or "auto",
-        "verbose": 0 if voice.quiet or voice.json else 1,
-    }
     family = decision.task.family
+    model: Estimator
     if family.link.classes:
-        return LANAMClassifier(**options)
-    return LANAMRegressor(likelihood=family.name, noise=request.noise, **options)
+        model = LANAMClassifier()
+    else:
+        model = LANAMRegressor(likelihood=family.name, noise=request.noise.value)
+    model.set_params(
+        max_iter=request.max_iter,
+        n_restarts=request.n_restarts,
+        random_state=request.random_state,
+        memory=request.memory,
+        n_jobs=request.jobs,
+        interactions=read_pairs(request.interactions, names),
+        categorical_features=split_names(request.categorical, names, "--categorical") or "auto",
+        verbose=0 if voice.quiet or voice.json else 1,
+    )
+    return model

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from lanam import pieces
@@ -18,11 +19,18 @@ from lanam.engines.dialects import Dialect
 from lanam.engines.files import FileSource
 from lanam.engines.types import holds
 
+if TYPE_CHECKING:
+    from lanam import LANAMClassifier, LANAMRegressor
+
+    Estimator: TypeAlias = LANAMClassifier | LANAMRegressor
+
+T = TypeVar("T")
+
 _DELIMITERS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
 _HELD = ("text", "numbers", "truth values")
 
 
-def load_model(path: str) -> Any:
+def load_model(path: str) -> Estimator:
     """The model in a file."""
     from lanam import load
 
@@ -33,13 +41,17 @@ def load_model(path: str) -> Any:
     return load(path)
 
 
-def metadata(model: Any) -> Mapping[str, Any]:
+def metadata(model: Estimator) -> Mapping[str, object]:
     """What ``lanam fit`` wrote down beside the model: target, task, weight, exposure."""
     return getattr(model, "metadata_", None) or {}
 
 
 def open_for(
-    model: Any, path: str, dialect: Dialect, voice: Voice, block_size: int | None = None
+    model: Estimator | None,
+    path: str,
+    dialect: Dialect,
+    voice: Voice,
+    block_size: int | None = None,
 ) -> FileSource:
     """Look at a table for a model, or for the first time if that is None.
 
@@ -56,19 +68,14 @@ def open_for(
     return source
 
 
-def column_names(model: Any) -> list[str]:
-    """The columns that a model needs."""
-    return [column.name for column in model._schema.columns]
-
-
-def column_types(model: Any) -> dict[str, pa.DataType]:
+def column_types(model: Estimator) -> dict[str, pa.DataType]:
     """Of which type each column of a model is read from a CSV file, whatever a part of it looks like."""
     return pieces.column_types(model._schema)
 
 
-def require_columns(model: Any, source: FileSource) -> list[str]:
+def require_columns(model: Estimator, source: FileSource) -> list[str]:
     """The columns that a model needs, all of which the table must have; Parquet with their types."""
-    needed = column_names(model)
+    needed = list(model._schema.names)
     lost = [name for name in needed if name not in source.names]
     if len(lost) == 1:
         require = f"; its columns are {listed(source.names)}"
@@ -103,7 +110,7 @@ def _require_type(name: str, before: str, source: FileSource) -> None:
             )
 
 
-def exposure_column(model: Any, source: FileSource, given: str | None) -> str | float | None:
+def exposure_column(model: Estimator, source: FileSource, given: str | None) -> str | float | None:
     """Which column counts are counted over, or one number for all rows."""
     known = metadata(model).get("exposure")
     if given is not None:
@@ -136,17 +143,17 @@ def _of_numbers(name: str, source: FileSource) -> str:
     return name
 
 
-def numbers(table: pa.Table, name: str, what: str) -> Any:
+def numbers(table: pa.Table, name: str, what: str) -> np.ndarray:
     """A column of numbers, such as weights."""
     column = table[name]
     if column.null_count:
         raise Complaint(f"{what}: the column {name!r} has {column.null_count} empty cells")
     try:
-        return column.cast(pa.float64()).to_numpy()
+        return np.asarray(column.cast(pa.float64()).to_numpy())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise Complaint(f"{what}: the column {name!r} does not hold numbers") from None
 
 
-def without(names: Sequence[Any], left_out: Sequence[Any]) -> list[Any]:
+def without(names: Iterable[T], left_out: Collection[T | None]) -> list[T]:
     """The names, or places, that are not left out."""
     return [name for name in names if name not in left_out]

@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lanam.cli.deciding import split_names
 from lanam.cli.errors import Misuse, in_flags
 from lanam.cli.models import exposure_column, load_model, open_for, require_columns
-from lanam.cli.reading import BLOCK_SIZE, are_files
+from lanam.cli.reading import are_files
+from lanam.cli.requests import BLOCK_SIZE, Predict
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import open_table, require_new, require_table_name
-from lanam.engines.dialects import CsvFiles, Dialect
+from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
 from lanam.engines.output import write_one
 from lanam.predicting import Job, as_they_were, predict_files
 from lanam.predictions import Outputs, Wanted
 
-
-@dataclass(frozen=True)
-class Request:
-    """What ``lanam predict`` was asked to do; each field is an option."""
-
-    model: str
-    data: str
-    output: str
-    wanted: Wanted = field(default_factory=Wanted)
-    keep: Sequence[str] = ()
-    all_columns: bool = False
-    exposure: str | None = None
-    block_size: int = BLOCK_SIZE
-    force: bool = False
-    dialect: Dialect = field(default_factory=Dialect)
+if TYPE_CHECKING:
+    from lanam.cli.models import Estimator
 
 
-def predict(request: Request, voice: Voice) -> None:
+def predict(request: Predict, voice: Voice) -> None:
     """Predict the rows of a file or of several, however many there are, and write them."""
     started = time.perf_counter()
     n_rows, columns = _write(request, voice)
@@ -57,7 +44,7 @@ def predict(request: Request, voice: Voice) -> None:
     )
 
 
-def _write(request: Request, voice: Voice) -> tuple[int, list[str]]:
+def _write(request: Predict, voice: Voice) -> tuple[int, list[str]]:
     """The number of rows that were written, and the columns."""
     several = are_files(request.data)
     kind = _require_output(request, voice, several)
@@ -68,14 +55,15 @@ def _write(request: Request, voice: Voice) -> tuple[int, list[str]]:
         require_columns(model, source)
     exposure = exposure_column(model, source, request.exposure)
     kept = kept_names(request, source)
-    outputs = outputs_of(model, request.wanted, kept)
+    wanted = Wanted(request.interval, request.std, request.terms, request.proba, request.prefix)
+    outputs = outputs_of(model, wanted, kept)
     with voice.warnings(), _progress(source.title, voice) as advance:
         if several:
             n_rows = predict_files(
                 model,
                 request.data if source.dialect is None else CsvFiles(request.data, source.dialect),
                 request.output,
-                request.wanted,
+                wanted,
                 keep=kept,
                 exposure=exposure,
                 overwrite=request.force,
@@ -88,7 +76,7 @@ def _write(request: Request, voice: Voice) -> tuple[int, list[str]]:
     return n_rows, [*kept, *outputs.names]
 
 
-def _require_output(request: Request, voice: Voice, several: bool) -> str | None:
+def _require_output(request: Predict, voice: Voice, several: bool) -> str | None:
     """Refuse where nothing can be written, before anybody works for it; what one file is written as."""
     if several and request.output == "-":
         raise Misuse("-o - is for one file: name a folder, or a file that all go into")
@@ -105,14 +93,14 @@ def _require_output(request: Request, voice: Voice, several: bool) -> str | None
     return kind
 
 
-def kept_names(request: Request, source: FileSource) -> list[str]:
+def kept_names(request: Predict, source: FileSource) -> list[str]:
     """The columns of the input that are written as well."""
     if request.all_columns:
         return [name for name in source.names if name]
     return split_names(request.keep, source.names, "--keep")
 
 
-def outputs_of(model: Any, wanted: Wanted, kept: Sequence[str]) -> Outputs:
+def outputs_of(model: Estimator, wanted: Wanted, kept: Sequence[str]) -> Outputs:
     """The columns that are written besides those that are kept."""
     try:
         outputs = Outputs(model, wanted)
@@ -127,7 +115,7 @@ def outputs_of(model: Any, wanted: Wanted, kept: Sequence[str]) -> Outputs:
 
 
 @contextmanager
-def _progress(title: str, voice: Voice) -> Iterator[Any]:
+def _progress(title: str, voice: Voice) -> Iterator[Callable[[int], None]]:
     """What is told how many rows are done: a line that is rewritten on a terminal, nothing elsewhere."""
     if voice.quiet or voice.json or not sys.stderr.isatty():
         yield lambda n_rows: None

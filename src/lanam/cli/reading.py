@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -16,9 +16,6 @@ from lanam.cli.stopping import Waiting
 from lanam.engines.delimited import COMPRESSED, Once
 from lanam.engines.dialects import CsvFiles, Dialect
 from lanam.engines.files import FileSource, open_files, open_stream
-
-#: Bytes of a file that are read at once.
-BLOCK_SIZE = 1 << 20
 
 _CSV = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
@@ -69,7 +66,7 @@ def open_table(
     """
     if are_files(path):
         return open_files(path, dialect=dialect, types=types)
-    table: Any = CsvFiles(path, dialect) if file_kind(path) == "csv" else path
+    table = CsvFiles(path, dialect) if file_kind(path) == "csv" else path
     if path != "-" and not os.path.exists(path):
         raise Complaint(f"there is no file {path}")
     if path != "-" and os.path.isfile(path):
@@ -81,7 +78,7 @@ def open_table(
     return open_stream(stream, title, dialect, types=types, block_size=block_size)
 
 
-def _standard_input() -> Any:
+def _standard_input() -> BinaryIO:
     if sys.stdin is None or sys.stdin.isatty():
         raise Misuse(
             "- reads a table from standard input, and that is the terminal: pipe a file in"

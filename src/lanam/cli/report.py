@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,52 +20,55 @@ from lanam.cli.models import (
     require_columns,
 )
 from lanam.cli.reading import read_rows
+from lanam.cli.requests import Report
 from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
-from lanam.engines.dialects import Dialect
 from lanam.engines.files import FileSource
+
+if TYPE_CHECKING:
+    from lanam.cli.models import Estimator
 
 
 @dataclass(frozen=True)
-class Request:
-    """What ``lanam report`` was asked to do; each field is an option."""
+class Rows:
+    """What of a table a report takes."""
 
-    model: str
-    output: str
-    data: str | None = None
-    target: str | None = None
-    exposure: str | None = None
-    weight: str | None = None
-    title: str | None = None
-    rows: int = 200
-    coverage: float = 0.95
-    force: bool = False
-    dialect: Dialect = field(default_factory=Dialect)
+    X: pa.Table | None = None
+    y: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    exposure: np.ndarray | float | None = None
 
 
-def report(request: Request, voice: Voice) -> None:
+def report(request: Report, voice: Voice) -> None:
     """Write a report of a model, with the rows of a table."""
     if not request.output.lower().endswith((".html", ".htm")):
         raise Misuse(f"{request.output}: a report's name ends in .html")
     files = tuple(name for name in (request.model, request.data) if name)
     require_new(request.output, force=request.force, inputs=files, example="report.html")
     model = load_model(request.model)
-    options: dict[str, Any] = {"title": request.title, "coverage": request.coverage}
-    if request.data is not None:
-        options |= {"n_rows": request.rows, **_rows(request, model, voice)}
-    elif request.target or request.exposure or request.weight:
+    if request.data is None and (request.target or request.exposure or request.weight):
         raise Misuse(
             "--target, --exposure and --weight are columns of a table: name its file as well"
         )
+    rows = _read(request, request.data, model, voice) if request.data is not None else Rows()
     with voice.warnings():
-        path = model.report(request.output, **options)
+        path = model.report(
+            request.output,
+            rows.X,
+            rows.y,
+            title=request.title,
+            n_rows=request.rows,
+            coverage=request.coverage,
+            exposure=rows.exposure,
+            sample_weight=rows.weight,
+        )
     voice.note(f"written: {path}; open it in a browser")
     voice.document({"report": str(path), "notes": voice.notes})
 
 
-def _rows(request: Request, model: Any, voice: Voice) -> dict[str, Any]:
+def _read(request: Report, data: str, model: Estimator, voice: Voice) -> Rows:
     """The rows of the table, and what of them the report takes."""
-    source = open_for(model, str(request.data), request.dialect, voice)
+    source = open_for(model, data, request.dialect, voice)
     needed = require_columns(model, source)
     target = _optional(request.target, metadata(model).get("target"), source, "--target")
     weight = _optional(request.weight, metadata(model).get("weight"), source, "--weight")
@@ -85,19 +89,16 @@ def _rows(request: Request, model: Any, voice: Voice) -> dict[str, Any]:
     if target is not None and table[target].null_count:
         voice.note(f"{table[target].null_count} rows have no target and are left out")
         table = table.filter(pc.is_valid(table[target]))
-    result: dict[str, Any] = {"X": table.select(needed)}
-    if target is not None:
-        result["y"] = target_values(table[target], model.family_)
-        if weight is not None:
-            result["sample_weight"] = numbers(table, weight, "--weight")
-    if exposure is not None:
-        by_name = isinstance(exposure, str)
-        result["exposure"] = numbers(table, exposure, "--exposure") if by_name else exposure
-    return result
+    return Rows(
+        table.select(needed),
+        None if target is None else target_values(table[target], model.family_),
+        None if target is None or weight is None else numbers(table, weight, "--weight"),
+        numbers(table, exposure, "--exposure") if isinstance(exposure, str) else exposure,
+    )
 
 
-def _optional(given: str | None, known: Any, source: FileSource, option: str) -> str | None:
+def _optional(given: str | None, known: object, source: FileSource, option: str) -> str | None:
     """A column that an option names, or else the one of the fit if it is there."""
     if given is not None:
         return require_column(given, source.names, option)
-    return known if known in source.names else None
+    return known if isinstance(known, str) and known in source.names else None

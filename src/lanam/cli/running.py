@@ -28,7 +28,7 @@ def run(argv: Sequence[str]) -> int:
         arguments.remove("--debug")
     if not arguments:
         arguments = ["--help"]
-    known = [each.name or each.callback.__name__ for each in app.registered_commands]
+    known = [each.name for each in app.registered_commands]
     command = " ".join(["lanam", *(name for name in arguments[:1] if name in known)])
     call = _Call(command, "--json" in arguments)
     try:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TextIO
 
 from lanam.cli.errors import in_flags
 from lanam.text import visible
@@ -29,7 +29,7 @@ def complain(text: str, command: str = "lanam") -> None:
     print(f"{command}: {coloured('error:', _RED, sys.stderr)} {_safe(text)}", file=sys.stderr)
 
 
-def print_document(content: Mapping[str, Any]) -> None:
+def print_document(content: Mapping[str, object]) -> None:
     """Print one JSON document to standard output."""
     print(json.dumps(_for_json(content), indent=2, ensure_ascii=False, allow_nan=False))
 
@@ -86,7 +86,7 @@ class Voice:
         if not (self.quiet or self.json):
             print(_safe(text))
 
-    def document(self, content: Mapping[str, Any]) -> None:
+    def document(self, content: Mapping[str, object]) -> None:
         """Say the result as one JSON document, if that is wanted."""
         if self.json:
             print_document(content)
@@ -101,7 +101,7 @@ class Voice:
                 self.warn(line)
 
 
-def _for_json(value: Any) -> Any:
+def _for_json(value: object) -> object:
     """Plain data; what JSON has no number for is null."""
     if isinstance(value, Mapping):
         return {str(key): _for_json(each) for key, each in value.items()}

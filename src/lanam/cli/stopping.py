@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -33,7 +33,7 @@ def stoppable() -> Iterator[None]:
         yield
         return
 
-    def stop(number: int, _: Any) -> None:
+    def stop(number: int, _: object) -> None:
         _told.set()
         raise Interrupted(number)
 
@@ -60,7 +60,7 @@ def stoppable() -> Iterator[None]:
 class Waiting:
     """A file that is read as long as no signal comes: what is waited for then is its end."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         self._file, self._take = file, getattr(file, "read1", file.read)
 
     def read(self, size: int) -> bytes:
@@ -68,7 +68,7 @@ class Waiting:
         return bytes(self._take(size)) if wait_for_input(self._file) else b""
 
 
-def wait_for_input(file: Any) -> bool:
+def wait_for_input(file: BinaryIO) -> bool:
     """Wait until something can be read from a file, or its end; False if a signal came first."""
     if _told.is_set():
         return False
@@ -78,5 +78,5 @@ def wait_for_input(file: Any) -> bool:
         number = file.fileno()
     except OSError:  # not a file of the system: nobody waits for it
         return True
-    heard = _heard[-1]
-    return heard not in select.select([number, heard], [], [])[0]
+    waiting: list[int | socket.socket] = [number, _heard[-1]]
+    return _heard[-1] not in select.select(waiting, [], [])[0]
