@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from lanam.core.fit.prepare import prepare
 from lanam.core.inference.options import Options
 from lanam.core.model.fitted import CONSTANT, DUPLICATE
 from lanam.core.rows import reading
@@ -108,6 +109,25 @@ class TestPrepare:
         b[17] += 1e-9
         found = at_hand.prepared(np.column_stack([a, b]), a, np.ones(40), GAUSSIAN, Options())
         assert len(found.terms) == 2
+
+
+class TestSummary:
+    def prepared(self, **options):
+        columns, seen = np.column_stack([np.arange(30.0), np.r_[np.nan, np.ones(29)]]), []
+        tables = at_hand.tables(columns, np.arange(30.0), np.ones(30))
+        found = prepare(tables, GAUSSIAN, Options(**options), look=seen.append)
+        return found, seen
+
+    def test_it_is_shown_whole(self):
+        _, (seen,) = self.prepared(interactions=0)
+        assert seen.n_rows == 30
+        assert len(seen.columns[0].distribution.values) == 30
+
+    def test_distributions_are_kept_for_pairs_only(self):
+        for interactions, n_values in ((0, 0), ((), 0), (1, 30), ("auto", 30)):
+            found, _ = self.prepared(interactions=interactions)
+            assert len(found.summary.columns[0].distribution.values) == n_values
+            assert found.summary.gaps == (1,)
 
 
 class TestCopies:
