@@ -19,13 +19,13 @@ from lanam.data import is_missing, make_frame
 from lanam.explain.bands import around, half_width, simultaneous_half_width
 from lanam.explain.frames import by_class, value_cells
 from lanam.explain.terms import MISSING
-from lanam.explain.values import json_text, plain, plain_facts
+from lanam.explain.values import PlainData, plain
 from lanam.families import Family
 from lanam.text import number_format
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class Compared(PlainData):
     """What is compared: a column, and which of its terms count.
 
     Attributes
@@ -67,14 +67,6 @@ class Compared:
     def link(self) -> str:
         """The name of the link."""
         return self.family.link.name
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as plain data, ready for JSON."""
-        return plain_facts(self)
-
-    def to_json(self, indent: int | None = None) -> str:
-        """The same as JSON; ``indent`` spreads it over lines."""
-        return json_text(self.to_dict(), indent)
 
     def _remarks(self) -> list[str]:
         """What a reader has to know about the pairs, and about the data."""

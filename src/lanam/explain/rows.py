@@ -19,12 +19,12 @@ from lanam.explain.interpretml import ShownRows
 from lanam.explain.shapley import ToShap
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import Term
-from lanam.explain.values import PLACES, class_labels, json_text, plain_facts, scalar
+from lanam.explain.values import PLACES, PlainData, class_labels, scalar
 from lanam.families import Family, find_family
 
 
 @dataclass(frozen=True, eq=False)
-class LocalExplanation(ToShap, ShownRows):
+class LocalExplanation(PlainData, ToShap, ShownRows):
     """Some rows' predictions taken apart.
 
     Where there are more than two classes, contributions, predictions, responses and intercept have them
@@ -108,14 +108,10 @@ class LocalExplanation(ToShap, ShownRows):
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data, ready for JSON; None where there is no value."""
-        facts = plain_facts(self)
+        facts = super().to_dict()
         for place, values in enumerate(facts.pop("column_values")):
             facts[f"{PLACES[place]}values"] = values
-        return facts | {"terms": [term.to_dict() for term in self.terms]}
-
-    def to_json(self, indent: int | None = None) -> str:
-        """The explanation as JSON; ``indent`` spreads it over lines."""
-        return json_text(self.to_dict(), indent)
+        return facts
 
     def contribution_interval(self, coverage: float = 0.95) -> Array:
         """Where each term's contribution lies, with some posterior probability.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.explain.bands import around, half_width, simultaneous_half_width
-from lanam.explain.values import PLACES, plain
+from lanam.explain.values import PLACES, PlainData, plain
 
 #: What tables call the entry of missing values, and that of all levels without one of their own.
 MISSING = "(missing)"
@@ -22,7 +22,7 @@ _OTHER_VALUES = "(other values)"
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class Term(PlainData):
     """What was learned about one term of the sum.
 
     Attributes
@@ -77,10 +77,6 @@ class Term:
     def joint(self) -> bool:
         """Whether the term is of several columns."""
         return len(self.features) > 1
-
-    def to_dict(self) -> dict[str, Any]:
-        """The term as plain data, ready for JSON."""
-        return {name: plain(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True, eq=False)

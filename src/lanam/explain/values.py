@@ -38,6 +38,8 @@ def plain(value: Any) -> Any:
     >>> plain((np.float64(1.5), np.array([2.0, np.nan]), np.datetime64("2024-05-01"), None))
     [1.5, [2.0, None], '2024-05-01', None]
     """
+    if isinstance(value, PlainData):
+        return value.to_dict()
     if isinstance(value, np.ndarray):
         clean = value.dtype.kind in "bi" or (value.dtype.kind == "f" and np.isfinite(value).all())
         return value.tolist() if clean else plain(value.tolist())
@@ -53,20 +55,27 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int)) else str(value)
 
 
-def plain_facts(explanation: object) -> dict[str, Any]:
-    """All fields of an explanation, ready for JSON; of its family, the link."""
-    facts = {}
-    for name, value in vars(explanation).items():
-        if name == "family":
-            facts["link"] = value.link.name
-        elif name != "backend":
-            facts[name] = plain(value)
-    return facts
-
-
 def json_text(facts: Mapping[str, Any], indent: int | None = None) -> str:
     """Plain data as JSON that every reader takes: other alphabets as they are, and nothing like NaN."""
     return json.dumps(facts, indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+class PlainData:
+    """What a record, a curve or an explanation can be written as, whatever its fields are."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data, ready for JSON; of a family, the link."""
+        facts = {}
+        for name, value in vars(self).items():
+            if name == "family":
+                facts["link"] = value.link.name
+            elif name != "backend":
+                facts[name] = plain(value)
+        return facts
+
+    def to_json(self, indent: int | None = None) -> str:
+        """All of it as JSON; ``indent`` spreads it over lines."""
+        return json_text(self.to_dict(), indent)
 
 
 def cell_words(*cells: Any) -> str:

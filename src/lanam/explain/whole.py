@@ -18,12 +18,12 @@ from lanam.explain.interpretml import ShownTerms
 from lanam.explain.points import Source, evaluate
 from lanam.explain.tables import shape_of, surface_of
 from lanam.explain.terms import Shape, Surface
-from lanam.explain.values import class_labels, json_text, plain, scalar
+from lanam.explain.values import PlainData, class_labels, plain, scalar
 from lanam.families import Family, find_family
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalExplanation(ShownTerms):
+class GlobalExplanation(PlainData, ShownTerms):
     """The whole model: every term's function with its uncertainty, data density and importance.
 
     Attributes
@@ -242,12 +242,8 @@ class GlobalExplanation(ShownTerms):
             "intercept": plain(self.intercept),
             "link": self.link,
             "classes": plain(self.classes),
-            "terms": [shape.to_dict() for shape in self.terms],
+            "terms": plain(self.terms),
         }
-
-    def to_json(self, indent: int | None = None) -> str:
-        """The explanation as JSON; ``indent`` spreads it over lines."""
-        return json_text(self.to_dict(), indent)
 
     def to_frame(self, coverage: float = 0.95) -> Any:
         """One row a term and value, as a frame of the library the model was fitted with.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lanam.core.arrays import Array, IntArray
 from lanam.errors import InputError
+
+#: How often each row counts: once, where there are none.
+Weights: TypeAlias = ArrayLike | None
 
 #: How far probabilities may be from a sum of one: they may have been printed, or single precision.
 _SUM_TOLERANCE = 1e-3
@@ -17,7 +20,7 @@ _SUM_TOLERANCE = 1e-3
 ROUNDING = 1e-6
 
 
-def read_vector(name: str, values: Any, n_rows: int | None = None) -> Array:
+def read_vector(name: str, values: ArrayLike, n_rows: int | None = None) -> Array:
     """Finite numbers, one a row; where the number of rows is known, one alone is every row's."""
     vector = _finite(name, values)
     if vector.ndim == 0 and n_rows is not None:
@@ -33,7 +36,7 @@ def read_vector(name: str, values: Any, n_rows: int | None = None) -> Array:
     return vector
 
 
-def read_gaussian(y: Any, mean: Any, std: Any) -> tuple[Array, Array, Array]:
+def read_gaussian(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array, Array, Array]:
     """Observations, and the means and positive standard deviations that were predicted."""
     target = read_vector("y", y)
     centre = read_vector("mean", mean, len(target))
@@ -42,7 +45,7 @@ def read_gaussian(y: Any, mean: Any, std: Any) -> tuple[Array, Array, Array]:
     return target, centre, spread
 
 
-def read_ends(lower: Any, upper: Any, n_rows: int | None = None) -> tuple[Array, Array]:
+def read_ends(lower: ArrayLike, upper: ArrayLike, n_rows: int | None = None) -> tuple[Array, Array]:
     """Both ends of intervals, none of them the wrong way round."""
     ends = read_vector("lower", lower, n_rows)
     others = read_vector("upper", upper, len(ends))
@@ -50,20 +53,22 @@ def read_ends(lower: Any, upper: Any, n_rows: int | None = None) -> tuple[Array,
     return ends, others
 
 
-def read_binary(y: Any) -> Array:
+def read_binary(y: ArrayLike) -> Array:
     """Whether each row is of the second class, as zeros and ones."""
     truth = read_vector("y", y)
     _refuse("y", truth, (truth != 0.0) & (truth != 1.0), "must be 0 or 1")
     return truth
 
 
-def read_probability(values: Any, n_rows: int | None = None, name: str = "probability") -> Array:
+def read_probability(
+    values: ArrayLike, n_rows: int | None = None, name: str = "probability"
+) -> Array:
     """Probabilities of one thing, one a row."""
     probability = read_vector(name, values, n_rows)
     return _between(name, probability)
 
 
-def read_classes(y: Any, probabilities: Any) -> tuple[IntArray, Array]:
+def read_classes(y: ArrayLike, probabilities: ArrayLike) -> tuple[IntArray, Array]:
     """Class numbers, and the probabilities (n, C) of the classes."""
     table = _finite("probabilities", probabilities)
     if table.ndim != 2 or table.shape[1] < 2:
@@ -83,7 +88,7 @@ def read_classes(y: Any, probabilities: Any) -> tuple[IntArray, Array]:
     return numbers.astype(np.intp), table
 
 
-def class_numbers(y: Any, classes: Any) -> IntArray:
+def class_numbers(y: ArrayLike, classes: ArrayLike) -> IntArray:
     """Which of the classes each label is.
 
     Raises
@@ -107,14 +112,14 @@ def class_numbers(y: Any, classes: Any) -> IntArray:
     return np.asarray(same.argmax(axis=1))
 
 
-def read_count(name: str, value: Any, least: int = 1) -> int:
+def read_count(name: str, value: object, least: int = 1) -> int:
     """A whole number that is large enough."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name}={value!r} must be a whole number, {least} or more")
     return int(value)
 
 
-def read_weights(sample_weight: Any, n_rows: int) -> Array:
+def read_weights(sample_weight: Weights, n_rows: int) -> Array:
     """How often each row counts: once where nothing is said."""
     if sample_weight is None:
         return np.ones(n_rows)
@@ -126,12 +131,12 @@ def read_weights(sample_weight: Any, n_rows: int) -> Array:
     return weight
 
 
-def weighted_mean(values: Array, sample_weight: Any) -> float:
+def weighted_mean(values: Array | NDArray[np.bool_], sample_weight: Weights) -> float:
     """Mean over rows, weighted if there are weights."""
     return float(np.average(values, weights=read_weights(sample_weight, len(values))))
 
 
-def _finite(name: str, values: Any) -> Array:
+def _finite(name: str, values: ArrayLike) -> Array:
     try:
         array: Array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

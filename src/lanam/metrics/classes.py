@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.explain import require_coverage
 from lanam.metrics.checks import (
+    Weights,
     read_binary,
     read_classes,
     read_count,
@@ -25,7 +26,7 @@ _LEAST_PROBABILITY = 1e-12
 _STRATEGIES = ("uniform", "quantile")
 
 
-def bernoulli_nll(y: Any, probability: Any, *, sample_weight: Any = None) -> float:
+def bernoulli_nll(y: ArrayLike, probability: ArrayLike, *, sample_weight: Weights = None) -> float:
     """Mean negative log probability of zeros and ones, given that of a one.
 
     Probabilities are kept off 0 and 1 by 1e-12.
@@ -40,7 +41,9 @@ def bernoulli_nll(y: Any, probability: Any, *, sample_weight: Any = None) -> flo
     return -weighted_mean(np.log(np.maximum(own, _LEAST_PROBABILITY)), sample_weight)
 
 
-def categorical_nll(y: Any, probabilities: Any, *, sample_weight: Any = None) -> float:
+def categorical_nll(
+    y: ArrayLike, probabilities: ArrayLike, *, sample_weight: Weights = None
+) -> float:
     """Mean negative log probability of classes 0 .. C-1, given those of all classes (n, C).
 
     Probabilities are kept off 0 by 1e-12.
@@ -55,7 +58,7 @@ def categorical_nll(y: Any, probabilities: Any, *, sample_weight: Any = None) ->
     return -weighted_mean(np.log(np.maximum(own, _LEAST_PROBABILITY)), sample_weight)
 
 
-def accuracy(y: Any, probabilities: Any, *, sample_weight: Any = None) -> float:
+def accuracy(y: ArrayLike, probabilities: ArrayLike, *, sample_weight: Weights = None) -> float:
     """Share of rows whose most probable class is theirs; y are class numbers.
 
     Examples
@@ -66,7 +69,7 @@ def accuracy(y: Any, probabilities: Any, *, sample_weight: Any = None) -> float:
     return weighted_mean(_top(y, probabilities)[0], sample_weight)
 
 
-def brier_score(y: Any, probability: Any, *, sample_weight: Any = None) -> float:
+def brier_score(y: ArrayLike, probability: ArrayLike, *, sample_weight: Weights = None) -> float:
     """Mean squared distance of probabilities from what happened.
 
     Of one probability a row, that of a one, the mean of ``(p - y)^2``. Of probabilities of all classes
@@ -88,7 +91,9 @@ def brier_score(y: Any, probability: Any, *, sample_weight: Any = None) -> float
     return weighted_mean((chance - truth) ** 2, sample_weight)
 
 
-def root_brier_score(y: Any, probability: Any, *, sample_weight: Any = None) -> float:
+def root_brier_score(
+    y: ArrayLike, probability: ArrayLike, *, sample_weight: Weights = None
+) -> float:
     """Root of the Brier score: no calibration error of these probabilities is larger.
 
     Gruber and Buettner (2022) put it forward because it bounds every proper calibration error, those
@@ -104,7 +109,11 @@ def root_brier_score(y: Any, probability: Any, *, sample_weight: Any = None) -> 
 
 
 def expected_calibration_error(
-    y: Any, probability: Any, n_bins: int = 10, *, sample_weight: Any = None
+    y: ArrayLike,
+    probability: ArrayLike,
+    n_bins: int = 10,
+    *,
+    sample_weight: Weights = None,
 ) -> float:
     """Mean |share of ones - mean probability| over bins of equal width, by their shares of the rows.
 
@@ -130,7 +139,11 @@ def expected_calibration_error(
 
 
 def top_label_calibration_error(
-    y: Any, probabilities: Any, n_bins: int = 10, *, sample_weight: Any = None
+    y: ArrayLike,
+    probabilities: ArrayLike,
+    n_bins: int = 10,
+    *,
+    sample_weight: Weights = None,
 ) -> float:
     """Calibration error of the probability of each row's most probable class (Guo et al. 2017).
 
@@ -144,13 +157,13 @@ def top_label_calibration_error(
 
 
 def reliability_curve(
-    y: Any,
-    probability: Any,
+    y: ArrayLike,
+    probability: ArrayLike,
     n_bins: int = 10,
     *,
     strategy: str = "uniform",
     coverage: float = 0.95,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
 ) -> CalibrationCurve:
     """Share of ones against predicted probability, in bins of the latter.
 
@@ -225,12 +238,12 @@ def _quantile_bins(probability: Array, weight: Array, n_bins: int) -> IntArray:
     return uniform_bins(middle, n_bins)[place]
 
 
-def _binary(y: Any, probability: Any) -> tuple[Array, Array]:
+def _binary(y: ArrayLike, probability: ArrayLike) -> tuple[Array, Array]:
     truth = read_binary(y)
     return truth, read_probability(probability, len(truth))
 
 
-def _top(y: Any, probabilities: Any) -> tuple[Array, Array]:
+def _top(y: ArrayLike, probabilities: ArrayLike) -> tuple[Array, Array]:
     """Whether the most probable class is right, and its probability."""
     numbers, table = read_classes(y, probabilities)
     return (table.argmax(axis=1) == numbers).astype(np.float64), table.max(axis=1)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
-from lanam.conformal import warn_of_weights
+from lanam.conformal import Calibration, warn_of_weights
 from lanam.core.arrays import Array, sum_by
 from lanam.data import NewValuesWarning
 from lanam.explain import require_coverage
-from lanam.metrics.checks import class_numbers, read_vector, read_weights, weighted_mean
+from lanam.metrics.checks import Weights, class_numbers, read_vector, read_weights, weighted_mean
 from lanam.metrics.classes import (
     bernoulli_nll,
     categorical_nll,
@@ -25,7 +26,7 @@ from lanam.metrics.classes import (
 from lanam.metrics.curves import by_chance, probability_of
 from lanam.metrics.kernel import skce, skce_by_chance
 from lanam.metrics.quantiles import quantile_calibration_curve, quantile_error_by_chance
-from lanam.metrics.report import CoverageReport
+from lanam.metrics.report import CoverageReport, Record
 from lanam.metrics.retention import exposure_option, refuse_exposure, retention_curve
 from lanam.metrics.scores import rmse
 
@@ -39,15 +40,18 @@ _N_DRAWS = 4000
 #: Of more rows than this the kernel error is that of pairs within blocks.
 _KERNEL_BLOCK = 2000
 
+#: Which rows are held, how large each interval or set is, and how probable it is to be held.
+_Held: TypeAlias = tuple[NDArray[np.bool_], Array, float | Array]
+
 
 def coverage_report(
     model: Any,
-    X: Any,
-    y: Any,
+    X: object,
+    y: ArrayLike,
     *,
     levels: float | Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99),
-    exposure: Any = None,
-    sample_weight: Any = None,
+    exposure: ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> CoverageReport:
     """How well a fitted model is calibrated: nominal against observed, on rows it has not seen.
 
@@ -105,12 +109,12 @@ def _said_once() -> Iterator[None]:
 
 def _report_of_intervals(
     model: Any,
-    X: Any,
-    y: Any,
+    X: object,
+    y: ArrayLike,
     moments: tuple[Array, Array],
     levels: Sequence[float],
-    sample_weight: Any,
-    extra: dict[str, Any],
+    sample_weight: Weights,
+    extra: dict[str, ArrayLike],
 ) -> CoverageReport:
     mean, std = moments
     target = read_vector("y", y, len(mean))
@@ -118,9 +122,9 @@ def _report_of_intervals(
     warn_of_weights(weight)
     counts = model.family_.discrete
 
-    def held(level: float, options: dict[str, Any]) -> tuple[Array, Array, Any]:
-        lower, upper = model.predict_interval(X, coverage=level, **extra, **options).T
-        expected: Any = level
+    def held(level: float, calibrated: bool) -> _Held:
+        lower, upper = model.predict_interval(X, coverage=level, calibrated=calibrated, **extra).T
+        expected: float | Array = level
         if counts:  # intervals of whole numbers hold more than they are asked to
             expected = model.predict_cdf(X, upper, **extra) - model.predict_cdf(
                 X, lower - 1.0, **extra
@@ -162,11 +166,11 @@ def _report_of_intervals(
 
 def _report_of_classes(
     model: Any,
-    X: Any,
-    y: Any,
+    X: object,
+    y: ArrayLike,
     probabilities: Array,
     levels: Sequence[float],
-    sample_weight: Any,
+    sample_weight: Weights,
 ) -> CoverageReport:
     numbers = class_numbers(y, model.classes_)
     each = np.arange(len(probabilities))
@@ -186,8 +190,8 @@ def _report_of_classes(
         root_brier = root_brier_score(numbers, probabilities, sample_weight=weight)
     curve = reliability_curve(truth, probability, _N_BINS, sample_weight=weight)
 
-    def held(level: float, options: dict[str, Any]) -> tuple[Array, Array, Any]:
-        sets = model.predict_set(X, coverage=level, **options)
+    def held(level: float, calibrated: bool) -> _Held:
+        sets = model.predict_set(X, coverage=level, calibrated=calibrated)
         return sets[each, numbers], sets.sum(axis=1), (sets * probabilities).sum(axis=1)
 
     return CoverageReport(
@@ -224,16 +228,15 @@ def _report_of_classes(
 def _record(
     model: Any,
     level: float,
-    held: Callable[[float, dict[str, Any]], tuple[Array, Array, Any]],
+    held: Callable[[float, bool], _Held],
     weight: Array,
-) -> dict[str, Any]:
+) -> Record:
     """What a level's intervals or sets hold: the model's own, and calibrated ones if there are."""
-    calibration = getattr(model, "calibration_", None)
-    inside, size, probability = held(level, {} if calibration is None else {"calibrated": False})
+    inside, size, probability = held(level, False)
     expected = float(np.average(np.broadcast_to(probability, weight.shape), weights=weight))
     lowest, highest = by_chance(expected, weight.sum(), _BY_CHANCE)
     observed = weighted_mean(inside, weight)
-    record: dict[str, Any] = {
+    record: Record = {
         "level": level,
         "expected": expected,
         "observed": observed,
@@ -242,15 +245,17 @@ def _record(
         "chance": probability_of(observed, expected, weight.sum()),
         "size": weighted_mean(size, weight),
     }
+    calibration: Calibration | None = getattr(model, "calibration_", None)
     if calibration is None:
         return record
-    names = [f"calibrated_{name}" for name in ("observed", "lowest", "highest", "size")]
-    if level > calibration.most_coverage:
-        return record | dict.fromkeys(names)
-    inside, size, _ = held(level, {})
-    ends = calibration.by_chance(level, weight.sum(), _BY_CHANCE)
-    values = (weighted_mean(inside, weight), *ends, weighted_mean(size, weight))
-    return record | dict(zip(names, values, strict=True))
+    values: Sequence[float | None] = [None] * 4
+    if level <= calibration.most_coverage:
+        inside, size, _ = held(level, True)
+        ends = calibration.by_chance(level, weight.sum(), _BY_CHANCE)
+        values = (weighted_mean(inside, weight), *ends, weighted_mean(size, weight))
+    names = ("observed", "lowest", "highest", "size")
+    calibrated = {f"calibrated_{name}": value for name, value in zip(names, values, strict=True)}
+    return record | cast(Record, calibrated)
 
 
 def _error_by_chance(probability: Array, weight: Array) -> float:

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from lanam.core.arrays import Array
 from lanam.data import make_frame
-from lanam.explain import plain
+from lanam.explain.values import PlainData
 
 
 @dataclass(frozen=True, eq=False)
-class CalibrationCurve:
+class CalibrationCurve(PlainData):
     """What a model said, against what was seen: of a calibrated one, the diagonal.
 
     Attributes
@@ -55,17 +56,13 @@ class CalibrationCurve:
     coverage: float
     n_rows: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """The curve as plain data, ready for JSON."""
-        return {name: plain(value) for name, value in vars(self).items()}
-
     def to_frame(self, backend: str | None = None) -> Any:
         """One row for each bin or level, as a frame of ``backend`` ("pandas", "polars", "pyarrow")."""
         names = ("expected", "observed", "lower", "upper", "share")
         return make_frame({name: getattr(self, name) for name in names}, backend)
 
 
-def by_chance(probability: Any, n_rows: Any, coverage: float) -> tuple[Array, Array]:
+def by_chance(probability: ArrayLike, n_rows: ArrayLike, coverage: float) -> tuple[Array, Array]:
     """Between which shares chance keeps so many rows, each of which is so with this probability.
 
     Examples

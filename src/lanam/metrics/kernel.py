@@ -13,13 +13,12 @@ Here ``k = exp(-W(P, P') / bandwidth)`` with the 2-Wasserstein distance of Gauss
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 
 from lanam.core.arrays import Array
-from lanam.metrics.checks import read_count, read_gaussian, read_weights
+from lanam.metrics.checks import Weights, read_count, read_gaussian, read_weights
 
 #: Pairs of rows that are held at once.
 _CHUNK_PAIRS = 1 << 15
@@ -34,15 +33,15 @@ _N_MEANS = 2000
 
 
 def skce(
-    y: Any,
-    mean: Any,
-    std: Any,
+    y: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
     *,
     biased: bool = False,
     prediction_bandwidth: float | None = None,
     target_bandwidth: float | None = None,
     block_size: int | None = None,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
 ) -> float:
     """Squared kernel calibration error of predictions N(mean, std^2): zero if they are calibrated.
 
@@ -113,12 +112,12 @@ def skce(
 
 
 def skce_by_chance(
-    y: Any,
-    mean: Any,
-    std: Any,
+    y: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
     *,
     block_size: int | None = None,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
     share: float = 0.95,
 ) -> float:
     """What the unbiased estimate of a calibrated model stays below, with probability ``share``.
@@ -187,7 +186,7 @@ def _terms(first: Array, second: Array, near: float, alike: float) -> Array:
     return np.asarray(np.exp(-distance / near) * surplus)
 
 
-def _mean_kernel(distance: Array, variance: Any, bandwidth: float) -> Array:
+def _mean_kernel(distance: Array, variance: Array | float, bandwidth: float) -> Array:
     """Mean of ``exp(-d^2 / (2 b^2))`` over a Gaussian difference d."""
     wider = bandwidth**2 + variance
     return np.asarray(np.exp(-0.5 * distance**2 / wider) * (bandwidth / np.sqrt(wider)))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from lanam.core.arrays import Array
 from lanam.explain import require_coverage
 from lanam.metrics.checks import (
     ROUNDING,
+    Weights,
     read_count,
     read_gaussian,
     read_probability,
@@ -22,7 +22,7 @@ from lanam.metrics.curves import CalibrationCurve, by_chance
 _N_DRAWS = 4000
 
 
-def gaussian_pit(y: Any, mean: Any, std: Any) -> Array:
+def gaussian_pit(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     """Predicted probability of less than y under N(mean, std^2): uniform if the model is calibrated.
 
     Examples
@@ -35,7 +35,11 @@ def gaussian_pit(y: Any, mean: Any, std: Any) -> Array:
 
 
 def quantile_calibration_error(
-    pit: Any, n_levels: int = 9, *, below: Any = None, sample_weight: Any = None
+    pit: ArrayLike,
+    n_levels: int = 9,
+    *,
+    below: ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """Sum over levels of the squared distance between nominal and observed level (Kuleshov 2018).
 
@@ -87,12 +91,12 @@ def quantile_error_by_chance(n_rows: float, n_levels: int = 9, share: float = 0.
 
 
 def quantile_calibration_curve(
-    pit: Any,
+    pit: ArrayLike,
     n_levels: int = 9,
     *,
-    below: Any = None,
+    below: ArrayLike | None = None,
     coverage: float = 0.95,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
 ) -> CalibrationCurve:
     """Share of observations below the predicted quantiles, against the quantiles' levels.
 

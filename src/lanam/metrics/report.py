@@ -6,11 +6,10 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from lanam.data import make_frame
-from lanam.explain import plain
-from lanam.explain.values import json_text
+from lanam.explain.values import PlainData
 from lanam.metrics.curves import CalibrationCurve
 from lanam.metrics.retention import RetentionCurve
 from lanam.text import aligned, html_table, number_format
@@ -39,9 +38,32 @@ _NAMES = {
 #: How improbable must be what other levels hold, all of them taken together, to be spoken of.
 _IMPROBABLE = 0.05
 
+#: What is known of a level or of a bin; see :class:`CoverageReport` for which has what.
+Record = TypedDict(
+    "Record",
+    {
+        "from": float,
+        "to": float,
+        "probability": float,
+        "n_rows": float,
+        "level": float,
+        "expected": float,
+        "observed": float,
+        "lowest": float,
+        "highest": float,
+        "chance": float,
+        "size": float,
+        "calibrated_observed": float | None,
+        "calibrated_lowest": float | None,
+        "calibrated_highest": float | None,
+        "calibrated_size": float | None,
+    },
+    total=False,
+)
+
 
 @dataclass(frozen=True, eq=False)
-class CoverageReport:
+class CoverageReport(PlainData):
     """Nominal against observed coverage of a model: print it, or take it as data.
 
     Attributes
@@ -97,8 +119,8 @@ class CoverageReport:
     """
 
     kind: str
-    rows: tuple[dict[str, Any], ...]
-    sets: tuple[dict[str, Any], ...]
+    rows: tuple[Record, ...]
+    sets: tuple[Record, ...]
     scores: dict[str, float]
     curve: CalibrationCurve
     retention: RetentionCurve
@@ -121,21 +143,19 @@ class CoverageReport:
         rows = self.rows if own else self.sets
         if own:
             told += [self._verdict_of(_spoken(rows), ""), *_others(_spoken(rows), rows)]
-        mended = [row for row in rows if row.get("calibrated_observed") is not None]
+        mended = [own for own in map(_calibrated, rows) if own is not None]
         if mended:
-            told.append(self._verdict_of(_spoken(mended), "calibrated_"))
+            told.append(self._verdict_of(_spoken(mended), "calibrated "))
         return told
 
-    def _verdict_of(self, row: dict[str, Any], prefix: str) -> str:
-        observed, lowest, highest = (row[prefix + key] for key in ("observed", "lowest", "highest"))
-        what = ("calibrated " if prefix else "") + (
-            "intervals" if self.kind == "intervals" else "sets"
-        )
+    def _verdict_of(self, row: Record, which: str) -> str:
+        observed, lowest, highest = row["observed"], row["lowest"], row["highest"]
+        what = which + ("intervals" if self.kind == "intervals" else "sets")
         if observed < lowest:
             word = "fewer than chance allows"
         elif observed > highest:
             # Calibrated ones promise a least share; tied scores and sure classes make it more.
-            word = "more than was asked for" if prefix else "more than chance allows"
+            word = "more than was asked for" if which else "more than chance allows"
         else:
             word = "within what chance allows"
         return (
@@ -154,23 +174,15 @@ class CoverageReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, ready for JSON."""
-        facts = {name: plain(value) for name, value in vars(self).items()}
-        values = {"curve": self.curve.to_dict(), "retention": self.retention.to_dict()}
-        return facts | values | {"verdict": self.verdict}
-
-    def to_json(self, indent: int | None = None) -> str:
-        """The report as JSON; ``indent`` spreads it over lines."""
-        return json_text(self.to_dict(), indent)
+        return super().to_dict() | {"verdict": self.verdict}
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The rows as a frame of ``backend`` ("pandas", "polars", "pyarrow"): one a level, or a bin."""
-        return make_frame(
-            {
-                key: [math.nan if row[key] is None else row[key] for row in self.rows]
-                for key in self.rows[0]
-            },
-            backend,
-        )
+        rows: list[dict[str, object]] = [dict(row) for row in self.rows]
+        columns = {
+            key: [math.nan if row[key] is None else row[key] for row in rows] for key in rows[0]
+        }
+        return make_frame(columns, backend)
 
     def __str__(self) -> str:
         parts = [self._headlines()]
@@ -206,54 +218,44 @@ class CoverageReport:
         tables = [self._bin_cells()]
         return tables + ([self._level_cells(self.sets, "mean size", 3)] if self.sets else [])
 
-    def _level_cells(
-        self, rows: Sequence[dict[str, Any]], size: str, digits: int
-    ) -> list[tuple[str, ...]]:
+    def _level_cells(self, rows: Sequence[Record], size: str, digits: int) -> list[tuple[str, ...]]:
         # Where intervals hold more than their level by design, say what they should hold.
         wider = any(row["expected"] > row["level"] + 0.0005 for row in rows)
         calibrated = "calibrated_observed" in rows[0]
-        sizes = [row[key] for row in rows for key in ("size", "calibrated_size") if row.get(key)]
+        sizes = [each["size"] for row in rows for each in (row, _calibrated(row)) if each]
         form = number_format(max(sizes, default=0.0), digits)
         head = ["level", *(["expected"] if wider else []), "observed", "by chance", size]
-        if calibrated:
-            head += ["calibrated", "by chance", size]
-        table = [tuple(head)]
+        table = [(*head, *(["calibrated", "by chance", size] if calibrated else []))]
         for row in rows:
-            cells = [_level(row)]
-            if wider:
-                cells.append(f"{row['expected']:.1%}")
-            cells += _held_cells(row, "", form)
-            if calibrated:
-                cells += _held_cells(row, "calibrated_", form)
-            table.append(tuple(cells))
+            expected = [f"{row['expected']:.1%}"] if wider else []
+            mended = _held_cells(_calibrated(row), form) if calibrated else ()
+            table.append((_level(row), *expected, *_held_cells(row, form), *mended))
         return table
 
     def _bin_cells(self) -> list[tuple[str, ...]]:
-        table: list[tuple[str, ...]] = [
-            ("bin", "mean probability", "observed", "by chance", "rows")
-        ]
-        for row in self.rows:
-            table.append(
-                (
-                    f"{row['from']:.1f} to {row['to']:.1f}",
-                    f"{row['probability']:.1%}",
-                    *_observed_cells(row, ""),
-                    f"{row['n_rows']:g}",
-                )
+        head = ("bin", "mean probability", "observed", "by chance", "rows")
+        cells = [
+            (
+                f"{row['from']:.1f} to {row['to']:.1f}",
+                f"{row['probability']:.1%}",
+                *_observed_cells(row),
+                f"{row['n_rows']:g}",
             )
-        return table
+            for row in self.rows
+        ]
+        return [head, *cells]
 
 
-def _level(row: dict[str, Any]) -> str:
+def _level(row: Record) -> str:
     return f"{round(100.0 * row['level'], 4):g}%"
 
 
-def _spoken(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _spoken(rows: Sequence[Record]) -> Record:
     """The level that is spoken of."""
     return min(rows, key=lambda row: abs(row["level"] - _SPOKEN_LEVEL))
 
 
-def _others(spoken: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str]:
+def _others(spoken: Record, rows: Sequence[Record]) -> list[str]:
     """Which other levels chance does not explain, if any.
 
     Of many levels one is off by chance more often than one alone. By the rule of Holm (1979) a calibrated
@@ -265,18 +267,23 @@ def _others(spoken: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str]
         if row["chance"] > _IMPROBABLE / (len(others) - k):
             break
         strange.append(row)
-    strange = [_level(row) for row in sorted(strange, key=rows.index)]
-    return [f"chance does not explain what those of {', '.join(strange)} hold"] if strange else []
+    levels = ", ".join(_level(row) for row in sorted(strange, key=rows.index))
+    return [f"chance does not explain what those of {levels} hold"] if levels else []
 
 
-def _observed_cells(row: dict[str, Any], prefix: str) -> tuple[str, str]:
+def _calibrated(row: Record) -> Record | None:
+    """What a level's calibrated intervals or sets hold; None where there are none, for want of rows."""
+    facts: dict[str, object] = dict(row)
+    if facts.get("calibrated_observed") is None:
+        return None
+    keys = ("observed", "lowest", "highest", "size")
+    return cast(Record, {"level": row["level"]} | {key: facts["calibrated_" + key] for key in keys})
+
+
+def _observed_cells(row: Record) -> tuple[str, str]:
     """What was observed, and what chance allows."""
-    observed = row[prefix + "observed"]
-    if observed is None:
-        return "too few rows", "-"
-    return f"{observed:.1%}", f"{row[prefix + 'lowest']:.1%} to {row[prefix + 'highest']:.1%}"
+    return f"{row['observed']:.1%}", f"{row['lowest']:.1%} to {row['highest']:.1%}"
 
 
-def _held_cells(row: dict[str, Any], prefix: str, form: str) -> tuple[str, ...]:
-    size = row[prefix + "size"]
-    return (*_observed_cells(row, prefix), "-" if size is None else format(size, form))
+def _held_cells(row: Record | None, form: str) -> tuple[str, str, str]:
+    return (*_observed_cells(row), format(row["size"], form)) if row else ("too few rows", "-", "-")

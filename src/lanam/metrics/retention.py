@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from lanam.core.arrays import Array, sum_by
 from lanam.data import make_frame
-from lanam.explain import plain
-from lanam.metrics.checks import class_numbers, read_count, read_vector, read_weights
+from lanam.explain.values import PlainData
+from lanam.metrics.checks import Weights, class_numbers, read_count, read_vector, read_weights
 
 
 @dataclass(frozen=True, eq=False)
-class RetentionCurve:
+class RetentionCurve(PlainData):
     """How good a model is on the rows of which it is most certain.
 
     Attributes
@@ -46,23 +47,19 @@ class RetentionCurve:
     area: float
     n_rows: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """The curve as plain data, ready for JSON."""
-        return {name: plain(value) for name, value in vars(self).items()}
-
     def to_frame(self, backend: str | None = None) -> Any:
         """One row for each share, as a frame of ``backend`` ("pandas", "polars", "pyarrow")."""
         return make_frame({"retained": self.retained, self.name: self.value}, backend)
 
 
 def retention_curve(
-    quality: Any,
-    uncertainty: Any,
+    quality: ArrayLike,
+    uncertainty: ArrayLike,
     *,
     name: str = "accuracy",
     root: bool = False,
     n_points: int = 100,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
 ) -> RetentionCurve:
     """Mean quality of the most certain rows, for growing shares of all (Ciosek et al. 2020).
 
@@ -108,12 +105,12 @@ def retention_curve(
 
 def retention_of(
     model: Any,
-    X: Any,
-    y: Any,
+    X: object,
+    y: ArrayLike,
     *,
     n_points: int = 100,
-    exposure: Any = None,
-    sample_weight: Any = None,
+    exposure: ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> RetentionCurve:
     """The retention curve of a fitted model.
 
@@ -157,7 +154,7 @@ def retention_of(
     )
 
 
-def exposure_option(model: Any, exposure: Any) -> dict[str, Any]:
+def exposure_option(model: Any, exposure: ArrayLike | None) -> dict[str, ArrayLike]:
     """The exposure as an argument of the model's methods, refused where it is needed and was forgotten."""
     require = getattr(model, "_require_exposure", None)
     if require is not None:
@@ -165,7 +162,7 @@ def exposure_option(model: Any, exposure: Any) -> dict[str, Any]:
     return {} if exposure is None else {"exposure": exposure}
 
 
-def refuse_exposure(exposure: Any) -> None:
+def refuse_exposure(exposure: ArrayLike | None) -> None:
     """Refuse an exposure of classes."""
     if exposure is not None:
         raise ValueError("exposure is what counts are counted over, and the model predicts classes")

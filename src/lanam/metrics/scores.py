@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from lanam.core.model.mixtures import gaussian_log_density
-from lanam.metrics.checks import read_ends, read_gaussian, read_vector, weighted_mean
+from lanam.metrics.checks import Weights, read_ends, read_gaussian, read_vector, weighted_mean
 
 
-def gaussian_nll(y: Any, mean: Any, std: Any, *, sample_weight: Any = None) -> float:
+def gaussian_nll(
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, *, sample_weight: Weights = None
+) -> float:
     """Mean negative log density of y under N(mean, std^2), in nats and in y's own unit.
 
     Examples
@@ -24,7 +26,7 @@ def gaussian_nll(y: Any, mean: Any, std: Any, *, sample_weight: Any = None) -> f
     return -weighted_mean(gaussian_log_density(target, mean, std**2), sample_weight)
 
 
-def rmse(y: Any, mean: Any, *, sample_weight: Any = None) -> float:
+def rmse(y: ArrayLike, mean: ArrayLike, *, sample_weight: Weights = None) -> float:
     """Root mean squared error.
 
     Examples
@@ -38,7 +40,9 @@ def rmse(y: Any, mean: Any, *, sample_weight: Any = None) -> float:
     )
 
 
-def crps_gaussian(y: Any, mean: Any, std: Any, *, sample_weight: Any = None) -> float:
+def crps_gaussian(
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, *, sample_weight: Weights = None
+) -> float:
     """Mean continuous ranked probability score of N(mean, std^2), in y's unit: the lower the better.
 
     The integral of ``(F(t) - 1{y <= t})^2`` over t, in closed form (Gneiting and Raftery 2007). Of a
@@ -56,7 +60,7 @@ def crps_gaussian(y: Any, mean: Any, std: Any, *, sample_weight: Any = None) -> 
     return weighted_mean(scores, sample_weight)
 
 
-def crps_sample(y: Any, draws: Any, *, sample_weight: Any = None) -> float:
+def crps_sample(y: ArrayLike, draws: ArrayLike, *, sample_weight: Weights = None) -> float:
     """Mean continuous ranked probability score of forecasts given as draws (n_draws, n).
 
     That of the draws' own step function: ``E|X - y| - E|X - X'| / 2`` with X and X' any of the draws.
@@ -84,7 +88,9 @@ def crps_sample(y: Any, draws: Any, *, sample_weight: Any = None) -> float:
     return weighted_mean(np.abs(table - target).mean(axis=0) - spread, sample_weight)
 
 
-def interval_coverage(y: Any, lower: Any, upper: Any, *, sample_weight: Any = None) -> float:
+def interval_coverage(
+    y: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, sample_weight: Weights = None
+) -> float:
     """Share of y inside [lower, upper], ends included.
 
     Examples
@@ -97,7 +103,7 @@ def interval_coverage(y: Any, lower: Any, upper: Any, *, sample_weight: Any = No
     return weighted_mean(((lower <= target) & (target <= upper)).astype(np.float64), sample_weight)
 
 
-def interval_width(lower: Any, upper: Any, *, sample_weight: Any = None) -> float:
+def interval_width(lower: ArrayLike, upper: ArrayLike, *, sample_weight: Weights = None) -> float:
     """Mean width of intervals.
 
     Examples
