@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from lanam.explain.portable import Axis, PortableModel, Table
 
 Array = NDArray[np.float64]
+
+_Entry = TypeVar("_Entry", np.float64, np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,8 @@ class CompleteModel:
 
     def factor_last(self, output: int) -> Array:
         """The factor's row of the intercept (R,)."""
-        return self.portable.factor[len(self.portable.factor) - self.n_outputs + output]
+        row: Array = self.portable.factor[len(self.portable.factor) - self.n_outputs + output]
+        return row
 
     def variances(self, term: Term) -> Array:
         """A term's variance by itself at its entries (B, C)."""
@@ -141,13 +144,12 @@ def _term(table: Table, n_classes: int) -> Term:
     lacking = tuple(axis.missing is None for axis in table.axes)
     padding = [(0, int(lack)) for lack in lacking]
 
-    def padded(values: Any) -> Any:
+    def padded(values: NDArray[_Entry]) -> NDArray[_Entry]:
         """Values at the entries, and zeros at those that are added."""
         cells = values.reshape(*shape, *values.shape[1:])
         added = np.pad(cells, padding + [(0, 0)] * (values.ndim - 1))
         return added.reshape(math.prod(added.shape[: len(shape)]), *values.shape[1:])
 
-    wide = table.coupling is not None
     own = None
     if table.own_variance is not None:
         own = padded(table.own_variance)[:, None, None]
@@ -161,8 +163,8 @@ def _term(table: Table, n_classes: int) -> Term:
         axes=tuple(map(_with_missing, table.axes)),
         mean=padded(table.mean.reshape(len(table.mean), -1)),
         share=padded(table.share),
-        rows=padded(table.coupling if wide else table.table),
-        start=0 if wide else table.start,
+        rows=padded(table.table if table.coupling is None else table.coupling),
+        start=table.start if table.coupling is None else 0,
         own=own,
         edited=None if table.edited is None else padded(table.edited),
     )

@@ -6,23 +6,26 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lanam.conformal import Calibration
 from lanam.data import Schema
 from lanam.explain.portable import PortableModel
 from lanam.export.lookup import lookup_json
-from lanam.export.onnx_graph import onnx_bytes, onnx_model
+from lanam.export.onnx_graph import onnx_model
 from lanam.export.rating import rating_table
 from lanam.export.sql import sql_query
 from lanam.files import require_place, write_atomically
 
-#: What writes each format, and where its options are declared.
-FORMATS: dict[str, tuple[Callable[..., str | bytes], Callable[..., Any]]] = {
-    "json": (lookup_json, lookup_json),
-    "csv": (rating_table, rating_table),
-    "sql": (sql_query, sql_query),
-    "onnx": (onnx_bytes, onnx_model),
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+#: What writes each format.
+FORMATS: dict[str, Callable[..., str | ModelProto]] = {
+    "json": lookup_json,
+    "csv": rating_table,
+    "sql": sql_query,
+    "onnx": onnx_model,
 }
 
 
@@ -30,10 +33,10 @@ def render(
     to: str,
     portable: PortableModel,
     schema: Schema,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     *,
     calibration: Calibration | None = None,
-    edits: Sequence[Mapping[str, Any]] = (),
+    edits: Sequence[Mapping[str, object]] = (),
 ) -> str | bytes:
     """A model in the format ``to``: text, or bytes of "onnx".
 
@@ -44,10 +47,10 @@ def render(
     ImportError
         If "onnx" is wanted and not installed.
     """
-    write, declared = FORMATS[require_format(to)]
+    write = FORMATS[require_format(to)]
     named = [
         name
-        for name, option in inspect.signature(declared).parameters.items()
+        for name, option in inspect.signature(write).parameters.items()
         if option.kind is option.KEYWORD_ONLY
     ]
     facts = {"calibration": calibration, "edits": edits}
@@ -57,10 +60,11 @@ def render(
             there = f"its options are {', '.join(known)}" if known else "it has none"
             raise TypeError(f"export to={to!r} has no option {name!r}: {there}")
     more = {name: fact for name, fact in facts.items() if name in named}
-    return write(portable, schema, **options, **more)
+    made = write(portable, schema, **options, **more)
+    return made if isinstance(made, str) else made.SerializeToString()
 
 
-def require_format(to: Any) -> str:
+def require_format(to: object) -> str:
     """Refuse a format that is not known."""
     if isinstance(to, str) and to in FORMATS:
         return to

@@ -32,7 +32,7 @@ def lookup_tables(
     schema: Schema,
     *,
     calibration: Calibration | None = None,
-    edits: Sequence[Mapping[str, Any]] = (),
+    edits: Sequence[Mapping[str, object]] = (),
     variance: bool = True,
 ) -> dict[str, Any]:
     """A model's lookup tables as plain data.
@@ -62,7 +62,7 @@ def lookup_tables(
     ('identity', ['bmi', 'bp'])
     """
     model = complete(portable)
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "format": FORMAT,
         "version": VERSION,
         "made_by": f"lanam {__version__}",
@@ -93,7 +93,7 @@ def lookup_json(
     schema: Schema,
     *,
     calibration: Calibration | None = None,
-    edits: Sequence[Mapping[str, Any]] = (),
+    edits: Sequence[Mapping[str, object]] = (),
     variance: bool = True,
     indent: int | None = None,
 ) -> str:
@@ -102,16 +102,16 @@ def lookup_json(
     return json_text(facts, indent=indent) + "\n"
 
 
-def _column(column: Column) -> dict[str, Any]:
-    facts: dict[str, Any] = {"name": column.name, "kind": column.kind, "missing": column.missing}
+def _column(column: Column) -> dict[str, object]:
+    facts: dict[str, object] = {"name": column.name, "kind": column.kind, "missing": column.missing}
     if column.levels:
         return facts | {"levels": plain(column.levels)}
     return facts | {"lowest": plain(column.lowest), "highest": plain(column.highest)}
 
 
-def _term(term: Term, schema: Schema, variance: bool) -> dict[str, Any]:
+def _term(term: Term, schema: Schema, variance: bool) -> dict[str, object]:
     names = names_of(term, schema.names)
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "name": term.name,
         "columns": names,
         "axes": [_axis(axis, name) for axis, name in zip(term.axes, names, strict=True)],
@@ -133,7 +133,7 @@ def _short(numbers: list[float]) -> list[float]:
     return [float(format(number, _DIGITS)) for number in numbers]
 
 
-def _axis(axis: Axis, column: str) -> dict[str, Any]:
+def _axis(axis: Axis, column: str) -> dict[str, object]:
     return {
         "column": column,
         "kind": axis.kind,
@@ -144,7 +144,7 @@ def _axis(axis: Axis, column: str) -> dict[str, Any]:
     }
 
 
-def _calibration(calibration: Calibration) -> dict[str, Any]:
+def _calibration(calibration: Calibration) -> dict[str, object]:
     allowed = [coverage for coverage in _COVERAGES if coverage <= calibration.most_coverage]
     return {
         "thresholds": [

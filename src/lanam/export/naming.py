@@ -55,11 +55,9 @@ def results_of(portable: PortableModel, variance: bool) -> list[str]:
     labels = [str(label) for label in portable.classes or ()]
     if len({label.lower() for label in labels}) < len(labels):
         labels = [str(number) for number in range(len(labels))]
-    if not portable.family.link.several:
-        names = ["link_mean"] + (["link_variance"] if variance else [])
-    else:
-        kinds = ["link_mean"] + (["link_variance"] if variance else [])
-        names = [f"{kind}_{label}" for kind in kinds for label in labels]
+    names = ["link_mean"] + (["link_variance"] if variance else [])
+    if portable.family.link.several:
+        names = [f"{kind}_{label}" for kind in names for label in labels]
     if not variance:
         return names
     if not portable.family.link.classes:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lanam.data import CATEGORICAL, Column, Schema
 from lanam.explain.portable import Axis, PortableModel
@@ -22,14 +23,20 @@ from lanam.export.complete import CompleteModel, Term, complete
 from lanam.export.naming import hook_of, model_names
 from lanam.version import __version__
 
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
+
 #: Old enough for every runtime of the last years, and all that is needed.
 _OPSET, _ML_OPSET, _IR_VERSION = 15, 2, 8
 
 #: Beyond this an exponential would be infinite.
 _LARGEST_LOG = 700.0
 
+#: What a node reads: a result by its name, or a constant.
+Operand: TypeAlias = str | float | Sequence[int] | NDArray[np.float64 | np.signedinteger]
 
-def require_onnx() -> Any:
+
+def require_onnx() -> ModuleType:
     """The package, if it is there."""
     try:
         import onnx
@@ -48,8 +55,8 @@ def onnx_model(
     columns: Mapping[str, str] | None = None,
     missing: str = "",
     variance: bool = True,
-    edits: Sequence[Mapping[str, Any]] = (),
-) -> Any:
+    edits: Sequence[Mapping[str, object]] = (),
+) -> ModelProto:
     """The model as an ``onnx.ModelProto``.
 
     Parameters
@@ -99,7 +106,7 @@ def onnx_model(
         onnx.helper.make_opsetid("", _OPSET),
         onnx.helper.make_opsetid("ai.onnx.ml", _ML_OPSET),
     ]
-    result = onnx.helper.make_model(
+    result: ModelProto = onnx.helper.make_model(
         made,
         opset_imports=opsets,
         ir_version=_IR_VERSION,
@@ -118,18 +125,11 @@ def onnx_model(
     return result
 
 
-def onnx_bytes(portable: PortableModel, schema: Schema, **options: Any) -> bytes:
-    """The same as the content of a file."""
-    content: bytes = onnx_model(portable, schema, **options).SerializeToString()
-    return content
-
-
-def _results(model: CompleteModel, variance: bool) -> list[tuple[str, list[Any]]]:
-    several = [model.n_classes] if model.n_classes > 1 else []
-    found = [("link_mean", ["rows", *several])]
+def _results(model: CompleteModel, variance: bool) -> list[tuple[str, list[str | int]]]:
+    several: list[str | int] = ["rows", model.n_classes] if model.n_classes > 1 else ["rows"]
     if not variance:
-        return found
-    found.append(("link_variance", ["rows", *several]))
+        return [("link_mean", several)]
+    found = [("link_mean", several), ("link_variance", several)]
     if not model.portable.family.link.classes:
         return [*found, ("prediction", ["rows"]), ("observation_variance", ["rows"])]
     return [*found, ("probability", ["rows", max(model.n_classes, 2)])]
@@ -160,36 +160,39 @@ def _require_token(missing: str, columns: Sequence[Column]) -> None:
 class _Graph:
     """Nodes and constants in the order in which they are made."""
 
-    def __init__(self, onnx: Any, names: Mapping[int, str], schema: Schema, missing: str) -> None:
+    def __init__(
+        self, onnx: ModuleType, names: Mapping[int, str], schema: Schema, missing: str
+    ) -> None:
         self.onnx, self.names, self.schema, self.missing = onnx, names, schema, missing
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.read: dict[int, str] = {}
+        self.nodes: list[NodeProto] = []
+        self.constants: list[TensorProto] = []
         self._prefix = "lanam/"
         while any(name.startswith(self._prefix) for name in names.values()):
             self._prefix += "/"
 
-    def declared(self, feature: int) -> Any:
+    def declared(self, feature: int) -> ValueInfoProto:
         """The input of a column."""
-        kind = (
-            self.onnx.TensorProto.STRING if self.is_text(feature) else self.onnx.TensorProto.DOUBLE
+        kinds = self.onnx.TensorProto
+        kind = kinds.STRING if self.is_text(feature) else kinds.DOUBLE
+        info: ValueInfoProto = self.onnx.helper.make_tensor_value_info(
+            self.names[feature], kind, ["rows"]
         )
-        return self.onnx.helper.make_tensor_value_info(self.names[feature], kind, ["rows"])
+        return info
 
     def is_text(self, feature: int) -> bool:
         column = self.schema.columns[feature]
         return column.kind == CATEGORICAL and column.holds == "text"
 
     def __call__(
-        self, operator: str, *inputs: str, result: str | None = None, **options: Any
+        self, operator: str, *inputs: Operand, result: str | None = None, **options: object
     ) -> str:
-        """Add a node; the name of its result."""
+        """Add a node; the name of its result. Inputs are other results, or constants."""
+        names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
         result = result or f"{self._prefix}{len(self.nodes)}"
-        node = self.onnx.helper.make_node(operator, list(inputs), [result], **options)
-        self.nodes.append(node)
+        self.nodes.append(self.onnx.helper.make_node(operator, names, [result], **options))
         return result
 
-    def constant(self, values: Any) -> str:
+    def constant(self, values: ArrayLike) -> str:
         """Add a constant: doubles, or whole numbers."""
         array = np.asarray(values)
         array = array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
@@ -208,18 +211,15 @@ class _Graph:
 
     def column(self, feature: int) -> str:
         """A column's numbers (n, 1)."""
-        return self("Unsqueeze", self.names[feature], self.constant([1]))
+        return self("Unsqueeze", self.names[feature], [1])
 
     def gone(self, feature: int) -> str:
         """Which of a column's values are missing (n, 1)."""
         if self.is_text(feature):
             # Strings are compared by nothing but the encoder.
             encoded = self.encoded(self.names[feature], [self.missing], [1], 0)
-            return self(
-                "Unsqueeze",
-                self("Cast", encoded, to=self.onnx.TensorProto.BOOL),
-                self.constant([1]),
-            )
+            known = self("Cast", encoded, to=self.onnx.TensorProto.BOOL)
+            return self("Unsqueeze", known, [1])
         return self("IsNaN", self.column(feature))
 
     def encoded(self, texts: str, keys: Sequence[str], values: Sequence[int], other: int) -> str:
@@ -228,13 +228,17 @@ class _Graph:
             texts,
             domain="ai.onnx.ml",
             keys_strings=list(keys),
-            values_int64s=[int(value) for value in values],
-            default_int64=int(other),
+            values_int64s=list(values),
+            default_int64=other,
         )
+
+    def row_sums(self, values: str) -> str:
+        """The sum of each row (n, 1)."""
+        return self("ReduceSum", values, [1], keepdims=1)
 
     def count(self, conditions: str) -> str:
         """How many of each row's conditions hold (n, 1)."""
-        return self("ReduceSum", self.as_whole(conditions), self.constant([1]), keepdims=1)
+        return self.row_sums(self.as_whole(conditions))
 
 
 def _compute(graph: _Graph, model: CompleteModel, variance: bool) -> None:
@@ -250,31 +254,30 @@ def _compute(graph: _Graph, model: CompleteModel, variance: bool) -> None:
         return
     covariance = _covariance(graph, model, reads)
     eye = np.flatnonzero(np.eye(n_classes).ravel())
-    variances = graph("Gather", covariance, graph.constant(eye), axis=1)
+    variances = graph("Gather", covariance, eye, axis=1)
     _give(graph, mean, "link_mean", n_classes)
     _give(graph, variances, "link_variance", n_classes)
-    _respond(graph, model, mean, variances, covariance)
+    hook_of(_RESPONSES, model.portable)(graph, model, mean, variances, covariance)
 
 
 def _zeros(graph: _Graph, width: int) -> str:
     """Zeros for every row."""
     first = next(iter(graph.names))
     length = graph("Shape", graph.names[first])
-    shape = graph("Concat", length, graph.constant([width]), axis=0)
-    return graph("Expand", graph.constant(np.zeros((1, 1))), shape)
+    shape = graph("Concat", length, [width], axis=0)
+    return graph("Expand", np.zeros((1, 1)), shape)
 
 
 def _give(graph: _Graph, values: str, name: str, width: int) -> None:
     """Name a result; one that has a single column is a vector."""
     if width == 1:
-        graph("Squeeze", values, graph.constant([1]), result=name)
+        graph("Squeeze", values, [1], result=name)
     else:
         graph("Identity", values, result=name)
 
 
 def _part(graph: _Graph, values: str, start: int, end: int) -> str:
-    ends = (graph.constant([start]), graph.constant([end]), graph.constant([1]))
-    return graph("Slice", values, *ends)
+    return graph("Slice", values, [start], [end], [1])
 
 
 def _read(graph: _Graph, term: Term, model: CompleteModel, variance: bool) -> str:
@@ -289,14 +292,14 @@ def _read(graph: _Graph, term: Term, model: CompleteModel, variance: bool) -> st
     axes = list(zip(term.axes, columns, term.features, strict=True))
     if len(axes) == 1 and term.axes[0].kind != "knots":
         entries = _entries(graph, *axes[0])
-        return graph("Gather", table, graph("Squeeze", entries, graph.constant([1])))
+        return graph("Gather", table, graph("Squeeze", entries, [1]))
     weights, *others = [_weights(graph, *each) for each in axes]
     size = term.axes[0].n_entries
-    for axis, own in zip(term.axes[1:], others, strict=True):
+    for axis, each in zip(term.axes[1:], others, strict=True):
         size *= axis.n_entries
-        down = graph("Unsqueeze", weights, graph.constant([2]))
-        along = graph("Unsqueeze", own, graph.constant([1]))
-        weights = graph("Reshape", graph("Mul", down, along), graph.constant([-1, size]))
+        down = graph("Unsqueeze", weights, [2])
+        along = graph("Unsqueeze", each, [1])
+        weights = graph("Reshape", graph("Mul", down, along), [-1, size])
     return graph("MatMul", weights, table)
 
 
@@ -308,40 +311,37 @@ def _weights(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
         return graph.as_double(graph("Equal", entries, numbers))
     gone = graph.gone(feature)
     points = np.asarray(axis.points, dtype=np.float64)
-    value = graph("Where", gone, graph.constant(points[:1]), graph.column(feature))
-    way = graph("Sub", value, graph.constant(points[None, :-1]))
-    steps = graph("Div", way, graph.constant(np.diff(points)[None]))
-    ramps = graph("Clip", steps, graph.constant(0.0), graph.constant(1.0))
+    value = graph("Where", gone, points[:1], graph.column(feature))
+    way = graph("Sub", value, points[None, :-1])
+    steps = graph("Div", way, np.diff(points)[None])
+    ramps = graph("Clip", steps, 0.0, 1.0)
     present = graph.as_double(graph("Not", gone))
     absent = graph.as_double(gone)
-    one = graph("Add", graph("Mul", absent, graph.constant(0.0)), graph.constant(1.0))
-    none = graph("Mul", absent, graph.constant(0.0))
+    none = graph("Mul", absent, 0.0)
+    one = graph("Add", none, 1.0)
     hats = graph("Sub", graph("Concat", one, ramps, axis=1), graph("Concat", ramps, none, axis=1))
     return graph("Concat", graph("Mul", hats, present), absent, axis=1)
 
 
 def _entries(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
     """The entry at which every row stands (n, 1)."""
+    assert axis.missing is not None
+    other = -1 if axis.other is None else axis.other  # bins have none, and need none
     if axis.kind == "codes" and graph.is_text(feature):
         keys = [graph.missing, *column.levels]
-        entries = [axis.missing, *np.asarray(axis.points).tolist()]
-        assert axis.other is not None
-        found = graph.encoded(graph.names[feature], keys, entries, axis.other)
-        return graph("Unsqueeze", found, graph.constant([1]))
-    value, points = graph.column(feature), np.asarray(axis.points)
+        entries = [axis.missing, *axis.points.tolist()]
+        found = graph.encoded(graph.names[feature], keys, entries, other)
+        return graph("Unsqueeze", found, [1])
+    value, points = graph.column(feature), axis.points.astype(np.float64)
     if axis.kind == "bins":
-        below = graph("Less", value, graph.constant(points[None].astype(float)))
+        below = graph("Less", value, points[None])
         found = graph.count(graph("Not", below))
     elif axis.kind == "levels":
         middles = 0.5 * (points[1:] + points[:-1])
-        nearest = graph.count(graph("Less", graph.constant(middles[None]), value))
-        distance = graph(
-            "Abs", graph("Sub", value, graph("Gather", graph.constant(points), nearest))
-        )
-        slack = graph("Gather", graph.constant(1e-6 * np.abs(points)), nearest)
-        found = graph(
-            "Where", graph("Greater", distance, slack), graph.constant(axis.other), nearest
-        )
+        nearest = graph.count(graph("Less", middles[None], value))
+        distance = graph("Abs", graph("Sub", value, graph("Gather", points, nearest)))
+        slack = graph("Gather", 1e-6 * np.abs(points), nearest)
+        found = graph("Where", graph("Greater", distance, slack), other, nearest)
     else:
         # The number of a level counts once, and nothing where there is no such level.
         levels = np.array([float(level) for level in column.levels])
@@ -350,11 +350,10 @@ def _entries(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
                 f"column {column.name!r} has levels that are the same number in double precision: make "
                 "them texts before fitting"
             )
-        same = graph.as_whole(graph("Equal", value, graph.constant(levels[None])))
-        beyond = graph("Mul", same, graph.constant(points[None] - axis.other))
-        summed = graph("ReduceSum", beyond, graph.constant([1]), keepdims=1)
-        found = graph("Add", summed, graph.constant(axis.other))
-    return graph("Where", graph.gone(feature), graph.constant(axis.missing), found)
+        same = graph.as_whole(graph("Equal", value, levels[None]))
+        beyond = graph("Mul", same, (points[None] - other).astype(np.int64))
+        found = graph("Add", graph.row_sums(beyond), other)
+    return graph("Where", graph.gone(feature), axis.missing, found)
 
 
 def _covariance(graph: _Graph, model: CompleteModel, reads: Sequence[str]) -> str:
@@ -367,30 +366,24 @@ def _covariance(graph: _Graph, model: CompleteModel, reads: Sequence[str]) -> st
         for read, width in zip(reads, widths, strict=True)
         if width
     ]
-    one = graph("Add", _zeros(graph, 1), graph.constant(1.0))
+    one = graph("Add", _zeros(graph, 1), 1.0)
     row = graph("Concat", *parts, one, axis=1)
     vectors = []
     for output in range(model.n_outputs):
         factor = [model.factor_rows(term, output) for term in model.terms]
         factor.append(model.factor_last(output)[None])
-        vectors.append(graph("MatMul", row, graph.constant(np.concatenate(factor))))
+        vectors.append(graph("MatMul", row, np.concatenate(factor)))
     products = [
-        graph("ReduceSum", graph("Mul", first, second), graph.constant([1]), keepdims=1)
-        for first in vectors
-        for second in vectors
+        graph.row_sums(graph("Mul", first, second)) for first in vectors for second in vectors
     ]
     outputs = products[0] if len(products) == 1 else graph("Concat", *products, axis=1)
-    contrasts: NDArray[np.float64] = np.kron(model.contrasts, model.contrasts)
-    shared = graph("MatMul", outputs, graph.constant(contrasts.T))
+    contrasts = np.kron(model.contrasts, model.contrasts).astype(np.float64)
+    shared = graph("MatMul", outputs, contrasts.T)
     own = [_part(graph, read, n_classes, n_classes + n_own) for read in reads]
     return graph.sum_of([shared, *own])
 
 
-def _respond(
-    graph: _Graph, model: CompleteModel, mean: str, variances: str, covariance: str
-) -> None:
-    """Predictions on the response scale."""
-    hook_of(_RESPONSES, model.portable)(graph, model, mean, variances, covariance)
+# Predictions on the response scale from means, variances and covariances, by family.
 
 
 def _number_response(
@@ -401,12 +394,12 @@ def _number_response(
 
 
 def _count_response(graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str) -> None:
-    half = graph("Mul", variances, graph.constant(0.5))
+    half = graph("Mul", variances, 0.5)
     rate = _exponential(graph, graph("Add", mean, half))
     _give(graph, rate, "prediction", 1)
     # The variance of a rate, and of a count given its rate (poisson_lognormal.dispersed).
     one = graph.constant(1.0)
-    excess = graph("Div", graph.constant(model.portable.noise_variance - 1.0), rate)
+    excess = graph("Div", model.portable.noise_variance - 1.0, rate)
     second = graph("Mul", graph("Exp", variances), graph("Add", excess, one))
     square = graph("Mul", graph("Mul", rate, rate), graph("Sub", second, one))
     _give(graph, graph("Add", rate, square), "observation_variance", 1)
@@ -435,18 +428,13 @@ def _classes_response(
     for pair, (c, d) in enumerate(zip(first, second, strict=True)):
         for at, weight in ((c * size + c, 1.0), (d * size + d, 1.0), (c * size + d, -2.0)):
             spread[at, pair] += weight
-    means = graph("MatMul", mean, graph.constant(difference))
-    odds = _moderated(graph, means, graph("MatMul", covariance, graph.constant(spread)))
+    means = graph("MatMul", mean, difference)
+    odds = _moderated(graph, means, graph("MatMul", covariance, spread))
     summed = np.zeros((size * size, size))
     summed[np.arange(size * size), first] = 1.0
-    total = graph("MatMul", _exponential(graph, odds), graph.constant(summed))
+    total = graph("MatMul", _exponential(graph, odds), summed)
     share = graph("Reciprocal", total)
-    graph(
-        "Div",
-        share,
-        graph("ReduceSum", share, graph.constant([1]), keepdims=1),
-        result="probability",
-    )
+    graph("Div", share, graph.row_sums(share), result="probability")
 
 
 _RESPONSES = {
@@ -459,13 +447,12 @@ _RESPONSES = {
 
 def _moderated(graph: _Graph, mean: str, variance: str) -> str:
     """Log-odds averaged over the posterior, by MacKay's approximation."""
-    scaled = graph("Mul", variance, graph.constant(math.pi / 8.0))
-    return graph("Div", mean, graph("Sqrt", graph("Add", scaled, graph.constant(1.0))))
+    scaled = graph("Mul", variance, math.pi / 8.0)
+    return graph("Div", mean, graph("Sqrt", graph("Add", scaled, 1.0)))
 
 
 def _exponential(graph: _Graph, values: str) -> str:
-    ends = graph.constant(-_LARGEST_LOG), graph.constant(_LARGEST_LOG)
-    return graph("Exp", graph("Clip", values, *ends))
+    return graph("Exp", graph("Clip", values, -_LARGEST_LOG, _LARGEST_LOG))
 
 
 def _noise(graph: _Graph, model: CompleteModel) -> str:

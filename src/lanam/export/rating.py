@@ -10,14 +10,13 @@ import csv
 import io
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from lanam.data import Column, Schema
 from lanam.explain.portable import Axis, PortableModel
 from lanam.explain.values import PLACES, cell_words, plain
-from lanam.export.complete import CompleteModel, Term, complete
+from lanam.export.complete import Array, CompleteModel, Term, complete
 
 #: Digits of what is read only, and of what rows are scored with.
 _DIGITS = ".6g"
@@ -74,7 +73,7 @@ def _edited(model: CompleteModel) -> bool:
     return any(term.edited is not None for term in model.terms)
 
 
-def _intercept(model: CompleteModel) -> tuple[Any, Any]:
+def _intercept(model: CompleteModel) -> tuple[Array, Array]:
     last = np.stack([model.factor_last(k) for k in range(model.n_outputs)])
     return model.intercept, np.square(model.contrasts @ last).sum(axis=1)
 
@@ -82,13 +81,13 @@ def _intercept(model: CompleteModel) -> tuple[Any, Any]:
 def _line(
     model: CompleteModel,
     name: str,
-    cells: list[list[Any]],
+    cells: list[list[str]],
     meaning: str,
-    mean: Any,
-    variance: Any,
+    mean: Array,
+    variance: Array,
     share: str,
     edited: bool,
-) -> list[Any]:
+) -> list[str]:
     places = [*itertools.chain(*cells), *[""] * 4 * (_n_places(model) - len(cells))]
     numbers = [format(value, _EXACT) for value in mean]
     numbers += [format(value, _DIGITS) for value in np.sqrt(variance)]
@@ -100,7 +99,7 @@ def _line(
     return [name, *places, meaning, *numbers]
 
 
-def _lines(model: CompleteModel, term: Term, schema: Schema) -> Iterator[list[Any]]:
+def _lines(model: CompleteModel, term: Term, schema: Schema) -> Iterator[list[str]]:
     columns = [schema.columns[feature] for feature in term.features]
     entries = [_entries(axis, column) for axis, column in zip(term.axes, columns, strict=True)]
     variance = model.variances(term)
@@ -145,5 +144,5 @@ def _points(axis: Axis, column: Column) -> Iterator[tuple[list[str], str]]:
         kind = "value at" if knots else "value"
         beyond = {0: " or less", len(points) - 1: " or more"} if knots else {}
         for number, point in enumerate(points):
-            words = f"{column.name} is {cell_words(point)}{beyond.get(number, '')}"
-            yield [kind, repr(point), ""], words
+            at = f"{cell_words(point)}{beyond.get(number, '')}"
+            yield [kind, repr(point), ""], f"{column.name} is {at}"

@@ -15,14 +15,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from lanam.data import CATEGORICAL, Column, Schema
 from lanam.editing import edit_words
 from lanam.explain.portable import Axis, PortableModel
-from lanam.export.complete import CompleteModel, Term, complete, reshaped
+from lanam.export.complete import Array, CompleteModel, Term, complete, reshaped
 from lanam.export.naming import hook_of, model_names, require_apart, results_of
 from lanam.export.sql_text import (
     exponential,
@@ -115,7 +115,7 @@ def sql_query(
     keep: Sequence[str] | None = None,
     dialect: str = "sqlite",
     variance: bool = True,
-    edits: Sequence[Mapping[str, Any]] = (),
+    edits: Sequence[Mapping[str, object]] = (),
 ) -> str:
     """The query that scores a table's rows.
 
@@ -185,7 +185,10 @@ Leaf = Callable[[int, int | None, str], str]
 def choose(axis: Axis, column: Column, value: str, leaf: Leaf) -> str:
     """A choice along an axis by a column's value."""
     assert axis.missing is not None
-    at = lambda entry: leaf(entry, None, "")  # noqa: E731
+
+    def at(entry: int) -> str:
+        return leaf(entry, None, "")
+
     points = axis.points.tolist()
     if axis.kind == "codes":
         assert axis.other is not None
@@ -225,6 +228,13 @@ def _between(points: list[float], k: int, value: str, leaf: Leaf) -> str:
     return leaf(k - 1, k, f"({value} - {number(low)}) / {number(high - low)}")
 
 
+def _position(knots: bool, entry: int, following: int | None, way: str) -> str:
+    """Where a row stands along an axis: at an entry, or on the way to the next."""
+    if following is None:
+        return number(entry) if knots else str(entry)
+    return f"{number(entry)} + {way}"
+
+
 def mean_expression(term: Term, columns: Sequence[Column], values: Sequence[str], one: int) -> str:
     """What a term adds to the mean of class ``one``, as an expression."""
     mean = reshaped(term, term.mean)[..., one]
@@ -239,17 +249,16 @@ def mean_expression(term: Term, columns: Sequence[Column], values: Sequence[str]
     return within(())
 
 
-def _multilinear(mean: Any, reads: Sequence[Read]) -> str:
+def _multilinear(mean: Array, reads: Sequence[Read]) -> str:
     """A table where a row reads it along every axis."""
     *others, (entry, following, way) = reads
-    here, step = (
-        mean[..., entry],
-        None if following is None else mean[..., following] - mean[..., entry],
-    )
+    here = mean[..., entry]
+    step = None if following is None else mean[..., following] - here
     if others:
         text = _multilinear(here, others)
         return text if step is None else f"{text} + ({way}) * ({_multilinear(step, others)})"
-    return number(here) if step is None else f"{number(here)} + {number(step)} * ({way})"
+    text = number(float(here))
+    return text if step is None else f"{text} + {number(float(step))} * ({way})"
 
 
 @dataclass(frozen=True)
@@ -373,14 +382,8 @@ class _Query:
             for a, (axis, column, value) in enumerate(
                 zip(term.axes, *self._columns(term), strict=True)
             ):
-                knots = axis.kind == "knots"
-
-                def position(entry: int, following: int | None, way: str, knots=knots) -> str:  # type: ignore[no-untyped-def]
-                    if following is None:
-                        return number(entry) if knots else str(entry)
-                    return f"{number(entry)} + {way}"
-
-                made.append(f"{choose(axis, column, value, position)} AS p{t}_{a}")
+                position = choose(axis, column, value, partial(_position, axis.kind == "knots"))
+                made.append(f"{position} AS p{t}_{a}")
         number_of_row = [] if self._unrolled else ["ROW_NUMBER() OVER () AS id"]
         return f"SELECT {_list(own + number_of_row + made)} FROM {self.prefix}rows"
 
@@ -404,9 +407,8 @@ class _Query:
     def _table(self, t: int, term: Term) -> tuple[str, str, str]:
         """A term's table: its entries, their coordinates and what variance is their own."""
         own = self._own(term)
-        header = (
-            ["entry"] + [f"c{k}" for k in range(term.rows.shape[1])] + [name for name, _ in own]
-        )
+        coordinates = [f"c{k}" for k in range(term.rows.shape[1])]
+        header = ["entry", *coordinates, *(name for name, _ in own)]
         lines = []
         for entry, row in enumerate(term.rows.tolist()):
             values = [number(value, _DIGITS) for value in row]
@@ -414,7 +416,7 @@ class _Query:
             lines.append(f"({', '.join([str(entry), *values])})")
         return f"table{t}", f"({', '.join(header)})", "VALUES\n" + ",\n".join(lines)
 
-    def _own(self, term: Term) -> list[tuple[str, Any]]:
+    def _own(self, term: Term) -> list[tuple[str, Array]]:
         if term.own is None:
             return []
         return [(f"o{c}_{d}", term.own[:, c, d]) for c, d in _pairs(self.model.n_classes)]
@@ -442,14 +444,9 @@ class _Query:
                     for k, (entry, _) in enumerate(_corners(t, self.model.terms[t]))
                 ]
             listed = _list(carried + read + waiting + [f"{each} AS {name}" for name, each in made])
-            parts.append(
-                (
-                    f"read{number_}",
-                    "",
-                    "\n".join([f"SELECT {listed} FROM {self.prefix}{before}", *joins]),
-                )
-            )
+            lines = [f"SELECT {listed} FROM {self.prefix}{before}", *joins]
             before, read = f"read{number_}", read + [name for name, _ in made]
+            parts.append((before, "", "\n".join(lines)))
         self._require_width(len(carried) + len(read))
         return parts
 
@@ -485,7 +482,7 @@ class _Query:
         widths = [term.rows.shape[1] for term in self.model.terms]
         return [f"c{t}_{k}" for t, width in enumerate(widths) for k in range(width)]
 
-    def _factor_of(self, output: int) -> tuple[Any, Any]:
+    def _factor_of(self, output: int) -> tuple[Array, Array]:
         """The factor's rows of all coordinates, and of the intercept."""
         rows = [self.model.factor_rows(term, output) for term in self.model.terms]
         return np.concatenate([*rows, np.empty((0, self._size))]), self.model.factor_last(output)
@@ -500,7 +497,7 @@ class _Query:
         for output in range(self.model.n_outputs):
             factor, last = self._factor_of(output)
             for k in range(self._size):
-                parts = scaled(factor[:, k], self._coordinate_names, _DIGITS)
+                parts = scaled(factor[:, k].tolist(), self._coordinate_names, _DIGITS)
                 parts += [number(last[k], _DIGITS)] if last[k] else []
                 made.append(f"{total(parts)} AS f{output}_{k}")
         made += [f"{self._own_total(c, d)} AS o{c}_{d}" for c, d in _pairs(self.model.n_classes)]

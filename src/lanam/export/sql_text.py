@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -126,7 +125,7 @@ def next_above(value: float) -> float:
     return float(np.nextafter(value, math.inf))
 
 
-def level_text(level: Any, column: str) -> str:
+def level_text(level: str | float, column: str) -> str:
     """A level as SQL writes it: text, or a number, as which truth values count too."""
     if isinstance(level, str):
         return text(level, column)

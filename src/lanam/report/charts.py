@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from lanam.core.arrays import IntArray
 from lanam.data import CATEGORICAL
 from lanam.explain import MISSING, GlobalExplanation, Shape, Surface, SurfaceAxis
 from lanam.explain.ranges import edited_ranges, trimmed, vertical_range
@@ -27,7 +28,7 @@ _STRIP = 0.2
 
 def shapes_data(
     explanation: GlobalExplanation,
-) -> tuple[list[dict[str, Any]], tuple[float, float]]:
+) -> tuple[list[dict[str, object]], tuple[float, float]]:
     """All active terms of one column, most important first, and a vertical range for all of them."""
     shapes = [term for term in explanation.active if isinstance(term, Shape)]
     ranges = [vertical_range(shape) for shape in shapes]
@@ -39,14 +40,14 @@ def shapes_data(
     return data, together
 
 
-def with_strip(limits: tuple[float, float]) -> Any:
+def with_strip(limits: tuple[float, float]) -> object:
     """A vertical range with room below for the data."""
     low, high = limits
     height = (high - low) or 1.0
     return rounded([low - _STRIP * height, high + 0.06 * height])
 
 
-def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, Any]:
+def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, object]:
     shown = _shown(shape)
     data = {
         "name": one_line(shape.name),
@@ -59,26 +60,24 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, Any]:
         "vertical": with_strip(limits),
     }
     if shape.kind == "categorical":
+        labels = [str(label) for label in shape.values[shown]]
+        named = [name if density > 0.0 else "(new level)" for name, _, _, density in shape.others]
         others = [
             {
-                "name": name if density > 0.0 else "(new level)",
+                "name": shown_name,
                 "symbol": "diamond" if name == MISSING else "circle-open",
                 "mean": rounded(mean),
                 "std": rounded(std),
                 "density": rounded(density),
             }
-            for name, mean, std, density in shape.others
+            for shown_name, (name, mean, std, density) in zip(named, shape.others, strict=True)
         ]
-        labels = [str(label) for label in shape.values[shown]]
-        ticks = cut([*labels, *(other["name"] for other in others)], _MAX_LABEL)
-        edited = np.flatnonzero([*shape.edited[shown], *shape.others_edited]).tolist()
-        density = rounded(shape.density[shown])
         return data | {
             "labels": labels,
-            "ticks": ticks,
+            "ticks": cut([*labels, *named], _MAX_LABEL),
             "others": others,
-            "edited": edited,
-            "density": density,
+            "edited": np.flatnonzero([*shape.edited[shown], *shape.others_edited]).tolist(),
+            "density": rounded(shape.density[shown]),
         }
     inner = shape.values[shape.inside]
     low, high = trimmed(shape.values, shape.density, inner)
@@ -99,25 +98,25 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, Any]:
     }
 
 
-def _bars(shape: Shape, low: float, high: float) -> dict[str, Any]:
+def _bars(shape: Shape, low: float, high: float) -> dict[str, object]:
     """Where the data lies, in bins or, of few values, at each."""
     held = shape.density > 0.0
     if held.sum() <= _FEW_VALUES:
-        values, shares = shape.values[held], shape.density[held]
-        width = 0.5 * float(np.diff(values).min(initial=high - low)) or 1.0
-        return {"middles": rounded(values, 9), "width": rounded(width), "shares": rounded(shares)}
-    shares, edges = np.histogram(shape.values, _N_BINS, (low, high), weights=shape.density)
-    middles, width = 0.5 * (edges[1:] + edges[:-1]), float(edges[1] - edges[0])
+        middles, shares = shape.values[held], shape.density[held]
+        width = 0.5 * float(np.diff(middles).min(initial=high - low)) or 1.0
+    else:
+        shares, edges = np.histogram(shape.values, _N_BINS, (low, high), weights=shape.density)
+        middles, width = 0.5 * (edges[1:] + edges[:-1]), float(edges[1] - edges[0])
     return {"middles": rounded(middles, 9), "width": rounded(width), "shares": rounded(shares)}
 
 
-def _shown(shape: Shape) -> Any:
+def _shown(shape: Shape) -> slice | IntArray:
     if shape.kind != "categorical":
         return slice(None)
     return np.sort(np.argsort(-shape.density, kind="stable")[:_MAX_LEVELS])
 
 
-def _note(shape: Shape, shown: Any) -> str:
+def _note(shape: Shape, shown: slice | IntArray) -> str:
     told = [f"importance {shape.importance:.3g} ± {2 * shape.importance_std:.2g}"]
     hidden = len(shape.values) - len(shape.values[shown])
     if hidden:
@@ -147,15 +146,15 @@ def _named(shape: Shape, place: int) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def pairs_data(explanation: GlobalExplanation) -> list[dict[str, Any]]:
+def pairs_data(explanation: GlobalExplanation) -> list[dict[str, object]]:
     """All active pairs, most important first."""
     pairs = sorted(explanation.pairs, key=lambda pair: -pair.importance)
     return [_pair(pair) for pair in pairs if pair.active]
 
 
-def _pair(pair: Surface) -> dict[str, Any]:
-    first, second = map(_side, pair.axes)
-    part = np.ix_(first.pop("entries"), second.pop("entries"))
+def _pair(pair: Surface) -> dict[str, object]:
+    (first, rows), (second, columns) = map(_side, pair.axes)
+    part = np.ix_(rows, columns)
     return {
         "name": one_line(pair.name),
         "note": ", ".join(
@@ -169,20 +168,16 @@ def _pair(pair: Surface) -> dict[str, Any]:
     }
 
 
-def _side(axis: SurfaceAxis) -> dict[str, Any]:
-    """One axis of a pair: numbers, or labels with what is not a value behind them."""
+def _side(axis: SurfaceAxis) -> tuple[dict[str, object], Sequence[int]]:
+    """One axis of a pair, numbers or labels with what is not a value behind them; and its entries."""
     name, values, share = one_line(axis.name), axis.values, axis.density
     if axis.kind == CATEGORICAL:
         seen = [k for k in range(len(share)) if k < len(values) or share[k] > 0.0]
         labels = [*map(str, values), *axis.others]
-        ticks = cut([labels[k] for k in seen], _MAX_LABEL)
-        return {"name": name, "labels": [labels[k] for k in seen], "ticks": ticks, "entries": seen}
+        labels = [labels[k] for k in seen]
+        return {"name": name, "labels": labels, "ticks": cut(labels, _MAX_LABEL)}, seen
     numbers = np.flatnonzero(axis.inside[: len(values)])
     own = values[numbers]
     gaps = f" (without {MISSING})" if axis.others else ""
-    return {
-        "name": name + gaps,
-        "values": rounded(own, 9),
-        "range": rounded(trimmed(own, share[numbers], own), 9),
-        "entries": numbers.tolist(),
-    }
+    limits = rounded(trimmed(own, share[numbers], own), 9)
+    return {"name": name + gaps, "values": rounded(own, 9), "range": limits}, numbers.tolist()

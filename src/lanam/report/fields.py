@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from lanam.core.arrays import IntArray
 from lanam.data import CATEGORICAL, UNSEEN
 from lanam.explain import Shape
 from lanam.explain.ranges import trimmed
@@ -21,13 +21,13 @@ _FEW_KNOTS = 250
 _ENOUGH_ROWS = 20
 
 
-def fields(material: Material) -> tuple[list[dict[str, Any]], dict[int, Any]]:
+def fields(material: Material) -> tuple[list[dict[str, object]], dict[int, IntArray]]:
     """Every column with what its field needs, and the codes that can be chosen of those with many."""
     used = material.used
     result, offered = [], {}
     for index, column in enumerate(material.schema.columns):
         shape = _shape_of(material, index)
-        facts: dict[str, Any] = {
+        facts: dict[str, object] = {
             "name": one_line(column.name),
             "index": index,
             "kind": column.kind,
@@ -45,7 +45,7 @@ def fields(material: Material) -> tuple[list[dict[str, Any]], dict[int, Any]]:
     return result, offered
 
 
-def _visible(level: Any) -> str:
+def _visible(level: object) -> str:
     """A level as it is, in quotes if nothing of it would be seen."""
     return str(level) if str(level).strip() else repr(str(level))
 
@@ -58,7 +58,7 @@ def _shape_of(material: Material, index: int) -> Shape:
     raise AssertionError("every column has a term")  # pragma: no cover
 
 
-def _codes(material: Material, index: int, shape: Shape) -> Any:
+def _codes(material: Material, index: int, shape: Shape) -> IntArray:
     """The levels that can be chosen: of very many the most frequent, and those of the rows."""
     levels = material.schema.columns[index].levels
     if len(levels) <= _MAX_LEVELS:
@@ -72,7 +72,7 @@ def _codes(material: Material, index: int, shape: Shape) -> Any:
     return np.unique(codes)
 
 
-def _most_frequent(shape: Shape, levels: tuple[Any, ...], codes: Any) -> float | None:
+def _most_frequent(shape: Shape, levels: tuple[object, ...], codes: IntArray) -> float | None:
     if not len(codes):
         return None
     if not len(shape.density):
@@ -80,15 +80,15 @@ def _most_frequent(shape: Shape, levels: tuple[Any, ...], codes: Any) -> float |
     return float(levels.index(shape.values.tolist()[int(np.argmax(shape.density))]))
 
 
-def _numbers(material: Material, index: int, shape: Shape) -> dict[str, Any]:
+def _numbers(material: Material, index: int, shape: Shape) -> dict[str, object]:
     """Range, step and middle of a numeric column's slider."""
     column = material.schema.columns[index]
     inner = shape.values[shape.inside] if len(shape.values) else shape.values
     if not len(inner):
         known = column.lowest == column.lowest
         value = column.lowest if known else 0.0
-        ends = {"low": value, "high": value, "lowest": value, "highest": value}
-        return ends | {"step": "any", "typical": value if known else None}
+        ends = dict.fromkeys(("low", "high", "lowest", "highest"), value)
+        return {**ends, "step": "any", "typical": value if known else None}
     low, high = trimmed(shape.values, shape.density, inner)
     below = np.cumsum(shape.density)
     median = float(shape.values[np.searchsorted(below, 0.5 * below[-1])])

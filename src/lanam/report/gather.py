@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
+from lanam.conformal import Calibration
 from lanam.core.arrays import Array
 from lanam.core.model.distributions import FARTHEST, tail_beyond
 from lanam.data import Schema
@@ -19,7 +20,6 @@ from lanam.report.material import Level, Material, Rows
 
 #: Coverages that a reader can choose from.
 _COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
-
 
 #: Families whose new observations the page's script can predict (score.js).
 _SCRIPTED = ("gaussian", "poisson")
@@ -62,7 +62,7 @@ def gather(
     )
 
 
-def _own_arguments(model: Any) -> dict[str, Any]:
+def _own_arguments(model: Any) -> dict[str, object]:
     """The constructor's arguments that differ from the defaults."""
     defaults = inspect.signature(type(model)).parameters
     given = model.get_params(deep=False)
@@ -72,36 +72,36 @@ def _own_arguments(model: Any) -> dict[str, Any]:
 
 
 def _levels(
-    coverages: Sequence[float], calibration: Any, *, near: bool, scripted: bool
+    coverages: Sequence[float], calibration: Calibration | None, *, near: bool, scripted: bool
 ) -> list[Level]:
     """What intervals of each coverage take.
 
     Some distributions are known ``near`` their middle only, and some not at all to the page's script.
     """
-    result = []
-    for coverage in coverages:
+
+    def level(coverage: float) -> Level:
         z = float(ndtri(0.5 + 0.5 * coverage))
         if not scripted:
-            result.append(Level(coverage, z, None, None, "not computed here: see predict_interval"))
+            reason = "not computed here: see predict_interval"
         elif calibration is None:
-            result.append(Level(coverage, z, z, float(ndtr(-z))))
+            return Level(coverage, z, z, float(ndtr(-z)))
         elif coverage > calibration.most_coverage:
             reason = f"{calibration.n_rows} held-out rows are too few to calibrate so much"
-            result.append(Level(coverage, z, None, None, reason))
         elif near and calibration.threshold(coverage) > FARTHEST:
             reason = "too far out in the tails to be computed here: see predict_interval"
-            result.append(Level(coverage, z, None, None, reason))
         else:
             score = calibration.threshold(coverage)
-            result.append(Level(coverage, z, score, tail_beyond(score)))
-    return result
+            return Level(coverage, z, score, tail_beyond(score))
+        return Level(coverage, z, None, None, reason)
+
+    return list(map(level, coverages))
 
 
 def pick_rows(
-    cells: Array, n_rows: int, observed: Any = None, exposure: Array | None = None
+    cells: Array, n_rows: int, observed: ArrayLike | None = None, exposure: Array | None = None
 ) -> Rows | None:
     """Some rows of the data, evenly spread over it; None if there are to be none."""
-    if not isinstance(n_rows, Integral) or n_rows < 0:
+    if not isinstance(n_rows, int | np.integer) or n_rows < 0:
         raise ValueError(f"n_rows={n_rows!r} must be a number of rows, or 0 for none")
     if n_rows == 0:
         return None

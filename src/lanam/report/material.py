@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lanam.core.arrays import Array
 from lanam.data import Schema
@@ -34,7 +33,7 @@ class Rows:
 
     places: Sequence[int]
     cells: Array
-    observed: Sequence[Any] | None
+    observed: Sequence[object] | None
     exposure: Array | None
     n_all: int
 
@@ -88,7 +87,7 @@ class Material:
     explanation: GlobalExplanation
     portable: PortableModel
     schema: Schema
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, object]
     history: Sequence[float]
     levels: Sequence[Level]
     first: float

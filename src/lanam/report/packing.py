@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lanam.core.arrays import Array
 
@@ -15,7 +15,7 @@ from lanam.core.arrays import Array
 _KINDS = {"f4": "<f4", "f8": "<f8", "i4": "<i4"}
 
 
-def pack(array: Any, kind: str = "f8") -> dict[str, str] | None:
+def pack(array: ArrayLike | None, kind: str = "f8") -> dict[str, str] | None:
     """An array as base64 of its bytes: single or double precision, or whole numbers; None stays None.
 
     First all first bytes, then all second ones, and so on: those of signs and exponents are much alike,
@@ -33,7 +33,7 @@ def pack(array: Any, kind: str = "f8") -> dict[str, str] | None:
     return {"kind": kind, "data": base64.b64encode(sorted_bytes).decode("ascii")}
 
 
-def rounded(array: Any, digits: int = 6) -> Any:
+def rounded(array: object, digits: int = 6) -> object:
     """Nested lists of numbers with so many digits: what a drawing needs; None for what is not a number.
 
     Examples

@@ -6,11 +6,12 @@ import os
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
 from lanam.explain import plain
+from lanam.explain.portable import Table
 from lanam.explain.values import json_text
 from lanam.explain.words import term_names, unit_of
 from lanam.files import require_place, write_atomically
@@ -86,7 +87,7 @@ def _asset(name: str) -> str:
     return files("lanam.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _libraries() -> tuple[Any, str]:
+def _libraries() -> tuple[ModuleType, str]:
     """The template engine, and the drawing library's script."""
     try:
         import jinja2
@@ -99,21 +100,18 @@ def _libraries() -> tuple[Any, str]:
     return jinja2, get_plotlyjs()
 
 
-def page_data(material: Material) -> dict[str, Any]:
+def page_data(material: Material) -> dict[str, object]:
     """What the scripts read."""
     explanation, portable = material.explanation, material.portable
     shapes, bounds = shapes_data(explanation)
     columns, offered = fields(material)
-    tables = tuple(
-        with_levels(table, offered[table.features[0]])
-        if table.coupling is not None and table.features[0] in offered
-        else table
-        for table in portable.tables
-    )
-    noise_tables = tuple(
-        with_levels(table, offered[table.features[0]]) if table.features[0] in offered else table
-        for table in portable.noise_tables
-    )
+
+    def offering(table: Table) -> Table:
+        codes = offered.get(table.features[0])
+        return table if codes is None else with_levels(table, codes)
+
+    tables = [t if t.coupling is None else offering(t) for t in portable.tables]
+    noise_tables = tuple(map(offering, portable.noise_tables))
     report = material.coverage
     return {
         "link": explanation.link,
@@ -127,7 +125,7 @@ def page_data(material: Material) -> dict[str, Any]:
         "levels": [_level(level, material.first) for level in material.levels],
         "calibrated": material.calibrated > 0,
         "model": pack_model(
-            replace(portable, tables=tables, noise_tables=noise_tables), material.normals
+            replace(portable, tables=tuple(tables), noise_tables=noise_tables), material.normals
         ),
         "rows": _rows(material),
         "shapes": shapes,
@@ -145,20 +143,15 @@ def page_data(material: Material) -> dict[str, Any]:
             for term, label in zip(explanation.active, term_names(explanation.active), strict=True)
         ],
         "history": rounded(list(material.history), 9),
-        "calibration": None
-        if report is None
-        else {
-            "curve": report.curve.to_dict(),
-            "retention": report.retention.to_dict(),
-        },
+        "calibration": report and plain({"curve": report.curve, "retention": report.retention}),
     }
 
 
-def _level(level: Level, first: float) -> dict[str, Any]:
+def _level(level: Level, first: float) -> dict[str, object]:
     return {**vars(level), "name": f"{100 * level.coverage:g}%", "first": level.coverage == first}
 
 
-def _rows(material: Material) -> dict[str, Any] | None:
+def _rows(material: Material) -> dict[str, object] | None:
     rows = material.rows
     if rows is None:
         return None

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from lanam.core.arrays import IntArray
+from lanam.core.arrays import Array, IntArray
 from lanam.explain.portable import Axis, PortableModel, Table
 from lanam.explain.values import plain
 from lanam.report.packing import lower_triangle, pack
 from lanam.text import one_line
 
 
-def pack_model(portable: PortableModel, normals: Any) -> dict[str, Any]:
+def pack_model(portable: PortableModel, normals: Array | None) -> dict[str, object]:
     """A model's tables as data for the page; ``normals`` are the draws behind intervals of classes.
 
     Means are exact. What only variances are made of is in single precision, which is half the file and
@@ -37,7 +36,7 @@ def pack_model(portable: PortableModel, normals: Any) -> dict[str, Any]:
     }
 
 
-def _pack_table(table: Table) -> dict[str, Any]:
+def _pack_table(table: Table) -> dict[str, object]:
     return {
         "name": one_line(table.name),
         "index": table.index,
@@ -54,7 +53,7 @@ def _pack_table(table: Table) -> dict[str, Any]:
     }
 
 
-def _pack_axis(axis: Axis) -> dict[str, Any]:
+def _pack_axis(axis: Axis) -> dict[str, object]:
     return {
         "kind": axis.kind,
         "points": pack(axis.points, "i4" if axis.kind == "codes" else "f8"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from lanam.data import CATEGORICAL, Column
 from lanam.editing import edit_words
@@ -35,7 +34,7 @@ _TABLES = {
 }
 
 
-def overview(material: Material) -> dict[str, Any]:
+def overview(material: Material) -> dict[str, object]:
     """What is said of the data and of the fit."""
     facts = material.summary.facts
     names = facts["classes"] or ()
@@ -128,7 +127,7 @@ def _some(names: Sequence[str]) -> str:
     return few([shorten(one_line(name), 40) for name in names], _MAX_NAMED)
 
 
-def terms_table(material: Material) -> dict[str, Any]:
+def terms_table(material: Material) -> dict[str, object]:
     """All terms with what they are worth, and those that are switched off with the reason."""
     rows = material.summary.rows
     form = number_format(max((row["importance"] for row in rows), default=0.0), 3)
@@ -172,7 +171,7 @@ def _unused(material: Material) -> list[str]:
     return [column.name for k, column in enumerate(material.schema.columns) if k not in used]
 
 
-def pairs_table(material: Material) -> dict[str, Any]:
+def pairs_table(material: Material) -> dict[str, object]:
     """What is said of the pairs."""
     scores = material.summary.interactions
     active = [pair for pair in material.explanation.pairs if pair.active]
@@ -194,7 +193,7 @@ def pairs_table(material: Material) -> dict[str, Any]:
     }
 
 
-def calibration_text(report: CoverageReport | None) -> dict[str, Any] | None:
+def calibration_text(report: CoverageReport | None) -> dict[str, object] | None:
     """How the model does on the data that was given."""
     if report is None:
         return None
