@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -60,7 +60,7 @@ class Checkpoint:
     (7, (array(3.),))
     """
 
-    def __init__(self, path: str | os.PathLike[str], about: dict[str, Any], seed: int) -> None:
+    def __init__(self, path: str | os.PathLike[str], about: dict[str, object], seed: int) -> None:
         self.path = Path(path)
         self.n_read = 0
         self._number = 0
@@ -69,13 +69,12 @@ class Checkpoint:
         digest = hashlib.sha256(told.encode()).hexdigest()
         header = self.path / _HEADER
         if header.exists():
-            known = _read_header(header)
-            if known["about"] != digest:
+            known, self.seed = _read_header(header)
+            if known != digest:
                 raise ValueError(
                     f"the checkpoint {self.path} is of another fit: of other data, other arguments or "
                     f"another version of lanam than {__version__}. Pass another folder, or delete this one"
                 )
-            self.seed = int(known["seed"])
             return
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise ValueError(
@@ -103,7 +102,7 @@ class Checkpoint:
         return totals
 
     def _write(self, file: Path, name: str, totals: Totals) -> None:
-        arrays = {f"array-{k}": array for k, array in enumerate(totals)}
+        arrays: dict[str, Any] = {f"array-{k}": array for k, array in enumerate(totals)}
         try:
             # Not by way of memory, of which totals may fill half.
             with open_atomically(file) as out:
@@ -115,20 +114,20 @@ class Checkpoint:
             warn_user(UserWarning(f"{lost}: the fit goes on without"))
 
 
-def digest_of(job: Any) -> str:
+def digest_of(job: object) -> str:
     """What tells a job from any other: its function, and all values it goes over the rows with."""
     digest = hashlib.sha256()
     _feed(digest, job)
     return digest.hexdigest()
 
 
-def _feed(digest: Any, value: Any) -> None:
+def _feed(digest: hashlib._Hash, value: object) -> None:
     """What a value is made of; not what it has remembered on the way."""
     if isinstance(value, np.ndarray):
         digest.update(f"array {value.dtype} {value.shape} ".encode())
-        digest.update(np.ascontiguousarray(value))
+        digest.update(np.ascontiguousarray(value).data)
         return
-    parts: Any
+    parts: Sequence[object]
     if isinstance(value, partial):
         kind, parts = "partial", (value.func, value.args, sorted(value.keywords.items()))
     elif is_dataclass(value) and not isinstance(value, type):
@@ -147,19 +146,20 @@ def _feed(digest: Any, value: Any) -> None:
         _feed(digest, part)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """What JSON does not know, the same in every process."""
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=repr)
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def _read_header(header: Path) -> dict[str, Any]:
+def _read_header(header: Path) -> tuple[str, int]:
+    """What the totals depend on, and the seed."""
     try:
         known = json.loads(header.read_text(encoding="utf-8"))
         if known["format"] != _FORMAT:
             raise ValueError(f"format {known['format']}")
-        return {"about": str(known["about"]), "seed": int(known["seed"])}
+        return str(known["about"]), int(known["seed"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"the checkpoint {header.parent} cannot be read ({error}): delete the folder, or pass another"

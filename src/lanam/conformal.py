@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +108,7 @@ class Calibration:
         needed = (float(self.weight.sum()) + 1.0) * coverage
         return needed * (1.0 - 1e-12)  # 0.7 * 10 may be more than 7
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, list[float]]:
         """The calibration as plain data, ready for JSON."""
         return {"scores": self.scores.tolist(), "weight": self.weight.tolist()}
 

@@ -16,7 +16,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lanam.core.arrays import Array, IntArray
 from lanam.core.model import editing
 from lanam.core.model.editing import WHOLE, Part
 from lanam.core.model.fitted import FittedModel
@@ -39,12 +41,12 @@ _MAX_NAMED = 10
 class Where:
     """What a user says of the place of an edit; of a pair, by column."""
 
-    low: Any = None
-    high: Any = None
-    levels: Any = None
-    missing: Any = None
+    low: object = None
+    high: object = None
+    levels: object = None
+    missing: object = None
 
-    def of(self, column: str) -> dict[str, Any]:
+    def of(self, column: str) -> dict[str, object]:
         """What is said of one column, and not None."""
         own = {
             argument: value.get(column) if isinstance(value, Mapping) else value
@@ -56,7 +58,7 @@ class Where:
 def edit(
     model: FittedModel,
     schema: Schema,
-    name: Any,
+    name: object,
     action: str,
     where: Where,
     *,
@@ -112,11 +114,11 @@ def edit(
 
 def _smooth(
     model: FittedModel, index: int, parts: Sequence[Part], *, width: float | None
-) -> tuple[FittedModel, Any]:
+) -> tuple[FittedModel, NDArray[np.bool_]]:
     return editing.smooth(model, index, parts[0], width)
 
 
-def _find(model: FittedModel, schema: Schema, name: Any) -> tuple[list[int], list[Term]]:
+def _find(model: FittedModel, schema: Schema, name: object) -> tuple[list[int], list[Term]]:
     """The active terms of a name: all of a column alone, or the one that is called so."""
     terms = describe_terms(model, schema)
     if not isinstance(name, str) and isinstance(name, Sequence):
@@ -158,7 +160,7 @@ def _require_columns(where: Where, term: Term) -> None:
             )
 
 
-def _read_part(column: Column, said: Mapping[str, Any]) -> Part:
+def _read_part(column: Column, said: Mapping[str, object]) -> Part:
     """A part of a column from what is said of it."""
     categorical = column.kind == CATEGORICAL
     wrong = [name for name in (("low", "high") if categorical else ("levels",)) if name in said]
@@ -192,12 +194,12 @@ def _read_part(column: Column, said: Mapping[str, Any]) -> Part:
     )
 
 
-def _is_no_end(name: str, value: Any) -> bool:
+def _is_no_end(name: str, value: object) -> bool:
     outermost = {"low": -math.inf, "high": math.inf}.get(name)
     return isinstance(value, Real) and value == outermost
 
 
-def _read_number(column: Column, said: Mapping[str, Any], name: str) -> float | None:
+def _read_number(column: Column, said: Mapping[str, object], name: str) -> float | None:
     if name not in said:
         return None
     values = _quietly_read(column, said[name])
@@ -206,9 +208,10 @@ def _read_number(column: Column, said: Mapping[str, Any], name: str) -> float | 
     return float(values[0])
 
 
-def _read_levels(column: Column, levels: Any) -> Any:
-    single = isinstance(levels, str) or not isinstance(levels, Iterable)
-    given = [levels] if single else list(levels)
+def _read_levels(column: Column, levels: object) -> IntArray:
+    if isinstance(levels, str) or not isinstance(levels, Iterable):
+        levels = [levels]
+    given = list(levels)
     codes = _quietly_read(column, given)
     unknown = [level for level, code in zip(given, codes, strict=True) if not code >= 0.0]
     if unknown or not given:
@@ -219,7 +222,7 @@ def _read_levels(column: Column, levels: Any) -> Any:
     return np.unique(codes.astype(np.intp))
 
 
-def _quietly_read(column: Column, values: Any) -> Any:
+def _quietly_read(column: Column, values: object) -> Array:
     with warnings.catch_warnings():  # what the data did not have is refused here, not warned of
         warnings.simplefilter("ignore", UserWarning)
         return read_values(column, values)
@@ -381,5 +384,5 @@ def _where_words(place: Mapping[str, Any]) -> str:
     return words + (" and for missing values" if place["missing"] else "")
 
 
-def _some(names: Sequence[Any]) -> str:
+def _some(names: Sequence[object]) -> str:
     return few([repr(name) for name in names], _MAX_NAMED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -16,6 +16,17 @@ from lanam.text import shorten
 #: A printed table ends here, and columns' names are cut in it; the data has all of them.
 _MAX_PRINTED = 20
 _MAX_NAME = 30
+
+
+class PairRow(TypedDict):
+    """What is known of a pair of columns."""
+
+    rank: int
+    pair: str
+    features: tuple[int, int]
+    feature_names: tuple[str, ...]
+    score: float
+    status: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +58,7 @@ class InteractionScores:
     (3, 3)
     """
 
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[PairRow, ...]
     score: str
     names: tuple[str, ...]
     backend: str | None = None
@@ -55,14 +66,14 @@ class InteractionScores:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[PairRow]:
         return iter(self.rows)
 
-    def __getitem__(self, position: int) -> dict[str, Any]:
+    def __getitem__(self, position: int) -> PairRow:
         return self.rows[position]
 
     @property
-    def active(self) -> tuple[dict[str, Any], ...]:
+    def active(self) -> tuple[PairRow, ...]:
         """The pairs that are in the model."""
         return tuple(row for row in self.rows if row["status"] == ACTIVE)
 
@@ -74,10 +85,10 @@ class InteractionScores:
             result[first, second] = result[second, first] = row["score"]
         return result
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The table as plain data, ready for JSON."""
         pairs = [
-            row | {"features": list(row["features"]), "feature_names": list(row["feature_names"])}
+            {**row, "features": list(row["features"]), "feature_names": list(row["feature_names"])}
             for row in self.rows
         ]
         return {"score": self.score, "names": list(self.names), "pairs": pairs}
@@ -123,17 +134,16 @@ class InteractionScores:
 
 def describe_pairs(model: FittedModel, schema: Schema, score: str) -> InteractionScores:
     """The scored pairs of a fitted model under their columns' names."""
-    rows = []
-    for rank, scored in enumerate(model.pairs, start=1):
-        names = tuple(schema.names[feature] for feature in scored.features)
-        rows.append(
-            {
-                "rank": rank,
-                "pair": " x ".join(names),
-                "features": scored.features,
-                "feature_names": names,
-                "score": scored.score,
-                "status": scored.status,
-            }
+    names = [tuple(schema.names[feature] for feature in pair.features) for pair in model.pairs]
+    rows = tuple(
+        PairRow(
+            rank=rank,
+            pair=" x ".join(own),
+            features=pair.features,
+            feature_names=own,
+            score=pair.score,
+            status=pair.status,
         )
-    return InteractionScores(tuple(rows), score, schema.names, schema.backend)
+        for rank, (pair, own) in enumerate(zip(model.pairs, names, strict=True), start=1)
+    )
+    return InteractionScores(rows, score, schema.names, schema.backend)

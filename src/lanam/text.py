@@ -6,7 +6,6 @@ import html
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any
 from unicodedata import category
 
 
@@ -40,7 +39,7 @@ def visible(text: str, keep: str = "") -> str:
     )
 
 
-def one_line(name: Any) -> str:
+def one_line(name: object) -> str:
     """A name in one line, to be seen even if there is nothing in it."""
     return visible(" ".join(str(name).split())) or repr(str(name))
 
@@ -57,7 +56,7 @@ def few(names: Collection[str], most: int) -> str:
     return ", ".join(list(names)[:most]) + more
 
 
-def cut(names: Sequence[Any], most: int) -> list[str]:
+def cut(names: Sequence[object], most: int) -> list[str]:
     """Names of at most so many characters: cut at the end, or in the middle where only the end differs.
 
     Examples

@@ -73,6 +73,11 @@ class TestFiles:
         words = self.load(tmp_path, put_together(header, arrays, version=2))
         assert words.startswith("is damaged (the model)")
 
+    @pytest.mark.parametrize("content", [None, 1, "model", [], ["model"]])
+    def test_content_without_names(self, tmp_path, content):
+        words = self.load(tmp_path, put_together({"content": content, "arrays": []}))
+        assert words.startswith("is damaged (the model)")
+
     def test_an_argument_of_the_future(self, tmp_path):
         header, arrays = taken_apart(self.golden())
         header = json.loads(header)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lanam.data.cells import is_missing
+from lanam.data.cells import Level, is_missing
 from lanam.data.encoding import encode_table, label, learn_table, make_frame
 from lanam.data.schema import (
     CATEGORICAL,
@@ -30,6 +30,7 @@ __all__ = [
     "NUMERIC",
     "UNSEEN",
     "Column",
+    "Level",
     "NewValuesWarning",
     "Schema",
     "Surprise",

@@ -22,6 +22,8 @@ from lanam.data.refusals import Place, mixed, not_a_value
 
 Array: TypeAlias = NDArray[np.float64]
 Frame: TypeAlias = "nw.DataFrame[Any]"
+#: A value of a categorical column, as a plain one: text, a number or a truth value.
+Level: TypeAlias = str | float
 Series: TypeAlias = Any  # narwhals names the columns of its stable frames by another type
 
 NUMBERS = "numbers"
@@ -79,13 +81,13 @@ class Cells:
     place: Place
     holds: str
     n_rows: int
-    values: NDArray[Any]
+    values: np.ndarray
     present: NDArray[np.bool_] | None = None
     categorical: bool = False
-    order: tuple[Any, ...] = ()
+    order: tuple[object, ...] = ()
 
 
-def read_cells(table: Frame | NDArray[Any], index: int, name: str) -> Cells:
+def read_cells(table: Frame | np.ndarray, index: int, name: str) -> Cells:
     """Column ``index`` of a frame or of a two-dimensional array.
 
     Raises
@@ -174,7 +176,7 @@ def _read_categories(series: Series, place: Place) -> Cells:
     return Cells(place, kinds.pop() or TEXT, len(series), _objects(listed), present, True, order)
 
 
-def _categories(series: Series) -> tuple[Any, ...]:
+def _categories(series: Series) -> tuple[object, ...]:
     """The dtype's categories in their order; nothing where they have none of their own."""
     if series.implementation.is_polars() and series.dtype == nw.Categorical:
         return ()  # shared by all frames of a session, in the order in which they came up
@@ -185,16 +187,16 @@ def _categories(series: Series) -> tuple[Any, ...]:
         return tuple(nw.from_native(arrow, series_only=True).cat.get_categories().to_list())
 
 
-def _listed(series: Series) -> list[Any]:
+def _listed(series: Series) -> list[object]:
     # Each library has one fast way to Python's objects. The series has no nulls: numpy would not
     # see them in an arrow dictionary.
     if series.implementation.is_pyarrow():
-        listed: list[Any] = series.to_numpy().tolist()
+        listed: list[object] = series.to_numpy().tolist()
         return listed
     return list(series.to_list())
 
 
-def _read_array(values: NDArray[Any], place: Place) -> Cells:
+def _read_array(values: np.ndarray, place: Place) -> Cells:
     kind = values.dtype.kind
     if kind in "fiu":
         return Cells(place, NUMBERS, len(values), values)
@@ -208,7 +210,7 @@ def _read_array(values: NDArray[Any], place: Place) -> Cells:
     raise not_a_value(place, what, values[0])
 
 
-def _judge_objects(values: list[Any], place: Place) -> Cells:
+def _judge_objects(values: list[object], place: Place) -> Cells:
     """Cells of Python objects, which are what most of them say they are: all text, all numbers, ..."""
     n_rows, present = len(values), None
     types = set(map(type, values))
@@ -231,7 +233,7 @@ def _judge_objects(values: list[Any], place: Place) -> Cells:
     return Cells(place, NUMBERS, n_rows, _number_array(values, types), present)
 
 
-def _refuse_mixture(values: Sequence[Any], place: Place) -> None:
+def _refuse_mixture(values: Sequence[object], place: Place) -> None:
     text = next((value for value in values if _holds(type(value)) == TEXT), None)
     other = next(value for value in values if _holds(type(value)) != TEXT)
     if text is None:
@@ -251,7 +253,7 @@ def _holds(kind: type) -> str | None:
     return NUMBERS if issubclass(kind, (numbers.Real, Decimal)) else None
 
 
-def _name_of_object(value: Any) -> str:
+def _name_of_object(value: object) -> str:
     known = next((words for types, words in _REFUSED_OBJECTS if isinstance(value, types)), None)
     if known == "dates as objects" and getattr(value, "tzinfo", None) is not None:
         return "dates with a time zone"
@@ -259,7 +261,7 @@ def _name_of_object(value: Any) -> str:
     return known or by_name.get(type(value).__name__, "objects")
 
 
-def _number_array(values: list[Any], types: set[type]) -> NDArray[Any]:
+def _number_array(values: list[object], types: set[type]) -> np.ndarray:
     if all(issubclass(kind, numbers.Integral) for kind in types):
         array = np.array(values)
         if array.dtype.kind in "iu":
@@ -274,7 +276,7 @@ def _as_float(value: Any) -> float:
         return float("inf")
 
 
-def _objects(values: list[Any]) -> NDArray[Any]:
+def _objects(values: list[object]) -> np.ndarray:
     # np.array would make characters of text, and a table of tuples.
     array = np.empty(len(values), dtype=object)
     array[:] = values

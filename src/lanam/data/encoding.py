@@ -15,7 +15,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.data.cells import NOTHING, NUMBERS, TEXT, TRUTH, Array, Cells, Frame, read_cells
+from lanam.data.cells import NOTHING, NUMBERS, TEXT, TRUTH, Array, Cells, Frame, Level, read_cells
 from lanam.data.refusals import changed, free_text
 from lanam.data.schema import (
     CATEGORICAL,
@@ -42,7 +42,7 @@ _LARGEST_WHOLE = 2.0**53
 
 
 def learn_table(
-    table: Frame | NDArray[Any],
+    table: Frame | np.ndarray,
     names: Sequence[str],
     categorical: frozenset[int] = frozenset(),
     backend: str | None = None,
@@ -102,7 +102,7 @@ def learn_table(
     return columns, Schema(found, backend)
 
 
-def encode_table(table: Frame | NDArray[Any], schema: Schema) -> tuple[Array, tuple[Surprise, ...]]:
+def encode_table(table: Frame | np.ndarray, schema: Schema) -> tuple[Array, tuple[Surprise, ...]]:
     """The array (n, D) of new rows, and what they hold that the training data did not.
 
     Parameters
@@ -131,7 +131,7 @@ def encode_table(table: Frame | NDArray[Any], schema: Schema) -> tuple[Array, tu
     numeric = all(column.kind == NUMERIC for column in schema.columns)
     if isinstance(table, np.ndarray) and table.dtype.kind in "fiu" and numeric:
         columns = _float_columns(table)
-        unseen: list[tuple[Any, ...]] = [()] * schema.n_columns
+        unseen: list[tuple[object, ...]] = [()] * schema.n_columns
     else:
         columns, unseen = np.empty(table.shape, order="F"), []
         for index, column in enumerate(schema.columns):
@@ -144,7 +144,7 @@ def encode_table(table: Frame | NDArray[Any], schema: Schema) -> tuple[Array, tu
     return columns, tuple(surprise for surprise in surprises if surprise is not None)
 
 
-def _surprise(column: Column, values: Array, unseen: tuple[Any, ...]) -> Surprise | None:
+def _surprise(column: Column, values: Array, unseen: tuple[object, ...]) -> Surprise | None:
     n_unseen = int((values == UNSEEN).sum()) if unseen else 0
     n_missing = 0 if column.missing else int(np.isnan(values).sum())
     if not (n_unseen or n_missing):
@@ -152,12 +152,12 @@ def _surprise(column: Column, values: Array, unseen: tuple[Any, ...]) -> Surpris
     return Surprise(column.name, len(values), n_unseen, unseen, n_missing)
 
 
-def _float_columns(array: NDArray[Any]) -> Array:
+def _float_columns(array: np.ndarray) -> Array:
     with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused as such
         return np.asarray(array, dtype=np.float64, order="F")
 
 
-def _encode_numbers(cells: Cells, column: Column) -> tuple[Array, tuple[Any, ...]]:
+def _encode_numbers(cells: Cells, column: Column) -> tuple[Array, tuple[object, ...]]:
     if column.holds == NOTHING:  # any value is new, whatever it is
         codes, values = factorise(cells)
         return np.where(np.isnan(codes), np.nan, UNSEEN), values
@@ -168,7 +168,7 @@ def _encode_numbers(cells: Cells, column: Column) -> tuple[Array, tuple[Any, ...
     return _numbers(cells), ()
 
 
-def _encode_levels(cells: Cells, column: Column) -> tuple[Array, tuple[Any, ...]]:
+def _encode_levels(cells: Cells, column: Column) -> tuple[Array, tuple[object, ...]]:
     codes, values = factorise(cells)
     _require_comparable(cells, values, column)
     # Python's equality: 3 and 3.0 are one level, and so are 1 and True.
@@ -179,7 +179,7 @@ def _encode_levels(cells: Cells, column: Column) -> tuple[Array, tuple[Any, ...]
     return table[np.where(missing, len(values), codes).astype(np.intp)], unseen
 
 
-def _require_comparable(cells: Cells, values: Sequence[Any], column: Column) -> None:
+def _require_comparable(cells: Cells, values: Sequence[Level], column: Column) -> None:
     before, now = column.holds, cells.holds
     if NOTHING in (before, now) or before == now or not values:
         return
@@ -189,13 +189,12 @@ def _require_comparable(cells: Cells, values: Sequence[Any], column: Column) -> 
 
 
 def _refuse_change(cells: Cells, column: Column) -> None:
-    before = column.holds
     if cells.values.size == 0:
         return  # nothing but missing values, whatever their dtype is
-    raise changed(cells.place, before, cells.holds, cells.values.flat[0])
+    raise changed(cells.place, column.holds, cells.holds, cells.values.flat[0])
 
 
-def _refuse_free_text(cells: Cells, levels: Sequence[Any]) -> None:
+def _refuse_free_text(cells: Cells, levels: Sequence[Level]) -> None:
     if is_free_text(levels, len(cells.values)):
         raise free_text(cells.place, len(levels), len(cells.values), levels[0])
 
@@ -210,7 +209,7 @@ def _numbers(cells: Cells) -> Array:
         return numbers
 
 
-def factorise(cells: Cells) -> tuple[Array, tuple[Any, ...]]:
+def factorise(cells: Cells) -> tuple[Array, tuple[Level, ...]]:
     """The column's codes (n,), NaN where values are missing, and the levels that they count along.
 
     Levels stand in the order of the dtype's categories, or ascending.
@@ -245,7 +244,7 @@ def factorise(cells: Cells) -> tuple[Array, tuple[Any, ...]]:
 
 
 def _factorise_objects(
-    values: NDArray[Any], order: tuple[Any, ...]
+    values: np.ndarray, order: tuple[object, ...]
 ) -> tuple[list[Any], NDArray[np.intp]]:
     # A loop over rows, but one that runs in C from end to end; and each library's own way would be
     # hardly faster.
@@ -256,7 +255,7 @@ def _factorise_objects(
     return found, np.fromiter(map(codes.__getitem__, listed), np.intp, len(listed))
 
 
-def plain_levels(levels: list[Any]) -> tuple[Any, ...]:
+def plain_levels(levels: list[Any]) -> tuple[Level, ...]:
     """Levels as plain Python values; whole numbers as integers, as which they were meant.
 
     A library without missing integers makes floats of them.
@@ -274,7 +273,7 @@ def plain_levels(levels: list[Any]) -> tuple[Any, ...]:
     return tuple(floats)
 
 
-def label(column: Column, code: float) -> Any:
+def label(column: Column, code: float) -> Level | None:
     """The value that a number in the array stands for; None for a missing one.
 
     Examples

@@ -7,7 +7,6 @@ training data and for new rows: dates count from a fixed day, not from the first
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from lanam.errors import InputError, InputTypeError, Line
 
@@ -210,6 +209,6 @@ def shown(value: object) -> str:
     >>> shown("x" * 100)
     "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx..."
     """
-    plain: Any = value if isinstance(value, (str, bytes, bool, int, float)) else str(value)
+    plain = value if isinstance(value, (str, bytes, bool, int, float)) else str(value)
     text = repr(plain)
     return text if len(text) <= _LONGEST_EXAMPLE + 3 else text[:_LONGEST_EXAMPLE] + "..."

@@ -16,7 +16,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from lanam.data.cells import NOTHING, NUMBERS, TEXT, TRUTH, Array, Cells, Frame
+from lanam.data.cells import NOTHING, NUMBERS, TEXT, TRUTH, Array, Cells, Frame, Level
 from lanam.errors import InputError
 
 NUMERIC = "numeric"
@@ -58,7 +58,7 @@ class Column:
     kind: str
     lowest: float
     highest: float
-    levels: tuple[Any, ...] = ()
+    levels: tuple[Level, ...] = ()
     missing: bool = False
 
     @property
@@ -143,7 +143,7 @@ def kind_of(cells: Cells, *, declared: bool = False) -> str:
     return CATEGORICAL if categorical else NUMERIC
 
 
-def is_free_text(levels: Sequence[Any], n_values: int) -> bool:
+def is_free_text(levels: Sequence[Level], n_values: int) -> bool:
     """Whether text is more likely sentences than names: long, and nearly never the same twice.
 
     Examples
@@ -155,7 +155,7 @@ def is_free_text(levels: Sequence[Any], n_values: int) -> bool:
     """
     if n_values <= _FREE_TEXT_ROWS or len(levels) <= _FREE_TEXT_SHARE * n_values:
         return False
-    return sum(map(len, levels)) > _FREE_TEXT_LENGTH * len(levels)
+    return sum(len(str(level)) for level in levels) > _FREE_TEXT_LENGTH * len(levels)
 
 
 def learn_schema(names: Sequence[str], columns: Array, backend: str | None = None) -> Schema:
@@ -209,7 +209,7 @@ def column_names(frame: Frame | None, n_columns: int) -> tuple[str, ...]:
     return tuple(str(label) for label in labels)
 
 
-def read_categorical(value: Any, names: Sequence[str]) -> frozenset[int]:
+def read_categorical(value: object, names: Sequence[str]) -> frozenset[int]:
     """Which of the columns ``names`` the argument ``categorical_features`` adds, as indices.
 
     Examples
@@ -232,7 +232,7 @@ def read_categorical(value: Any, names: Sequence[str]) -> frozenset[int]:
     )
 
 
-def find_column(column: Any, names: Collection[str], argument: str) -> int:
+def find_column(column: object, names: Collection[str], argument: str) -> int:
     """The index of a column that an argument gives by its name or by its index.
 
     Examples

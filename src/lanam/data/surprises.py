@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
 
 from lanam.data.refusals import shown
 from lanam.errors import warn_user
@@ -23,7 +22,7 @@ class Surprise:
     name: str
     n_rows: int
     n_unseen: int = 0
-    examples: tuple[Any, ...] = ()
+    examples: tuple[object, ...] = ()
     n_missing: int = 0
 
     def __str__(self) -> str:

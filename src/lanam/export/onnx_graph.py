@@ -328,7 +328,7 @@ def _entries(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
     assert axis.missing is not None
     other = -1 if axis.other is None else axis.other  # bins have none, and need none
     if axis.kind == "codes" and graph.is_text(feature):
-        keys = [graph.missing, *column.levels]
+        keys = [graph.missing, *map(str, column.levels)]
         entries = [axis.missing, *axis.points.tolist()]
         found = graph.encoded(graph.names[feature], keys, entries, other)
         return graph("Unsqueeze", found, [1])

@@ -22,10 +22,9 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lanam.storage.errors import DamageError, ModelFileError, require
 
@@ -51,7 +50,16 @@ _FREE_BYTES = 1 << 25
 _MOST_GROWTH = 32
 
 _RAW, _PACKED = "raw", "shuffled-zlib"
-_KEYS = {"name", "dtype", "shape", "encoding", "length"}
+
+
+class Entry(TypedDict):
+    """What a file's header says of an array."""
+
+    name: str
+    dtype: str
+    shape: list[int]
+    encoding: str
+    length: int
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class Contents:
     """What a file holds: plain values, and arrays by their names."""
 
     content: Any
-    arrays: Mapping[str, NDArray[Any]]
+    arrays: Mapping[str, np.ndarray]
 
 
 def pack(contents: Contents) -> bytes:
@@ -75,7 +83,7 @@ def pack(contents: Contents) -> bytes:
         sum(array.nbytes for array in contents.arrays.values()),
         sum(len(data) for _, data in stored.values()),
     ):  # very many zeros: as large as they are, they are not mistaken for an attack
-        stored = {name: _store(name, array, {_RAW}) for name, array in contents.arrays.items()}
+        stored = {name: _store(name, array, raw=True) for name, array in contents.arrays.items()}
     table = [entry for entry, _ in stored.values()]
     header = json.dumps(
         {"content": contents.content, "arrays": table},
@@ -94,17 +102,15 @@ def pack(contents: Contents) -> bytes:
     return whole + hashlib.sha256(whole).digest()
 
 
-def _store(
-    name: str, array: NDArray[Any], ways: set[str] | frozenset[str] = frozenset({_RAW, _PACKED})
-) -> tuple[dict[str, Any], bytes]:
-    """An array's entry in the header and its bytes, whichever way they are fewer."""
+def _store(name: str, array: np.ndarray, *, raw: bool = False) -> tuple[Entry, bytes]:
+    """An array's entry in the header and its bytes, whichever way they are fewer, or as they are."""
     dtype = next(key for key, value in _DTYPES.items() if np.dtype(value) == array.dtype)
     data, encoding = np.ascontiguousarray(array, dtype=_DTYPES[dtype]).tobytes(), _RAW
-    if _PACKED in ways:
+    if not raw:
         packed = zlib.compress(_shuffled(array, dtype), 6)
         if len(packed) < len(data):
             data, encoding = packed, _PACKED
-    entry = {
+    entry: Entry = {
         "name": name,
         "dtype": dtype,
         "shape": list(array.shape),
@@ -114,7 +120,7 @@ def _store(
     return entry, data
 
 
-def _shuffled(array: NDArray[Any], dtype: str) -> bytes:
+def _shuffled(array: np.ndarray, dtype: str) -> bytes:
     """All numbers' first bytes, then all second ones and so on: what is alike comes together.
 
     Of whole numbers the sign is made the last bit, so that the first bytes of small ones are zeros.
@@ -125,7 +131,7 @@ def _shuffled(array: NDArray[Any], dtype: str) -> bytes:
     return flat.view(np.uint8).reshape(len(flat), flat.itemsize).T.tobytes()
 
 
-def _unshuffled(data: bytes, dtype: str) -> NDArray[Any]:
+def _unshuffled(data: bytes, dtype: str) -> np.ndarray:
     kind = np.dtype(_DTYPES[dtype])
     parts = np.frombuffer(data, dtype=np.uint8).reshape(kind.itemsize, len(data) // kind.itemsize)
     flat = np.ascontiguousarray(parts.T).view(kind).ravel()
@@ -203,7 +209,7 @@ def _parse(header: bytes) -> Any:
         raise DamageError("its header is not the JSON that it should be") from None
 
 
-def _refuse(constant: str) -> Any:
+def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
@@ -214,12 +220,15 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: object) -> bool:
     return type(value) is int and 0 <= value <= LARGEST
 
 
-def _require_entry(entry: Any) -> None:
-    require(isinstance(entry, dict) and set(entry) == _KEYS, "an entry of its list of arrays")
+def _require_entry(entry: Entry) -> None:
+    require(
+        isinstance(entry, dict) and set(entry) == set(Entry.__annotations__),
+        "an entry of its list of arrays",
+    )
     require(isinstance(entry["name"], str), "an array's name")
     name = entry["name"][:40]
     require(isinstance(entry["dtype"], str) and entry["dtype"] in _DTYPES, f"the type of {name!r}")
@@ -232,7 +241,7 @@ def _require_entry(entry: Any) -> None:
         require(entry["length"] == _size_of(entry), f"the length of {name!r}")
 
 
-def _size_of(entry: Mapping[str, Any]) -> int:
+def _size_of(entry: Entry) -> int:
     return int(math.prod(entry["shape"]) * np.dtype(_DTYPES[entry["dtype"]]).itemsize)
 
 
@@ -241,7 +250,7 @@ def _plausible(size: int, stored: int) -> bool:
     return size <= _FREE_BYTES + _MOST_GROWTH * stored
 
 
-def _array(entry: Mapping[str, Any], data: memoryview) -> NDArray[Any]:
+def _array(entry: Entry, data: memoryview) -> np.ndarray:
     kind, size = np.dtype(_DTYPES[entry["dtype"]]), _size_of(entry)
     if entry["encoding"] == _PACKED:
         inflate = zlib.decompressobj()

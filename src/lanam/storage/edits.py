@@ -21,12 +21,12 @@ _PLACE = ("column", "values", "low", "high", "levels", "missing")
 _ACTIONS = ("zero", "clamp", "smooth")
 
 
-def read_edits(values: Any) -> tuple[dict[str, Any], ...]:
+def read_edits(values: object) -> tuple[dict[str, Any], ...]:
     """The records that were written."""
     return tuple(_read_edit(value, k) for k, value in each(values, "the list of edits"))
 
 
-def _read_edit(value: Any, k: int) -> dict[str, Any]:
+def _read_edit(value: object, k: int) -> dict[str, Any]:
     fields = Fields(value, f"edit {k}", _EDIT)
     fields.text("term")
     require(all(isinstance(name, str) for name in fields.items("terms")), f"the terms of edit {k}")
@@ -36,23 +36,23 @@ def _read_edit(value: Any, k: int) -> dict[str, Any]:
     require(1 <= len(places) <= most, f"where edit {k} is")
     for place in places:
         _require_place(place, f"where edit {k} is")
-    if value["width"] is not None:
+    if fields.values["width"] is not None:
         fields.number("width", 0.0)
-    if value["reason"] is not None:
+    if fields.values["reason"] is not None:
         fields.text("reason")
     fields.number("changed_share", 0.0)
     fields.text("lanam_version")
-    return dict(value)
+    return dict(fields.values)
 
 
-def _require_place(value: Any, what: str) -> None:
+def _require_place(value: object, what: str) -> None:
     fields = Fields(value, what, _PLACE)
     fields.text("column")
     fields.flag("values")
     fields.flag("missing")
     for end in ("low", "high"):
-        if value[end] is not None:
+        if fields.values[end] is not None:
             fields.number(end)
-    if value["levels"] is not None:
+    if fields.values["levels"] is not None:
         plain = all(type(level) in (str, bool, int, float) for level in fields.items("levels"))
         fields.require(plain, "levels")

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, unit_exponents
 from lanam.storage.errors import DamageError, require
@@ -21,9 +20,11 @@ _LARGEST_OF_ALL = 8e307
 class Fields:
     """An object of a file's content, with exactly these keys; ``what`` names it in messages."""
 
-    def __init__(self, values: Any, what: str, keys: Collection[str]) -> None:
-        require(isinstance(values, dict) and set(values) == set(keys), what)
-        self.values, self.what = values, what
+    def __init__(self, values: object, what: str, keys: Collection[str]) -> None:
+        if not (isinstance(values, dict) and set(values) == set(keys)):
+            raise DamageError(what)
+        self.values: dict[str, Any] = values
+        self.what = what
 
     def require(self, fits: bool, key: str) -> None:
         """Refuse a field that does not fit."""
@@ -48,10 +49,7 @@ class Fields:
 
     def wholes(self, key: str, least: int, most: int) -> tuple[int, ...]:
         """Whole numbers within limits, both included."""
-        return tuple(
-            Fields({key: value}, self.what, [key]).whole(key, least, most)
-            for value in self.items(key)
-        )
+        return tuple(each.whole(key, least, most) for each in self._split(key))
 
     def number(self, key: str, least: float = -math.inf, largest: float = _LARGEST_OF_ALL) -> float:
         """A finite number, not less and not of a larger magnitude."""
@@ -64,10 +62,11 @@ class Fields:
         self, key: str, least: float = -math.inf, largest: float = _LARGEST_OF_ALL
     ) -> tuple[float, ...]:
         """Such numbers."""
-        return tuple(
-            Fields({key: value}, self.what, [key]).number(key, least, largest)
-            for value in self.items(key)
-        )
+        return tuple(each.number(key, least, largest) for each in self._split(key))
+
+    def _split(self, key: str) -> Iterator[Fields]:
+        """A field of each item of a list, under the same name."""
+        return (Fields({key: item}, self.what, [key]) for item in self.items(key))
 
     def items(self, key: str) -> list[Any]:
         """A list of anything."""
@@ -79,7 +78,7 @@ class Fields:
 class Arrays:
     """A file's arrays, each of which must be asked for once."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._left = dict(arrays)
 
     def __contains__(self, name: str) -> bool:
@@ -91,7 +90,7 @@ class Arrays:
         dtype: str,
         shape: tuple[int | None, ...],
         largest: float = _LARGEST_OF_ALL,
-    ) -> NDArray[Any]:
+    ) -> np.ndarray:
         """An array of this type and shape; None is any length. Floats are finite, and not larger."""
         require(name in self._left, f"it has no {name!r}")
         array = self._left.pop(name)
@@ -135,14 +134,14 @@ class Arrays:
 
 
 def put_matrix(
-    arrays: dict[str, NDArray[Any]], name: str, matrix: Array, *, triangle: bool = False
+    arrays: dict[str, np.ndarray], name: str, matrix: Array, *, triangle: bool = False
 ) -> None:
     """Add a matrix: as whole multiples of powers of two where it is (see ``fixed_point``), or as it is.
 
     Column by column, which packs better; of a triangular one, the lower triangle row by row.
     """
 
-    def kept(numbers: NDArray[Any]) -> NDArray[Any]:
+    def kept(numbers: np.ndarray) -> np.ndarray:
         return numbers[np.tril_indices(len(matrix))] if triangle else numbers.T
 
     rows, columns = unit_exponents(matrix)
@@ -164,7 +163,7 @@ def _spread(numbers: Array, size: int) -> Array:
     return matrix
 
 
-def each(values: Any, what: str) -> Iterator[tuple[int, Any]]:
+def each(values: object, what: str) -> Iterator[tuple[int, Any]]:
     """The items of what must be a list, numbered."""
     if not isinstance(values, list):
         raise DamageError(what)

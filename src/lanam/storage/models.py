@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.core.model.fitted import (
@@ -25,10 +24,10 @@ from lanam.core.terms.networks import ACTIVATIONS, Architecture
 from lanam.families import FAMILIES, NOISE, find_family
 from lanam.storage.errors import require
 from lanam.storage.fields import LARGEST, Arrays, Fields, each, put_matrix
-from lanam.storage.values import decode, encode
+from lanam.storage.values import decode, decode_all, encode
 
 Content = dict[str, Any]
-Put = dict[str, NDArray[Any]]
+Put = dict[str, np.ndarray]
 
 _STATUSES = (ACTIVE, SWITCHED_OFF, CONSTANT, EMPTY, DUPLICATE)
 
@@ -123,19 +122,8 @@ def _write_term(term: FittedTerm, name: str, arrays: Put) -> Content:
         "importance": encode(float(term.importance)),
         "effective_parameters": encode(float(term.effective_parameters)),
         "evidence": encode(float(term.evidence)),
-        "architecture": _write_architecture(term.architecture),
+        "architecture": None if term.architecture is None else asdict(term.architecture),
         "entries": _write_entries(term.entries, name, arrays),
-    }
-
-
-def _write_architecture(architecture: Architecture | None) -> Content | None:
-    if architecture is None:
-        return None
-    return {
-        "n_inputs": architecture.n_inputs,
-        "hidden_sizes": list(architecture.hidden_sizes),
-        "activation": architecture.activation,
-        "scales": list(architecture.scales),
     }
 
 
@@ -163,7 +151,7 @@ def _write_entries(entries: Entries | None, name: str, arrays: Put) -> Content |
 # --- from a file ------------------------------------------------------------------------------------
 
 
-def read_model(content: Any, arrays: Arrays, n_levels: tuple[int, ...]) -> FittedModel:
+def read_model(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> FittedModel:
     """The model of a file, whose columns have so many levels; -1 is a numeric one.
 
     Raises
@@ -183,7 +171,7 @@ def read_model(content: Any, arrays: Arrays, n_levels: tuple[int, ...]) -> Fitte
     return replace(_read_sum(fields, likelihood, arrays, n_levels), noise=noise, shape=shape)
 
 
-def _read_shape(content: Any) -> NoiseShape:
+def _read_shape(content: object) -> NoiseShape:
     """Gaussians that together have mean zero and variance one."""
     fields = Fields(content, "the shape of the noise", _SHAPE)
     weights = np.array(fields.numbers("weights", _LEAST_PART, 1.0))
@@ -197,7 +185,7 @@ def _read_shape(content: Any) -> NoiseShape:
     return NoiseShape(weights, means, stds)
 
 
-def _read_noise(content: Any, arrays: Arrays, n_levels: tuple[int, ...]) -> FittedModel:
+def _read_noise(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> FittedModel:
     """The model of the noise: functions of single columns, and no noise of its own."""
     fields = Fields(content, "the noise", _MODEL)
     fields.require(fields.values["noise"] is None, "noise")
@@ -240,17 +228,12 @@ def _read_sum(
         root=arrays.take_matrix("root", (n_coordinates, n_coordinates), triangle=True),
         noise_variance=fields.number("noise_variance", family.least_noise),
         log_evidence=fields.number("log_evidence"),
-        history=tuple(_read_record(record) for record in fields.items("history")),
+        history=tuple(decode_all(record, "the history") for record in fields.items("history")),
         stop_reason=fields.text("stop_reason"),
         pairs=_read_pairs(fields, arrays, len(n_levels)),
         contrasts=contrasts,
         gap_variance=gaps,
     )
-
-
-def _read_record(record: Any) -> dict[str, Any]:
-    require(isinstance(record, dict), "the history")
-    return {key: decode(value) for key, value in record.items()}
 
 
 def _read_pairs(fields: Fields, arrays: Arrays, n_columns: int) -> tuple[ScoredPair, ...]:
@@ -269,12 +252,12 @@ def _read_pairs(fields: Fields, arrays: Arrays, n_columns: int) -> tuple[ScoredP
     )
 
 
-def _within(values: NDArray[Any], least: int, most: int) -> bool:
+def _within(values: np.ndarray, least: int, most: int) -> bool:
     return bool(((values >= least) & (values <= most)).all())
 
 
 def _read_term(
-    value: Any, k: int, arrays: Arrays, n_levels: tuple[int, ...], n_classes: int
+    value: object, k: int, arrays: Arrays, n_levels: tuple[int, ...], n_classes: int
 ) -> FittedTerm:
     name = f"term {k}"
     fields = Fields(value, name, _TERM)
@@ -284,7 +267,7 @@ def _read_term(
     features = fields.wholes("features", 0, len(n_levels) - 1)
     n_columns = {"pair": 2, "interaction": max(len(features), 3)}.get(kind, 1)
     fields.require(len(set(features)) == len(features) == n_columns, "features")
-    entries = _read_entries(value["entries"], n_columns, name, arrays)
+    entries = _read_entries(fields.values["entries"], n_columns, name, arrays)
     fields.require(
         isinstance(entries, _ENTRIES[kind]) or (entries is None and not active), "entries"
     )
@@ -315,7 +298,7 @@ def _read_term(
         evidence=_any_number(fields, "evidence"),
         precision=precision,
         expansion=arrays.take(f"{name} expansion", "f8", (None,)),
-        architecture=_read_architecture(value["architecture"], len(features), name),
+        architecture=_read_architecture(fields.values["architecture"], len(features), name),
         edited=edited,
     )
 
@@ -352,7 +335,7 @@ def _require_columns(
         require(n_codes == n_levels[feature], f"the entries of {name}")
 
 
-def _read_architecture(value: Any, n_columns: int, name: str) -> Architecture | None:
+def _read_architecture(value: object, n_columns: int, name: str) -> Architecture | None:
     if value is None:
         return None
     keys = ("n_inputs", "hidden_sizes", "activation", "scales")
@@ -365,12 +348,11 @@ def _read_architecture(value: Any, n_columns: int, name: str) -> Architecture | 
     return Architecture(n_inputs, sizes, fields.text("activation", ACTIVATIONS), scales)
 
 
-def _read_entries(value: Any, n_columns: int, name: str, arrays: Arrays) -> Entries | None:
+def _read_entries(value: object, n_columns: int, name: str, arrays: Arrays) -> Entries | None:
     if value is None:
         return None
     what = f"the entries of {name}"
-    require(isinstance(value, dict), what)
-    kind = value.get("type")
+    kind = value.get("type") if isinstance(value, dict) else None
     if kind == "grid":
         axes = Fields(value, what, ("type", "axes")).items("axes")
         require(len(axes) == n_columns, what)
@@ -382,10 +364,11 @@ def _read_entries(value: Any, n_columns: int, name: str, arrays: Arrays) -> Entr
     return _read_axis(value, name, arrays)
 
 
-def _read_axis(value: Any, name: str, arrays: Arrays) -> Axis:
+def _read_axis(value: object, name: str, arrays: Arrays) -> Axis:
     what = f"the entries of {name}"
-    require(isinstance(value, dict) and value.get("type") in ("knots", "categories"), what)
-    if value["type"] == "categories":
+    kind = value.get("type") if isinstance(value, dict) else None
+    require(kind in ("knots", "categories"), what)
+    if kind == "categories":
         fields = Fields(value, what, ("type", "n_own"))
         entry_of = arrays.take(f"{name} entry_of", "i4", (None,)).astype(np.intp)
         n_own = fields.whole("n_own", 0, len(entry_of))
@@ -400,7 +383,7 @@ def _read_axis(value: Any, name: str, arrays: Arrays) -> Axis:
     return Knots(points, inputs, _read_scale(fields), slice(*inside), fields.flag("missing"))
 
 
-def _read_levels(value: Any, name: str, arrays: Arrays) -> Levels:
+def _read_levels(value: object, name: str, arrays: Arrays) -> Levels:
     fields = Fields(value, f"the entries of {name}", ("type", "scale", "missing", "exact"))
     exact = fields.flag("exact")
     points = _read_points(f"{name} points", arrays, None, 1)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lanam.conformal import Calibration
 from lanam.core.model.fitted import FittedModel
@@ -22,7 +21,7 @@ from lanam.storage.errors import DamageError, ModelFileError, require
 from lanam.storage.fields import Arrays, Fields
 from lanam.storage.models import read_model, write_model
 from lanam.storage.schemas import read_classes, read_schema, write_classes, write_schema
-from lanam.storage.values import decode, encode
+from lanam.storage.values import decode_all, encode
 from lanam.version import __version__
 
 _KEYS = (
@@ -42,6 +41,10 @@ _KEYS = (
     "model",
 )
 _REGRESSOR, _CLASSIFIER = "LANAMRegressor", "LANAMClassifier"
+
+#: For each version of the format that can be read, which fields models got later: the first knew of no
+#: noise that differs from row to row, the second of Gaussian noise only. None is ever taken away.
+READERS: dict[int, tuple[str, ...]] = {1: ("noise", "noise_shape"), 2: ("noise_shape",), 3: ()}
 
 #: What can be made of transformed rows, see scikit-learn's ``set_output``.
 _OUTPUTS = ("default", "pandas", "polars")
@@ -86,12 +89,12 @@ class SavedModel:
     n_rows: int
     interaction_score: str
     feature_names: tuple[str, ...] | None = None
-    classes: NDArray[Any] | None = None
+    classes: np.ndarray | None = None
     calibration: Calibration | None = None
     edits: tuple[dict[str, Any], ...] = ()
     output: str | None = None
     notes: tuple[str, ...] = ()
-    metadata: dict[str, Any] | None = None
+    metadata: dict[str, object] | None = None
     exposed: bool = False
     dialect: Dialect | None = None
 
@@ -150,7 +153,7 @@ def to_bytes(saved: SavedModel) -> bytes:
     ValueError
         For what a file cannot hold; it says what, and what to do.
     """
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, np.ndarray] = {}
     if saved.calibration is not None:
         arrays["calibration scores"] = saved.calibration.scores
         arrays["calibration weight"] = saved.calibration.weight
@@ -180,7 +183,7 @@ def to_bytes(saved: SavedModel) -> bytes:
     return data
 
 
-def _require_flat(metadata: Any) -> Any:
+def _require_flat(metadata: object) -> object:
     """What the user wrote down, if it is as plain as that must be."""
     if metadata is None or _is_flat(metadata):
         return metadata
@@ -190,7 +193,7 @@ def _require_flat(metadata: Any) -> Any:
     )
 
 
-def _is_flat(metadata: Any) -> bool:
+def _is_flat(metadata: object) -> bool:
     return isinstance(metadata, dict) and all(
         isinstance(name, str)
         and (value is None or type(value) in (str, bool, int, float))
@@ -199,7 +202,7 @@ def _is_flat(metadata: Any) -> bool:
     )
 
 
-def _encode(name: str, value: Any) -> Any:
+def _encode(name: str, value: object) -> object:
     try:
         return encode(value)
     except TypeError as error:
@@ -225,32 +228,18 @@ def from_bytes(data: bytes) -> SavedModel:
                 f"{container.VERSION}): upgrade with `pip install --upgrade lanam`"
             )
         require(version in READERS, f"there is no format version {version}")
-        return READERS[version](data)
+        return _read(_since(container.unpack(data), *READERS[version]))
     except DamageError as error:
         raise ModelFileError(
             f"is damaged ({error}): save the model again, or get another copy of the file"
         ) from None
 
 
-def _read_first_version(data: bytes) -> SavedModel:
-    """The first knew of no noise that differs from row to row."""
-    return _read(_since(container.unpack(data), "noise", "noise_shape"))
-
-
-def _read_second_version(data: bytes) -> SavedModel:
-    """The second knew Gaussian noise only."""
-    return _read(_since(container.unpack(data), "noise_shape"))
-
-
-def _read_third_version(data: bytes) -> SavedModel:
-    return _read(container.unpack(data))
-
-
 def _since(contents: Contents, *names: str) -> Contents:
     """Contents of a version whose models, and those of their noise, had none of these fields yet."""
-    model = contents.content.get("model")
-    require(isinstance(model, dict), "the model")
-    return replace(contents, content={**contents.content, "model": _with_none(model, names)})
+    content = contents.content
+    require(isinstance(content, dict) and isinstance(content.get("model"), dict), "the model")
+    return replace(contents, content={**content, "model": _with_none(content["model"], names)})
 
 
 def _with_none(model: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -270,10 +259,9 @@ def _read(contents: Contents) -> SavedModel:
     estimator = fields.text("estimator", (_REGRESSOR, _CLASSIFIER))
     _require_task(estimator, model, classes)
     fields.text("lanam")
-    require(isinstance(values["parameters"], dict), "the parameters")
     saved = SavedModel(
         estimator=estimator,
-        parameters={name: decode(value) for name, value in values["parameters"].items()},
+        parameters=decode_all(values["parameters"], "the parameters"),
         model=model,
         schema=schema,
         n_rows=fields.whole("n_rows"),
@@ -294,14 +282,14 @@ def _read(contents: Contents) -> SavedModel:
     return saved
 
 
-def _read_dialect(values: Any, metadata: Any) -> Dialect | None:
+def _read_dialect(values: object, metadata: object) -> Dialect | None:
     if values is None:
         # The command line once wrote what stood for missing values where users write.
         words = metadata.get("missing") if isinstance(metadata, dict) else None
         return Dialect(missing=tuple(words.split("\n"))) if isinstance(words, str) else None
     fields = Fields(values, "the dialect", ("delimiter", "decimal", "encoding", "missing"))
     try:
-        return Dialect(**{**values, "missing": tuple(fields.items("missing"))})
+        return Dialect(**{**fields.values, "missing": tuple(fields.items("missing"))})
     except ValueError:
         raise DamageError("the dialect") from None
 
@@ -324,17 +312,9 @@ def _read_calibration(arrays: Arrays) -> Calibration | None:
     return Calibration(scores, weight)
 
 
-def _require_task(estimator: str, model: FittedModel, classes: NDArray[Any] | None) -> None:
+def _require_task(estimator: str, model: FittedModel, classes: np.ndarray | None) -> None:
     """A classifier has classes, as many as its model, and a regressor has none."""
     link = find_family(model.likelihood).link
     n_classes = (np.size(model.intercept) if link.several else 2) if link.classes else 0
     require((estimator == _CLASSIFIER) == (n_classes > 0), "the likelihood")
     require(n_classes == (0 if classes is None else len(classes)), "how many classes there are")
-
-
-#: What reads a file of each version of the format; a new one is added, none is taken away.
-READERS: dict[int, Callable[[bytes], SavedModel]] = {
-    1: _read_first_version,
-    2: _read_second_version,
-    3: _read_third_version,
-}

@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lanam.data import CATEGORICAL, NUMERIC, Column, Schema
+from lanam.data import CATEGORICAL, NUMERIC, Column, Level, Schema
 from lanam.storage.errors import DamageError, require
 from lanam.storage.fields import Fields, each
 from lanam.storage.values import decode, encode
@@ -40,35 +39,37 @@ def write_schema(schema: Schema) -> dict[str, Any]:
     return {"columns": columns, "backend": schema.backend}
 
 
-def read_schema(value: Any) -> Schema:
+def read_schema(value: object) -> Schema:
     """The schema that was written."""
     fields = Fields(value, "the columns", ("columns", "backend"))
-    backend = None if value["backend"] is None else fields.text("backend")
-    columns = tuple(_read_column(item, k) for k, item in each(value["columns"], "the columns"))
+    backend = None if fields.values["backend"] is None else fields.text("backend")
+    columns = tuple(
+        _read_column(item, k) for k, item in each(fields.values["columns"], "the columns")
+    )
     require(len(columns) > 0, "there are no columns")
     return Schema(columns, backend)
 
 
-def _read_column(value: Any, k: int) -> Column:
+def _read_column(value: object, k: int) -> Column:
     fields = Fields(value, f"column {k}", _COLUMN)
     kind = fields.text("kind", (NUMERIC, CATEGORICAL))
     levels = tuple(_decode_label(item) for item in fields.items("levels"))
     fields.require(kind == CATEGORICAL or not levels, "levels")
     fields.require(len(set(levels)) == len(levels) and _alike(levels), "levels")
-    ends = [decode(value[key]) for key in ("lowest", "highest")]
+    ends = [decode(fields.values[key]) for key in ("lowest", "highest")]
     fields.require(all(type(end) is float for end in ends), "lowest")
     lowest, highest = ends
     fields.require(lowest <= highest or (math.isnan(lowest) and math.isnan(highest)), "lowest")
     return Column(fields.text("name"), kind, lowest, highest, levels, fields.flag("missing"))
 
 
-def _alike(levels: tuple[Any, ...]) -> bool:
+def _alike(levels: tuple[Level, ...]) -> bool:
     """Whether all are text, all truth values or all numbers."""
     kinds = {type(level) for level in levels}
     return len(kinds) <= 1 or kinds == {int, float}
 
 
-def write_classes(classes: NDArray[Any] | None) -> dict[str, Any] | None:
+def write_classes(classes: np.ndarray | None) -> dict[str, Any] | None:
     """A classifier's labels with their type.
 
     Raises
@@ -92,7 +93,7 @@ def write_classes(classes: NDArray[Any] | None) -> dict[str, Any] | None:
     }
 
 
-def read_classes(value: Any) -> NDArray[Any] | None:
+def read_classes(value: object) -> np.ndarray | None:
     """The labels that were written."""
     if value is None:
         return None
@@ -110,7 +111,7 @@ def read_classes(value: Any) -> NDArray[Any] | None:
     return result
 
 
-def _encode_label(label: Any, place: str) -> Any:
+def _encode_label(label: object, place: str) -> object:
     label = label.item() if isinstance(label, np.generic) else label
     if not isinstance(label, _PLAIN):
         raise ValueError(
@@ -120,7 +121,7 @@ def _encode_label(label: Any, place: str) -> Any:
     return encode(label)
 
 
-def _decode_label(value: Any) -> Any:
-    label = decode(value)
+def _decode_label(value: object) -> Level:
+    label: Level = decode(value)
     require(isinstance(label, _PLAIN) and label == label, "a label")
     return label

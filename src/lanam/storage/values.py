@@ -18,7 +18,7 @@ _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _DEEPEST = 20
 
 
-def encode(value: Any) -> Any:
+def encode(value: object) -> Any:
     """A value as JSON has it.
 
     Raises
@@ -54,7 +54,7 @@ def encode(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not a plain value")
 
 
-def decode(value: Any, depth: int = 0) -> Any:
+def decode(value: object, depth: int = 0) -> Any:
     """The value that was encoded.
 
     Examples
@@ -85,3 +85,10 @@ def decode(value: Any, depth: int = 0) -> Any:
     except TypeError:  # keys that cannot be keys
         pass
     raise DamageError("a value of a kind that there is not")
+
+
+def decode_all(values: object, what: str) -> dict[str, Any]:
+    """The values by name that were encoded; ``what`` they are is said where they are not by name."""
+    if not isinstance(values, dict):
+        raise DamageError(what)
+    return {name: decode(value) for name, value in values.items()}
