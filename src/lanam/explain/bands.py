@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, Intercept
 
 #: A place is as good as certain where its standard deviation is this share of the function's largest.
 _CERTAIN = 1e-6
@@ -40,7 +40,7 @@ def ascending(largest_deviations: Array) -> Array:
     return np.sort(largest_deviations, axis=0).round(_DECIMALS)
 
 
-def simultaneous_half_width(coverage: float, largest_deviations: Array) -> Any:
+def simultaneous_half_width(coverage: float, largest_deviations: Array) -> Intercept:
     """How many standard deviations a whole function stays within with this probability.
 
     Parameters
@@ -60,7 +60,8 @@ def simultaneous_half_width(coverage: float, largest_deviations: Array) -> Any:
     single = half_width(coverage)
     if not len(largest_deviations):  # a function that is zero for sure
         return single
-    return np.maximum(np.quantile(largest_deviations, coverage, axis=0), single)
+    found: Intercept = np.maximum(np.quantile(largest_deviations, coverage, axis=0), single)
+    return found
 
 
 def uncertain(std: Array) -> NDArray[np.bool_]:

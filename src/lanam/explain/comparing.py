@@ -26,7 +26,7 @@ from lanam.explain.draws import draw_count
 from lanam.explain.points import Source, deviations, read_values
 from lanam.explain.ranges import is_beyond, is_inside
 from lanam.explain.tables import axis_values, describe_terms
-from lanam.explain.values import scalar
+from lanam.explain.values import Values, scalar
 
 #: What to give for the mean over the training data's values of the other columns.
 AVERAGE = "average"
@@ -49,10 +49,10 @@ class _Comparison:
 def difference(
     source: Source,
     scale: Mapping[str, Any],
-    column: Any,
-    values: tuple[Any, Any],
+    column: str | int,
+    values: tuple[object, object],
     coverage: float,
-    given: Mapping[Any, Any] | str | None,
+    given: Mapping[str | int, object] | str | None,
 ) -> Difference:
     """How much more the first of two values adds than the second; ``scale`` is family and classes."""
     compared = _compare(source, column, given)
@@ -83,9 +83,9 @@ def difference(
 def contrast(
     source: Source,
     scale: Mapping[str, Any],
-    column: Any,
-    reference: Any,
-    given: Mapping[Any, Any] | str | None,
+    column: str | int,
+    reference: object,
+    given: Mapping[str | int, object] | str | None,
     rng: np.random.Generator,
 ) -> Contrast:
     """How much more all values of a column add than ``reference``; ``rng`` draws how far all may be off."""
@@ -136,7 +136,9 @@ def _largest_deviations(
     return ascending(standard.max(axis=1))
 
 
-def _compare(source: Source, column: Any, given: Mapping[Any, Any] | str | None) -> _Comparison:
+def _compare(
+    source: Source, column: str | int, given: Mapping[str | int, object] | str | None
+) -> _Comparison:
     """What is compared if this is given of the other columns."""
     model, schema = source.model, source.schema
     if isinstance(given, str) and given != AVERAGE:
@@ -151,7 +153,7 @@ def _compare(source: Source, column: Any, given: Mapping[Any, Any] | str | None)
             (pairs if term.joint else alone).append(k)
     partners = {other for k in pairs for other in _partners(model.terms[k], feature)}
     row = np.zeros(schema.n_columns)
-    places: dict[str, Any] = {}
+    places: dict[str, object] = {}
     if isinstance(given, str):
         averaged = {k: _averaged(model.terms[k], feature) for k in pairs}
         terms = tuple(averaged.get(k, term) for k, term in enumerate(model.terms))
@@ -213,7 +215,7 @@ def _averaged(term: FittedTerm, feature: int) -> FittedTerm:
 
 
 def _beyond(
-    source: Source, compared: _Comparison, values: Sequence[Any]
+    source: Source, compared: _Comparison, values: Sequence[object]
 ) -> tuple[tuple[str, float, float, float], ...]:
     """Which of the values, and of those of the other columns, lie beyond the training data."""
     schema = source.schema
@@ -238,7 +240,7 @@ def _partners(term: FittedTerm, feature: int) -> list[int]:
 
 
 def _require_partners(
-    source: Source, feature: int, partners: set[int], held: Mapping[int, Any]
+    source: Source, feature: int, partners: set[int], held: Mapping[int, object]
 ) -> None:
     names = source.schema.names
     if feature in held:
@@ -254,7 +256,7 @@ def _require_partners(
         )
 
 
-def _read(source: Source, feature: int, values: Sequence[Any]) -> Array:
+def _read(source: Source, feature: int, values: Sequence[object]) -> Array:
     """A column's values as the model reads them; no missing ones where the data had none."""
     column = source.schema.columns[feature]
     if not column.missing and any(map(is_missing, values)):
@@ -280,7 +282,7 @@ def _require_told_apart(
                 )
 
 
-def _values(source: Source, compared: _Comparison) -> NDArray[Any]:
+def _values(source: Source, compared: _Comparison) -> Values:
     """Where a column's effect is tabulated: its levels, or the knots of all of its terms."""
     model, feature = source.model, compared.feature
     column = source.schema.columns[feature]

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, Intercept
 from lanam.data import is_missing, make_frame
 from lanam.explain.bands import around, half_width, simultaneous_half_width
 from lanam.explain.frames import by_class, value_cells
 from lanam.explain.terms import MISSING
-from lanam.explain.values import PlainData, plain
+from lanam.explain.values import Labels, PlainData, Values, plain
 from lanam.families import Family
 from lanam.text import number_format
 
@@ -56,11 +56,11 @@ class Compared(PlainData):
     terms: tuple[str, ...]
     left_out: tuple[str, ...]
     left_out_columns: tuple[str, ...]
-    given: dict[str, Any]
+    given: dict[str, object]
     averaged: tuple[str, ...]
     status: str
     family: Family
-    classes: tuple[Any, ...] | None
+    classes: Labels
     beyond: tuple[tuple[str, float, float, float], ...]
 
     @property
@@ -120,8 +120,8 @@ class Difference(Compared):
     True
     """
 
-    first: Any
-    second: Any
+    first: object
+    second: object
     mean: float | Array
     std: float | Array
     coverage: float
@@ -220,8 +220,8 @@ class Contrast(Compared):
     True
     """
 
-    reference: Any
-    values: NDArray[Any]
+    reference: object
+    values: Values
     mean: Array
     std: Array
     inside: NDArray[np.bool_]
@@ -248,7 +248,9 @@ class Contrast(Compared):
         """
         return around(self.mean, self.std, self._half(coverage, simultaneous))
 
-    def missing_band(self, coverage: float = 0.95, simultaneous: bool = False) -> tuple[Any, Any]:
+    def missing_band(
+        self, coverage: float = 0.95, simultaneous: bool = False
+    ) -> tuple[Array, Array]:
         """The same of a missing value.
 
         Raises
@@ -261,7 +263,7 @@ class Contrast(Compared):
         half = self._half(coverage, simultaneous)
         return around(np.asarray(self.missing_mean), np.asarray(self.missing_std), half)
 
-    def _half(self, coverage: float, simultaneous: bool) -> Any:
+    def _half(self, coverage: float, simultaneous: bool) -> Intercept:
         if simultaneous:
             return simultaneous_half_width(coverage, self.largest_deviations)
         return half_width(coverage)
@@ -284,13 +286,13 @@ class Contrast(Compared):
             ends = zip(self.band(coverage, simultaneous), others, strict=True)
             moments |= dict(zip((f"{prefix}lower", f"{prefix}upper"), ends, strict=True))
         for name, (table, missing) in moments.items():
-            columns[name] = np.append(table, missing if gaps else [])
+            columns[name] = np.append(table, [] if missing is None else np.asarray(missing))
         own = list(moments)
         columns["inside"] = np.append(self.inside, np.ones(int(gaps), dtype=bool))
         return make_frame(by_class(columns, self.family, self.classes, own), self.backend)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if is_missing(value):
         return MISSING
     return f"{value:.10g}" if isinstance(value, float) else str(value)

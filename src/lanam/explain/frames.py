@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.data import CATEGORICAL
 from lanam.explain.terms import MISSING, Shape, Surface, Term
-from lanam.explain.values import PLACES
+from lanam.explain.values import PLACES, Labels, Values
 from lanam.families import Family
 
 #: Columns of a term's frame that have a row for each class already.
@@ -24,15 +23,18 @@ def term_cells(term: Shape | Surface, coverage: float, n_places: int) -> dict[st
     There are columns of values for so many of the term's columns.
     """
     others = term.others if isinstance(term, Shape) else ()
-    names, means, stds, densities = ([other[k] for other in others] for k in range(4))
+    means = [np.ravel(mean) for _, mean, _, _ in others]
+    stds = [np.ravel(std) for _, _, std, _ in others]
+    densities = [density for *_, density in others]
     edited = term.others_edited if isinstance(term, Shape) else ()
-    sides = [(term.values, names)]
     if isinstance(term, Surface):
-        sides = [(axis.values, axis.others) for axis in term.axes]
+        sides = [_axis_cells(axis.values, axis.others) for axis in term.axes]
+    else:
+        sides = [_axis_cells(term.values, [name for name, *_ in others])]
     return {
-        **_grid_cells([_axis_cells(*side) for side in sides], n_places),
-        "mean": np.concatenate([term.mean.ravel(), np.ravel(means)]),
-        "std": np.concatenate([term.std.ravel(), np.ravel(stds)]),
+        **_grid_cells(sides, n_places),
+        "mean": np.concatenate([term.mean.ravel(), *means]),
+        "std": np.concatenate([term.std.ravel(), *stds]),
         **_bands(term, coverage),
         "density": np.concatenate([term.density.ravel(), densities]),
         "inside": np.concatenate([term.inside.ravel(), np.array(densities) > 0.0]),
@@ -64,25 +66,25 @@ def _bands(term: Shape | Surface, coverage: float) -> dict[str, Array]:
     return result
 
 
-def _axis_cells(values: NDArray[Any], others: Sequence[str]) -> tuple[Array, list[str | None]]:
+def _axis_cells(values: Values, others: Sequence[str]) -> tuple[Array, list[str | None]]:
     """Values and other entries as numbers, and as text where they are none."""
     numbers, levels = value_cells(values)
     return np.concatenate([numbers, np.full(len(others), np.nan)]), [*levels, *others]
 
 
-def value_cells(values: NDArray[Any]) -> tuple[Array, list[str | None]]:
+def value_cells(values: Values) -> tuple[Array, list[str | None]]:
     """A column's values as numbers, and as text where they are levels, which come as objects."""
     return _numbers_and_levels(values, values.dtype == object)
 
 
-def row_cells(values: NDArray[Any], term: Term, place: int) -> tuple[Array, list[str | None]]:
+def row_cells(values: Values, term: Term, place: int) -> tuple[Array, list[str | None]]:
     """Rows' values of one of a term's columns as numbers, and as text where they are none."""
     if place >= len(term.features):
         return np.full(len(values), np.nan), [None] * len(values)
     return _numbers_and_levels(values, term.feature_kinds[place] == CATEGORICAL)
 
 
-def _numbers_and_levels(values: NDArray[Any], categorical: bool) -> tuple[Array, list[str | None]]:
+def _numbers_and_levels(values: Values, categorical: bool) -> tuple[Array, list[str | None]]:
     """Values as numbers, not a number where they are none, and as text where they are none."""
     levels: list[str | None] = [
         MISSING if value is None or value != value else str(value) if categorical else None
@@ -94,7 +96,7 @@ def _numbers_and_levels(values: NDArray[Any], categorical: bool) -> tuple[Array,
 
 
 def by_class(
-    columns: dict[str, Any], family: Family, classes: tuple[Any, ...] | None, spread: Sequence[str]
+    columns: dict[str, Any], family: Family, classes: Labels, spread: Sequence[str]
 ) -> dict[str, Any]:
     """Columns with a row for each class, if there are several; those of ``spread`` have it already."""
     if not family.link.several or classes is None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, Intercept
 from lanam.data import make_frame
 from lanam.explain import interpretml_figures as figures
 from lanam.explain.ranges import trimmed
 from lanam.explain.terms import Shape, Surface, SurfaceAxis, Term
-from lanam.explain.values import cell_words
+from lanam.explain.values import Labels, Values, cell_words
 from lanam.families import Family
 
 #: InterpretML's words for kinds of terms.
@@ -30,9 +29,9 @@ class ShownByInterpret:
     """An explanation that InterpretML shows; ``name`` is what its dashboard calls it."""
 
     name = "LANAM"
-    terms: tuple[Any, ...]
+    terms: tuple[Term, ...]
     family: Family
-    classes: tuple[Any, ...] | None
+    classes: Labels
 
     @property
     def feature_names(self) -> list[str]:
@@ -158,7 +157,7 @@ class ShownRows(ShownByInterpret):
     terms: tuple[Term, ...]
     intercept: float | Array
     intercept_std: float | Array
-    column_values: tuple[NDArray[Any], ...]
+    column_values: tuple[Values, ...]
     contributions: Array
     contributions_std: Array
     response: Array
@@ -213,17 +212,15 @@ class ShownRows(ShownByInterpret):
     def _performance(self, place: int) -> dict[str, Any]:
         """What is predicted; what came true is not known here."""
         response = self.response[place]
-        classes = (
-            np.atleast_1d(response) if self.family.link.several else (1.0 - response, response)
-        )
-        several = self._labels() is not None
-        predicted = int(np.argmax(classes)) if several else float(response)
+        several = self.family.link.several
+        classes = np.atleast_1d(response) if several else np.array([1.0 - response, response])
+        best, is_classification = int(np.argmax(classes)), self._labels() is not None
         return {
-            "is_classification": several,
+            "is_classification": is_classification,
             "actual": np.nan,
-            "predicted": predicted,
+            "predicted": best if is_classification else float(response),
             "actual_score": np.nan,
-            "predicted_score": float(classes[predicted]) if several else predicted,
+            "predicted_score": float(classes[best] if is_classification else response),
         }
 
 
@@ -239,15 +236,15 @@ def _shape_facts(shape: Shape) -> dict[str, Any]:
         density = {"names": names, "scores": shares}
         return {"type": "univariate", "names": names} | _bounds(mean, std) | {"density": density}
     inside = shape.inside
-    facts = {"type": "univariate", "names": shape.values[inside].tolist()}
+    facts: dict[str, Any] = {"type": "univariate", "names": shape.values[inside].tolist()}
     facts |= _bounds(shape.mean[inside], shape.std[inside])
     if inside.any():
         ends = trimmed(shape.values, shape.density, shape.values[inside])
-        shares, edges = np.histogram(shape.values, _BINS, range=ends, weights=shape.density)
-        facts["density"] = {"names": edges.tolist(), "scores": shares.tolist()}
+        heights, edges = np.histogram(shape.values, _BINS, range=ends, weights=shape.density)
+        facts["density"] = {"names": edges.tolist(), "scores": heights.tolist()}
     if shape.missing_density is not None:
-        name, mean, std, share = shape.others[0]
-        facts["missing"] = {"name": name, "density": share} | _bounds(np.asarray(mean), std)
+        name, middle, margin, share = shape.others[0]
+        facts["missing"] = {"name": name, "density": share} | _bounds(np.asarray(middle), margin)
     return facts
 
 
@@ -262,7 +259,7 @@ def _surface_facts(surface: Surface) -> dict[str, Any]:
     } | _bounds(surface.mean[part], surface.std[part])
 
 
-def _axis_names(axis: SurfaceAxis) -> list[Any]:
+def _axis_names(axis: SurfaceAxis) -> list[float] | list[str]:
     """Numbers where there are only numbers; otherwise text, a place each."""
     values, n_values = axis.values, len(axis.values)
     if values.dtype != object and not axis.inside[n_values:].any():
@@ -272,7 +269,7 @@ def _axis_names(axis: SurfaceAxis) -> list[Any]:
     return [names[place] for place in np.flatnonzero(axis.inside)]
 
 
-def _bounds(mean: Array, std: Any) -> dict[str, Any]:
+def _bounds(mean: Array, std: Intercept) -> dict[str, Array]:
     return {"scores": mean, "upper_bounds": mean + 2.0 * std, "lower_bounds": mean - 2.0 * std}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class Source:
     schema: Schema
 
 
-def evaluate(source: Source, index: int, values: Sequence[Any]) -> tuple[Array, Array]:
+def evaluate(source: Source, index: int, values: Sequence[object]) -> tuple[Array, Array]:
     """Mean and standard deviation of a term where its columns have these values, one list a column."""
     features = source.model.terms[index].features
     columns = [source.schema.columns[feature] for feature in features]
@@ -68,7 +67,7 @@ def deviations(variance: Array) -> Array:
     return np.sqrt(np.maximum(own, 0.0))
 
 
-def read_values(column: Column, values: Any) -> Array:
+def read_values(column: Column, values: object) -> Array:
     """Values of one column as its numbers or codes, as the model reads them.
 
     What the training data did not have is said in a warning, as when rows are predicted.
@@ -89,7 +88,7 @@ def read_values(column: Column, values: Any) -> Array:
     return codes[:, 0]
 
 
-def _refusal(column: Column, values: list[Any]) -> ValueError:
+def _refusal(column: Column, values: list[object]) -> ValueError:
     """An error for the first of the values that cannot be the column's."""
     for value in values:
         cell = np.empty((1, 1), dtype=object)

@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +41,7 @@ from lanam.core.model.mixtures import NoiseShape
 from lanam.core.terms.knots import Categories, Knots, Levels
 from lanam.data import Schema
 from lanam.explain.tables import describe_terms
-from lanam.explain.values import class_labels
+from lanam.explain.values import Labels, class_labels
 from lanam.families import Family, find_family
 
 
@@ -143,7 +142,7 @@ class PortableModel:
     """
 
     family: Family
-    classes: tuple[Any, ...] | None
+    classes: Labels
     intercept: Array
     tables: tuple[Table, ...]
     factor: Array
@@ -161,7 +160,7 @@ class PortableModel:
 
 
 def explain_portable(
-    model: FittedModel, schema: Schema, classes: Sequence[Any] | None = None
+    model: FittedModel, schema: Schema, classes: Sequence[object] | None = None
 ) -> PortableModel:
     """The tables of a fitted model; ``classes`` are a classifier's labels."""
     names = [term.name for term in describe_terms(model, schema)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +9,7 @@ from lanam.core.arrays import Array
 from lanam.data import CATEGORICAL, Column
 from lanam.explain.bands import around
 from lanam.explain.terms import Shape
+from lanam.explain.values import Values
 
 #: The share of the data in either tail that may be left out of sight if it lies far out.
 TAIL = 0.005
@@ -71,7 +70,7 @@ def edited_ranges(shape: Shape) -> list[tuple[float, float]]:
     return [(float(ends[a]), float(ends[b])) for a, b in turns.reshape(-1, 2)]
 
 
-def is_inside(values: NDArray[Any], column: Column) -> NDArray[np.bool_]:
+def is_inside(values: Values, column: Column) -> NDArray[np.bool_]:
     """Which values lie within the data's range.
 
     Knots are computed, so the outermost data value and its knot may differ by rounding.
@@ -79,10 +78,10 @@ def is_inside(values: NDArray[Any], column: Column) -> NDArray[np.bool_]:
     if column.kind == CATEGORICAL:
         return np.ones(len(values), dtype=bool)
     slack = 1e-9 * (column.highest / 2.0 - column.lowest / 2.0)
-    return (values >= column.lowest - slack) & (values <= column.highest + slack)
+    return np.asarray((values >= column.lowest - slack) & (values <= column.highest + slack))
 
 
 def is_beyond(values: Array, column: Column) -> NDArray[np.bool_]:
     """Which values are numbers below or above all of the training data."""
     known = np.isfinite(column.lowest) and np.isfinite(column.highest)
-    return ~is_inside(values, column) & ~np.isnan(values) & known
+    return np.asarray(~is_inside(values, column) & ~np.isnan(values) & known)

@@ -19,7 +19,7 @@ from lanam.explain.interpretml import ShownRows
 from lanam.explain.shapley import ToShap
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import Term
-from lanam.explain.values import PLACES, PlainData, class_labels, scalar
+from lanam.explain.values import PLACES, Labels, PlainData, Values, class_labels, scalar
 from lanam.families import Family, find_family
 
 
@@ -77,7 +77,7 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
     intercept: float | Array
     intercept_std: float | Array
     terms: tuple[Term, ...]
-    column_values: tuple[NDArray[Any], ...]
+    column_values: tuple[Values, ...]
     contributions: Array
     contributions_std: Array
     edited: NDArray[np.bool_]
@@ -85,7 +85,7 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
     prediction_std: Array
     response: Array
     family: Family
-    classes: tuple[Any, ...] | None = None
+    classes: Labels = None
     backend: str | None = None
 
     def __len__(self) -> int:
@@ -97,12 +97,12 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
         return self.family.link.name
 
     @property
-    def values(self) -> NDArray[Any]:
+    def values(self) -> Values:
         """The values of the terms' first columns."""
         return self.column_values[0]
 
     @property
-    def second_values(self) -> NDArray[Any]:
+    def second_values(self) -> Values:
         """The values of the terms' second columns."""
         return self.column_values[1]
 
@@ -211,7 +211,7 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
 
 
 def explain_local(
-    model: FittedModel, schema: Schema, columns: Array, classes: Sequence[Any] | None = None
+    model: FittedModel, schema: Schema, columns: Array, classes: Sequence[object] | None = None
 ) -> LocalExplanation:
     """The predictions for the rows of ``columns`` (n, D), taken apart."""
     family = find_family(model.likelihood)

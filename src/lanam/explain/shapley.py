@@ -7,12 +7,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, Intercept
 from lanam.data.cells import is_missing
 from lanam.explain.terms import MISSING, Term
-from lanam.explain.values import cell_words
+from lanam.explain.values import Labels, Values, cell_words
 from lanam.families import Family
 
 
@@ -21,13 +20,13 @@ class ToShap:
 
     intercept: float | Array
     terms: tuple[Term, ...]
-    column_values: tuple[NDArray[Any], ...]
+    column_values: tuple[Values, ...]
     contributions: Array
     contributions_std: Array
     family: Family
-    classes: tuple[Any, ...] | None
+    classes: Labels
 
-    def to_shap(self, pairs: str = "split", label: Any = None) -> Any:
+    def to_shap(self, pairs: str = "split", label: object = None) -> Any:
         """The contributions by column, as a ``shap.Explanation`` that shap's plots draw.
 
         They are computed, not sampled: each column has the sum of what its own terms add, the smooth one
@@ -90,7 +89,7 @@ class ToShap:
             upper_bounds=values + margin,
         )
 
-    def _score_of(self, label: Any) -> tuple[Any, Array, Array]:
+    def _score_of(self, label: object) -> tuple[Intercept, Array, Array]:
         """Intercept, contributions and their standard deviations of a class, or of all there is."""
         everything = self.intercept, self.contributions, self.contributions_std
         if label is None:
@@ -104,14 +103,15 @@ class ToShap:
             )
         place = known.index(label)
         if self.family.link.several:
-            return tuple(np.asarray(table)[..., place] for table in everything)
+            intercept, mean, std = (np.asarray(table)[..., place] for table in everything)
+            return intercept, mean, std
         # Of two classes, one's log-odds are the other's with their sign turned.
         sign = 1.0 if place else -1.0
         return sign * everything[0], sign * everything[1], everything[2]
 
-    def _cells(self, names: Sequence[str], shares: Array) -> NDArray[Any]:
+    def _cells(self, names: Sequence[str], shares: Array) -> Values:
         """The rows' values as shap draws them: a column of numbers or of text for each of ``names``."""
-        columns = []
+        columns: list[Sequence[float | str]] = []
         for place in range(len(names)):
             # The first term that counts for a column whole is one of its own, or a pair that was kept.
             own = int(np.flatnonzero(shares[:, place] == 1.0)[0])
@@ -147,7 +147,7 @@ def _players(terms: Sequence[Term], keep: bool) -> tuple[list[str], Array]:
     return [*(names[feature] for feature in places), *(terms[k].name for k in kept)], shares
 
 
-def _numbers_or_text(cells: list[Any]) -> list[Any]:
+def _numbers_or_text(cells: Sequence[Any]) -> Sequence[float | str]:
     """A column of which shap can tell that it is one of numbers, or else one of text."""
     known = [cell for cell in cells if not is_missing(cell)]
     if all(isinstance(cell, Real) and not isinstance(cell, bool) for cell in known):

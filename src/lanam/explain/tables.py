@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array, IntArray
+from lanam.core.arrays import Array, IntArray, Intercept
 from lanam.core.model import scoring
 from lanam.core.model.fitted import CONSTANT, EMPTY, FittedModel, FittedTerm
 from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
@@ -17,7 +17,10 @@ from lanam.data import CATEGORICAL, Column, Schema
 from lanam.explain.importance import importance_and_largest_deviations
 from lanam.explain.ranges import is_inside
 from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, SurfaceAxis, Term
-from lanam.explain.values import scalar
+from lanam.explain.values import Values, scalar
+
+#: What is said of an entry: mean, standard deviation, density, and whether it was edited.
+_Entry: TypeAlias = tuple[Intercept, Intercept, float, bool]
 
 
 def describe_terms(model: FittedModel, schema: Schema) -> tuple[Term, ...]:
@@ -55,7 +58,7 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
     mean, std = _moments(model, index)
     edited = _edited(term)
 
-    def entry(place: int) -> tuple[Any, Any, float, bool]:
+    def entry(place: int) -> _Entry:
         facts = scalar(mean[place]), scalar(std[place])
         return *facts, float(term.share[place]), bool(edited[place])
 
@@ -64,7 +67,8 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
         missing = None
     of_unseen = None if unseen is None else entry(unseen)
     if unseen is None and missing is None:  # any of the values, as it has no entry
-        of_unseen = *map(scalar, _unknown(term, mean, std)), 0.0, bool(edited.all())
+        anything = _unknown(term, mean, std)
+        of_unseen = scalar(anything[0]), scalar(anything[1]), 0.0, bool(edited.all())
     values = axis_values(term.entries, column)
     within = term.share > 0.0
     within[own] = inside = is_inside(values, column)
@@ -84,7 +88,7 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
     )
 
 
-def _entry_facts(name: str, entry: tuple[Any, Any, float, bool] | None) -> dict[str, Any]:
+def _entry_facts(name: str, entry: _Entry | None) -> dict[str, Any]:
     """What is said of missing or unseen values: mean, std, density, whether edited; None if nothing is."""
     fields = [f"{name}_{fact}" for fact in ("mean", "std", "density", "edited")]
     return dict(zip(fields, entry or [None] * 4, strict=True))
@@ -93,7 +97,7 @@ def _entry_facts(name: str, entry: tuple[Any, Any, float, bool] | None) -> dict[
 def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
     """The shape of a column that cannot have a term: one value, none, or another column's."""
     column = schema.columns[term.features[0]]
-    values: NDArray[Any] = _array(()) if column.kind == CATEGORICAL else np.empty(0)
+    values: Values = _array(()) if column.kind == CATEGORICAL else np.empty(0)
     if term.status == CONSTANT:
         values = _array(column.levels) if column.kind == CATEGORICAL else np.array([column.lowest])
     zeros = np.zeros((len(values), *np.shape(model.intercept)))
@@ -177,7 +181,7 @@ def _places(entries: Knots | Levels | Categories) -> tuple[IntArray, int | None,
     return np.arange(n_points), missing, len(entries) - 1 if leaves else None
 
 
-def axis_values(axis: Axis | Levels, column: Column) -> NDArray[Any]:
+def axis_values(axis: Axis | Levels, column: Column) -> Values:
     """Numbers in the column's unit, or the labels of the levels with an entry of their own."""
     if isinstance(axis, Categories):
         own = np.flatnonzero(axis.entry_of < axis.n_own)
@@ -193,7 +197,7 @@ def _surface_axis(axis: Axis, column: Column, density: Array) -> SurfaceAxis:
     return SurfaceAxis(column.name, column.kind, values, others, share, inside)
 
 
-def _array(labels: Sequence[Any]) -> NDArray[np.object_]:
+def _array(labels: Sequence[object]) -> NDArray[np.object_]:
     result = np.empty(len(labels), dtype=object)
     result[:] = labels
     return result

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, Intercept
 from lanam.explain.bands import around, half_width, simultaneous_half_width
-from lanam.explain.values import PLACES, PlainData, plain
+from lanam.explain.values import PLACES, PlainData, Values, plain
 
 #: What tables call the entry of missing values, and that of all levels without one of their own.
 MISSING = "(missing)"
@@ -19,6 +19,9 @@ OTHER_LEVELS = "(other levels)"
 
 #: The same for a term of single values.
 _OTHER_VALUES = "(other values)"
+
+#: What is not a value but has an effect of its own: its name, mean, standard deviation and density.
+Other: TypeAlias = tuple[str, Intercept, Intercept, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +115,7 @@ class TabulatedTerm(Term):
     edited: NDArray[np.bool_]
     largest_deviations: Array
 
-    def half_width(self, coverage: float = 0.95, simultaneous: bool = False) -> Any:
+    def half_width(self, coverage: float = 0.95, simultaneous: bool = False) -> Intercept:
         """How many standard deviations a band reaches to either side of the mean.
 
         Parameters
@@ -211,7 +214,7 @@ class Shape(TabulatedTerm):
     True
     """
 
-    values: NDArray[Any]
+    values: Values
     missing_mean: float | Array | None
     missing_std: float | Array | None
     missing_density: float | None
@@ -222,14 +225,16 @@ class Shape(TabulatedTerm):
     unseen_edited: bool | None
 
     @property
-    def others(self) -> tuple[tuple[str, Any, Any, float], ...]:
+    def others(self) -> tuple[Other, ...]:
         """What is not a value but has an effect of its own: name, mean, std and density of each."""
-        found: list[tuple[str, Any, Any, float]] = []
+        found: list[Other] = []
+        moments = self.missing_mean, self.missing_std, self.missing_density
         if self.missing_density is not None:
-            found.append((MISSING, self.missing_mean, self.missing_std, self.missing_density))
+            found.append(cast(Other, (MISSING, *moments)))
+        moments = self.unseen_mean, self.unseen_std, self.unseen_density
         if self.unseen_density is not None and self.kind != "smooth":
             name = OTHER_LEVELS if self.kind == "categorical" else _OTHER_VALUES
-            found.append((name, self.unseen_mean, self.unseen_std, self.unseen_density))
+            found.append(cast(Other, (name, *moments)))
         return tuple(found)
 
     @property
@@ -280,7 +285,7 @@ class SurfaceAxis:
 
     name: str
     kind: str
-    values: NDArray[Any]
+    values: Values
     others: tuple[str, ...]
     density: Array
     inside: NDArray[np.bool_]
@@ -311,12 +316,12 @@ class Surface(TabulatedTerm):
     unseen_std: float | Array | None
 
     @property
-    def values(self) -> NDArray[Any]:
+    def values(self) -> Values:
         """The values of the first column."""
         return self.axes[0].values
 
     @property
-    def second_values(self) -> NDArray[Any]:
+    def second_values(self) -> Values:
         """The values of the second column."""
         return self.axes[1].values
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lanam.core.arrays import Intercept
 from lanam.core.model.fitted import FittedModel
 from lanam.data.cells import is_missing
 
@@ -15,21 +17,26 @@ from lanam.data.cells import is_missing
 PLACES = ("", "second_", "third_", "fourth_", "fifth_", "sixth_")
 
 
-def class_labels(model: FittedModel, classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
+#: A column's values: numbers, or levels as objects.
+Values: TypeAlias = NDArray[Any]
+
+#: A classifier's labels, in order; None where there are none.
+Labels: TypeAlias = tuple[Any, ...] | None
+
+
+def class_labels(model: FittedModel, classes: Sequence[object] | None) -> Labels:
     """The classes' labels as plain values; their numbers where several have none."""
     if classes is None:
         return tuple(range(np.size(model.intercept))) if np.ndim(model.intercept) else None
     return tuple(np.asarray(classes).tolist())
 
 
-def scalar(value: Any) -> Any:
+def scalar(value: Intercept) -> Intercept:
     """A float if there is one number, a copy of the array if there is one a class."""
-    if value is None:
-        return None
     return float(value) if np.ndim(value) == 0 else np.array(value)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The value as JSON knows it, which has no word for what is not a finite number.
 
     Examples
@@ -55,7 +62,7 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int)) else str(value)
 
 
-def json_text(facts: Mapping[str, Any], indent: int | None = None) -> str:
+def json_text(facts: Mapping[str, object], indent: int | None = None) -> str:
     """Plain data as JSON that every reader takes: other alphabets as they are, and nothing like NaN."""
     return json.dumps(facts, indent=indent, ensure_ascii=False, allow_nan=False)
 
@@ -78,7 +85,7 @@ class PlainData:
         return json_text(self.to_dict(), indent)
 
 
-def cell_words(*cells: Any) -> str:
+def cell_words(*cells: object) -> str:
     """A row's values of a term's columns, for a label.
 
     Examples
@@ -89,7 +96,7 @@ def cell_words(*cells: Any) -> str:
     return ", ".join(map(_cell_word, cells))
 
 
-def _cell_word(cell: Any) -> str:
+def _cell_word(cell: object) -> str:
     if is_missing(cell):
         return "missing"
     if not isinstance(cell, float):

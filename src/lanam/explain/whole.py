@@ -18,7 +18,7 @@ from lanam.explain.interpretml import ShownTerms
 from lanam.explain.points import Source, evaluate
 from lanam.explain.tables import shape_of, surface_of
 from lanam.explain.terms import Shape, Surface
-from lanam.explain.values import PlainData, class_labels, plain, scalar
+from lanam.explain.values import Labels, PlainData, class_labels, plain, scalar
 from lanam.families import Family, find_family
 
 
@@ -58,11 +58,11 @@ class GlobalExplanation(PlainData, ShownTerms):
     intercept: float | Array
     terms: tuple[Shape | Surface, ...]
     family: Family
-    classes: tuple[Any, ...] | None = None
+    classes: Labels = None
     backend: str | None = None
     source: Source | None = field(default=None, repr=False)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Any:  # a shape or a surface: who names it knows which
         for shape in self.terms:
             if shape.name == name:
                 return shape
@@ -97,7 +97,7 @@ class GlobalExplanation(PlainData, ShownTerms):
         return tuple(shape for shape in self.terms if not shape.active)
 
     def evaluate(
-        self, name: str, values: Any, second_values: Any = None, *further_values: Any
+        self, name: str, values: object, second_values: object = None, *further_values: object
     ) -> tuple[Array, Array]:
         """What a term adds at any values of its column, as the model's ``predict_terms`` does.
 
@@ -145,11 +145,11 @@ class GlobalExplanation(PlainData, ShownTerms):
 
     def difference(
         self,
-        column: Any,
-        first: Any,
-        second: Any,
+        column: str | int,
+        first: object,
+        second: object,
         coverage: float = 0.95,
-        given: Mapping[Any, Any] | str | None = None,
+        given: Mapping[str | int, object] | str | None = None,
     ) -> Difference:
         """How much more one value of a column adds than another, with its uncertainty.
 
@@ -190,7 +190,10 @@ class GlobalExplanation(PlainData, ShownTerms):
         return difference(self._source(), self._scale, column, values, coverage, given)
 
     def differences(
-        self, column: Any, reference: Any, given: Mapping[Any, Any] | str | None = None
+        self,
+        column: str | int,
+        reference: object,
+        given: Mapping[str | int, object] | str | None = None,
     ) -> Contrast:
         """The same of every value of a column, all compared with one.
 
@@ -270,7 +273,7 @@ class GlobalExplanation(PlainData, ShownTerms):
 
 
 def explain_global(
-    model: FittedModel, schema: Schema, classes: Sequence[Any] | None = None
+    model: FittedModel, schema: Schema, classes: Sequence[object] | None = None
 ) -> GlobalExplanation:
     """Every term's function, in the columns' units; ``classes`` are a classifier's labels."""
     rng = np.random.default_rng(0)  # an explanation is a fact about the model, the same each time

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from lanam.explain.terms import Term
+from lanam.explain.values import Labels
 from lanam.families import Family
 from lanam.text import cut
 
@@ -22,7 +23,7 @@ class Explained(Protocol):
         """The response family."""
 
     @property
-    def classes(self) -> tuple[Any, ...] | None:
+    def classes(self) -> Labels:
         """A classifier's labels."""
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from lanam.core.arrays import Array
 from lanam.explain import MISSING, LocalExplanation
 from lanam.explain.bands import around, half_width
 from lanam.explain.words import MAX_LONG_NAME, term_names, unit_of
 from lanam.plot.words import MAX_LABEL, MAX_NAME, count, in_percent
 from lanam.text import cut, number_format, one_line, shorten
-
-#: What the terms add up to, in a word.
 
 
 @dataclass(frozen=True)
@@ -27,30 +26,30 @@ class Account:
     place: int | None
     coverage: float
 
-    def _pick(self, table: Any) -> np.ndarray:
-        array = np.asarray(table, dtype=float)
+    def _pick(self, table: ArrayLike) -> Array:
+        array: Array = np.asarray(table, dtype=np.float64)
         return array if self.place is None else np.asarray(array[..., self.place])
 
     @cached_property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Array:
         """What each term adds."""
         return self._pick(self.local.contributions[self.row])
 
     @cached_property
-    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+    def ends(self) -> tuple[Array, Array]:
         """The ends of the contributions' intervals."""
         std = self._pick(self.local.contributions_std[self.row])
         lower, upper = around(self.mean, std, half_width(self.coverage))
         return lower, upper
 
     @property
-    def sure(self) -> np.ndarray:
+    def sure(self) -> NDArray[np.bool_]:
         """Which terms' intervals do not include zero."""
         lower, upper = self.ends
         return (lower > 0.0) | (upper < 0.0)
 
     @property
-    def active(self) -> np.ndarray:
+    def active(self) -> NDArray[np.bool_]:
         """Which terms contribute at all."""
         return np.array([term.active for term in self.local.terms], dtype=bool)
 
@@ -126,7 +125,7 @@ class Account:
             lines += [f"{said};", self._adds(smaller)]
         return lines
 
-    def _adds(self, some: np.ndarray) -> str:
+    def _adds(self, some: NDArray[np.bool_]) -> str:
         total = f"{float(self.mean[some].sum()):+{self.form}}"
         return f"together they add {total}." if some.sum() > 1 else f"it adds {total}."
 
@@ -146,7 +145,7 @@ class Account:
         return labels
 
 
-def class_place(local: LocalExplanation, row: int, label: Any) -> int | None:
+def class_place(local: LocalExplanation, row: int, label: object) -> int | None:
     """The place of the class to draw, by default the most probable; None where there is one output."""
     if not local.family.link.several:
         if label is not None:
@@ -165,7 +164,7 @@ def _probability(share: float) -> str:
     return ">0.999" if 0.999 < share < 1.0 else f"{share:.3g}"
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     """A cell of the table as people write it."""
     if value is None or value != value:
         return MISSING

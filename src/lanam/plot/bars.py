@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lanam.plot.common import pyplot
-from lanam.plot.words import VERBATIM
+from lanam.plot.common import new_panel
+from lanam.plot.words import VERBATIM, Look
 from lanam.text import number_format
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _FRAME = 1.7
 _WIDTH = 9.0
 
 #: How bars are told apart without colours.
-_LOOKS: dict[str, dict[str, Any]] = {
+_LOOKS: dict[str, Look] = {
     "solid": {"facecolor": "#8fb0d3"},
     "hatched": {"facecolor": "white", "hatch": "////"},
     "hollow": {"facecolor": "white", "linestyle": (0, (1, 1))},
@@ -42,8 +42,7 @@ class Bar:
 
 def bar_panel(n_bars: int) -> Axes:
     """A new figure that is high enough for so many bars."""
-    height = _FRAME + _PITCH * max(n_bars, 1)
-    return pyplot().subplots(figsize=(_WIDTH, height), layout="constrained")[1]
+    return new_panel(_WIDTH, _FRAME + _PITCH * max(n_bars, 1))
 
 
 def draw_bars(ax: Axes, bars: Sequence[Bar], *, signed: bool = False) -> None:

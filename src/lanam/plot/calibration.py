@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from lanam.metrics import CalibrationCurve
-from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, MARKERS, by_name, pyplot, require_axes
-from lanam.plot.words import MAX_NAME, in_percent, write
+from lanam.metrics import CalibrationCurve, CoverageReport
+from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, MARKERS, by_name, new_panel, require_axes
+from lanam.plot.words import MAX_NAME, Look, in_percent, write, write_legend
 from lanam.text import cut
 
 if TYPE_CHECKING:
@@ -28,8 +28,12 @@ _ERRORS = {"reliability": "ECE", "quantiles": "quantile calibration error"}
 #: Bars of bins are no wider than this.
 _MAX_WIDTH = 0.06
 
+_Calibrated: TypeAlias = CalibrationCurve | CoverageReport
 
-def plot_calibration(result: Any, ax: Axes | None = None) -> Axes:
+
+def plot_calibration(
+    result: _Calibrated | Mapping[str, _Calibrated], ax: Axes | None = None
+) -> Axes:
     """Draw how well a model is calibrated: what it said against what was seen.
 
     For a classifier this is the reliability diagram, for predicted distributions the levels of
@@ -67,7 +71,7 @@ def plot_calibration(result: Any, ax: Axes | None = None) -> Axes:
     require_axes("ax", ax)
     own = ax is None
     if ax is None:
-        _, ax = pyplot().subplots(figsize=(5.4, 6.2), layout="constrained")
+        ax = new_panel(5.4, 6.2)
     ax.plot([0.0, 1.0], [0.0, 1.0], color="0.45", linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
     names = cut(list(curves), MAX_NAME)
     alone = len(curves) == 1
@@ -82,18 +86,24 @@ def plot_calibration(result: Any, ax: Axes | None = None) -> Axes:
         text = f"{_error(curve)}\n{curve.n_rows:,} rows"
         ax.text(0.03, 0.98, text, transform=ax.transAxes, va="top", fontsize="small")
     else:
-        for text in ax.legend(loc="upper left", fontsize="small", frameon=False).get_texts():
-            text.set_parse_math(False)
+        write_legend(ax.legend(loc="upper left", fontsize="small", frameon=False))
     if own:
-        write(ax.figure, [_key(list(curves.values()))])
+        write(ax, [_key(list(curves.values()))])
     return ax
 
 
-def _curves(result: Any) -> Any:
+def _curves(
+    result: _Calibrated | Mapping[str, _Calibrated],
+) -> CalibrationCurve | dict[str, CalibrationCurve]:
     """Reports have their curve within."""
     if isinstance(result, Mapping):
-        return {name: getattr(one, "curve", one) for name, one in result.items()}
-    return getattr(result, "curve", result)
+        return {name: _curve(one) for name, one in result.items()}
+    return _curve(result)
+
+
+def _curve(one: _Calibrated) -> CalibrationCurve:
+    curve: CalibrationCurve = getattr(one, "curve", one)
+    return curve
 
 
 def _error(curve: CalibrationCurve) -> str:
@@ -112,12 +122,12 @@ def _draw_chance(ax: Axes, curve: CalibrationCurve) -> None:
 
 def _draw_curve(ax: Axes, curve: CalibrationCurve, k: int, label: str) -> None:
     """The curve, with hollow marks where chance alone may explain it."""
-    look = {"color": CLASS_COLOURS[k], "zorder": 3}
+    look: Look = {"color": CLASS_COLOURS[k], "zorder": 3}
     x, y = curve.expected, curve.observed
     ax.plot(x, y, linestyle=LINE_STYLES[k], linewidth=1.5, **look)
     beyond = (y < curve.lower) | (y > curve.upper)
     for some, face in ((~beyond, "white"), (beyond, CLASS_COLOURS[k])):
-        style = {"marker": MARKERS[k], "markersize": 5.5, "markerfacecolor": face}
+        style: Look = {"marker": MARKERS[k], "markersize": 5.5, "markerfacecolor": face}
         ax.plot(x[some], y[some], linestyle="none", **style, **look)
     ax.plot(
         [],

@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from lanam.core.arrays import Array
 from lanam.explain import GlobalExplanation, Shape, Surface
-from lanam.plot.words import VERBATIM
+from lanam.plot.words import VERBATIM, Look
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from matplotlib.axes import Axes
+
+_Curve = TypeVar("_Curve")
+
+#: Across or up.
+Direction: TypeAlias = Literal["x", "y"]
+
+#: A line as matplotlib draws it: by its name, or by lengths of dashes and gaps.
+LineStyle: TypeAlias = str | tuple[float, tuple[float, ...]]
 
 #: With more characters in a row than a panel is wide, or more labels than this, they are turned.
 _MAX_CHARACTERS = 30
@@ -26,7 +37,7 @@ SLOT = 0.17
 _CURVE, _BAND = "#12436d", "#a9c4e0"
 
 #: The line between values and what is not one.
-SEPARATOR: dict[str, Any] = {
+SEPARATOR: Look = {
     "color": "0.75",
     "linewidth": 0.8,
     "linestyle": (0, (2, 2)),
@@ -34,7 +45,7 @@ SEPARATOR: dict[str, Any] = {
 }
 
 #: The ground where a term was changed by hand.
-EDITED: dict[str, Any] = {
+EDITED: Look = {
     "facecolor": "none",
     "edgecolor": "#c28f2c",
     "hatch": "....",
@@ -56,7 +67,7 @@ CLASS_COLOURS = (
 
 #: What tells lines apart that may be printed without colours.
 MARKERS = ("o", "s", "^", "v", "P", "X", "*", "p")
-LINE_STYLES: tuple[Any, ...] = (
+LINE_STYLES: tuple[LineStyle, ...] = (
     "-",
     (0, (5, 2)),
     (0, (1, 1.2)),
@@ -68,7 +79,7 @@ LINE_STYLES: tuple[Any, ...] = (
 )
 
 
-def pyplot() -> Any:
+def pyplot() -> ModuleType:
     """The drawing library, or how to get it."""
     try:
         import matplotlib.pyplot as plt
@@ -77,6 +88,12 @@ def pyplot() -> Any:
             "drawing needs matplotlib: install it with `pip install lanam[plot]`"
         ) from error
     return plt
+
+
+def new_panel(width: float, height: float) -> Axes:
+    """A figure of one panel, in inches."""
+    _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
+    return cast("Axes", ax)
 
 
 @dataclass(frozen=True)
@@ -93,21 +110,21 @@ class Series:
     band: str = _BAND
     band_alpha: float = 1.0
     shift: float = 0.0
-    line: Any = "-"
+    line: LineStyle = "-"
     marker: str = "o"
     half: float = 2.0
     outer: float | None = None
 
-    def of(self, table: Any, n_axes: int = 1) -> np.ndarray:
+    def of(self, table: ArrayLike, n_axes: int = 1) -> Array:
         """The series' part of an array whose first axes are not those of classes."""
-        array = np.asarray(table, dtype=float)
+        array: Array = np.asarray(table, dtype=np.float64)
         return array if array.ndim == n_axes else np.asarray(array[..., self.place])
 
 
 def series_of(
     explanation: GlobalExplanation,
     terms: Sequence[Shape | Surface],
-    classes: Sequence[Any] | None,
+    classes: Sequence[object] | None,
     most: int,
 ) -> list[Series]:
     """What there is to draw: one function, or one for each class."""
@@ -142,26 +159,27 @@ def _largest(terms: Sequence[Shape | Surface], n_classes: int, most: int) -> lis
     return sorted(np.argsort(-size, kind="stable")[:most].tolist())
 
 
-def require(explanation: Any, kind: type, remedy: str) -> None:
+def require(explanation: object, kind: type, remedy: str) -> None:
     """Refuse an explanation of another kind."""
     if not isinstance(explanation, kind):
         found = type(explanation).__name__
         raise TypeError(f"this draws a {kind.__name__} and was given a {found}: {remedy}")
 
 
-def require_axes(name: str, given: Any) -> None:
+def require_axes(name: str, given: object) -> None:
     """Refuse to draw on what is no panel of matplotlib; None is a new figure."""
     from matplotlib.axes import Axes
 
     if given is None or isinstance(given, Axes):
         return
-    several = np.ndim(given) > 0
-    found = f"{np.size(given)} in {type(given).__name__}" if several else repr(given)
+    panels = np.asarray(given, dtype=object)
+    several = panels.ndim > 0
+    found = f"{panels.size} in {type(given).__name__}" if several else repr(given)
     remedy = f"pass one of them, as {name}=axes[0]" if several else "as plt.subplots() returns them"
     raise TypeError(f"{name} must be one Axes of matplotlib, and is {found}: {remedy}")
 
 
-def read_panels(given: Any) -> np.ndarray:
+def read_panels(given: object) -> NDArray[np.object_]:
     """The panels that are given, one Axes or several, in a row."""
     panels = np.atleast_1d(np.asarray(given, dtype=object)).ravel()
     for panel in panels:
@@ -169,25 +187,27 @@ def read_panels(given: Any) -> np.ndarray:
     return panels
 
 
-def require_terms(terms: Any, max_terms: Any) -> None:
+def require_terms(terms: Sequence[str] | None, max_terms: int | None) -> None:
     """Refuse a drawing of nothing: an empty list of terms, or none of them at most."""
-    if terms is not None and not isinstance(terms, str) and not len(terms):
+    if isinstance(terms, str):
+        raise TypeError(f"terms is one name: pass a list of them, as terms=[{terms!r}]")
+    if terms is not None and not len(terms):
         raise ValueError(
             "terms is empty: name one at least, or leave it out for all that are active"
         )
-    if isinstance(terms, str):
-        raise TypeError(f"terms is one name: pass a list of them, as terms=[{terms!r}]")
-    whole = isinstance(max_terms, Integral) and not isinstance(max_terms, bool)
+    whole = isinstance(max_terms, int | np.integer) and not isinstance(max_terms, bool)
     if max_terms is not None and not (whole and max_terms >= 1):
         raise ValueError(
             f"max_terms={max_terms!r} must be a whole number, 1 or more, or None for all"
         )
 
 
-def by_name(result: Any, kind: type, remedy: str) -> dict[str, Any]:
+def by_name(
+    result: _Curve | Mapping[str, _Curve], kind: type[_Curve], remedy: str
+) -> dict[str, _Curve]:
     """Curves with their names: one without, or several to compare."""
-    several = isinstance(result, Mapping)
-    curves = {str(name): curve for name, curve in result.items()} if several else {"": result}
+    several = result if isinstance(result, Mapping) else {"": result}
+    curves = {str(name): curve for name, curve in several.items()}
     if not curves:
         raise ValueError(f"there is no {kind.__name__} to draw")
     if len(curves) > len(MARKERS):
@@ -203,7 +223,7 @@ def are_turned(labels: Sequence[str]) -> bool:
 
 
 def write_labels(
-    ax: Axes, axis: str, places: Sequence[float], labels: Sequence[str], n_levels: int
+    ax: Axes, axis: Direction, places: Sequence[float], labels: Sequence[str], n_levels: int
 ) -> None:
     """Names along an axis; those after the levels' are ours and not the data's, and look so."""
     turned = axis == "x" and are_turned(labels)
@@ -220,7 +240,7 @@ def write_labels(
 
 
 def add_slots(
-    ax: Axes, axis: str, limits: tuple[float, float], slot: float, names: Sequence[str]
+    ax: Axes, axis: Direction, limits: tuple[float, float], slot: float, names: Sequence[str]
 ) -> None:
     """Room beyond the end of a numeric axis for what is not a number, with its names below."""
     from matplotlib.ticker import MaxNLocator
@@ -229,14 +249,12 @@ def add_slots(
     end = high + slot * len(names)
     places = [high + (k + 0.5) * slot for k in range(len(names))]
     own = ax.xaxis if axis == "x" else ax.yaxis
-    set_limits = ax.set_xlim if axis == "x" else ax.set_ylim
     ticks = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
     own.set_ticks([tick for tick in ticks if low <= tick <= high - 0.4 * slot])
     own.set_ticks(places, names, minor=True, fontsize="small", color="0.35", style="italic")
     ax.tick_params(axis=axis, which="minor", length=0)
-    set_limits(low, end)
-    draw_line = ax.axvline if axis == "x" else ax.axhline
-    draw_line(high, **SEPARATOR)
+    (ax.set_xlim if axis == "x" else ax.set_ylim)(low, end)
+    (ax.axvline if axis == "x" else ax.axhline)(high, **SEPARATOR)
 
 
 def hidden_classes(explanation: GlobalExplanation, series: Sequence[Series]) -> list[str]:
@@ -247,7 +265,8 @@ def hidden_classes(explanation: GlobalExplanation, series: Sequence[Series]) -> 
 
 
 def write_in_tile(
-    ax: Axes, place: tuple[float, float], text: str, colour: str, **look: Any
+    ax: Axes, place: tuple[float, float], text: str, colour: str, weight: str = "normal"
 ) -> None:
     """A number in the middle of its tile."""
-    ax.text(*place, text, ha="center", va="center", fontsize="x-small", color=colour, **look)
+    look: Look = {"ha": "center", "va": "center", "fontsize": "x-small", "fontweight": weight}
+    ax.text(*place, text, color=colour, **look)

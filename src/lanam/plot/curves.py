@@ -5,15 +5,17 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from lanam.core.arrays import Array, Intercept
 from lanam.explain import MISSING, OTHER_LEVELS, Shape
 from lanam.explain.bands import around
 from lanam.explain.ranges import edited_ranges, trimmed
 from lanam.plot.common import EDITED, SEPARATOR, SLOT, Series, add_slots, write_labels
-from lanam.plot.words import VERBATIM, short
+from lanam.plot.words import VERBATIM, Look, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +39,7 @@ _MAX_WIDTH = 36
 MAX_SHAPE_NAME = 2 * _MAX_WIDTH
 
 #: The band of a whole curve, around that of single values.
-_OUTLINE: dict[str, Any] = {"linewidth": 0.8, "linestyle": "-", "zorder": 2}
+_OUTLINE: Look = {"linewidth": 0.8, "linestyle": "-", "zorder": 2}
 
 #: Of more levels of a categorical column the most frequent are drawn.
 _MAX_LABELS = 20
@@ -53,7 +55,7 @@ def name_lines(name: str) -> list[str]:
     return textwrap.wrap(name, _MAX_WIDTH)
 
 
-def drawn_others(shape: Shape) -> list[tuple[str, Any, Any, float]]:
+def drawn_others(shape: Shape) -> list[tuple[str, Intercept, Intercept, float]]:
     """What has a mark beside the values: missing ones, and new levels of a categorical column."""
     return [other for other in shape.others if other[0] in (MISSING, OTHER_LEVELS)]
 
@@ -131,19 +133,19 @@ def _draw_curve(ax: Axes, shape: Shape, one: Series, right: float) -> None:
     )
     seen = shape.inside & (shape.density > 0.0)
     few = seen.sum() <= _FEW_VALUES
-    along = _marks_along(one) if one.name and not few else {}
+    along: Look = _marks_along(one) if one.name and not few else {}
     ax.plot(values, mean, color=one.curve, linestyle=one.line, linewidth=1.8, zorder=3, **along)
     inside = shape.inside & ((shape.missing_density is None) | (shape.values <= right))
     if few:  # between them the curve is only a connection
         marks = one.of(shape.mean)[inside & seen]
-        look = {"marker": one.marker, "markersize": 4, "color": one.curve}
+        look: Look = {"marker": one.marker, "markersize": 4, "color": one.curve}
         ax.plot(shape.values[inside & seen], marks, linestyle="none", zorder=3, **look)
     if one.outer is not None:  # it promises nothing beyond the data
         for end in around(one.of(shape.mean), one.of(shape.std), one.outer):
             ax.plot(shape.values[inside], end[inside], **_OUTLINE, color=one.curve)
 
 
-def _marks_along(one: Series) -> dict[str, Any]:
+def _marks_along(one: Series) -> Look:
     """Marks that tell the curve of a class without its colour; not where another class has its own."""
     return {
         "marker": one.marker,
@@ -152,7 +154,7 @@ def _marks_along(one: Series) -> dict[str, Any]:
     }
 
 
-def _up_to(shape: Shape, one: Series, right: float) -> tuple[np.ndarray, ...]:
+def _up_to(shape: Shape, one: Series, right: float) -> tuple[Array, ...]:
     """Values, mean and standard deviation; no further than the panel's end if missing values follow."""
     values, mean, std = shape.values, one.of(shape.mean), one.of(shape.std)
     if shape.missing_density is None or values[-1] <= right:
@@ -172,13 +174,13 @@ def _draw_levels(ax: Axes, shape: Shape, one: Series, right: float) -> None:
 
 def _draw_marks(
     ax: Axes,
-    places: Any,
-    mean: np.ndarray,
-    std: np.ndarray,
+    places: ArrayLike,
+    mean: Array,
+    std: Array,
     one: Series,
+    style: Look | None = None,
     *,
     few: bool = True,
-    **style: Any,
 ) -> None:
     """Dots with bars."""
     ax.vlines(
@@ -191,7 +193,7 @@ def _draw_marks(
     )
     if one.outer is not None:
         ax.vlines(places, *around(mean, std, one.outer), **_OUTLINE, color=one.curve)
-    look = {"marker": one.marker, "markersize": 4.0 if few else 1.5} | style
+    look: Look = {"marker": one.marker, "markersize": 4.0 if few else 1.5} | (style or {})
     ax.plot(places, mean, linestyle="none", color=one.curve, zorder=3, **look)
 
 
@@ -239,7 +241,8 @@ def _draw_others(
             if name == MISSING:
                 style = {} if one.name else {"marker": "D"}  # classes have marks of their own
             own = one if density > 0.0 else replace(one, outer=None)
-            _draw_marks(ax, at, one.of([mean]), one.of([std]), own, **style)
+            ends = one.of(np.asarray([mean])), one.of(np.asarray([std]))
+            _draw_marks(ax, at, *ends, own, style)
         if density > 0.0:
             _draw_strip(
                 ax, np.array([place - 0.4 * width]), np.array([density]), 0.8 * width, tallest
@@ -263,7 +266,7 @@ def _draw_density(ax: Axes, shape: Shape, lowest: float, highest: float) -> floa
     return float(share.max())
 
 
-def _draw_strip(ax: Axes, left: np.ndarray, share: np.ndarray, width: Any, tallest: float) -> None:
+def _draw_strip(ax: Axes, left: Array, share: Array, width: float | Array, tallest: float) -> None:
     ax.bar(
         left,
         np.minimum(share / (tallest or 1.0), 1.0) * (STRIP - 0.02),

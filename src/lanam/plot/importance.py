@@ -73,7 +73,7 @@ def plot_importance(
     if not bars:
         ax.text(0.5, 0.5, "no term is active", transform=ax.transAxes, ha="center", va="center")
     if own:
-        write(ax.figure, _notes(explanation, drawn, coverage))
+        write(ax, _notes(explanation, drawn, coverage))
     return ax
 
 

@@ -67,6 +67,15 @@ class View:
         """A table of the pair as (across, up)."""
         return table.T if self.swapped else table
 
+    @property
+    def values(self) -> tuple[np.ndarray, np.ndarray]:
+        """The values of both columns, (across, up)."""
+        return self.across.values, self.up.values
+
+    def inner(self, table: np.ndarray) -> np.ndarray:
+        """A table of the pair at these values (across, up)."""
+        return self.oriented(table)[: len(self.across.values), : len(self.up.values)]
+
     def blocks(self) -> Iterator[tuple[Part, Part]]:
         """The parts that the drawing is made of, (across, up); that of the values is the first."""
         return product(self.across.parts, self.up.parts)

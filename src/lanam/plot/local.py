@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +25,7 @@ def plot_local(
     coverage: float = 0.95,
     max_terms: int | None = None,
     everything: bool = False,
-    label: Any = None,
+    label: object = None,
 ) -> Axes:
     """Draw what each term adds to one row's prediction, with credible intervals.
 
@@ -68,7 +67,7 @@ def plot_local(
     ['bmi = 21.6', 'bp = 87']
     """
     require(local, LocalExplanation, "use explain_local(X); a whole model has plot_importance")
-    if not isinstance(row, Integral) or not 0 <= row < len(local):
+    if not isinstance(row, int | np.integer) or not 0 <= row < len(local):
         raise ValueError(f"row={row!r} must be one of the explained rows, 0 to {len(local) - 1}")
     require_axes("ax", ax)
     require_terms(None, max_terms)
@@ -88,7 +87,7 @@ def plot_local(
     below = [f"contribution to the {account.unit}", *account.left_out(shown, everything)]
     ax.set_xlabel("\n".join(below), fontsize="small", **VERBATIM)
     if own:
-        write(ax.figure, _notes(account, bars))
+        write(ax, _notes(account, bars))
     return ax
 
 

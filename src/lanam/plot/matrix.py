@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lanam.interactions import InteractionScores
-from lanam.plot.common import pyplot, require, require_axes, write_in_tile
+from lanam.plot.common import new_panel, require, require_axes, write_in_tile
 from lanam.plot.words import MAX_NAME, VERBATIM
 from lanam.text import cut
 
@@ -19,7 +19,7 @@ _MAX_WRITTEN = 12
 _MAX_COLUMNS = 40
 
 
-def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes:
+def plot_interaction_matrix(scores: InteractionScores, axes: Axes | None = None) -> Axes:
     """Draw the scores of all pairs of columns as a matrix; dots mark the pairs in the model.
 
     Of many columns, those with the highest scores are drawn.
@@ -59,9 +59,7 @@ def plot_interaction_matrix(scores: InteractionScores, axes: Any = None) -> Axes
     shown = np.sort(np.argsort(-best, kind="stable")[:_MAX_COLUMNS])
     part = matrix[np.ix_(shown, shown)]
     size = 2.6 + 0.32 * len(shown)
-    ax = axes
-    if ax is None:
-        _, ax = pyplot().subplots(figsize=(size + 0.8, size), layout="constrained")
+    ax = new_panel(size + 0.8, size) if axes is None else axes
     largest = float(np.nanmax(part)) or 1.0
     # The best pair may be worth a hundred times the next: the root keeps both in sight.
     image = ax.imshow(part, cmap="Blues", norm=PowerNorm(0.5, 0.0, largest))

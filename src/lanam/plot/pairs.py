@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.explain import GlobalExplanation, Surface
 from lanam.explain.words import unit_of
 from lanam.plot.common import (
+    Direction,
     Series,
     add_slots,
     hidden_classes,
@@ -33,7 +35,6 @@ from lanam.text import one_line, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Of more classes those that a pair says most about are drawn.
 _MAX_PAIR_CLASSES = 4
@@ -56,9 +57,9 @@ _EDITED_KEY = "Dotted: edited by hand, so the standard deviation there is not wh
 def plot_interaction(
     explanation: GlobalExplanation,
     term: str | tuple[str, str] | None = None,
-    axes: Any = None,
+    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[object] | None = None,
 ) -> np.ndarray:
     """Draw what a pair of columns adds to the prediction: its mean and its standard deviation.
 
@@ -111,7 +112,7 @@ def plot_interaction(
     for row, one in zip(panels, series, strict=True):
         _draw_pair(row, view, one, scale, unit)
     if axes is None:
-        _write_pair_note(panels[0, 0].figure, view, hidden_classes(explanation, series))
+        _write_pair_note(panels[0, 0], view, hidden_classes(explanation, series))
     return panels if several else panels[0]
 
 
@@ -176,7 +177,7 @@ def _draw_pair(
         write_numbers(panels[1], view, std, widest)
 
 
-def _label_side(ax: Axes, axis: str, side: Side, width: int) -> None:
+def _label_side(ax: Axes, axis: Direction, side: Side, width: int) -> None:
     """Limits, ticks and name of an axis, and lines between values and all else."""
     low, high = side.main
     end = float(side.parts[-1].edges[-1])
@@ -194,7 +195,7 @@ def _label_side(ax: Axes, axis: str, side: Side, width: int) -> None:
     (ax.set_xlabel if axis == "x" else ax.set_ylabel)(name, **VERBATIM)
 
 
-def _write_pair_note(figure: Figure, view: View, notes: Sequence[str]) -> None:
+def _write_pair_note(ax: Axes, view: View, notes: Sequence[str]) -> None:
     """How to read the drawing of a pair."""
     smooth = (view.across.smooth, view.up.smooth)
     keys = [_PAIR_KEY]
@@ -206,4 +207,4 @@ def _write_pair_note(figure: Figure, view: View, notes: Sequence[str]) -> None:
     keys.append(_VEIL_KEY)
     if view.surface.was_edited:
         keys.append(_EDITED_KEY)
-    write(figure, [" ".join([*keys, *notes])])
+    write(ax, [" ".join([*keys, *notes])])

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lanam.metrics import RetentionCurve
-from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, by_name, pyplot, require_axes
-from lanam.plot.words import MAX_NAME, VERBATIM, write
+from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, by_name, new_panel, require_axes
+from lanam.plot.words import MAX_NAME, VERBATIM, write, write_legend
 from lanam.text import cut
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def plot_retention(
     require_axes("ax", ax)
     own = ax is None
     if ax is None:
-        _, ax = pyplot().subplots(figsize=(6.0, 4.4), layout="constrained")
+        ax = new_panel(6.0, 4.4)
     for k, (name, curve) in enumerate(zip(cut(list(found), MAX_NAME), found.values(), strict=True)):
         ax.plot(
             curve.retained,
@@ -78,9 +78,7 @@ def plot_retention(
     ax.set_ylabel(f"{measures[0]} of the rows retained", **VERBATIM)
     ax.spines[["top", "right"]].set_visible(False)
     if isinstance(curves, Mapping):
-        legend = ax.legend(fontsize="small", frameon=False)
-        for text in legend.get_texts():
-            text.set_parse_math(False)
+        write_legend(ax.legend(fontsize="small", frameon=False))
     else:
         ax.set_title(
             f"mean over all shares {curves.area:.3g}, {curves.n_rows:,} rows",
@@ -89,5 +87,5 @@ def plot_retention(
             color="0.35",
         )
     if own:
-        write(ax.figure, [f"{_KEY} Shaded: fewer than {_FEW_ROWS} rows are left."])
+        write(ax, [f"{_KEY} Shaded: fewer than {_FEW_ROWS} rows are left."])
     return ax

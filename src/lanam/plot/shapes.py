@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.explain import GlobalExplanation, Shape
-from lanam.explain.bands import around
+from lanam.explain.bands import around, half_width
 from lanam.explain.ranges import in_bulk
 from lanam.explain.words import unit_of
 from lanam.plot.common import (
@@ -32,7 +33,18 @@ from lanam.plot.curves import (
     shown_levels,
     slot_names,
 )
-from lanam.plot.words import MAX_NAME, count, in_percent, named, short, write, write_aside
+from lanam.plot.words import (
+    MAX_NAME,
+    Look,
+    count,
+    in_percent,
+    named,
+    own_figure,
+    short,
+    write,
+    write_aside,
+    write_legend,
+)
 from lanam.text import cut
 
 if TYPE_CHECKING:
@@ -66,10 +78,10 @@ _CLASS_KEY = "Scores are log-probabilities, measured from their mean over all cl
 def plot_shapes(
     explanation: GlobalExplanation,
     terms: Sequence[str] | None = None,
-    axes: Any = None,
+    axes: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
     n_columns: int | None = None,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[object] | None = None,
     share_y: bool = True,
     coverage: float | None = None,
     simultaneous: bool = False,
@@ -150,12 +162,11 @@ def plot_shapes(
     if shapes and len(series) > 1:
         above = _draw_legend(panels[0], series, outside=own)
     if own:
-        figure = panels[0].figure
         key = _key(explanation, shapes, coverage, simultaneous)
         notes = _notes(explanation, shapes, key)
-        below = write(figure, [*notes, *hidden_classes(explanation, series)])
+        below = write(panels[0], [*notes, *hidden_classes(explanation, series)])
         if shapes:
-            write_aside(figure, f"contribution to the {unit_of(explanation)}", above, below)
+            write_aside(panels[0], f"contribution to the {unit_of(explanation)}", above, below)
     if not shapes:
         panels[0].set_axis_off()
         panels[0].text(0.5, 0.5, "no term is active", ha="center", va="center")
@@ -169,7 +180,7 @@ def _sized(
     if coverage is None and not simultaneous:
         return list(series)
     coverage = _DEFAULT_COVERAGE if coverage is None else coverage
-    half = shape.half_width(coverage)
+    half = half_width(coverage)
     if not simultaneous:
         return [replace(one, half=half) for one in series]
     outer = shape.half_width(coverage, simultaneous=True)
@@ -218,30 +229,21 @@ def _draw_legend(ax: Axes, series: Sequence[Series], *, outside: bool) -> float:
     """Which class is which; the inches by which a figure grows if it is above all panels."""
     names = cut([one.name for one in series], MAX_NAME)
     handles = [
-        ax.plot(
-            [],
-            [],
-            marker=one.marker,
-            markersize=4,
-            linestyle=one.line,
-            color=one.curve,
-            label=name,
-        )[0]
-        for one, name in zip(series, names, strict=True)
+        ax.plot([], [], marker=one.marker, markersize=4, linestyle=one.line, color=one.curve)[0]
+        for one in series
     ]
-    look: dict[str, Any] = {"handles": handles, "handlelength": 3.0}
+    look: Look = {"handles": handles, "labels": names, "handlelength": 3.0}
     above = 0.0
     if outside:
         width = 0.6 + 0.075 * max(map(len, names))  # inches that a name takes with its line
-        n_columns = max(min(len(series), int(ax.figure.get_figwidth() / width)), 1)
+        figure = own_figure(ax)
+        n_columns = max(min(len(series), int(figure.get_figwidth() / width)), 1)
         above = 0.19 * -(-len(series) // n_columns)
-        ax.figure.set_figheight(ax.figure.get_figheight() + above)
+        figure.set_figheight(figure.get_figheight() + above)
         look |= {"loc": "outside upper left", "ncols": n_columns, "frameon": False}
-        legend = ax.figure.legend(fontsize="small", **look)
+        write_legend(figure.legend(fontsize="small", **look))
     else:
-        legend = ax.legend(fontsize="x-small", **look)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+        write_legend(ax.legend(fontsize="x-small", **look))
     return above
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lanam.plot.common import EDITED, write_in_tile
 from lanam.plot.layout import Part, View
-from lanam.plot.words import VERBATIM
+from lanam.plot.words import VERBATIM, Look
 from lanam.text import number_format
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.patches import Rectangle
 
 #: What is below zero, for those who see or print no colours.
 _HATCH = "///"
@@ -30,9 +34,9 @@ def draw_blocks(
     colours: str,
     limits: tuple[float, float],
     unit: str,
-) -> Any:
+) -> Colorbar:
     """A table of a pair in its panel; its colour bar."""
-    look = {"vmin": limits[0], "vmax": limits[1], "cmap": colours, "rasterized": True}
+    look: Look = {"vmin": limits[0], "vmax": limits[1], "cmap": colours, "rasterized": True}
     images = [
         (_draw_surface if across.smooth and up.smooth else _draw_tiles)(
             ax, view, (across, up), table, look
@@ -45,17 +49,14 @@ def draw_blocks(
 
 
 def _draw_surface(
-    ax: Axes, view: View, block: tuple[Part, Part], table: np.ndarray, look: dict[str, Any]
-) -> Any:
+    ax: Axes, view: View, block: tuple[Part, Part], table: np.ndarray, look: Look
+) -> QuadMesh:
     """The part of a pair where both columns are numbers."""
-    values = view.across.values, view.up.values
-    n_across, n_up = map(len, values)
-    inner = view.oriented(table)[:n_across, :n_up]
-    image = ax.pcolormesh(*values, inner.T, shading="gouraud", **look)
+    image = ax.pcolormesh(*view.values, view.inner(table).T, shading="gouraud", **look)
     # A cell of the grid without data at any of its corners tells what the prior says, not the data.
-    data = view.oriented(view.surface.density)[:n_across, :n_up] > 0.0
-    seen = _cells(data) | _cells(view.oriented(view.surface.edited)[:n_across, :n_up])
-    veil = _draw_veil(ax, *values, seen)
+    data = view.inner(view.surface.density) > 0.0
+    seen = _cells(data) | _cells(view.inner(view.surface.edited))
+    veil = _draw_veil(ax, *view.values, seen)
     if view.across.others or view.up.others:
         _clip(ax, *block, [image, veil])
     return image
@@ -67,31 +68,22 @@ def _cells(corners: np.ndarray) -> np.ndarray:
 
 
 def _draw_tiles(
-    ax: Axes, view: View, block: tuple[Part, Part], table: np.ndarray, look: dict[str, Any]
-) -> Any:
+    ax: Axes, view: View, block: tuple[Part, Part], table: np.ndarray, look: Look
+) -> QuadMesh:
     """A part of a pair with levels or missing values on one side or both."""
-    edges = [part.edges for part in block]
-    image = ax.pcolormesh(*edges, view.read(table, *block).T, **look)
-    _draw_veil(ax, *edges, view.read(view.surface.density, *block) > 0.0)
+    across, up = block
+    image = ax.pcolormesh(across.edges, up.edges, view.read(table, *block).T, **look)
+    _draw_veil(ax, across.edges, up.edges, view.read(view.surface.density, *block) > 0.0)
     return image
 
 
-def _draw_veil(ax: Axes, across: np.ndarray, up: np.ndarray, seen: np.ndarray) -> Any:
+def _draw_veil(ax: Axes, across: np.ndarray, up: np.ndarray, seen: np.ndarray) -> QuadMesh:
     veil = np.ma.masked_array(np.ones(seen.T.shape), mask=seen.T)
-    return ax.pcolormesh(
-        across,
-        up,
-        veil,
-        cmap="Greys",
-        vmin=0.0,
-        vmax=2.0,
-        alpha=0.55,
-        linewidth=0,
-        rasterized=True,
-    )
+    look: Look = {"cmap": "Greys", "vmin": 0.0, "vmax": 2.0, "alpha": 0.55, "linewidth": 0}
+    return ax.pcolormesh(across, up, veil, rasterized=True, **look)
 
 
-def _clip(ax: Axes, across: Part, up: Part, artists: Sequence[Any]) -> None:
+def _clip(ax: Axes, across: Part, up: Part, artists: Sequence[Artist]) -> None:
     """Keep what is drawn over all values within the part for which there is room."""
     from matplotlib.patches import Rectangle
 
@@ -102,7 +94,7 @@ def _clip(ax: Axes, across: Part, up: Part, artists: Sequence[Any]) -> None:
         artist.set_clip_path(frame)
 
 
-def draw_signs(ax: Axes, view: View, table: np.ndarray, bar: Any) -> None:
+def draw_signs(ax: Axes, view: View, table: np.ndarray, bar: Colorbar) -> None:
     """Hatching where a table is below zero: both ends of its colours are equally dark."""
     for across, up in view.blocks():
         if across.smooth and up.smooth:
@@ -120,12 +112,11 @@ def draw_signs(ax: Axes, view: View, table: np.ndarray, bar: Any) -> None:
 
 
 def _hatch_surface(ax: Axes, view: View, block: tuple[Part, Part], table: np.ndarray) -> None:
-    inner = view.oriented(table)[: len(view.across.values), : len(view.up.values)]
+    inner = view.inner(table)
     if inner.min() >= 0.0:
         return
     area = ax.contourf(
-        view.across.values,
-        view.up.values,
+        *view.values,
         inner.T,
         # Not where it is zero, by hand.
         levels=[2.0 * float(inner.min()), 1e-9 * float(inner.min())],
@@ -149,11 +140,13 @@ def _areas(
             yield (one, along) if upright else (along, one)
 
 
-def _hatched(corner: tuple[float, float], width: float, height: float, **look: Any) -> Any:
+def _hatched(
+    corner: tuple[float, float], width: float, height: float, look: Look | None = None
+) -> Rectangle:
     from matplotlib.patches import Rectangle
 
-    own = {"facecolor": "none", "hatch": _HATCH, "edgecolor": _HATCH_COLOUR, "linewidth": 0.0}
-    return Rectangle(corner, width, height, **(own | look))
+    own: Look = {"facecolor": "none", "hatch": _HATCH, "edgecolor": _HATCH_COLOUR, "linewidth": 0.0}
+    return Rectangle(corner, width, height, **(own | (look or {})))
 
 
 def draw_significance(ax: Axes, view: View, distance: np.ndarray) -> None:
@@ -161,7 +154,7 @@ def draw_significance(ax: Axes, view: View, distance: np.ndarray) -> None:
     for across, up in view.blocks():
         sure = np.abs(view.read(distance, across, up)) >= 2.0
         if across.smooth and up.smooth:
-            _draw_contours(ax, view, across, up, view.oriented(distance))
+            _draw_contours(ax, view, (across, up), view.inner(distance))
         elif across.smooth:
             for place, along in zip(up.middles, sure.T, strict=True):
                 line = np.where(along, place, np.nan)
@@ -172,21 +165,13 @@ def draw_significance(ax: Axes, view: View, distance: np.ndarray) -> None:
                 ax.plot(line, up.middles, color="0.15", linewidth=1.1)
 
 
-def _draw_contours(ax: Axes, view: View, across: Part, up: Part, table: np.ndarray) -> None:
+def _draw_contours(ax: Axes, view: View, block: tuple[Part, Part], inner: np.ndarray) -> None:
     """Contours at two and four standard deviations."""
-    inner = table[: len(view.across.values), : len(view.up.values)]
     levels = [level for level in (-4, -2, 2, 4) if inner.min() < level < inner.max()]
     if levels:
-        lines = ax.contour(
-            view.across.values,
-            view.up.values,
-            inner.T,
-            levels=levels,
-            colors="0.2",
-            linewidths=0.8,
-        )
+        lines = ax.contour(*view.values, inner.T, levels=levels, colors="0.2", linewidths=0.8)
         if view.across.others or view.up.others:
-            _clip(ax, across, up, [lines])
+            _clip(ax, *block, [lines])
         ax.clabel(lines, fmt="%d sd", fontsize="x-small")
 
 
@@ -197,24 +182,24 @@ def draw_edited(ax: Axes, view: View) -> None:
     edited = view.surface.edited
     for across, up in view.blocks():
         if across.smooth and up.smooth:
-            edges = view.across.values, view.up.values
-            cells = _cells(view.oriented(edited)[: len(edges[0]), : len(edges[1])])
+            edges, cells = view.values, _cells(view.inner(edited))
         else:
             edges = across.edges, up.edges
             cells = view.read(edited.astype(float), across, up) > 0.0
         if not cells.any():
             continue
-        marks: list[Any] = [LineCollection(_borders(cells, *edges), colors="0.1", linewidths=1.0)]
-        ax.add_collection(marks[0], autolim=False)
+        lines = LineCollection(_borders(cells, *edges), colors="0.1", linewidths=1.0)
+        marks: list[Artist] = [ax.add_collection(lines, autolim=False)]
         for columns, rows in _areas(cells.T, upright=False):
             left, right = edges[0][list(columns)]
             low, high = edges[1][list(rows)]
-            area = _hatched((left, low), right - left, high - low, **_EDITED)
-            marks.append(ax.add_patch(area))
+            marks.append(ax.add_patch(_hatched((left, low), right - left, high - low, _EDITED)))
         _clip(ax, across, up, marks)
 
 
-def _borders(cells: np.ndarray, across: np.ndarray, up: np.ndarray) -> list[Any]:
+def _borders(
+    cells: np.ndarray, across: np.ndarray, up: np.ndarray
+) -> list[list[tuple[float, float]]]:
     """The lines between cells (across, up) that are true and those that are not."""
     framed = np.pad(cells, 1).astype(int)
     upright = np.argwhere(np.diff(framed, axis=0)[:, 1:-1])
@@ -243,10 +228,6 @@ def write_numbers(
             sure = np.abs(view.read(distance, across, up)) >= 2.0
         for i, j in np.ndindex(*block.shape):
             dark = abs(block[i, j]) > 0.6 * largest if signed else block[i, j] < 0.6 * largest
-            write_in_tile(
-                ax,
-                (across.middles[i], up.middles[j]),
-                format(block[i, j], form),
-                "white" if dark else "0.15",
-                fontweight="bold" if sure[i, j] else "normal",
-            )
+            place = float(across.middles[i]), float(up.middles[j])
+            colour, weight = "white" if dark else "0.15", "bold" if sure[i, j] else "normal"
+            write_in_tile(ax, place, format(block[i, j], form), colour, weight)

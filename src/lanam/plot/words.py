@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -13,10 +13,15 @@ from lanam.explain.words import term_names
 from lanam.text import cut
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+
+#: How something is drawn: keyword arguments of matplotlib.
+Look: TypeAlias = dict[str, Any]
 
 #: Columns' names are words: two dollars in one are no formula.
-VERBATIM: dict[str, Any] = {"parse_math": False}
+VERBATIM: Look = {"parse_math": False}
 
 #: Labels of levels, and names of columns and classes, are cut to this many characters.
 MAX_LABEL = 16
@@ -54,8 +59,20 @@ def named(terms: Sequence[Term]) -> str:
     return few + (f" and {len(terms) - _MAX_NAMED} more" if len(terms) > _MAX_NAMED else "")
 
 
-def write(figure: Figure, notes: Sequence[str]) -> float:
+def own_figure(ax: Axes) -> Figure:
+    """The figure of a panel that we made: it is no part of another."""
+    return cast("Figure", ax.figure)
+
+
+def write_legend(legend: Legend) -> None:
+    """The names in a legend as they are."""
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def write(ax: Axes, notes: Sequence[str]) -> float:
     """Notes below a figure's panels, which grows by as much; the inches that they take."""
+    figure = own_figure(ax)
     width = int(figure.get_figwidth() * 14)
     lines = [line for note in notes for line in textwrap.wrap(note, width)]
     figure.supxlabel(
@@ -66,8 +83,9 @@ def write(figure: Figure, notes: Sequence[str]) -> float:
     return height
 
 
-def write_aside(figure: Figure, text: str, above: float, below: float) -> None:
+def write_aside(ax: Axes, text: str, above: float, below: float) -> None:
     """A label on the left of all panels, which have so many inches of other words around them."""
+    figure = own_figure(ax)
     height = figure.get_figheight()
     width = max(int((height - above - below) / _CHARACTER_WIDTH), 10)
     y = 0.5 * (1.0 + (below - above) / height)
