@@ -77,3 +77,51 @@ def around(mean: Any, std: Any, half: Any) -> tuple[Any, Any]:
 def intervals(mean: Array, std: Array, coverage: float) -> Array:
     """Lower and upper ends of single numbers, as one more, last axis."""
     return np.stack(around(mean, std, half_width(coverage)), axis=-1)
+
+
+class Banded:
+    """A function with its uncertainty where it is tabulated, as far as bands go."""
+
+    mean: Array
+    std: Array
+    largest_deviations: Array
+
+    def half_width(self, coverage: float = 0.95, simultaneous: bool = False) -> Intercept:
+        """How many standard deviations a band reaches to either side of the mean.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+            Posterior probability of the band.
+        simultaneous : bool, default=False
+            Whether the whole function lies in the band with this probability, or at each place by
+            itself.
+
+        Returns
+        -------
+        half_width : float
+            If it is simultaneous and there are more than two classes, (n_classes,).
+        """
+        if simultaneous:
+            return simultaneous_half_width(coverage, self.largest_deviations)
+        return half_width(coverage)
+
+    def band(self, coverage: float = 0.95, simultaneous: bool = False) -> tuple[Array, Array]:
+        """Where the function lies, with some posterior probability.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+            The probability.
+        simultaneous : bool, default=False
+            False: at each place by itself the function lies in the band with this probability. True: it
+            does so everywhere at once, wherever it is ``inside``, and for missing values, if the
+            training data had any; for a statement about the whole curve, such as "it rises", this is
+            the one to look at. Of more than two classes each has a band for its own function.
+
+        Returns
+        -------
+        lower, upper : ndarray
+            In the shape of ``mean``.
+        """
+        return around(self.mean, self.std, self.half_width(coverage, simultaneous))

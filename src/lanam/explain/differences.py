@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array, Intercept
+from lanam.core.arrays import Array
 from lanam.data import is_missing, make_frame
-from lanam.explain.bands import around, half_width, simultaneous_half_width
+from lanam.explain.bands import Banded, around
 from lanam.explain.frames import by_class, value_cells
 from lanam.explain.terms import MISSING
 from lanam.explain.values import Labels, PlainData, Values, plain
@@ -189,7 +189,7 @@ class Difference(Compared):
 
 
 @dataclass(frozen=True, eq=False)
-class Contrast(Compared):
+class Contrast(Compared, Banded):
     """How much more every value of a column adds than one that all are compared with.
 
     Attributes
@@ -230,24 +230,6 @@ class Contrast(Compared):
     largest_deviations: Array
     backend: str | None = None
 
-    def band(self, coverage: float = 0.95, simultaneous: bool = False) -> tuple[Array, Array]:
-        """Where the differences lie, with some posterior probability: each, or all that are inside.
-
-        Parameters
-        ----------
-        coverage : float, default=0.95
-            The probability.
-        simultaneous : bool, default=False
-            Whether all differences within the range of the data, and that of a missing value, lie in
-            the band at once.
-
-        Returns
-        -------
-        lower, upper : ndarray
-            In the shape of ``mean``.
-        """
-        return around(self.mean, self.std, self._half(coverage, simultaneous))
-
     def missing_band(
         self, coverage: float = 0.95, simultaneous: bool = False
     ) -> tuple[Array, Array]:
@@ -260,13 +242,8 @@ class Contrast(Compared):
         """
         if self.missing_mean is None or self.missing_std is None:
             raise ValueError(f"column {self.column!r} had no missing values in the training data")
-        half = self._half(coverage, simultaneous)
+        half = self.half_width(coverage, simultaneous)
         return around(np.asarray(self.missing_mean), np.asarray(self.missing_std), half)
-
-    def _half(self, coverage: float, simultaneous: bool) -> Intercept:
-        if simultaneous:
-            return simultaneous_half_width(coverage, self.largest_deviations)
-        return half_width(coverage)
 
     def to_frame(self, coverage: float = 0.95) -> Any:
         """One row a value, and class where there are several, as a frame of the user's library.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, Intercept
-from lanam.explain.bands import around, half_width, simultaneous_half_width
+from lanam.explain.bands import Banded, around, half_width
 from lanam.explain.values import PLACES, PlainData, Values, plain
 
 #: What tables call the entry of missing values, and that of all levels without one of their own.
@@ -83,7 +83,7 @@ class Term(PlainData):
 
 
 @dataclass(frozen=True, eq=False)
-class TabulatedTerm(Term):
+class TabulatedTerm(Term, Banded):
     """A term with its function: what shapes of one column and surfaces of several have in common.
 
     Attributes
@@ -114,46 +114,6 @@ class TabulatedTerm(Term):
     inside: NDArray[np.bool_]
     edited: NDArray[np.bool_]
     largest_deviations: Array
-
-    def half_width(self, coverage: float = 0.95, simultaneous: bool = False) -> Intercept:
-        """How many standard deviations a band reaches to either side of the mean.
-
-        Parameters
-        ----------
-        coverage : float, default=0.95
-            Posterior probability of the band.
-        simultaneous : bool, default=False
-            Whether the whole function lies in the band with this probability, or at each place by
-            itself.
-
-        Returns
-        -------
-        half_width : float
-            If it is simultaneous and there are more than two classes, (n_classes,).
-        """
-        if simultaneous:
-            return simultaneous_half_width(coverage, self.largest_deviations)
-        return half_width(coverage)
-
-    def band(self, coverage: float = 0.95, simultaneous: bool = False) -> tuple[Array, Array]:
-        """Where the function lies, with some posterior probability.
-
-        Parameters
-        ----------
-        coverage : float, default=0.95
-            The probability.
-        simultaneous : bool, default=False
-            False: at each place by itself the function lies in the band with this probability. True: it
-            does so everywhere at once, wherever it is ``inside``; for a statement about the whole
-            curve, such as "it rises", this is the one to look at. Of more than two classes each has a
-            band for its own function.
-
-        Returns
-        -------
-        lower, upper : ndarray
-            In the shape of ``mean``.
-        """
-        return around(self.mean, self.std, self.half_width(coverage, simultaneous))
 
     def importance_interval(self, coverage: float = 0.95) -> tuple[float, float]:
         """Where the importance lies: so many of its standard deviations around it, but not below zero.

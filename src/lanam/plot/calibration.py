@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
@@ -102,8 +102,7 @@ def _curves(
 
 
 def _curve(one: _Calibrated) -> CalibrationCurve:
-    curve: CalibrationCurve = getattr(one, "curve", one)
-    return curve
+    return cast(CalibrationCurve, getattr(one, "curve", one))
 
 
 def _error(curve: CalibrationCurve) -> str:

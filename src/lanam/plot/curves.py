@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lanam.core.arrays import Array, Intercept
+from lanam.core.arrays import Array, IntArray, Intercept
 from lanam.explain import MISSING, OTHER_LEVELS, Shape
 from lanam.explain.bands import around
 from lanam.explain.ranges import edited_ranges, trimmed
@@ -45,7 +45,7 @@ _OUTLINE: Look = {"linewidth": 0.8, "linestyle": "-", "zorder": 2}
 _MAX_LABELS = 20
 
 
-def shown_levels(shape: Shape) -> np.ndarray:
+def shown_levels(shape: Shape) -> IntArray:
     """The most frequent levels, in the data's order."""
     return np.sort(np.argsort(-shape.density, kind="stable")[:_MAX_LABELS])
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lanam.core.arrays import Array
 from lanam.explain import MISSING, OTHER_LEVELS, Surface, SurfaceAxis
 from lanam.explain.ranges import trimmed
+from lanam.explain.values import Values
 from lanam.plot.common import SLOT
+
+_Cell = TypeVar("_Cell", np.float64, np.bool_)
 
 #: Cells along a numeric axis of a pair that is drawn in tiles.
 _N_TILES = 80
@@ -23,12 +29,12 @@ _MAX_TILES_WRITTEN = 42
 class Part:
     """A stretch of an axis: the edges of its tiles, and how each reads the entries (tiles, entries)."""
 
-    edges: np.ndarray
-    weights: np.ndarray
+    edges: Array
+    weights: Array
     smooth: bool = False
 
     @property
-    def middles(self) -> np.ndarray:
+    def middles(self) -> Array:
         """The middles of the tiles."""
         return np.asarray(0.5 * (self.edges[1:] + self.edges[:-1]))
 
@@ -38,7 +44,7 @@ class Side:
     """One of a pair's columns as an axis: its values, and then what else has entries."""
 
     name: str
-    values: np.ndarray
+    values: Values
     parts: tuple[Part, ...]
     others: tuple[str, ...]
 
@@ -63,16 +69,16 @@ class View:
     up: Side
     swapped: bool
 
-    def oriented(self, table: np.ndarray) -> np.ndarray:
+    def oriented(self, table: NDArray[_Cell]) -> NDArray[_Cell]:
         """A table of the pair as (across, up)."""
         return table.T if self.swapped else table
 
     @property
-    def values(self) -> tuple[np.ndarray, np.ndarray]:
+    def values(self) -> tuple[Values, Values]:
         """The values of both columns, (across, up)."""
         return self.across.values, self.up.values
 
-    def inner(self, table: np.ndarray) -> np.ndarray:
+    def inner(self, table: NDArray[_Cell]) -> NDArray[_Cell]:
         """A table of the pair at these values (across, up)."""
         return self.oriented(table)[: len(self.across.values), : len(self.up.values)]
 
@@ -80,7 +86,7 @@ class View:
         """The parts that the drawing is made of, (across, up); that of the values is the first."""
         return product(self.across.parts, self.up.parts)
 
-    def read(self, table: np.ndarray, across: Part, up: Part) -> np.ndarray:
+    def read(self, table: Array, across: Part, up: Part) -> Array:
         """A table of the pair at the tiles of a block (across, up)."""
         return np.asarray(across.weights @ self.oriented(table) @ up.weights.T)
 
@@ -104,7 +110,7 @@ def _side(axis: SurfaceAxis) -> Side:
     values, others, density = axis.values, axis.others, axis.density
     n_values, eye = len(values), np.eye(len(density))
     if axis.kind == "categorical":
-        main = Part(np.arange(n_values + 1) - 0.5, eye[:n_values])
+        main = Part(np.arange(n_values + 1, dtype=np.float64) - 0.5, eye[:n_values])
         step = 1.0
     else:
         low, high = trimmed(values, density[:n_values], values[axis.inside[:n_values]])
@@ -119,7 +125,7 @@ def _side(axis: SurfaceAxis) -> Side:
     found = [k for k in range(len(others)) if density[n_values + k] > 0.0]
     parts = [main]
     if found:
-        edges = main.edges[-1] + step * np.arange(len(found) + 1)
+        edges = main.edges[-1] + step * np.arange(len(found) + 1, dtype=np.float64)
         parts.append(Part(edges, eye[[n_values + k for k in found]]))
     words = {MISSING: "missing", OTHER_LEVELS: "other levels"}
     names = tuple(words[others[k]] for k in found)

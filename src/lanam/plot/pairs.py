@@ -60,7 +60,7 @@ def plot_interaction(
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
     classes: Sequence[object] | None = None,
-) -> np.ndarray:
+) -> NDArray[np.object_]:
     """Draw what a pair of columns adds to the prediction: its mean and its standard deviation.
 
     The pair's function is what the columns add together, beyond what each adds alone. Where there is
@@ -135,7 +135,7 @@ def _find_pair(explanation: GlobalExplanation, term: str | tuple[str, str] | Non
     raise KeyError(f"no pair {term!r}; there are {names}")
 
 
-def _pair_panels(view: View, n_rows: int) -> np.ndarray:
+def _pair_panels(view: View, n_rows: int) -> NDArray[np.object_]:
     n_up = sum(len(part.middles) for part in view.up.parts) if not view.up.smooth else 0
     height = max(3.9, 1.6 + 0.19 * n_up)
     _, panels = pyplot().subplots(
@@ -153,7 +153,7 @@ def _colour_scale(surface: Surface, series: Sequence[Series]) -> tuple[float, fl
 
 
 def _draw_pair(
-    panels: np.ndarray, view: View, one: Series, scale: tuple[float, float], unit: str
+    panels: NDArray[np.object_], view: View, one: Series, scale: tuple[float, float], unit: str
 ) -> None:
     """Mean and standard deviation of a pair, for one class if there are several."""
     mean, std = one.of(view.surface.mean, 2), one.of(view.surface.std, 2)

@@ -86,7 +86,7 @@ def plot_shapes(
     coverage: float | None = None,
     simultaneous: bool = False,
     max_terms: int | None = None,
-) -> np.ndarray:
+) -> NDArray[np.object_]:
     """Draw what each value of a column adds to the prediction, a panel a term.
 
     The line is the posterior mean and the band two standard deviations on either side. The bars
@@ -192,7 +192,7 @@ def _new_panels(
     names: Sequence[Sequence[str]],
     n_columns: int | None,
     share_y: bool,
-) -> np.ndarray:
+) -> NDArray[np.object_]:
     kept = max(len(shapes), 1)
     if n_columns is None:
         n_columns = 3 + (kept > _MANY_TERMS[0]) + (kept > _MANY_TERMS[1])
@@ -269,7 +269,7 @@ def _vertical_limits(drawings: Sequence[tuple[Shape, list[Series]]]) -> tuple[fl
     return low - height * (STRIP + 0.06), high + 0.06 * height
 
 
-def _shown(shape: Shape) -> np.ndarray:
+def _shown(shape: Shape) -> NDArray[np.bool_]:
     """Which values are drawn."""
     if shape.kind != "categorical":
         return shape.inside

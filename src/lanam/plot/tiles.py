@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lanam.core.arrays import Array
 from lanam.plot.common import EDITED, write_in_tile
 from lanam.plot.layout import Part, View
 from lanam.plot.words import VERBATIM, Look
@@ -30,7 +32,7 @@ _EDITED = EDITED | {"zorder": 1.5}
 def draw_blocks(
     ax: Axes,
     view: View,
-    table: np.ndarray,
+    table: Array,
     colours: str,
     limits: tuple[float, float],
     unit: str,
@@ -49,7 +51,7 @@ def draw_blocks(
 
 
 def _draw_surface(
-    ax: Axes, view: View, block: tuple[Part, Part], table: np.ndarray, look: Look
+    ax: Axes, view: View, block: tuple[Part, Part], table: Array, look: Look
 ) -> QuadMesh:
     """The part of a pair where both columns are numbers."""
     image = ax.pcolormesh(*view.values, view.inner(table).T, shading="gouraud", **look)
@@ -62,13 +64,13 @@ def _draw_surface(
     return image
 
 
-def _cells(corners: np.ndarray) -> np.ndarray:
+def _cells(corners: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which cells of a grid have something at any of their corners."""
     return np.asarray(corners[1:, 1:] | corners[1:, :-1] | corners[:-1, 1:] | corners[:-1, :-1])
 
 
 def _draw_tiles(
-    ax: Axes, view: View, block: tuple[Part, Part], table: np.ndarray, look: Look
+    ax: Axes, view: View, block: tuple[Part, Part], table: Array, look: Look
 ) -> QuadMesh:
     """A part of a pair with levels or missing values on one side or both."""
     across, up = block
@@ -77,7 +79,7 @@ def _draw_tiles(
     return image
 
 
-def _draw_veil(ax: Axes, across: np.ndarray, up: np.ndarray, seen: np.ndarray) -> QuadMesh:
+def _draw_veil(ax: Axes, across: Array, up: Array, seen: NDArray[np.bool_]) -> QuadMesh:
     veil = np.ma.masked_array(np.ones(seen.T.shape), mask=seen.T)
     look: Look = {"cmap": "Greys", "vmin": 0.0, "vmax": 2.0, "alpha": 0.55, "linewidth": 0}
     return ax.pcolormesh(across, up, veil, rasterized=True, **look)
@@ -94,7 +96,7 @@ def _clip(ax: Axes, across: Part, up: Part, artists: Sequence[Artist]) -> None:
         artist.set_clip_path(frame)
 
 
-def draw_signs(ax: Axes, view: View, table: np.ndarray, bar: Colorbar) -> None:
+def draw_signs(ax: Axes, view: View, table: Array, bar: Colorbar) -> None:
     """Hatching where a table is below zero: both ends of its colours are equally dark."""
     for across, up in view.blocks():
         if across.smooth and up.smooth:
@@ -111,7 +113,7 @@ def draw_signs(ax: Axes, view: View, table: np.ndarray, bar: Colorbar) -> None:
         bar.ax.add_patch(_hatched((left, low), right - left, -low))
 
 
-def _hatch_surface(ax: Axes, view: View, block: tuple[Part, Part], table: np.ndarray) -> None:
+def _hatch_surface(ax: Axes, view: View, block: tuple[Part, Part], table: Array) -> None:
     inner = view.inner(table)
     if inner.min() >= 0.0:
         return
@@ -130,7 +132,7 @@ def _hatch_surface(ax: Axes, view: View, block: tuple[Part, Part], table: np.nda
 
 
 def _areas(
-    flags: np.ndarray, *, upright: bool
+    flags: NDArray[np.bool_], *, upright: bool
 ) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """The tiles that are true (up, across), in stretches: ends across, and ends up."""
     for k, line in enumerate(flags.T if upright else flags):
@@ -149,7 +151,7 @@ def _hatched(
     return Rectangle(corner, width, height, **(own | (look or {})))
 
 
-def draw_significance(ax: Axes, view: View, distance: np.ndarray) -> None:
+def draw_significance(ax: Axes, view: View, distance: Array) -> None:
     """Where the mean lies two standard deviations and more from zero."""
     for across, up in view.blocks():
         sure = np.abs(view.read(distance, across, up)) >= 2.0
@@ -165,7 +167,7 @@ def draw_significance(ax: Axes, view: View, distance: np.ndarray) -> None:
                 ax.plot(line, up.middles, color="0.15", linewidth=1.1)
 
 
-def _draw_contours(ax: Axes, view: View, block: tuple[Part, Part], inner: np.ndarray) -> None:
+def _draw_contours(ax: Axes, view: View, block: tuple[Part, Part], inner: Array) -> None:
     """Contours at two and four standard deviations."""
     levels = [level for level in (-4, -2, 2, 4) if inner.min() < level < inner.max()]
     if levels:
@@ -197,9 +199,7 @@ def draw_edited(ax: Axes, view: View) -> None:
         _clip(ax, across, up, marks)
 
 
-def _borders(
-    cells: np.ndarray, across: np.ndarray, up: np.ndarray
-) -> list[list[tuple[float, float]]]:
+def _borders(cells: NDArray[np.bool_], across: Array, up: Array) -> list[list[tuple[float, float]]]:
     """The lines between cells (across, up) that are true and those that are not."""
     framed = np.pad(cells, 1).astype(int)
     upright = np.argwhere(np.diff(framed, axis=0)[:, 1:-1])
@@ -213,9 +213,9 @@ def _borders(
 def write_numbers(
     ax: Axes,
     view: View,
-    table: np.ndarray,
+    table: Array,
     largest: float,
-    distance: np.ndarray | None = None,
+    distance: Array | None = None,
     *,
     signed: bool = False,
 ) -> None:

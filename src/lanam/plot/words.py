@@ -6,9 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-import numpy as np
-
 from lanam.explain import Term
+from lanam.explain.values import Values
 from lanam.explain.words import term_names
 from lanam.text import cut
 
@@ -48,7 +47,7 @@ def count(number: int, what: str, of: int | None = None) -> str:
     return f"{some} are {what}"
 
 
-def short(labels: np.ndarray) -> list[str]:
+def short(labels: Values) -> list[str]:
     """Labels for an axis, not too long."""
     return cut(labels.tolist(), MAX_LABEL)
 
