@@ -70,7 +70,7 @@ def _show_a_model(folder: Path, draws: bool, voice: Voice) -> LANAMRegressor:
         f"progressed a year later?\n"
     )
     model = LANAMRegressor(
-        categorical_features=["sex"], random_state=0, verbose=0 if voice.quiet or voice.json else 1
+        categorical_features=["sex"], random_state=0, verbose=int(not voice.silent)
     )
     model.fit(X_train, y_train)
     model.set_params(verbose=0)

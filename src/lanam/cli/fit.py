@@ -44,6 +44,18 @@ _TEST_SHARE = 0.2
 
 
 @dataclass(frozen=True)
+class Columns:
+    """A table, and which of its columns is what."""
+
+    source: FileSource
+    target: str
+    roles: dict[
+        str, str
+    ]  # columns that are neither target nor features, by the arguments of ``fit``
+    features: list[str]
+
+
+@dataclass(frozen=True)
 class Rows:
     """Some rows of the table."""
 
@@ -110,7 +122,7 @@ def fit(request: Fit, voice: Voice) -> None:
             "n_calibrate": fitted.n_calibrate,
             "n_test": len(test) if test else 0,
             "summary": summary.to_dict(),
-            "held_out": held_out and held_out.to_dict(),
+            "held_out": None if held_out is None else held_out.to_dict(),
             "notes": voice.notes,
         }
     )
@@ -121,9 +133,8 @@ def _fit_one(request: Fit, voice: Voice) -> Fitted:
     test_share = _TEST_SHARE if request.test_share is None else request.test_share
     if test_share + request.calibrate_share >= 0.9:
         raise Misuse("--test-share and --calibrate-share leave too few rows to fit")
-    source = open_for(None, request.data, request.dialect, voice)
-    names, target = _find_target(request, source, voice)
-    rows, decision = _read(request, source, names, target, voice)
+    columns = _look(request, voice)
+    rows, decision = _read(request, columns, voice)
     voice.note(f"task: {decision.task.name}, {decision.why}")
     labels = rows.y if decision.task.family.link.classes else None
     shares = (test_share, request.calibrate_share)
@@ -136,9 +147,9 @@ def _fit_one(request: Fit, voice: Voice) -> Fitted:
         model.fit(train.X, train.y, **train.more, checkpoint=request.checkpoint)
         if calibrate:
             model.calibrate(calibrate.X, calibrate.y, **calibrate.more)
-    if source.dialect is not None:
-        model.dialect_ = source.dialect
-    return Fitted(model, target, decision, len(train), len(calibrate), test)
+    if columns.source.dialect is not None:
+        model.dialect_ = columns.source.dialect
+    return Fitted(model, columns.target, decision, len(train), len(calibrate), test)
 
 
 def _fit_several(request: Fit, voice: Voice) -> Fitted:
@@ -150,25 +161,22 @@ def _fit_several(request: Fit, voice: Voice) -> Fitted:
                 f"{option} {share:g}: rows of several files are not held out. Keep some of the files in "
                 "another folder, and check the model with lanam report on one of them"
             )
-    source = open_for(None, request.data, request.dialect, voice)
-    names, target = _find_target(request, source, voice)
-    roles = _roles(request, names)
-    features = _features(request, source, names, target, voice)
+    columns = _look(request, voice)
+    source, target = columns.source, columns.target
     decision = decide_task(_different_values(source, target), target, request.task)
     voice.note(f"task: {decision.task.name}, {decision.why}")
     n_files = len(source.paths)
     files = f"{n_files} files are" if n_files > 1 else "1 file is"
     voice.note(f"rows: {files} read in pieces, and all rows are used to fit; none are held out")
-    model = _estimator(request, decision, features, voice)
-    more = {argument: name for argument, name in roles.items() if name is not None}
-    unnamed = [name for name in source.names if not name]
+    model = _estimator(request, decision, columns.features, voice)
+    used = [target, *columns.roles.values(), *columns.features]
     with voice.warnings():
         model.fit(
             request.data if source.dialect is None else CsvFiles(request.data, source.dialect),
             target=target,
-            drop=[*without(names, [target, *roles.values(), *features]), *unnamed],
+            drop=without(source.names, used),
             checkpoint=request.checkpoint,
-            **more,
+            **columns.roles,
         )
     return Fitted(model, target, decision, model.summary().to_dict()["n_rows"])
 
@@ -201,45 +209,50 @@ def _known(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.filter(pc.invert(pc.is_nan(column)))
 
 
-def _find_target(request: Fit, source: FileSource, voice: Voice) -> tuple[list[str], str]:
-    """The columns that have names, and which of them is the target."""
+def _look(request: Fit, voice: Voice) -> Columns:
+    """Open a table, and find out which of its columns is what; those without names are left out."""
+    source = open_for(None, request.data, request.dialect, voice)
     names = [name for name in source.names if name]
     if len(names) < len(source.names):
         voice.note(f"{len(source.names) - len(names)} column(s) without a name are left out")
-    target, how = find_target(names, request.target, _ask if _can_ask(voice) else None)
+    can_ask = not voice.silent and sys.stdin.isatty() and sys.stderr.isatty()
+    target, how = find_target(names, request.target, _ask if can_ask else None)
     voice.note(f"target: {target!r}, {how}")
-    return names, target
-
-
-def _roles(request: Fit, names: Sequence[str]) -> dict[str, str | None]:
-    """Columns that are neither the target nor to predict from, by the arguments of ``fit``."""
-    given = {"--weight": request.weight, "--exposure": request.exposure}
-    for option, name in given.items():
-        if name is not None:
-            require_column(name, names, option)
-    if request.exposure is not None and not _asked(request).family.takes_exposure:
+    given = {"sample_weight": request.weight, "exposure": request.exposure}
+    roles = {
+        argument: require_column(name, names, FLAGS[argument])
+        for argument, name in given.items()
+        if name is not None
+    }
+    if "exposure" in roles and not _asked(request).family.takes_exposure:
         raise Misuse("--exposure is what counts are counted over: say --task counts as well")
-    return {"sample_weight": request.weight, "exposure": request.exposure}
-
-
-def _features(
-    request: Fit, source: FileSource, names: Sequence[str], target: str, voice: Voice
-) -> list[str]:
-    """The columns to predict from, of which none may be what no model can be fitted to."""
     drop = split_names(request.drop, names, "--drop")
-    features = without(names, [target, *_roles(request, names).values(), *drop])
+    features = without(names, [target, *roles.values(), *drop])
     if not features:
         raise Complaint(f"{source.title} has no column to predict {target!r} from")
-    chosen = split_names(request.categorical, features, "--categorical")
-    others = without(features, chosen)
-    _refuse_times(source, [*features, target])
+    columns = Columns(source, target, roles, features)
+    _require_usable(request, columns, voice)
+    return columns
+
+
+def _require_usable(request: Fit, columns: Columns, voice: Voice) -> None:
+    """Refuse columns that no model can be fitted to, and say which might not be what they look like."""
+    source, target = columns.source, columns.target
+    others = without(
+        columns.features, split_names(request.categorical, columns.features, "--categorical")
+    )
+    for name in (*columns.features, target):
+        if pa.types.is_temporal(source.types[name]):
+            raise Complaint(
+                f"column {name!r} holds dates or times, and lanam takes numbers and categories: leave it "
+                f"out with --drop {name!r}, or make a number of it that matters"
+            )
     source.require_numbers(others if _asked(request).family.link.classes else [*others, target])
     for name, cell in _padded(source, others).items():
         voice.note(
             f"column {name!r} is read as numbers, and has zeros in front of them ({cell!r}): if they are "
             f"codes, say --categorical {name!r}"
         )
-    return features
 
 
 def _padded(source: FileSource, names: Sequence[str]) -> dict[str, str]:
@@ -257,10 +270,6 @@ def _padded(source: FileSource, names: Sequence[str]) -> dict[str, str]:
     return padded
 
 
-def _can_ask(voice: Voice) -> bool:
-    return not (voice.quiet or voice.json) and sys.stdin.isatty() and sys.stderr.isatty()
-
-
 def _ask(names: Sequence[str]) -> str:
     """Ask which column is to be predicted, by name or number."""
     import typer
@@ -273,14 +282,10 @@ def _ask(names: Sequence[str]) -> str:
     return answer
 
 
-def _read(
-    request: Fit, source: FileSource, names: Sequence[str], target: str, voice: Voice
-) -> tuple[Rows, Decision]:
+def _read(request: Fit, columns: Columns, voice: Voice) -> tuple[Rows, Decision]:
     """The rows that have a target, and what kind of target it is."""
-    roles = _roles(request, names)
-    features = _features(request, source, names, target, voice)
-    others = [name for name in (target, *roles.values()) if name is not None]
-    table = read_rows(source, [*features, *others])
+    target, roles = columns.target, columns.roles
+    table = read_rows(columns.source, [*columns.features, target, *roles.values()])
     column = table[target]
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
@@ -291,21 +296,9 @@ def _read(
         known = pc.is_valid(column)
         table, column = table.filter(known), column.filter(known)
     decision = decide_task(column, target, request.task)
-    more = {
-        argument: numbers(table, name, FLAGS[argument])
-        for argument, name in roles.items()
-        if name is not None
-    }
-    return Rows(table.select(features), target_values(column, decision.task.family), more), decision
-
-
-def _refuse_times(source: FileSource, names: Sequence[str]) -> None:
-    for name in names:
-        if pa.types.is_temporal(source.types[name]):
-            raise Complaint(
-                f"column {name!r} holds dates or times, and lanam takes numbers and categories: leave it "
-                f"out with --drop {name!r}, or make a number of it that matters"
-            )
+    more = {argument: numbers(table, name, FLAGS[argument]) for argument, name in roles.items()}
+    y = target_values(column, decision.task.family)
+    return Rows(table.select(columns.features), y, more), decision
 
 
 def _tell_rows(train: Rows, test: Rows, calibrate: Rows, voice: Voice) -> None:
@@ -341,6 +334,6 @@ def _estimator(request: Fit, decision: Decision, names: Sequence[str], voice: Vo
         n_jobs=request.jobs,
         interactions=read_pairs(request.interactions, names),
         categorical_features=split_names(request.categorical, names, "--categorical") or "auto",
-        verbose=0 if voice.quiet or voice.json else 1,
+        verbose=int(not voice.silent),
     )
     return model

@@ -117,7 +117,7 @@ def outputs_of(model: Estimator, wanted: Wanted, kept: Sequence[str]) -> Outputs
 @contextmanager
 def _progress(title: str, voice: Voice) -> Iterator[Callable[[int], None]]:
     """What is told how many rows are done: a line that is rewritten on a terminal, nothing elsewhere."""
-    if voice.quiet or voice.json or not sys.stderr.isatty():
+    if voice.silent or not sys.stderr.isatty():
         yield lambda n_rows: None
         return
     from rich.console import Console

@@ -69,21 +69,24 @@ class Voice:
     json: bool = False
     notes: list[str] = field(default_factory=list)
 
-    def note(self, text: str) -> None:
-        """Say something on the side."""
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is said in words."""
+        return self.quiet or self.json
+
+    def note(self, text: str, mark: str = "") -> None:
+        """Say something on the side, behind a mark if there is one."""
         self.notes.append(text)
-        if not (self.quiet or self.json):
-            print(_safe(text), file=sys.stderr)
+        if not self.silent:
+            print(f"{mark}{_safe(text)}", file=sys.stderr)
 
     def warn(self, text: str) -> None:
         """Say something on the side that should be read."""
-        self.notes.append(text)
-        if not (self.quiet or self.json):
-            print(f"{coloured('warning:', _YELLOW, sys.stderr)} {_safe(text)}", file=sys.stderr)
+        self.note(text, f"{coloured('warning:', _YELLOW, sys.stderr)} ")
 
     def tell(self, text: object) -> None:
         """Say a result in words."""
-        if not (self.quiet or self.json):
+        if not self.silent:
             print(_safe(text))
 
     def document(self, content: Mapping[str, object]) -> None:
