@@ -30,7 +30,7 @@ from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
 from lanam.core.terms.knots import Categories
 from lanam.data import CATEGORICAL, NewValuesWarning, Schema
-from lanam.editing import Where, edit
+from lanam.editing import Edit, Where, edit
 from lanam.engines import is_in_pieces, open_source
 from lanam.engines.dialects import Dialect
 from lanam.engines.interface import Reading
@@ -65,7 +65,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     _model: FittedModel
     _schema: Schema
     interaction_scores_: InteractionScores
-    edits_: tuple[dict[str, Any], ...]
+    edits_: tuple[Edit, ...]
     dialect_: Dialect
     metadata_: Mapping[str, object]
     plan_: FitPlan
@@ -927,7 +927,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         return content() if path is None else export.write_export(path, content)
 
 
-def require_unedited(edits: tuple[dict[str, Any], ...]) -> None:
+def require_unedited(edits: tuple[Edit, ...]) -> None:
     """Refuse to train a model further that was edited.
 
     Raises

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from lanam.core.model import editing
 from lanam.core.model.editing import WHOLE, Part
 from lanam.core.model.fitted import FittedModel
 from lanam.core.terms.knots import Categories, Grid
-from lanam.data import CATEGORICAL, Column, Schema
+from lanam.data import CATEGORICAL, Column, Level, Schema
 from lanam.errors import warn_user
 from lanam.explain import Term, describe_terms, plain
 from lanam.explain.points import read_values
@@ -35,6 +35,30 @@ ACTIONS = ("zero", "clamp", "smooth")
 
 #: How many names an error or a sentence lists before it only counts them.
 _MAX_NAMED = 10
+
+
+class Place(TypedDict):
+    """The part of a column that an edit speaks of."""
+
+    column: str
+    values: bool
+    low: float | None
+    high: float | None
+    levels: list[Level] | None
+    missing: bool
+
+
+class Edit(TypedDict):
+    """The record of an edit."""
+
+    term: str
+    terms: list[str]
+    action: str
+    where: list[Place]
+    width: float | None
+    changed_share: float
+    reason: str | None
+    lanam_version: str
 
 
 @dataclass(frozen=True)
@@ -64,7 +88,7 @@ def edit(
     *,
     width: Any = None,
     reason: str | None = None,
-) -> tuple[FittedModel, dict[str, Any]]:
+) -> tuple[FittedModel, Edit]:
     """A model with an edited term, and the record of the edit.
 
     Raises
@@ -99,7 +123,7 @@ def edit(
             reach = f"it goes from {cell_words(column.lowest)} to {cell_words(column.highest)}"
             said = f"the training data has no {column.name!r} {_where_words(place)}: {reach}"
             warn_user(UserWarning(said))
-    record = {
+    record: Edit = {
         "term": terms[0].name,
         "terms": [term.name for term in terms],
         "action": action,
@@ -307,7 +331,7 @@ def _has_data(column: Column, part: Part) -> bool:
     return part.low <= column.highest and part.high >= column.lowest
 
 
-def _place_of(column: Column, part: Part) -> dict[str, Any]:
+def _place_of(column: Column, part: Part) -> Place:
     """The part of a column that an edit speaks of, as data."""
     return {
         "column": column.name,
@@ -319,7 +343,7 @@ def _place_of(column: Column, part: Part) -> dict[str, Any]:
     }
 
 
-def edit_words(record: Mapping[str, Any]) -> str:
+def edit_words(record: Edit) -> str:
     """A record as a sentence.
 
     Examples
@@ -338,7 +362,7 @@ def edit_words(record: Mapping[str, Any]) -> str:
     return f"{record['term']}: {said(places, record['width'])} {share}{reason}"
 
 
-def _zero_words(places: Sequence[Mapping[str, Any]], width: float | None) -> str:
+def _zero_words(places: Sequence[Place], width: float | None) -> str:
     told = [(place["column"], words) for place in places if (words := _where_words(place))]
     if len(places) == 1:
         return f"adds nothing {told[0][1] if told else 'anywhere'}"
@@ -346,7 +370,7 @@ def _zero_words(places: Sequence[Mapping[str, Any]], width: float | None) -> str
     return f"adds nothing for {where}" if told else "adds nothing anywhere"
 
 
-def _clamp_words(places: Sequence[Mapping[str, Any]], width: float | None) -> str:
+def _clamp_words(places: Sequence[Place], width: float | None) -> str:
     told = []
     for place in places:
         of = f"{place['column']} " if len(places) > 1 else ""
@@ -356,7 +380,7 @@ def _clamp_words(places: Sequence[Mapping[str, Any]], width: float | None) -> st
     return ", ".join(told)
 
 
-def _smooth_words(places: Sequence[Mapping[str, Any]], width: float | None) -> str:
+def _smooth_words(places: Sequence[Place], width: float | None) -> str:
     (place,) = places
     where = _where_words(place) or "everywhere"
     if place["levels"] is not None:
@@ -366,7 +390,7 @@ def _smooth_words(places: Sequence[Mapping[str, Any]], width: float | None) -> s
     return f"its mean over {cell_words(width)} on either side, {where}"
 
 
-def _where_words(place: Mapping[str, Any]) -> str:
+def _where_words(place: Place) -> str:
     """A part of a column in words; nothing of the whole."""
     if not place["values"]:
         return "for missing values"

@@ -11,7 +11,7 @@ import numpy as np
 
 from lanam.core.model.fitted import FittedModel
 from lanam.data import CATEGORICAL, Schema, make_frame
-from lanam.editing import edit_words
+from lanam.editing import Edit, edit_words
 from lanam.explain import class_labels, describe_terms, importance_std, plain
 from lanam.families import find_family
 from lanam.interactions import InteractionScores
@@ -84,7 +84,7 @@ class Summary:
     facts: dict[str, Any]
     interactions: InteractionScores
     backend: str | None = None
-    edits: tuple[dict[str, Any], ...] = ()
+    edits: tuple[Edit, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain data, ready for JSON."""
@@ -227,7 +227,7 @@ def summarise(
     estimator: str,
     n_rows: int,
     classes: Sequence[Any] | None = None,
-    edits: tuple[dict[str, Any], ...] = (),
+    edits: tuple[Edit, ...] = (),
 ) -> Summary:
     """Summary of a fitted model; ``classes`` are a classifier's labels, ``edits`` records of edits."""
     rng = np.random.default_rng(0)

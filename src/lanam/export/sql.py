@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 
 from lanam.data import CATEGORICAL, Column, Schema
-from lanam.editing import edit_words
+from lanam.editing import Edit, edit_words
 from lanam.explain.portable import Axis, PortableModel
 from lanam.export.complete import Array, CompleteModel, Term, complete, reshaped
 from lanam.export.naming import hook_of, model_names, require_apart, results_of
@@ -115,7 +115,7 @@ def sql_query(
     keep: Sequence[str] | None = None,
     dialect: str = "sqlite",
     variance: bool = True,
-    edits: Sequence[Mapping[str, object]] = (),
+    edits: Sequence[Edit] = (),
 ) -> str:
     """The query that scores a table's rows.
 

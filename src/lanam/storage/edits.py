@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
+from lanam.editing import ACTIONS, Edit, Place
 from lanam.storage.errors import require
 from lanam.storage.fields import Fields, each
 
-_EDIT = (
-    "term",
-    "terms",
-    "action",
-    "where",
-    "width",
-    "changed_share",
-    "reason",
-    "lanam_version",
-)
-_PLACE = ("column", "values", "low", "high", "levels", "missing")
-_ACTIONS = ("zero", "clamp", "smooth")
 
-
-def read_edits(values: object) -> tuple[dict[str, Any], ...]:
+def read_edits(values: object) -> tuple[Edit, ...]:
     """The records that were written."""
     return tuple(_read_edit(value, k) for k, value in each(values, "the list of edits"))
 
 
-def _read_edit(value: object, k: int) -> dict[str, Any]:
-    fields = Fields(value, f"edit {k}", _EDIT)
+def _read_edit(value: object, k: int) -> Edit:
+    fields = Fields(value, f"edit {k}", Edit.__annotations__)
     fields.text("term")
     require(all(isinstance(name, str) for name in fields.items("terms")), f"the terms of edit {k}")
-    action = fields.text("action", _ACTIONS)
+    action = fields.text("action", ACTIONS)
     places = fields.items("where")
     most = 1 if action == "smooth" else 2
     require(1 <= len(places) <= most, f"where edit {k} is")
@@ -42,11 +30,11 @@ def _read_edit(value: object, k: int) -> dict[str, Any]:
         fields.text("reason")
     fields.number("changed_share", 0.0)
     fields.text("lanam_version")
-    return dict(fields.values)
+    return cast(Edit, dict(fields.values))
 
 
 def _require_place(value: object, what: str) -> None:
-    fields = Fields(value, what, _PLACE)
+    fields = Fields(value, what, Place.__annotations__)
     fields.text("column")
     fields.flag("values")
     fields.flag("missing")

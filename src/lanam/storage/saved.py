@@ -12,6 +12,7 @@ import numpy as np
 from lanam.conformal import Calibration
 from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
+from lanam.editing import Edit
 from lanam.engines.dialects import Dialect
 from lanam.families import find_family
 from lanam.storage import container
@@ -91,7 +92,7 @@ class SavedModel:
     feature_names: tuple[str, ...] | None = None
     classes: np.ndarray | None = None
     calibration: Calibration | None = None
-    edits: tuple[dict[str, Any], ...] = ()
+    edits: tuple[Edit, ...] = ()
     output: str | None = None
     notes: tuple[str, ...] = ()
     metadata: dict[str, object] | None = None
