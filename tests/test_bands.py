@@ -114,7 +114,7 @@ def whole_coverage(model, schema, shape, coverage, simultaneous):
     index = [term.features for term in model.terms].index(shape.features)
     if shape.kind == "level":
         index = [term.kind for term in model.terms].index("level")
-    functions = scoring.sample_sums(model, [index], rows, 4000, np.random.default_rng(99))
+    functions = scoring.sample_links(model, rows, 4000, np.random.default_rng(99), [index])
     half = shape.half_width(coverage, simultaneous)
     # Rows read the tables in single precision.
     return (np.abs(functions - mean) <= half * std * (1.0 + 1e-5) + 1e-9).all(axis=1).mean(axis=0)
@@ -217,7 +217,7 @@ class TestSimultaneous:
         rows, mean, std = rows_inside(shape, schema)
         assert len(rows) == shape.inside.sum() + 1 < len(shape.values)
         index = [term.features for term in model.terms].index(shape.features)
-        functions = scoring.sample_sums(model, [index], rows, 4000, np.random.default_rng(7))
+        functions = scoring.sample_links(model, rows, 4000, np.random.default_rng(7), [index])
         largest = (np.abs(functions - mean) / std).max(axis=1)
         for coverage in (0.2, 0.5, 0.8):
             assert np.quantile(shape.largest_deviations, coverage) == pytest.approx(

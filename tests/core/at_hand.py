@@ -65,7 +65,7 @@ def place_categories(column, weight, n_levels, max_own=None):
 def entry_weights(rows):
     """Weight at every table entry, a vector a term."""
     null = (LIKELIHOODS["gaussian"], 0.0)
-    return rows.total(partial(statistics.weigh_entries, rows.sizes, null))[:-1]
+    return rows.total(partial(statistics.weigh_entries, null))[:-1]
 
 
 def table_quadratic(rows, likelihood, values, intercept):

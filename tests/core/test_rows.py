@@ -204,12 +204,12 @@ class TestPieces:
             LevelTerm((k,), place_levels(example.summary.columns[k].distribution, 1000, 30))
             for k in (1, 3)
         ]
-        sizes = [len(term.entries) for term in candidates]
-        shape = (sizes[1], *np.shape(example.intercept))
-        learned = {len(example.terms) + 1: np.random.default_rng(2).standard_normal(shape)}
+        shape = (len(candidates[1].entries), *np.shape(example.intercept))
+        n_before = len(example.terms)
+        learned = {n_before + 1: np.random.default_rng(2).standard_normal(shape)}
         found, expected = (
             rows.with_terms(candidates).total(
-                core_job(levels._level_sums, example.point, learned, sizes)
+                core_job(levels._level_sums, example.point, learned, n_before)
             )
             for rows in example.both()[::-1]
         )

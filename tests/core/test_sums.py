@@ -141,7 +141,7 @@ def test_draws_of_the_whole_differ_as_much(model):
 def test_draws_of_some_terms(model):
     rows, terms = make_rows(5, 9), [0, 2]
     mean, variance = scoring.sum_moments(model, terms, rows)
-    draws = scoring.sample_sums(model, terms, rows, 20_000, RNG(0))
+    draws = scoring.sample_links(model, rows, 20_000, RNG(0), terms)
     assert draws.shape == (20_000, *mean.shape)
     std = np.sqrt(variance if variance.ndim == 1 else np.diagonal(variance, axis1=1, axis2=2))
     np.testing.assert_allclose((draws.mean(axis=0) - mean) / std, 0.0, atol=0.04)

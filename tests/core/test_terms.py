@@ -1,5 +1,7 @@
 """Terms with missing values and categories: what their parameters are, and that pairs are pure."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ OPTIONS = Options(pair_hidden_sizes=(9,), pair_init_scales=(1.0, 4.0))
 CURVE = 2 * 6
 
 #: The network of a single column at each level of the other.
-CURVE_NETWORK = OPTIONS.pair_architecture(1)
+CURVE_NETWORK = replace(OPTIONS.architecture(2), n_inputs=1)
 
 N = 150
 

@@ -1,6 +1,7 @@
 """Joint terms of three columns: a third axis is one more length, in everything that knows of grids."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -133,7 +134,7 @@ def test_batches_of_the_papers_solver_read_the_same():
     other, other_columns = grid_of(("many", "many", "many"), seed=5)
     positions = (grid.locate(*columns.T), other.locate(*other_columns.T))
     rows = Rows(positions, (len(grid), len(other)), np.zeros(N), np.ones(N))
-    networks = OPTIONS.pair_architecture(3)
+    networks = OPTIONS.architecture(3)
     stack = Stack((networks,) * 2, (grid.network_inputs, other.network_inputs))
     values = [RNG(k).standard_normal(len(one)) for k, one in enumerate((grid, other))]
     position, share = _stack_positions(rows, stack)
@@ -288,7 +289,7 @@ class TestTerms:
 
 def _width(grid, own):
     """How many features a network of some columns has at each combination of the others' levels."""
-    bands = np.bincount(OPTIONS.pair_architecture(max(len(own), 1)).band_index)
+    bands = np.bincount(replace(OPTIONS.architecture(2), n_inputs=max(len(own), 1)).band_index)
     if not own:
         return 1
     if len(own) == 3:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +21,11 @@ Intercept: TypeAlias = float | Array
 def sum_by(index: NDArray[np.integer[Any]], values: Array, size: int) -> Array:
     """Sums of ``values`` per index below ``size``."""
     return np.asarray(np.bincount(index, weights=values, minlength=size), dtype=np.float64)
+
+
+def slices(sizes: Iterable[int]) -> tuple[slice, ...]:
+    """Where parts of these sizes are that follow each other."""
+    return tuple(slice(*ends) for ends in pairwise(accumulate(sizes, initial=0)))
 
 
 def quadratic_forms(rows: Array, covariance: Array) -> Array:

@@ -129,7 +129,7 @@ def _largest_deviations(
     if not (compared.terms and inside.any()):
         return np.empty((0, *mean.shape[1:]))
     n_draws = draw_count(mean.size)
-    draws = scoring.sample_sums(compared.model, compared.terms, rows, n_draws, rng)
+    draws = scoring.sample_links(compared.model, rows, n_draws, rng, compared.terms)
     apart = np.abs(draws[:, :-1] - draws[:, -1:] - mean)
     counts = uncertain(std) & inside.reshape(-1, *[1] * (std.ndim - 1))
     standard = np.divide(apart, std, out=np.zeros_like(apart), where=counts)

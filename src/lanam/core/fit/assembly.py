@@ -12,18 +12,17 @@ from functools import partial
 
 import numpy as np
 
-from lanam.core.arrays import Array, fixed_point
+from lanam.core.arrays import Array, fixed_point, slices
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Dropped
 from lanam.core.model.fitted import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
-from lanam.core.rows.located import Rows, StreamedRows, pieces
+from lanam.core.rows.located import Rows, StreamedRows, added
 from lanam.core.rows.reading import read
 from lanam.core.rows.statistics import CHUNK_ROWS
 from lanam.core.rows.tables import Totals
 from lanam.core.rows.units import Units
-from lanam.core.terms.networks import Architecture
-from lanam.core.terms.term import LevelTerm, Term
+from lanam.core.terms.term import Term
 
 
 def assemble(
@@ -42,11 +41,8 @@ def assemble(
     means = [own(mean) for mean in solution.means]
     importances = _importances(problem, means)
     active = [
-        FittedTerm(
-            kind=term.kind,
-            features=term.features,
-            entries=term.entries,
-            share=problem.shares[k],
+        replace(
+            _without_function(term, problem.shares[k]),
             mean=means[k],
             table=fixed_point(scale * solution.tables[k]),
             status=ACTIVE,
@@ -55,38 +51,33 @@ def assemble(
             evidence=float(solution.worth[k]),
             precision=solution.precisions[k],
             expansion=state.terms[k].expansion,
-            architecture=_architecture(term),
         )
         for k, term in enumerate(problem.terms)
     ]
+    order = sorted(range(len(active)), key=lambda k: _place(active[k]))
+    *blocks, free = slices(
+        [*(term.table.shape[1] * n_outputs for term in active), np.size(solution.intercept)]
+    )
+    kept = np.r_[(*(blocks[k] for k in order), free)]
+    covariance = solution.covariance[np.ix_(kept, kept)]
+    covariance[free] *= scale
+    covariance[:, free] *= scale
     if solution.levels is not None:
         wide = solution.levels
         # The intercept's error is in the response's unit, as the function is; others have none.
         unit = np.full(wide.coupling.shape[1], scale)
         unit[-1] = 1.0
         active[wide.term] = replace(
-            active[wide.term], coupling=wide.coupling * unit, own_variance=scale**2 * wide.own
+            active[wide.term],
+            coupling=fixed_point((wide.coupling * unit)[:, kept]),
+            own_variance=scale**2 * wide.own,
         )
-    terms = sorted([*active, *off], key=_place)
-    order = sorted(range(len(active)), key=lambda k: _place(active[k]))
-    ends = np.cumsum([0, *(term.table.shape[1] * n_outputs for term in active)])
-    coordinates = [np.arange(ends[k], ends[k + 1]) for k in order]
-    kept = np.concatenate([*coordinates, np.arange(ends[-1], len(solution.covariance))])
-    covariance = solution.covariance[np.ix_(kept, kept)]
-    covariance[ends[-1] :] *= scale
-    covariance[:, ends[-1] :] *= scale
     intercept = np.asarray(solution.intercept)
     gap_noise = problem.rows.gap_noise
-    terms = [
-        term
-        if term.coupling is None
-        else replace(term, coupling=fixed_point(term.coupling[:, kept]))
-        for term in terms
-    ]
     return FittedModel(
         likelihood=units.likelihood.name,
         intercept=units.shift + float(own(intercept)) if contrasts is None else own(intercept),
-        terms=tuple(terms),
+        terms=tuple(sorted([*active, *off], key=_place)),
         root=fixed_point(triangular_root(covariance)),
         noise_variance=0.0 if units.likelihood.noise_bounds is None else solution.noise * scale**2,
         log_evidence=float(units.log_evidence(solution.evidence)),
@@ -118,17 +109,19 @@ def _place(term: FittedTerm) -> tuple[int, tuple[int, ...]]:
 
 def switched_off(gone: Dropped) -> FittedTerm:
     """A term that went, and what it was worth when it did."""
-    term, n_entries = gone.term, len(gone.share)
+    return replace(_without_function(gone.term, gone.share), evidence=gone.log_evidence_gain)
+
+
+def _without_function(term: Term, share: Array) -> FittedTerm:
     return FittedTerm(
         kind=term.kind,
         features=term.features,
         entries=term.entries,
-        share=gone.share,
-        mean=np.zeros(n_entries),
-        table=np.empty((n_entries, 0)),
+        share=share,
+        mean=np.zeros(len(share)),
+        table=np.empty((len(share), 0)),
         status=SWITCHED_OFF,
-        evidence=gone.log_evidence_gain,
-        architecture=_architecture(term),
+        architecture=term.architecture,
     )
 
 
@@ -149,16 +142,11 @@ def _importances(problem: Problem, means: Sequence[Array]) -> list[float]:
 
 
 def _absolute_sums(means: Sequence[Array], parts: Iterable[Rows]) -> Totals:
-    totals = np.zeros(len(means))
-    for part in pieces(parts, CHUNK_ROWS):
-        for k, (position, mean) in enumerate(zip(part.positions, means, strict=True)):
-            absolute = np.abs(read(position, mean))
-            totals[k] += np.mean(part.weight @ absolute)
-    return (totals,)
+    def of(part: Rows) -> Totals:
+        read_means = map(read, part.positions, means)
+        return (np.array([np.mean(part.weight @ np.abs(own)) for own in read_means]),)
 
-
-def _architecture(term: Term) -> Architecture | None:
-    return None if isinstance(term, LevelTerm) else term.architecture
+    return added(parts, CHUNK_ROWS, of)
 
 
 def unused(feature: int, reason: str) -> FittedTerm:

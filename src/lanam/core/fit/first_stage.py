@@ -22,7 +22,7 @@ from lanam.core.inference.solver import Stage, Task
 from lanam.core.likelihoods import Likelihood
 from lanam.core.noise.gaps import weigh
 from lanam.core.rows import statistics
-from lanam.core.rows.located import Rows, pieces
+from lanam.core.rows.located import Rows, added
 from lanam.core.rows.tables import Totals
 
 #: How many times more rows than a sample has must there be for it to pay.
@@ -62,10 +62,11 @@ def refit_noise(stage: Stage, run: Run, rng: Rng) -> Stage:
         state = _converge("gaps", problem, state, run, rng)
     if problem.likelihood.pearson_dispersion:
         # Of small counts the deviance says too little: most of them are zero whatever the dispersion.
-        spread = _pearson(problem, state)
+        around = (problem.likelihood, tuple(state.values), float(state.intercept))
+        (spread,) = problem.rows.total(partial(_pearson_sum, *around))
         freedom = max(problem.rows.count - state.n_effective - 1.0, 1.0)
         if spread / freedom > state.noise:
-            noisier = replace(state, noise=spread / freedom)
+            noisier = replace(state, noise=float(spread / freedom))
             state = gauss_newton.refit_posterior(problem, noisier)
     return replace(stage, problem=problem, state=state)
 
@@ -110,18 +111,13 @@ def _converge(name: str, problem: Problem, state: State, run: Run, rng: Rng) -> 
     return gauss_newton.converge(problem, state, rng, limits, partial(run.record, name))[0]
 
 
-def _pearson(problem: Problem, state: State) -> float:
-    """Squared deviations from the means of all rows, in units of the means."""
-    job = partial(_pearson_sum, problem.likelihood, tuple(state.values), float(state.intercept))
-    (total,) = problem.rows.total(job)
-    return float(total)
-
-
 def _pearson_sum(
     likelihood: Likelihood, values: tuple[Array, ...], intercept: float, parts: Iterable[Rows]
 ) -> Totals:
-    sums = (
-        part.information @ likelihood.pearson(part.y, statistics.predict(part, values, intercept))
-        for part in pieces(parts, statistics.CHUNK_ROWS)
-    )
-    return (np.array(sum(sums)),)
+    """Squared deviations from the means of all rows, in units of the means."""
+
+    def of(part: Rows) -> Totals:
+        f = statistics.predict(part, values, intercept)
+        return (np.array(part.information @ likelihood.pearson(part.y, f)),)
+
+    return added(parts, statistics.CHUNK_ROWS, of)

@@ -26,9 +26,9 @@ from lanam.core.inference.prior import inverse_and_log_det
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import statistics
-from lanam.core.rows.located import Rows, pieces
+from lanam.core.rows.located import Rows, added
 from lanam.core.rows.summaries import ColumnSummary, Summary
-from lanam.core.rows.tables import Totals, add
+from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import (
     NO_CATEGORIES,
     Categories,
@@ -154,13 +154,11 @@ def _cell_sums_of_rows(
     pairs: Sequence[Pair],
     parts: Iterable[Rows],
 ) -> Totals:
-    totals: Totals | None = None
-    for part in pieces(parts, 8 * statistics.CHUNK_ROWS):
+    def of(part: Rows) -> Totals:
         slope, curvature = statistics.slopes(part, *point)
-        own = cell_sums(part.columns, slope, statistics.own_curvature(curvature), cells, pairs)
-        totals = own if totals is None else add(totals, own)
-    assert totals is not None, "a pass has a part at least"
-    return totals
+        return cell_sums(part.columns, slope, statistics.own_curvature(curvature), cells, pairs)
+
+    return added(parts, 8 * statistics.CHUNK_ROWS, of)
 
 
 def cell_sums(

@@ -6,7 +6,7 @@ after the smooth fit ask for one. Screening is closed form; what passes is fitte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,7 +16,7 @@ from lanam.core.arrays import Array, Intercept, Rng
 from lanam.core.inference.problem import Problem, State, add_terms
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import reading, statistics
-from lanam.core.rows.located import Rows, pieces
+from lanam.core.rows.located import Rows, added
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Levels, Position
 from lanam.core.terms.term import LevelTerm
@@ -75,26 +75,25 @@ def add_levels(
     if not candidates:
         return None
     rows, n_before = problem.rows.with_terms(candidates), len(problem.terms)
-    sizes = [len(term.entries) for term in candidates]
-    added: dict[int, LevelGain] = {}
-    while len(added) < len(candidates):
-        learned = {n_before + k: gain.mean for k, gain in added.items()}
+    chosen: dict[int, LevelGain] = {}
+    while len(chosen) < len(candidates):
+        learned = {n_before + k: gain.mean for k, gain in chosen.items()}
         point = (problem.likelihood, tuple(state.values), state.intercept)
-        sums = rows.total(partial(_level_sums, point, learned, sizes))
-        left = [k for k in range(len(candidates)) if k not in added]
+        sums = rows.total(partial(_level_sums, point, learned, n_before))
+        left = [k for k in range(len(candidates)) if k not in chosen]
         gains = {
             k: level_gain(sums[2 * k] / state.noise, sums[2 * k + 1] / state.noise) for k in left
         }
         best = max(left, key=lambda k: gains[k].evidence)
         if gains[best].evidence < _WORTH:
             break
-        added[best] = gains[best]
-    if not added:
+        chosen[best] = gains[best]
+    if not chosen:
         return None
-    wider, state = add_terms(problem, state, [candidates[k] for k in added], rng)
+    wider, state = add_terms(problem, state, [candidates[k] for k in chosen], rng)
     tuned = tuple(
         replace(known, precision=np.array([1.0 / gain.variance]))
-        for known, gain in zip(state.terms[n_before:], added.values(), strict=True)
+        for known, gain in zip(state.terms[n_before:], chosen.values(), strict=True)
     )
     return wider, replace(state, terms=(*state.terms[:n_before], *tuned))
 
@@ -102,30 +101,26 @@ def add_levels(
 def _level_sums(
     point: tuple[Likelihood, tuple[Array, ...], Intercept],
     learned: dict[int, Array],
-    sizes: Sequence[int],
+    n_before: int,
     parts: Iterable[Rows],
 ) -> Totals:
     """Curvature and slope of every candidate's levels; of several outputs, a column each.
 
-    Candidates are the last terms, and ``learned`` what was learned of some of them.
+    Candidates are the terms after the first ``n_before``, and ``learned`` what was learned of some.
     """
-    n_outputs = point[0].n_outputs
-    shapes = [(size, n_outputs) if n_outputs > 1 else (size,) for size in sizes]
-    totals = [np.zeros(shape) for shape in shapes for _ in range(2)]
-    for part in pieces(parts, statistics.CHUNK_ROWS):
-        n_before = len(part.positions) - len(sizes)
+
+    def of(part: Rows) -> Totals:
         slope, curvature = statistics.slopes(part.keep_terms(range(n_before)), *point)
         for k, mean in learned.items():
             slope = slope - statistics.curved(curvature, mean[part.positions[k].index])
         own = statistics.own_curvature(curvature)
-        for k, size in enumerate(sizes):
-            position = part.positions[n_before + k]
-            totals[2 * k] += _spread(position, own, size)
-            totals[2 * k + 1] += _spread(position, slope, size)
-    return tuple(totals)
+        candidates = zip(part.positions[n_before:], part.sizes[n_before:], strict=True)
+        return tuple(_spread(*one, values) for one in candidates for values in (own, slope))
+
+    return added(parts, statistics.CHUNK_ROWS, of)
 
 
-def _spread(position: Position, row_values: Array, size: int) -> Array:
+def _spread(position: Position, size: int, row_values: Array) -> Array:
     """Sums per level; a column for each of several outputs."""
     if row_values.ndim == 1:
         return reading.spread(position, row_values, size)

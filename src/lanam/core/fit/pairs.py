@@ -55,7 +55,7 @@ def pair_terms(
 
 def pair_term(pair: tuple[int, ...], grid: Grid, options: Options) -> SmoothTerm | MixedTerm:
     """The joint term of columns on their grid."""
-    joint = options.pair_architecture(len(grid.axes))
+    joint = options.architecture(len(grid.axes))
     if grid.smooth:
         return SmoothTerm(pair, grid, joint, options.prior_groups)
     return MixedTerm(pair, grid, joint, options.prior_groups)

@@ -21,13 +21,12 @@ over the terms with several groups: their determinants count ``1 + c`` times (do
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lanam.core.arrays import Array, quadratic_forms
-from lanam.core.inference.prior import Prior, PriorPrecision, inverse_and_log_det
+from lanam.core.inference.prior import Prior, PriorPrecision, block_inverse, inverse_and_log_det
 from lanam.core.inference.updates import Moments, Update
 
 #: The intercept's prior is flat but for this, which only matters where the data says nothing of it: a
@@ -166,7 +165,9 @@ def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     log_det += log_det_known
     given_intercept = covariance - covariance[:, free] @ known @ covariance[free]
     if not joint:
-        covariance, log_det = _block_inverse(own, model.prior.blocks, free)
+        # The paper's posterior: every term's block inverted alone (eq. posterior).
+        covariance, log_det = block_inverse(own, model.prior.blocks)
+        covariance[free, free], _ = inverse_and_log_det(own[free, free])
         given_intercept = covariance
     effective, energy = prior.group_sums(mean, given_intercept)
     levels = None
@@ -239,19 +240,6 @@ def levels_worth(model: LinearModel, hyper: Hyper, joint: bool, with_them: Poste
     without = replace(model, wide=None)
     # Its group is then one of nothing.
     return with_them.evidence - solve(without, hyper, joint).evidence
-
-
-def _block_inverse(
-    precision: Array, blocks: Sequence[slice], intercepts: slice
-) -> tuple[Array, float]:
-    """The paper's posterior: every term's block inverted alone (eq. posterior)."""
-    covariance, total = np.zeros_like(precision), 0.0
-    for block in blocks:
-        covariance[block, block], log_det = inverse_and_log_det(precision[block, block])
-        total += log_det
-    free, _ = inverse_and_log_det(precision[intercepts, intercepts])
-    covariance[intercepts, intercepts] = free
-    return covariance, total
 
 
 def gradient(posterior: Posterior) -> Array:

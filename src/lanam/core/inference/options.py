@@ -44,13 +44,7 @@ class Options:
     on_iteration: Callable[[dict[str, Any]], None] | None = None
 
     def architecture(self, n_inputs: int) -> Architecture:
-        """The network of a column, or of a pair of columns."""
-        if n_inputs == 1:
-            return Architecture(1, self.hidden_sizes, self.activation, self.init_scales)
-        return self.pair_architecture(n_inputs)
-
-    def pair_architecture(self, n_inputs: int) -> Architecture:
-        """A network within a pair, of both columns or of one at each level of the other."""
-        return Architecture(
-            n_inputs, self.pair_hidden_sizes, self.activation, self.pair_init_scales
-        )
+        """The network of a column, or of several together."""
+        own = self.hidden_sizes, self.activation, self.init_scales
+        joint = self.pair_hidden_sizes, self.activation, self.pair_init_scales
+        return Architecture(n_inputs, *(own if n_inputs == 1 else joint))

@@ -16,7 +16,7 @@ import numpy as np
 from lanam.core.arrays import Array, Intercept, Rng
 from lanam.core.inference import selection
 from lanam.core.inference.evidence import LevelPosterior, LinearModel, Posterior
-from lanam.core.inference.prior import inverse_and_log_det
+from lanam.core.inference.prior import block_inverse, inverse_and_log_det
 from lanam.core.inference.problem import UNSEEN_PRECISION, Problem, Regression, State
 
 #: Determinants are made for precisions that may still fall by this factor.
@@ -157,9 +157,6 @@ def _tangent_determinant(
     prior, terms = model.prior.precision(made_at - log_precision), slice(0, model.intercepts.start)
     precision = model.gram[terms, terms] / noise
     prior.add_to(precision)
-    covariance, log_det = np.zeros_like(precision), prior.log_det_covariance
-    for block in (terms,) if joint else model.prior.blocks:
-        covariance[block, block], own = inverse_and_log_det(precision[block, block])
-        log_det += own
+    covariance, log_det = block_inverse(precision, (terms,) if joint else model.prior.blocks)
     effective, _ = prior.group_sums(np.zeros(len(precision)), covariance)
-    return log_det, effective
+    return log_det + prior.log_det_covariance, effective

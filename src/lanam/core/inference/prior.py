@@ -6,6 +6,7 @@ prior covariance to ``W_d = sum_g rho_g V_g' V_g``, term by term.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, slices
 
 
 def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
@@ -30,6 +31,15 @@ def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
     return inverse, 2.0 * float(np.log(np.diag(factor)).sum())
 
 
+def block_inverse(matrix: Array, blocks: Iterable[slice]) -> tuple[Array, float]:
+    """The same of blocks on the diagonal, each alone; the determinants' logarithms are summed."""
+    inverse, total = np.zeros_like(matrix), 0.0
+    for block in blocks:
+        inverse[block, block], log_det = inverse_and_log_det(matrix[block, block])
+        total += log_det
+    return inverse, total
+
+
 @dataclass(frozen=True)
 class Prior:
     """How the coordinates' prior covariance depends on the groups' variances.
@@ -44,20 +54,17 @@ class Prior:
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
         """Each term's coordinates."""
-        ends = np.cumsum(self.widths).tolist()
-        return tuple(slice(e - w, e) for e, w in zip(ends, self.widths, strict=True))
+        return slices(self.widths)
 
     @cached_property
     def groups(self) -> tuple[slice, ...]:
         """Each term's groups."""
-        counts = [len(grams) for grams in self.group_grams]
-        ends = np.cumsum(counts).tolist()
-        return tuple(slice(e - c, e) for e, c in zip(ends, counts, strict=True))
+        return slices(map(len, self.group_grams))
 
     @property
     def n_groups(self) -> int:
         """Number of groups of all terms."""
-        return sum(len(grams) for grams in self.group_grams)
+        return sum(map(len, self.group_grams))
 
     @cached_property
     def _plain(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

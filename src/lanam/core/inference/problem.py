@@ -240,7 +240,7 @@ class Regression:
                 term,
                 known.jacobian,
                 known.precision,
-                curvature / state.noise + unseen_precision * _entry_weight(term),
+                curvature / state.noise + unseen_precision * (_GRID_ENTRY if term.joint else 1.0),
                 rng,
                 known.basis,
                 coarse=known.basis is None and not fine,
@@ -308,20 +308,22 @@ def _linear_model(
     )
     bounds = [np.log(known.precision / known.smallest_precision) for known in state.terms]
     bound = np.minimum(np.concatenate([np.empty(0), *bounds]), problem.reach)
-    model = LinearModel(gram, target, quadratic.constant, prior, problem.n_rows, bound)
-    if problem.likelihood.noise_bounds is not None:
-        model = replace(
-            model, noise_bounds=problem.likelihood.noise_bounds, offset=problem.rows.log_precision
-        )
-    if problem.wide is not None:
-        k = problem.wide
-        diagonal, cross, target_of_levels = quadratic.level_equations(k, tables)
-        scale = float(1.0 / np.sqrt(state.terms[k].precision[0]))
-        wide = WideLevels(
-            scale**2 * diagonal, scale * cross, scale * target_of_levels, prior.groups[k].start
-        )
-        model = replace(model, wide=wide)
-    return model
+    model = LinearModel(
+        gram,
+        target,
+        quadratic.constant,
+        prior,
+        problem.n_rows,
+        bound,
+        problem.likelihood.noise_bounds or (0.0, np.inf),
+        offset=problem.rows.log_precision,
+    )
+    if (k := problem.wide) is None:
+        return model
+    diagonal, cross, pull = quadratic.level_equations(k, tables)
+    scale = float(1.0 / np.sqrt(state.terms[k].precision[0]))
+    own = WideLevels(scale**2 * diagonal, scale * cross, scale * pull, prior.groups[k].start)
+    return replace(model, wide=own)
 
 
 def _repeated(group_grams: Array, n_outputs: int) -> Array:
@@ -329,7 +331,3 @@ def _repeated(group_grams: Array, n_outputs: int) -> Array:
     if n_outputs == 1 or len(group_grams) == 1:
         return group_grams
     return np.asarray(np.kron(np.eye(n_outputs), group_grams))
-
-
-def _entry_weight(term: Term) -> float:
-    return _GRID_ENTRY if term.joint else 1.0

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array, Intercept
+from lanam.core.arrays import Array, Intercept, slices
 from lanam.core.model.mixtures import NoiseShape
 from lanam.core.terms.knots import Entries, Grid, Knots
 from lanam.core.terms.networks import Architecture
@@ -191,9 +191,7 @@ class FittedModel:
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
         """Each term's rows in ``root`` and ``covariance``."""
-        widths = [term.table.shape[1] * self.n_outputs for term in self.terms]
-        ends = np.cumsum(widths).tolist()
-        return tuple(slice(end - width, end) for end, width in zip(ends, widths, strict=True))
+        return slices(term.table.shape[1] * self.n_outputs for term in self.terms)
 
     @cached_property
     def block_covariances(self) -> tuple[Array, ...]:

@@ -7,6 +7,7 @@ not grow with their number beyond the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,11 +50,19 @@ def _reader(term: FittedTerm, columns: Array) -> Reader:
 def link_mean(model: FittedModel, columns: Array) -> Array:
     """Mean of the link-scale prediction; of each class where there are several (n, C)."""
     result = _intercepts(model, len(columns))
-    for part in _chunks(model, len(columns)):
-        for term in model.terms:
-            if term.active:
-                result[part] += _reader(term, columns[part])(term.mean)
+    for part, k, rows_of in _by_term(model, columns):
+        result[part] += rows_of(model.terms[k].mean)
     return result
+
+
+def _by_term(
+    model: FittedModel, columns: Array, terms: Sequence[int] | None = None
+) -> Iterator[tuple[slice, int, Reader]]:
+    """Some rows after others, and what reads the tables of every active term there, or of some."""
+    for part in _chunks(model, len(columns)):
+        for k in range(len(model.terms)) if terms is None else terms:
+            if model.terms[k].active:
+                yield part, k, _reader(model.terms[k], columns[part])
 
 
 def _intercepts(model: FittedModel, n_rows: int) -> Array:
@@ -67,19 +76,7 @@ def link_moments(model: FittedModel, columns: Array) -> tuple[Array, Array]:
 
     With several classes, each row's mean of every class (n, C) and their covariance (n, C, C).
     """
-    mean = np.empty((len(columns), *np.shape(model.intercept)))
-    variance = np.empty((len(columns), *np.shape(model.intercept) * 2))
-    for part in _chunks(model, len(columns)):
-        readers = _readers(model, columns[part])
-        mean[part], design = _mean_and_design(model, readers, len(mean[part]))
-        variance[part] = _design_variances(model, design)
-        for k, rows_of in readers.items():
-            own = model.terms[k].own_variance
-            if own is not None:
-                variance[part] += rows_of(own)
-        for _, unknown, spread in _unknown_spreads(model, columns[part]):
-            variance[part][unknown] += spread
-    return mean, variance
+    return _moments(model, None, columns, None)
 
 
 def sum_moments(
@@ -91,21 +88,32 @@ def sum_moments(
     sum is in ``columns`` beyond what it is there: errors that both rows share cancel. Missing values
     where the data had none may be anything in either row. Columns that no term reads may hold anything.
     """
-    mean = np.zeros((len(columns), *np.shape(model.intercept)))
-    variance = np.zeros((len(columns), *np.shape(model.intercept) * 2))
+    return _moments(model, terms, columns, reference)
+
+
+def _moments(
+    model: FittedModel, terms: Sequence[int] | None, columns: Array, reference: Array | None
+) -> tuple[Array, Array]:
+    """The same; where there are no ``terms``, of all and the intercept."""
+    mean = np.empty((len(columns), *np.shape(model.intercept)))
+    variance = np.empty((len(columns), *np.shape(model.intercept) * 2))
     for part in _chunks(model, len(columns)):
-        sides = [(1.0, columns[part])]
+        sides = [columns[part]]
         if reference is not None:
-            sides.append((-1.0, reference[part] if len(reference) == len(columns) else reference))
-        readers = [_readers(model, side, terms) for _, side in sides]
-        design = np.zeros((len(mean[part]), _n_coordinates(model) + 1))
-        for (sign, side), rows in zip(sides, readers, strict=True):
-            means, own = _mean_and_design(model, rows, len(side), intercept=0.0)
-            mean[part] += sign * means
-            design += sign * own
+            sides.append(reference[part] if len(reference) == len(columns) else reference)
+        readers = [_readers(model, side, terms) for side in sides]
+        means, designs = zip(
+            *(
+                _mean_and_design(model, rows, len(side), float(terms is None))
+                for rows, side in zip(readers, sides, strict=True)
+            ),
+            strict=True,
+        )
+        mean[part] = reduce(np.subtract, means)
+        variance[part] = _design_variances(model, reduce(np.subtract, designs))
+        for side in sides:
             for _, unknown, spread in _unknown_spreads(model, side, terms):
                 variance[part] += np.multiply.outer(unknown, spread)
-        variance[part] += _design_variances(model, design)
         for k in readers[0]:
             if model.terms[k].own_variance is not None:
                 variance[part] += _own_variance(model.terms[k], [rows[k] for rows in readers])
@@ -115,7 +123,7 @@ def sum_moments(
 def _own_variance(term: FittedTerm, readers: Sequence[Reader]) -> Array:
     """Variance of the errors of a term's own in a row, or in the difference of two: same, same errors."""
     assert term.own_variance is not None
-    total = sum((rows_of(term.own_variance) for rows_of in readers), np.zeros(1))
+    total = reduce(np.add, [rows_of(term.own_variance) for rows_of in readers])
     entries = [rows_of(np.arange(len(term.mean), dtype=np.float64)) for rows_of in readers]
     return total if len(entries) == 1 else np.where(entries[0] == entries[1], 0.0, total)
 
@@ -145,11 +153,6 @@ def _readers(
     return {k: _reader(model.terms[k], columns) for k in chosen if model.terms[k].active}
 
 
-def _n_coordinates(model: FittedModel) -> int:
-    """How many coordinates every output has in all terms together."""
-    return sum(term.table.shape[1] for term in model.terms)
-
-
 def _mean_and_design(
     model: FittedModel, readers: dict[int, Reader], n_rows: int, intercept: float = 1.0
 ) -> tuple[Array, Array]:
@@ -158,7 +161,7 @@ def _mean_and_design(
     ``intercept`` is how often that counts.
     """
     mean = intercept * _intercepts(model, n_rows)
-    design = np.zeros((n_rows, _n_coordinates(model) + 1))
+    design = np.zeros((n_rows, sum(term.table.shape[1] for term in model.terms) + 1))
     design[:, -1] = intercept
     start = 0
     for k, term in enumerate(model.terms):
@@ -172,14 +175,6 @@ def _mean_and_design(
         if coupling is not None:
             design += rows_of(coupling)
     return mean, design
-
-
-def _unknown_variances(model: FittedModel, columns: Array) -> Array:
-    """What missing values add to every term's variance where the data had none (n, n_terms, ...)."""
-    result = _of_terms(model, len(columns))
-    for k, unknown, spread in _unknown_spreads(model, columns):
-        result[unknown, k] = spread if model.contrasts is None else np.diagonal(spread)
-    return result
 
 
 def _unknown_spreads(
@@ -224,33 +219,29 @@ def term_means(model: FittedModel, columns: Array) -> Array:
     With several classes, to each of them (n, n_terms, C).
     """
     result = _of_terms(model, len(columns))
-    for part in _chunks(model, len(columns)):
-        for k, term in enumerate(model.terms):
-            if term.active:
-                result[part, k] = _reader(term, columns[part])(term.mean)
+    for part, k, rows_of in _by_term(model, columns):
+        result[part, k] = rows_of(model.terms[k].mean)
     return result
 
 
 def term_variances(model: FittedModel, columns: Array) -> Array:
     """Posterior variance of every term's contribution, in the form of ``term_means``."""
     result = _of_terms(model, len(columns))
-    for part in _chunks(model, len(columns)):
-        for k, term in enumerate(model.terms):
-            if term.active:
-                result[part, k] = _variance(model, k, _reader(term, columns[part]))
-        result[part] += _unknown_variances(model, columns[part])
+    for part, k, rows_of in _by_term(model, columns):
+        result[part, k] = _variance(model, k, rows_of)
+    for k, unknown, spread in _unknown_spreads(model, columns):
+        result[unknown, k] += spread if model.contrasts is None else np.diagonal(spread)
     return result
 
 
 def edited_rows(model: FittedModel, columns: Array) -> NDArray[np.bool_]:
     """Whether what every term adds to a row was changed by hand (n, n_terms)."""
     result = np.zeros((len(columns), len(model.terms)), dtype=bool)
-    for part in _chunks(model, len(columns)):
-        for k, term in enumerate(model.terms):
-            if term.active and term.edited is not None:
-                result[part, k] = _reader(term, columns[part])(term.edited.astype(float)) > 0.0
-                # What is not known to be any value was changed if all of them were.
-                result[part, k] |= term.unknown(columns[part]) & term.edited.all()
+    edited = {k: term.edited for k, term in enumerate(model.terms) if term.edited is not None}
+    for part, k, rows_of in _by_term(model, columns, list(edited)):
+        result[part, k] = rows_of(edited[k].astype(float)) > 0.0
+        # What is not known to be any value was changed if all of them were.
+        result[part, k] |= model.terms[k].unknown(columns[part]) & edited[k].all()
     return result
 
 
@@ -298,9 +289,8 @@ def log_noise_factors(noise: FittedModel, columns: Array) -> Array:
     """Logarithm of the factor of every row's noise variance."""
     result = _intercepts(noise, len(columns))
     tables = {k: held_table(term) for k, term in enumerate(noise.terms) if term.active}
-    for part in _chunks(noise, len(columns)):
-        for k, table in tables.items():
-            result[part] += _reader(noise.terms[k], columns[part])(table)
+    for part, k, rows_of in _by_term(noise, columns):
+        result[part] += rows_of(tables[k])
     return result
 
 
@@ -315,30 +305,16 @@ def held_table(term: FittedTerm) -> Array:
 
 
 def sample_links(
-    model: FittedModel, columns: Array, n_samples: int, rng: np.random.Generator
-) -> Array:
-    """Posterior draws of the link-scale prediction (n_samples, n), one function a draw."""
-    return _sample(model, columns, n_samples, rng, None)
-
-
-def sample_sums(
-    model: FittedModel,
-    terms: Sequence[int],
-    columns: Array,
-    n_samples: int,
-    rng: np.random.Generator,
-) -> Array:
-    """The same for the sum of some terms, without the intercept."""
-    return _sample(model, columns, n_samples, rng, terms)
-
-
-def _sample(
     model: FittedModel,
     columns: Array,
     n_samples: int,
     rng: np.random.Generator,
-    terms: Sequence[int] | None,
+    terms: Sequence[int] | None = None,
 ) -> Array:
+    """Posterior draws of the link-scale prediction (n_samples, n), one function a draw.
+
+    Of the sum of some terms, without the intercept, where these are named.
+    """
     draws = model.root @ rng.standard_normal((len(model.root), n_samples))
     own = {
         k: np.sqrt(term.own_variance)[:, None] * rng.standard_normal((len(term.mean), n_samples))

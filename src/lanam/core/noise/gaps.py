@@ -21,7 +21,7 @@ from scipy.optimize import nnls
 from lanam.core.arrays import Array
 from lanam.core.inference.problem import Problem, State
 from lanam.core.rows import statistics
-from lanam.core.rows.located import Rows, pieces
+from lanam.core.rows.located import Rows, added
 from lanam.core.rows.tables import Totals
 
 #: Nats for each column that the weights must bring.
@@ -81,18 +81,17 @@ def _gap_sums(
     Its normal equations, and the residuals' log-density. A square's own variance is twice the square of
     its mean.
     """
-    size = len(gaps) + 1
-    gram, target, log_density = np.zeros((size, size)), np.zeros(size), 0.0
-    for part in pieces(parts, statistics.CHUNK_ROWS):
+
+    def of(part: Rows) -> Totals:
         squares = np.square(part.y - statistics.predict(part, values, intercept))
         gone = np.isnan(part.columns[:, list(gaps)])
         design = np.column_stack([np.ones(len(part)), gone])
         variance = design @ coefficients
         scaled = design * (part.weight / np.square(variance))[:, None]
-        gram += scaled.T @ design
-        target += scaled.T @ squares
-        log_density -= 0.5 * float(part.weight @ (np.log(variance) + squares / variance))
-    return gram, target, np.array(log_density)
+        log_density = np.array(-0.5 * part.weight @ (np.log(variance) + squares / variance))
+        return scaled.T @ design, scaled.T @ squares, log_density
+
+    return added(parts, statistics.CHUNK_ROWS, of)
 
 
 def _not_negative(gram: Array, target: Array) -> Array:

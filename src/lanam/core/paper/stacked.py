@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
 
 import numpy as np
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, slices
 from lanam.core.terms.networks import ACTIVATIONS, Architecture, unflatten
 
 #: A bundle takes terms until it has this many entries. An activation is a dozen passes over its
@@ -42,12 +41,12 @@ class _Networks:
     @cached_property
     def entries(self) -> tuple[slice, ...]:
         """Each term's entries, one term below the other."""
-        return _slices([len(inputs) for inputs in self.inputs])
+        return slices(map(len, self.inputs))
 
     @cached_property
     def parameters(self) -> tuple[slice, ...]:
         """Each term's parameters in the vector of all."""
-        return _slices([architecture.n_parameters for architecture in self.architectures])
+        return slices(architecture.n_parameters for architecture in self.architectures)
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,3 @@ class Stack(_Networks):
 def _layers(architecture: Architecture) -> tuple[tuple[int, ...], str]:
     """What the networks of a bundle have in common."""
     return architecture.hidden_sizes, architecture.activation
-
-
-def _slices(sizes: Sequence[int]) -> tuple[slice, ...]:
-    return tuple(slice(*ends) for ends in pairwise(accumulate(sizes, initial=0)))

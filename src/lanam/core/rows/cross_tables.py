@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
 
 import numpy as np
 
-from lanam.core.arrays import Array, IntArray, Intercept, sum_by
+from lanam.core.arrays import Array, IntArray, Intercept, slices, sum_by
 from lanam.core.rows.expansions import Around, same_arrays
 from lanam.core.rows.located import AnyRows, Rows, pieces
 from lanam.core.rows.reading import spread
-from lanam.core.rows.statistics import add_entry_sums
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Position
 from lanam.core.workspace import Workspace
@@ -64,18 +62,17 @@ class TableQuadratic:
         known = [value[own] for value, own in zip(values, self.seen, strict=True)]
         whole = np.concatenate([*known, [intercept]])
         total = self.constant + float(self.pseudo @ whole)
-        for start, stop in pairwise(self.offsets):
-            own = whole[start:stop]
+        for own in self.blocks:
             # Upper blocks only are there; those beside the diagonal count twice.
-            product = whole[:stop] @ self.cross[:stop, start:stop]
-            before = whole[:start] @ self.cross[:start, start:stop]
-            total -= 0.5 * float((product + before) @ own)
+            product = whole[: own.stop] @ self.cross[: own.stop, own]
+            before = whole[: own.start] @ self.cross[: own.start, own]
+            total -= 0.5 * float((product + before) @ whole[own])
         return total
 
     @cached_property
-    def offsets(self) -> tuple[int, ...]:
-        """Where each term's entries, and the intercept's, begin; and where all end."""
-        return _offsets(self.seen)
+    def blocks(self) -> tuple[slice, ...]:
+        """Each term's entries and, last, the intercept's."""
+        return _blocks(self.seen)
 
     @property
     def total_curvature(self) -> float:
@@ -85,8 +82,8 @@ class TableQuadratic:
     def entry_curvature(self) -> list[Array]:
         """Sums of ``gamma`` per table entry, a vector a term."""
         result = [np.zeros(size) for size in self.sizes]
-        for k, (sums, own) in enumerate(zip(result, self.seen, strict=True)):
-            sums[own] = self.cross[self.offsets[k] : self.offsets[k + 1], -1]
+        for sums, own, block in zip(result, self.seen, self.blocks, strict=False):
+            sums[own] = self.cross[block, -1]
         return result
 
     def of_constant(self, f: Intercept) -> float:
@@ -95,8 +92,7 @@ class TableQuadratic:
 
     def keep_terms(self, kept: Sequence[int]) -> TableQuadratic:
         """The same quadratic for some of the terms."""
-        parts = [np.arange(self.offsets[k], self.offsets[k + 1]) for k in kept]
-        entries = np.concatenate([*parts, [self.offsets[-1] - 1]])
+        entries = np.r_[tuple(self.blocks[k] for k in (*kept, -1))]
         return TableQuadratic(
             self.cross[np.ix_(entries, entries)],
             self.pseudo[entries],
@@ -110,28 +106,24 @@ class TableQuadratic:
         """``Z' diag(gamma) Z`` and ``Z' h``."""
         read_tables = [table[own] for table, own in zip(tables, self.seen, strict=True)]
         blocks = [*read_tables, np.ones((1, 1))]
-        ends = np.cumsum([block.shape[1] for block in blocks])
-        gram, target = np.zeros((ends[-1], ends[-1])), np.zeros(ends[-1])
-        for k, right in enumerate(blocks):
-            columns = slice(ends[k] - right.shape[1], ends[k])
-            here = slice(self.offsets[k], self.offsets[k + 1])
+        parts = list(zip(blocks, slices(b.shape[1] for b in blocks), self.blocks, strict=True))
+        n_columns = parts[-1][1].stop
+        gram, target = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
+        for k, (right, columns, here) in enumerate(parts):
             target[columns] = self.pseudo[here] @ right
             product = self.cross[: here.stop, here] @ right
-            for j, left in enumerate(blocks[: k + 1]):
-                rows = slice(ends[j] - left.shape[1], ends[j])
-                block = left.T @ product[self.offsets[j] : self.offsets[j + 1]]
-                gram[rows, columns] = block
-                gram[columns, rows] = block.T
+            for left, rows, there in parts[: k + 1]:
+                gram[rows, columns] = left.T @ product[there]
+                gram[columns, rows] = gram[rows, columns].T
         return gram, target
 
     def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array, Array]:
         """What the rows say of the levels of term ``k``, as ``RowQuadratic`` has it."""
-        here = slice(self.offsets[k], self.offsets[k + 1])
-        parts = []
-        for j, (table, own) in enumerate(zip(tables, self.seen, strict=True)):
-            there = slice(self.offsets[j], self.offsets[j + 1])
+        here, parts = self.blocks[k], []
+        for table, own, there in zip(tables, self.seen, self.blocks, strict=False):
             # Upper blocks only are there.
-            block = self.cross[there, here].T if j < k else self.cross[here, there]
+            before = there.start < here.start
+            block = self.cross[there, here].T if before else self.cross[here, there]
             parts.append(block @ table[own])
         cross = np.zeros((self.sizes[k], sum(table.shape[1] for table in tables) + 1))
         target = np.zeros(self.sizes[k])
@@ -157,7 +149,7 @@ def summed(
     else:
         kept = [np.arange(len(strip)) for strip in strips]
     # What is left out is never part of the square, which is large.
-    starts = _offsets(asked)[:-1]
+    starts = [own.start for own in _blocks(asked)]
     entries = np.concatenate([start + own for start, own in zip(starts, kept, strict=True)])
     cross = np.zeros((len(entries), len(entries)))
     first = 0
@@ -170,27 +162,28 @@ def summed(
     return made, tuple(weights)
 
 
-def _offsets(seen: Sequence[IntArray]) -> tuple[int, ...]:
-    """Where each term's entries, and the intercept's, begin; and where all end."""
-    return (0, *np.cumsum([*(len(own) for own in seen), 1]).tolist())
+def _blocks(seen: Sequence[IntArray]) -> tuple[slice, ...]:
+    """Where each term's entries are and, last, the intercept's."""
+    return slices([*map(len, seen), 1])
 
 
 def _cross_tables(
     around: Around, sizes: Sequence[int], seen: Sequence[IntArray], parts: Iterable[Rows]
 ) -> Totals:
     """Upper blocks, a strip for each term from its own block on: half of what a square would move."""
-    offsets = _offsets(seen)
-    strips = [np.zeros((stop - start, offsets[-1] - start)) for start, stop in pairwise(offsets)]
-    pseudo = np.zeros(offsets[-1])
+    blocks = _blocks(seen)
+    end = blocks[-1].stop
+    strips = [np.zeros((own.stop - own.start, end - own.start)) for own in blocks]
+    pseudo = np.zeros(end)
     scalars, weights = np.zeros(2), [np.zeros(size) for size in sizes]
     space = Workspace()
     for part in pieces(parts, _table_chunk(len(sizes))):
         chunk = around.expand_all(part)
         scalars += chunk.constant, chunk.value
-        add_entry_sums(weights, part, part.weight)
         readers = [_Reader.of(position, space, k) for k, position in enumerate(part.positions)]
         for k, (position, right) in enumerate(zip(part.positions, readers, strict=True)):
-            here = slice(offsets[k], offsets[k + 1])
+            here = blocks[k]
+            weights[k] += spread(position, part.weight, sizes[k])
             pseudo[here] += spread(position, chunk.pseudo_response, sizes[k])[seen[k]]
             strips[k][:, -1] += spread(position, chunk.curvature, sizes[k])[seen[k]]
             weighted = right.times(chunk.curvature, space)
@@ -201,7 +194,8 @@ def _cross_tables(
                     table = _cross_table(left, weighted, (sizes[j], sizes[k]), space)
                 some = len(seen[j]) < sizes[j] or len(seen[k]) < sizes[k]
                 table = table[np.ix_(seen[j], seen[k])] if some else table
-                strips[j][:, here.start - offsets[j] : here.stop - offsets[j]] += table
+                first = blocks[j].start
+                strips[j][:, here.start - first : here.stop - first] += table
         pseudo[-1] += chunk.pseudo_response.sum()
         strips[-1] += chunk.curvature.sum()
     return *strips, pseudo, scalars, *weights

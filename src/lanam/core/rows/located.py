@@ -172,6 +172,11 @@ def pieces(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
         yield from part.parts(size)
 
 
+def added(parts: Iterable[Rows], size: int, of: Callable[[Rows], Totals]) -> Totals:
+    """Sums of new arrays that are made of at most so many rows at a time."""
+    return reduce(_add_to, map(of, pieces(parts, size)))
+
+
 #: Goes over parts of the rows once, and can be sent elsewhere.
 RowJob: TypeAlias = Callable[[Iterable[Rows]], Totals]
 

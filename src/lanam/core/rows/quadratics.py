@@ -18,11 +18,11 @@ from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.cross_tables import TableQuadratic, cross_table_bytes, summed
 from lanam.core.rows.expansions import Around, same_arrays
-from lanam.core.rows.located import AnyRows, Rows, pieces
+from lanam.core.rows.located import AnyRows, Rows, added, pieces
 from lanam.core.rows.reading import Design, spread
 from lanam.core.rows.statistics import (
     CHUNK_ROWS,
-    add_entry_sums,
+    entry_sums,
     output_places,
     own_curvature,
     start,
@@ -57,7 +57,7 @@ class RowQuadratic:
 
     @cached_property
     def _sums(self) -> Totals:
-        return self.rows.total(partial(_expansion_sums, self.around, self.rows.sizes))
+        return self.rows.total(partial(_expansion_sums, self.around))
 
     @property
     def constant(self) -> float:
@@ -93,39 +93,36 @@ class RowQuadratic:
 
         The diagonal of ``W_k' gamma W_k``, ``W_k' gamma Z`` and ``W_k' h``.
         """
-        job = partial(
-            _level_equations, self.around, self.kept, tables, k, self.rows.sizes[self.kept[k]]
-        )
+        job = partial(_level_equations, self.around, self.kept, tables, k)
         cross, target = self.rows.total(job, heavy=True)
         # The intercept's column of Z is one: its sums are the diagonal.
         return cross[:, -1].copy(), cross, target
 
 
-def _expansion_sums(around: Around, sizes: Sequence[int], parts: Iterable[Rows]) -> Totals:
+def _expansion_sums(around: Around, parts: Iterable[Rows]) -> Totals:
     """Curvature at every entry, a vector a term; then constant, value and all curvature."""
-    totals, scalars = [np.zeros(size) for size in sizes], np.zeros(3)
-    for part in pieces(parts, CHUNK_ROWS):
+
+    def of(part: Rows) -> Totals:
         expansion = around.expand(part)
         own = own_curvature(expansion.curvature)
         own = own if own.ndim == 1 else own.sum(axis=1)
-        add_entry_sums(totals, part, own)
-        scalars += expansion.constant, expansion.value, own.sum()
-    return (*totals, scalars)
+        return *entry_sums(part, own), np.array([expansion.constant, expansion.value, own.sum()])
+
+    return added(parts, CHUNK_ROWS, of)
 
 
 def _normal_equations(
     around: Around, kept: Sequence[int], tables: Sequence[Array], parts: Iterable[Rows]
 ) -> Totals:
-    n_columns = sum(table.shape[1] for table in tables) + 1
-    gram, target = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
     made = Design(tables)
-    for part in pieces(parts, _DESIGN_CHUNK_ROWS):
-        expansion = around.expand(part)
-        design = made.of(part.keep_terms(kept))
-        target += expansion.pseudo_response @ design
+
+    def of(part: Rows) -> Totals:
+        expansion, design = around.expand(part), made.of(part.keep_terms(kept))
+        target = expansion.pseudo_response @ design
         design *= np.sqrt(expansion.curvature)[:, None]
-        gram += design.T @ design
-    return gram, target
+        return design.T @ design, target
+
+    return added(parts, _DESIGN_CHUNK_ROWS, of)
 
 
 def _level_equations(
@@ -133,19 +130,17 @@ def _level_equations(
     kept: Sequence[int],
     tables: Sequence[Array],
     k: int,
-    size: int,
     parts: Iterable[Rows],
 ) -> Totals:
-    cross = np.zeros((size, sum(table.shape[1] for table in tables) + 1))
-    target, made = np.zeros(size), Design(tables)
-    for part in pieces(parts, _DESIGN_CHUNK_ROWS):
+    made = Design(tables)
+
+    def of(part: Rows) -> Totals:
         expansion, own_part = around.expand(part), part.keep_terms(kept)
-        design, position = made.of(own_part), own_part.positions[k]
-        rows = np.arange(len(part))
+        position, size, rows = own_part.positions[k], own_part.sizes[k], np.arange(len(part))
         own = csr_array((expansion.curvature, (position.index, rows)), shape=(size, len(part)))
-        cross += own @ design
-        target += spread(position, expansion.pseudo_response, size)
-    return cross, target
+        return own @ made.of(own_part), spread(position, expansion.pseudo_response, size)
+
+    return added(parts, _DESIGN_CHUNK_ROWS, of)
 
 
 def _joint_equations(
@@ -156,17 +151,14 @@ def _joint_equations(
     gram, target = np.zeros((places.size, places.size)), np.zeros(places.size)
     made = Design(tables)
     for part in pieces(parts, _DESIGN_CHUNK_ROWS):
-        expansion = around.expand(part)
-        design = made.of(part.keep_terms(kept))
+        expansion, design = around.expand(part), made.of(part.keep_terms(kept))
         for i, own in enumerate(places):
             target[own] += expansion.pseudo_response[:, i] @ design
-            weighted = design * expansion.curvature[:, i, i, None]
-            gram[np.ix_(own, own)] += design.T @ weighted
-            for j in range(i):
-                weighted = design * expansion.curvature[:, i, j, None]
-                block = weighted.T @ design
-                gram[np.ix_(own, places[j])] += block
-                gram[np.ix_(places[j], own)] += block.T
+            for j, other in enumerate(places[: i + 1]):
+                block = (design * expansion.curvature[:, i, j, None]).T @ design
+                gram[np.ix_(own, other)] += block
+                if j < i:
+                    gram[np.ix_(other, own)] += block.T
     return gram, target
 
 
@@ -195,7 +187,7 @@ def weights_and_quadratic(
         # Both at once, and what no row has read is left out afterwards.
         made, weights = summed(rows, around)
         return weights, made.of_constant(null[1]), made
-    *sums, value = rows.total(partial(weigh_entries, rows.sizes, null))
+    *sums, value = rows.total(partial(weigh_entries, null))
     seen = tuple(np.flatnonzero(own) for own in sums)
     n_entries = sum(map(len, seen)) + 1
     if not whole:

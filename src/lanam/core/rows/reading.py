@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
-from lanam.core.arrays import Array, IntArray, sum_by
+from lanam.core.arrays import Array, IntArray, slices, sum_by
 from lanam.core.rows.located import Rows
 from lanam.core.terms.knots import Position, Step
 from lanam.core.workspace import Workspace
@@ -49,8 +48,7 @@ class Design:
     """Makes ``Z`` of some rows after others, the intercept's column last; each is valid until the next."""
 
     def __init__(self, tables: Sequence[Array]) -> None:
-        ends = np.cumsum([0, *(table.shape[1] for table in tables)]).tolist()
-        self._columns = [slice(*pair) for pair in pairwise(ends)]
+        self._columns = slices(table.shape[1] for table in tables)
         self._tables = tables
         self._stacked: dict[tuple[int, tuple[int, ...]], Array] = {}
         self._space = Workspace()

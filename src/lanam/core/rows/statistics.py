@@ -13,7 +13,7 @@ import numpy as np
 
 from lanam.core.arrays import Array, IntArray, Intercept, sum_by
 from lanam.core.likelihoods import Likelihood
-from lanam.core.rows.located import AnyRows, Rows, StreamedRows, pieces
+from lanam.core.rows.located import AnyRows, Rows, StreamedRows, added
 from lanam.core.rows.reading import read, spread
 from lanam.core.rows.tables import Totals
 
@@ -39,21 +39,13 @@ def entry_sums(rows: Rows, row_values: Array) -> list[Array]:
     ]
 
 
-def add_entry_sums(totals: Sequence[Array], rows: Rows, row_values: Array) -> None:
-    """Add them to what other rows gave."""
-    for total, own in zip(totals, entry_sums(rows, row_values), strict=True):
-        total += own
-
-
-def weigh_entries(
-    sizes: Sequence[int], null: tuple[Likelihood, Intercept], parts: Iterable[Rows]
-) -> Totals:
+def weigh_entries(null: tuple[Likelihood, Intercept], parts: Iterable[Rows]) -> Totals:
     """Weights at the entries, a vector a term, and the log-likelihood of a constant."""
-    totals, value = [np.zeros(size) for size in sizes], 0.0
-    for part in pieces(parts, CHUNK_ROWS):
-        add_entry_sums(totals, part, part.weight)
-        value += _value(part.keep_terms([]), null[0], [], null[1])
-    return *totals, np.array(value)
+
+    def of(part: Rows) -> Totals:
+        return *entry_sums(part, part.weight), _value(part.keep_terms([]), null[0], [], null[1])
+
+    return added(parts, CHUNK_ROWS, of)
 
 
 def log_likelihood(
@@ -67,16 +59,15 @@ def log_likelihood(
 def _log_likelihood(
     likelihood: Likelihood, values: Sequence[Array], intercept: Intercept, parts: Iterable[Rows]
 ) -> Totals:
-    parts = pieces(parts, CHUNK_ROWS)
-    return (np.array(sum(_value(part, likelihood, values, intercept) for part in parts)),)
+    return added(parts, CHUNK_ROWS, lambda part: (_value(part, likelihood, values, intercept),))
 
 
 def _value(
     part: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
-) -> float:
+) -> Array:
     """The log-likelihood of rows at hand."""
     f = predict(part, values, intercept)
-    return float(part.information @ likelihood.log_prob(part.y, f))
+    return np.array(part.information @ likelihood.log_prob(part.y, f))
 
 
 def start(rows: AnyRows, likelihood: Likelihood) -> Intercept:

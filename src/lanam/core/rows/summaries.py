@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import astuple, dataclass, replace
+from functools import partial, reduce
 from itertools import chain
 from typing import cast
 
@@ -122,12 +122,7 @@ def _of_table(table: Table, levels: Sequence[int], wanted: Wanted, n_threads: in
     else:  # sorting is one long step a column
         with ThreadPoolExecutor(n_threads) as pool:
             columns = list(pool.map(of_column, table.columns.T, levels, space))
-    hashes = sketches.hash_rows(table.columns, table.response)
-    distinct = sketches.count_distinct(hashes)
-    spread = Spread.of(table.response, table.weight)
-    classes, _ = level_counts(table.response, table.weight, wanted.n_classes)
-    sample = _table(_sample(table, hashes, wanted.n_sample))
-    return Summary(len(table), spread, distinct.estimate, tuple(columns), {}, classes, sample)
+    return replace(_read(_head(table, wanted), []), columns=tuple(columns))
 
 
 # Totals of a pass: [rows, response's spread], classes, distinct rows, a sample, then of each column the
@@ -135,22 +130,23 @@ def _of_table(table: Table, levels: Sequence[int], wanted: Wanted, n_threads: in
 
 
 def _sketched(levels: Sequence[int], wanted: Wanted, tables: Iterable[Table]) -> Totals:
-    totals: Totals | None = None
-    for table in tables:
-        own = _sketch(table, levels, wanted)
-        totals = own if totals is None else _merged(levels, wanted, totals, own)
-    assert totals is not None, "a pass has a piece at least"
-    return totals
+    merge = partial(_merged, levels, wanted)
+    return reduce(merge, (_sketch(table, levels, wanted) for table in tables))
 
 
-def _sketch(table: Table, levels: Sequence[int], wanted: Wanted) -> Totals:
+def _head(table: Table, wanted: Wanted) -> list[Array]:
     spread = Spread.of(table.response, table.weight)
-    head = [len(table), spread.total_weight, spread.magnitude, spread.mean, spread.variance]
     hashes = sketches.hash_rows(table.columns, table.response)
     distinct = sketches.count_distinct(hashes)
     classes, _ = level_counts(table.response, table.weight, wanted.n_classes)
-    parts: list[Array] = [np.array(head, dtype=np.float64), classes, distinct.smallest]
-    parts += _sample(table, hashes, wanted.n_sample)
+    parts = [np.array([len(table), *astuple(spread)]), classes, distinct.smallest]
+    # As floats, in whose order hashes are too.
+    own = (hashes >> np.uint64(11)).astype(np.float64)
+    return parts + _smallest([own, table.columns, table.response, table.weight], wanted.n_sample)
+
+
+def _sketch(table: Table, levels: Sequence[int], wanted: Wanted) -> Totals:
+    parts = _head(table, wanted)
     for column, n_levels in zip(table.columns.T, levels, strict=True):
         parts += sketches.to_arrays(sketches.sketch_column(column, table.weight))
         if n_levels >= 0:
@@ -160,14 +156,8 @@ def _sketch(table: Table, levels: Sequence[int], wanted: Wanted) -> Totals:
     return tuple(parts)
 
 
-def _sample(table: Table, hashes: sketches.Hashes, n_sample: int) -> list[Array]:
-    """Different rows with the smallest hashes: these, columns, response, and the weight of all copies."""
-    # As floats, in whose order hashes are too.
-    own = (hashes >> np.uint64(11)).astype(np.float64)
-    return _smallest([own, table.columns, table.response, table.weight], n_sample)
-
-
 def _smallest(sample: Sequence[Array], n_sample: int) -> list[Array]:
+    """Different rows with the smallest hashes: these, columns, response, and the weight of all copies."""
     if n_sample == 0:
         return [own[:0] for own in sample]
     hashes, columns, response, weight = sample
@@ -185,51 +175,43 @@ def _smallest(sample: Sequence[Array], n_sample: int) -> list[Array]:
     return [hashes[first], columns[first], response[first], mass]
 
 
-def _table(sample: Sequence[Array]) -> Table | None:
-    _, columns, response, weight = sample
-    return Table(np.asfortranarray(columns), response, weight) if len(response) else None
-
-
 def _merged(levels: Sequence[int], wanted: Wanted, first: Totals, second: Totals) -> Totals:
     one, two = _Arrays(first), _Arrays(second)
-    rows_and_spread = [part.take(1)[0] for part in (one, two)]
-    spread = Spread(*rows_and_spread[0][1:]).merged(Spread(*rows_and_spread[1][1:]))
-    n_rows = rows_and_spread[0][0] + rows_and_spread[1][0]
-    head = [n_rows, spread.total_weight, spread.magnitude, spread.mean, spread.variance]
-    classes = [part.take(1)[0] for part in (one, two)]
-    merged: list[Array] = [np.array(head), classes[0] + classes[1]]
+    (n_rows, *own), (n_more, *others) = (part.take(1)[0] for part in (one, two))
+    spread = Spread(*own).merged(Spread(*others))
+    merged = [np.array([n_rows + n_more, *astuple(spread)]), one.take(1)[0] + two.take(1)[0]]
     counts = [DistinctCount(*part.take(1)) for part in (one, two)]
     merged.append(sketches.merge_counts(*counts).smallest)
     samples = [np.concatenate(pair) for pair in zip(one.take(4), two.take(4), strict=True)]
     merged += _smallest(samples, wanted.n_sample)
     for n_levels in levels:
-        own = [sketches.from_arrays(part.take(_SKETCH_ARRAYS)) for part in (one, two)]
-        merged += sketches.to_arrays(sketches.merge(*own))
+        both = [sketches.from_arrays(part.take(_SKETCH_ARRAYS)) for part in (one, two)]
+        merged += sketches.to_arrays(sketches.merge(*both))
         if n_levels >= 0:
             (mass, arrival), (more, later) = one.take(2), two.take(2)
             merged += [mass + more, np.minimum(arrival, later)]
     return tuple(merged)
 
 
-def _read(totals: Totals, levels: Sequence[int]) -> Summary:
+def _read(totals: Iterable[Array], levels: Sequence[int]) -> Summary:
     parts = _Arrays(totals)
     n_rows, *spread = parts.take(1)[0].tolist()
-    (classes,) = parts.take(1)
-    distinct, sample = DistinctCount(*parts.take(1)), _table(parts.take(4))
+    classes, smallest, _, sampled, response, weight = parts.take(6)
+    sample = Table(np.asfortranarray(sampled), response, weight) if len(response) else None
     columns = []
     for n_levels in levels:
         sketch = sketches.from_arrays(parts.take(_SKETCH_ARRAYS))
         mass, arrival = parts.take(2) if n_levels >= 0 else (np.empty(0), np.empty(0))
         distribution = sketches.distribution(sketch)
         columns.append(ColumnSummary(distribution, sketch.n_distinct, mass, arrival))
-    own = tuple(columns)
-    return Summary(int(n_rows), Spread(*spread), distinct.estimate, own, {}, classes, sample)
+    n_distinct, own = DistinctCount(smallest).estimate, tuple(columns)
+    return Summary(int(n_rows), Spread(*spread), n_distinct, own, {}, classes, sample)
 
 
 class _Arrays:
     """Arrays that are taken from the front."""
 
-    def __init__(self, arrays: Totals) -> None:
+    def __init__(self, arrays: Iterable[Array]) -> None:
         self._arrays: Iterator[Array] = iter(arrays)
 
     def take(self, n_arrays: int) -> Totals:
@@ -275,8 +257,8 @@ def _likeness(column: ColumnSummary, coded: bool) -> tuple[object, ...]:
 
 def _signed(compared: Sequence[int], levels: Sequence[int], tables: Iterable[Table]) -> Totals:
     """Signatures of some columns (``sketches.py``), of which equal ones are of the same columns."""
-    totals: Totals | None = None
-    for table in tables:
+
+    def of(table: Table) -> Totals:
         # Rows that have the same in all of these need not be told apart.
         rows = sketches.hash_rows(table.columns[:, compared], np.zeros(len(table)))
         own = tuple(
@@ -285,6 +267,6 @@ def _signed(compared: Sequence[int], levels: Sequence[int], tables: Iterable[Tab
             else sketches.sign_numbers(table.columns[:, feature], rows)
             for feature in compared
         )
-        totals = cast(Totals, own) if totals is None else add(totals, cast(Totals, own))
-    assert totals is not None, "a pass has a piece at least"
-    return totals
+        return cast(Totals, own)
+
+    return reduce(add, map(of, tables))

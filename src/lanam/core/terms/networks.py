@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, slices
 
 _GELU_SCALE = math.sqrt(2.0 / math.pi)
 _GELU_CUBIC = 0.044715
@@ -146,11 +146,10 @@ def initialise(
 
 def unflatten(architecture: Architecture, theta: Array) -> list[Array]:
     """Views of the flat parameter vector, one a tensor."""
-    tensors, start = [], 0
-    for shape, size in zip(architecture.shapes, architecture.sizes, strict=True):
-        tensors.append(theta[start : start + size].reshape(shape))
-        start += size
-    return tensors
+    places = slices(architecture.sizes)
+    return [
+        theta[own].reshape(shape) for own, shape in zip(places, architecture.shapes, strict=True)
+    ]
 
 
 def forward(architecture: Architecture, theta: Array, inputs: Array) -> Array:

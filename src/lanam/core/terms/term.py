@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, slices
 from lanam.core.terms import networks
 from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
 
@@ -101,6 +101,7 @@ class LevelTerm:
     wide: bool = False
 
     joint = False
+    architecture = None
 
     @property
     def kind(self) -> str:
@@ -176,13 +177,10 @@ class MixedTerm:
 
     def jacobian(self, expansion: Array) -> Array:
         """Tangent features at the entries (B, P), in the order of their groups."""
-        blocks, start = list[Array](), 0
-        for network in self._networks:
-            stop = start + network.architecture.n_parameters
-            blocks.append(network.jacobian(expansion[start:stop]))
-            start = stop
-        blocks.append(_at_levels(np.ones(1), self.entries.axes, ()))
-        return np.concatenate(blocks, axis=1)
+        own = slices(network.architecture.n_parameters for network in self._networks)
+        of_networks = zip(self._networks, own, strict=True)
+        blocks = [network.jacobian(expansion[part]) for network, part in of_networks]
+        return np.concatenate([*blocks, _at_levels(np.ones(1), self.entries.axes, ())], axis=1)
 
 
 Term = SmoothTerm | LevelTerm | MixedTerm
