@@ -201,8 +201,7 @@ class TestFit:
         state = result.state
         # Three learning rates, each with as many rounds as it may have.
         assert len(states) == 3 * PAPER.max_iter
-        assert not result.converged
-        assert not result.interrupted
+        assert result.reason == "max_iter"
         assert states[-1].evidence > states[-PAPER.max_iter].evidence
         # The best round of the best rate is restored.
         assert state.evidence == max(seen.evidence for seen in states)
@@ -225,7 +224,7 @@ class TestFit:
         states = []
         options = replace(PAPER, max_iter=50, tol=1e6)
         result = find_solver(options).fit(make_problem(), np.random.default_rng(0), states.append)
-        assert result.converged
+        assert result.reason == "converged"
         assert len(states) == 3 * 4
 
     @pytest.mark.parametrize("stop_at", [2, 6])
@@ -239,7 +238,7 @@ class TestFit:
 
         options = replace(PAPER, max_iter=4)
         result = find_solver(options).fit(make_problem(), np.random.default_rng(0), on_round)
-        assert result.interrupted
+        assert result.reason == "interrupted"
         assert len(states) == stop_at
         # The interrupted round is not finished.
         assert result.state.evidence == max(state.evidence for state in states[:-1])
@@ -250,7 +249,7 @@ class TestFit:
 
         monkeypatch.setattr(Objective, "gradient", interrupt)
         result = find_solver(PAPER).fit(make_problem(), np.random.default_rng(0))
-        assert result.interrupted
+        assert result.reason == "interrupted"
         assert np.isfinite(result.state.evidence)
 
     @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from lanam.core.noise import gaps
 from lanam.core.noise.gaps import weigh
 from lanam.core.paper import kron
 from lanam.core.rows import statistics
+from lanam.core.rows.expansions import Around
 from lanam.core.rows.statistics import Rows
 from tests.core import at_hand
 from tests.core.examples import dense_features, mackay_step
@@ -380,8 +381,12 @@ def test_sums_over_rows_are_of_what_they_say():
     values = [rng.standard_normal(size) for size in rows.sizes]
     tables = [rng.standard_normal((size, 2)) for size in rows.sizes]
     likelihood = LIKELIHOODS["gaussian"]
-    for quantity in (statistics.log_likelihood, statistics.slopes):
-        found, expected = (quantity(r, likelihood, values, 0.3) for r in (rows, plain))
+    around = Around(likelihood, tuple(values), 0.3)
+    for quantity in (
+        around.slopes,
+        lambda r: statistics.log_likelihood(r, likelihood, values, 0.3),
+    ):
+        found, expected = (quantity(r) for r in (rows, plain))
         np.testing.assert_allclose(found, expected)
     for form in (at_hand.row_quadratic, at_hand.table_quadratic):
         one, other = (form(r, likelihood, values, 0.3) for r in (rows, plain))

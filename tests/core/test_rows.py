@@ -15,6 +15,7 @@ from lanam.core.noise import gaps
 from lanam.core.paper import kron
 from lanam.core.rows import cross_tables, quadratics, reading, statistics
 from lanam.core.rows import located as core_rows
+from lanam.core.rows.expansions import Around
 from lanam.core.rows.located import Rows, StreamedRows
 from lanam.core.rows.summaries import summarise_tables
 from lanam.core.rows.tables import ArrayTables, Table
@@ -209,7 +210,7 @@ class TestPieces:
         learned = {n_before + 1: np.random.default_rng(2).standard_normal(shape)}
         found, expected = (
             rows.with_terms(candidates).total(
-                core_job(levels._level_sums, example.point, learned, n_before)
+                core_job(levels._level_sums, Around(*example.point), learned, n_before)
             )
             for rows in example.both()[::-1]
         )
@@ -248,10 +249,10 @@ class TestPieces:
         pairs, codes = [(0, 1), (0, 2), (2, 3)], {2: example.codes}
         binned = interactions.bin_columns(example.summary, pairs, codes)
         cells = {feature: (own.entries, own.number) for feature, own in binned.items()}
-        job = core_job(interactions._cell_sums_of_rows, example.point, cells, pairs)
+        job = core_job(interactions._cell_sums_of_rows, Around(*example.point), cells, pairs)
         found, expected = (rows.total(job) for rows in example.both()[::-1])
         assert_same(found, expected)
-        slope, curvature = statistics.slopes(example.at_hand, *example.point)
+        slope, curvature = Around(*example.point).slopes(example.at_hand)
         for (first, second), (seen, pull) in zip(pairs, found, strict=True):
             size = binned[first].n_cells * binned[second].n_cells
             assert len(seen) == len(pull) == size
@@ -366,7 +367,7 @@ class TestGaussian:
 
     def test_gaps(self, example):
         coefficients = np.array([0.5, 0.3, 2.0, 0.1])
-        job = core_job(gaps._gap_sums, example.values, 0.2, (0, 2, 3), coefficients)
+        job = core_job(gaps._gap_sums, Around(*example.point), (0, 2, 3), coefficients)
         found, expected = (rows.total(job) for rows in example.both()[::-1])
         assert_same(found, expected)
 
@@ -413,7 +414,7 @@ class _Known:
 
 def test_pearsons_sum():
     example = Example("poisson")
-    job = core_job(first_stage._pearson_sum, example.likelihood, example.values, 0.2)
+    job = core_job(first_stage._pearson_sum, Around(*example.point))
     found, expected = (rows.total(job) for rows in example.both()[::-1])
     assert_same(found, expected)
 
@@ -482,7 +483,7 @@ class TestThreads:
 
     def test_gaussian_ones(self):
         example, noise = Example("gaussian"), np.array([0.5, 0.0, 2.0, 1.0])
-        job = core_job(gaps._gap_sums, example.values, 0.2, (0, 2, 3), np.ones(4))
+        job = core_job(gaps._gap_sums, Around(*example.point), (0, 2, 3), np.ones(4))
         found, expected = (
             (
                 _told(table_quadratic(rows.weighed_by(noise), *example.point), example),

@@ -13,6 +13,7 @@ from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.model import scoring
 from lanam.core.rows import quadratics, statistics
+from lanam.core.rows.expansions import Around
 from lanam.core.rows.statistics import Rows
 from lanam.core.terms.knots import Position
 from lanam.families.softmax import Softmax
@@ -176,7 +177,7 @@ class TestSums:
     def test_slopes_and_what_bends(self):
         rows, values, _, intercept = rows_example()
         f = statistics.predict(rows, values, intercept)
-        slope, curvature = statistics.slopes(rows, Softmax(4), values, intercept)
+        slope, curvature = Around(Softmax(4), values, intercept).slopes(rows)
         for i in range(40):
             own = Softmax(4).curvature(f[i : i + 1])[0] * rows.weight[i]
             assert_close(curvature[i], own, "rounding")

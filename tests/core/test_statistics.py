@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lanam.core.rows import cross_tables, quadratics, reading, statistics
+from lanam.core.rows.expansions import Around
 from lanam.core.rows.statistics import Rows
 from lanam.core.terms.knots import (
     Grid,
@@ -128,7 +129,7 @@ class TestSums:
 
     def test_slopes(self, name):
         rows, values, _ = example(name)
-        slope, curvature = statistics.slopes(rows, LIKELIHOODS[name], values, 0.3)
+        slope, curvature = Around(LIKELIHOODS[name], values, 0.3).slopes(rows)
         f = all_entries_matrix(rows) @ np.concatenate([*values, [0.3]])
         assert_close(slope, rows.weight * LIKELIHOODS[name].slope(rows.y, f), "rounding")
         assert_close(curvature, rows.weight * LIKELIHOODS[name].curvature(f), "rounding")
@@ -170,7 +171,7 @@ class TestSums:
         rows, values, _ = example(name)
         likelihood, rng = LIKELIHOODS[name], np.random.default_rng(5)
         made = at_hand.table_quadratic(rows, likelihood, values, 0.3)
-        slope, gamma = statistics.slopes(rows, likelihood, values, 0.3)
+        slope, gamma = Around(likelihood, values, 0.3).slopes(rows)
         here = statistics.predict(rows, values, 0.3)
         other = [rng.standard_normal(size) for size in SIZES]
         step = statistics.predict(rows, other, -0.7) - here

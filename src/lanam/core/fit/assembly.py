@@ -49,7 +49,7 @@ def assemble(
             importance=importances[k],
             effective_parameters=solution.effective[k],
             evidence=float(solution.worth[k]),
-            precision=solution.precisions[k],
+            precision=state.terms[k].precision,
             expansion=state.terms[k].expansion,
         )
         for k, term in enumerate(problem.terms)
@@ -79,10 +79,10 @@ def assemble(
         intercept=units.shift + float(own(intercept)) if contrasts is None else own(intercept),
         terms=tuple(sorted([*active, *off], key=_place)),
         root=fixed_point(triangular_root(covariance)),
-        noise_variance=0.0 if units.likelihood.noise_bounds is None else solution.noise * scale**2,
+        noise_variance=0.0 if units.likelihood.noise_bounds is None else state.noise * scale**2,
         log_evidence=float(units.log_evidence(solution.evidence)),
         contrasts=contrasts,
-        gap_variance=None if gap_noise is None else solution.noise * scale**2 * gap_noise,
+        gap_variance=None if gap_noise is None else state.noise * scale**2 * gap_noise,
     )
 
 

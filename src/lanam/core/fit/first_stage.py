@@ -12,16 +12,16 @@ from functools import partial
 
 import numpy as np
 
-from lanam.core.arrays import Array, Rng
+from lanam.core.arrays import Rng
 from lanam.core.fit.levels import add_levels
 from lanam.core.fit.run import Run
 from lanam.core.inference import gauss_newton
 from lanam.core.inference.gauss_newton import Limits
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Stage, Task
-from lanam.core.likelihoods import Likelihood
 from lanam.core.noise.gaps import weigh
 from lanam.core.rows import statistics
+from lanam.core.rows.expansions import Around
 from lanam.core.rows.located import Rows, added
 from lanam.core.rows.tables import Totals
 
@@ -62,8 +62,7 @@ def refit_noise(stage: Stage, run: Run, rng: Rng) -> Stage:
         state = _converge("gaps", problem, state, run, rng)
     if problem.likelihood.pearson_dispersion:
         # Of small counts the deviance says too little: most of them are zero whatever the dispersion.
-        around = (problem.likelihood, tuple(state.values), float(state.intercept))
-        (spread,) = problem.rows.total(partial(_pearson_sum, *around))
+        (spread,) = problem.rows.total(partial(_pearson_sum, problem.around(state)))
         freedom = max(problem.rows.count - state.n_effective - 1.0, 1.0)
         if spread / freedom > state.noise:
             noisier = replace(state, noise=float(spread / freedom))
@@ -111,13 +110,11 @@ def _converge(name: str, problem: Problem, state: State, run: Run, rng: Rng) -> 
     return gauss_newton.converge(problem, state, rng, limits, partial(run.record, name))[0]
 
 
-def _pearson_sum(
-    likelihood: Likelihood, values: tuple[Array, ...], intercept: float, parts: Iterable[Rows]
-) -> Totals:
+def _pearson_sum(around: Around, parts: Iterable[Rows]) -> Totals:
     """Squared deviations from the means of all rows, in units of the means."""
 
     def of(part: Rows) -> Totals:
-        f = statistics.predict(part, values, intercept)
-        return (np.array(part.information @ likelihood.pearson(part.y, f)),)
+        squares = around.likelihood.pearson(part.y, around.predict(part))
+        return (np.array(part.information @ squares),)
 
     return added(parts, statistics.CHUNK_ROWS, of)

@@ -19,13 +19,13 @@ from itertools import combinations
 
 import numpy as np
 
-from lanam.core.arrays import Array, IntArray, Intercept, Rng, sum_by
+from lanam.core.arrays import Array, IntArray, Rng, sum_by
 from lanam.core.blas import limited_threads
 from lanam.core.inference.evidence import marginal_precision
 from lanam.core.inference.prior import inverse_and_log_det
 from lanam.core.inference.problem import Problem, Regression, State
-from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import statistics
+from lanam.core.rows.expansions import Around
 from lanam.core.rows.located import Rows, added
 from lanam.core.rows.summaries import ColumnSummary, Summary
 from lanam.core.rows.tables import Totals
@@ -80,8 +80,8 @@ def score(
     if kind == "evidence":
         binned = bin_columns(summary, pairs, categories)
         cells = {feature: (own.entries, own.number) for feature, own in binned.items()}
-        point = (problem.likelihood, tuple(state.values), state.intercept)
-        sums = problem.rows.total(partial(_cell_sums_of_rows, point, cells, pairs))
+        job = partial(_cell_sums_of_rows, problem.around(state), cells, pairs)
+        sums = problem.rows.total(job)
         return evidence_scores(binned, pairs, [total / state.noise for total in sums])
     effects = joint_precision(problem, state, rng)
     if not kind.endswith("_full"):
@@ -149,13 +149,10 @@ Cells = Mapping[int, tuple[Levels | Categories, IntArray]]
 
 
 def _cell_sums_of_rows(
-    point: tuple[Likelihood, tuple[Array, ...], Intercept],
-    cells: Cells,
-    pairs: Sequence[Pair],
-    parts: Iterable[Rows],
+    around: Around, cells: Cells, pairs: Sequence[Pair], parts: Iterable[Rows]
 ) -> Totals:
     def of(part: Rows) -> Totals:
-        slope, curvature = statistics.slopes(part, *point)
+        slope, curvature = around.slopes(part)
         return cell_sums(part.columns, slope, statistics.own_curvature(curvature), cells, pairs)
 
     return added(parts, 8 * statistics.CHUNK_ROWS, of)

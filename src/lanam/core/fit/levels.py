@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from lanam.core.arrays import Array, Intercept, Rng
+from lanam.core.arrays import Array, Rng
 from lanam.core.inference.problem import Problem, State, add_terms
-from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import reading, statistics
+from lanam.core.rows.expansions import Around
 from lanam.core.rows.located import Rows, added
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Levels, Position
@@ -78,8 +78,7 @@ def add_levels(
     chosen: dict[int, LevelGain] = {}
     while len(chosen) < len(candidates):
         learned = {n_before + k: gain.mean for k, gain in chosen.items()}
-        point = (problem.likelihood, tuple(state.values), state.intercept)
-        sums = rows.total(partial(_level_sums, point, learned, n_before))
+        sums = rows.total(partial(_level_sums, problem.around(state), learned, n_before))
         left = [k for k in range(len(candidates)) if k not in chosen]
         gains = {
             k: level_gain(sums[2 * k] / state.noise, sums[2 * k + 1] / state.noise) for k in left
@@ -99,10 +98,7 @@ def add_levels(
 
 
 def _level_sums(
-    point: tuple[Likelihood, tuple[Array, ...], Intercept],
-    learned: dict[int, Array],
-    n_before: int,
-    parts: Iterable[Rows],
+    around: Around, learned: dict[int, Array], n_before: int, parts: Iterable[Rows]
 ) -> Totals:
     """Curvature and slope of every candidate's levels; of several outputs, a column each.
 
@@ -110,7 +106,7 @@ def _level_sums(
     """
 
     def of(part: Rows) -> Totals:
-        slope, curvature = statistics.slopes(part.keep_terms(range(n_before)), *point)
+        slope, curvature = around.slopes(part.keep_terms(range(n_before)))
         for k, mean in learned.items():
             slope = slope - statistics.curved(curvature, mean[part.positions[k].index])
         own = statistics.own_curvature(curvature)

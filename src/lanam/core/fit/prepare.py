@@ -99,7 +99,10 @@ def prepare(
     architecture = options.architecture(1)
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}
-    widest = _widest(n_levels, likelihood, CURVATURES[options.curvature].factored)
+    widest = None
+    if n_levels and likelihood.n_outputs == 1 and not CURVATURES[options.curvature].factored:
+        # The levels of one column may be integrated out: of that with most of them.
+        widest = int(np.argmax(n_levels))
     repeated = summary.total_weight > _REPEATED * summary.n_distinct
     for feature, column in enumerate(summary.columns):
         if feature in summary.twins:
@@ -156,10 +159,3 @@ def _start(summary: Summary, units: Units) -> Intercept:
         return best_constant(units.likelihood, summary.classes)
     mean = np.array([summary.spread.mean * summary.spread.magnitude])
     return best_constant(units.likelihood, units.standard(mean))
-
-
-def _widest(n_levels: Sequence[int], likelihood: Likelihood, factored: bool) -> int | None:
-    """The column whose levels may be integrated out: that with most of them."""
-    if not n_levels or likelihood.n_outputs > 1 or factored:
-        return None
-    return int(np.argmax(n_levels))

@@ -41,11 +41,9 @@ class Solution:
     tables: tuple[Array, ...]
     covariance: Array
     intercept: Intercept
-    noise: float
     evidence: float
     effective: tuple[float, ...]
     worth: tuple[float, ...]
-    precisions: tuple[Array, ...]
     levels: WideSolution | None = None
 
 
@@ -73,7 +71,6 @@ class WideSolution:
 
 def of_regression(linear: Regression, posterior: Posterior) -> Solution:
     """A regression's posterior at the hyperparameters its tables were made with, as a solution."""
-    problem, state = linear.problem, linear.state
     worth = selection.term_worth(linear.model.prior, posterior)
     for k, own in linear.worth_outside(posterior).items():
         worth[k] = own
@@ -82,27 +79,26 @@ def of_regression(linear: Regression, posterior: Posterior) -> Solution:
         tables=linear.tables,
         covariance=posterior.covariance,
         intercept=linear.intercept(posterior),
-        noise=state.noise,
         evidence=posterior.evidence,
         effective=linear.effective(posterior),
         worth=tuple(worth),
-        precisions=tuple(known.precision for known in state.terms),
     )
-    if problem.wide is None or posterior.levels is None:
+    wide = linear.problem.wide
+    if wide is None or posterior.levels is None:
         return solution
-    return _centred_levels(problem, problem.wide, solution, posterior.levels)
+    return _centred_levels(linear, wide, solution, posterior.levels)
 
 
 def _centred_levels(
-    problem: Problem, wide: int, solution: Solution, levels: LevelPosterior
+    linear: Regression, wide: int, solution: Solution, levels: LevelPosterior
 ) -> Solution:
     """The solution with a wide term's function centred over the data; the intercept takes its mean.
 
     With ``l`` the mean of the coupling over the data, the new intercept's error is ``b + l' z``: all
     errors are ``L z`` with ``L = I + e l'``, ``e`` the intercept's unit vector.
     """
-    share = problem.shares[wide]
-    scale = 1.0 / np.sqrt(solution.precisions[wide][0])
+    share = linear.problem.shares[wide]
+    scale = 1.0 / np.sqrt(linear.state.terms[wide].precision[0])
     coupling = scale * levels.coupling
     mean_coupling = share @ coupling
     change = np.eye(len(mean_coupling))

@@ -166,10 +166,13 @@ class Problem:
 
     def expand(self, state: State) -> Quadratic:
         """The log-likelihood as a quadratic around a state, made anew."""
-        around = Around(self.likelihood, tuple(state.values), state.intercept)
         if self.in_tables:
-            return cross_tables.summed(self.rows, around, self._seen)[0]
-        return quadratics.row_quadratic(self.rows, around)
+            return cross_tables.summed(self.rows, self.around(state), self._seen)[0]
+        return quadratics.row_quadratic(self.rows, self.around(state))
+
+    def around(self, state: State) -> Around:
+        """What a state predicts, where the log-likelihood has slopes and curvature."""
+        return Around(self.likelihood, tuple(state.values), state.intercept)
 
     @cached_property
     def _seen(self) -> tuple[IntArray, ...]:

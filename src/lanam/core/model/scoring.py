@@ -94,7 +94,7 @@ def sum_moments(
 def _moments(
     model: FittedModel, terms: Sequence[int] | None, columns: Array, reference: Array | None
 ) -> tuple[Array, Array]:
-    """The same; where there are no ``terms``, of all and the intercept."""
+    """The same of some terms or, where none are named, of all and the intercept."""
     mean = np.empty((len(columns), *np.shape(model.intercept)))
     variance = np.empty((len(columns), *np.shape(model.intercept) * 2))
     for part in _chunks(model, len(columns)):
@@ -102,15 +102,12 @@ def _moments(
         if reference is not None:
             sides.append(reference[part] if len(reference) == len(columns) else reference)
         readers = [_readers(model, side, terms) for side in sides]
-        means, designs = zip(
-            *(
-                _mean_and_design(model, rows, len(side), float(terms is None))
-                for rows, side in zip(readers, sides, strict=True)
-            ),
-            strict=True,
-        )
-        mean[part] = reduce(np.subtract, means)
-        variance[part] = _design_variances(model, reduce(np.subtract, designs))
+        told = [
+            _mean_and_design(model, rows, len(side), float(terms is None))
+            for rows, side in zip(readers, sides, strict=True)
+        ]
+        mean[part] = reduce(np.subtract, [own for own, _ in told])
+        variance[part] = _design_variances(model, reduce(np.subtract, [own for _, own in told]))
         for side in sides:
             for _, unknown, spread in _unknown_spreads(model, side, terms):
                 variance[part] += np.multiply.outer(unknown, spread)

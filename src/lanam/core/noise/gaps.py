@@ -21,6 +21,7 @@ from scipy.optimize import nnls
 from lanam.core.arrays import Array
 from lanam.core.inference.problem import Problem, State
 from lanam.core.rows import statistics
+from lanam.core.rows.expansions import Around
 from lanam.core.rows.located import Rows, added
 from lanam.core.rows.tables import Totals
 
@@ -44,8 +45,7 @@ def weigh(problem: Problem, state: State) -> tuple[Problem, State]:
         return problem, state
 
     def totals(coefficients: Array) -> Totals:
-        job = partial(_gap_sums, state.values, float(state.intercept), gaps, coefficients)
-        return rows.total(job)
+        return rows.total(partial(_gap_sums, problem.around(state), gaps, coefficients))
 
     # Where all variances are the same, their size does not matter to the regression.
     gram, target, log_density = totals(np.append(1.0, np.zeros(len(gaps))))
@@ -70,11 +70,7 @@ def weigh(problem: Problem, state: State) -> tuple[Problem, State]:
 
 
 def _gap_sums(
-    values: Sequence[Array],
-    intercept: float,
-    gaps: Sequence[int],
-    coefficients: Array,
-    parts: Iterable[Rows],
+    around: Around, gaps: Sequence[int], coefficients: Array, parts: Iterable[Rows]
 ) -> Totals:
     """The squared residuals' regression where variances are as ``coefficients`` say.
 
@@ -83,7 +79,7 @@ def _gap_sums(
     """
 
     def of(part: Rows) -> Totals:
-        squares = np.square(part.y - statistics.predict(part, values, intercept))
+        squares = np.square(part.y - around.predict(part))
         gone = np.isnan(part.columns[:, list(gaps)])
         design = np.column_stack([np.ones(len(part)), gone])
         variance = design @ coefficients

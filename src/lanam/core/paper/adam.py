@@ -54,8 +54,7 @@ class AdamResult:
 
     state: State
     learning_rate: float
-    converged: bool
-    interrupted: bool
+    reason: str = "max_iter"
 
 
 @dataclass(frozen=True)
@@ -92,13 +91,8 @@ class Adam:
         gone = switched_off(problem, found)
         dropped = [Dropped(problem.terms[k], problem.shares[k], found.worth[k]) for k in gone]
         kept = [k for k in range(len(problem.terms)) if k not in gone]
-        reason = "converged" if result.converged else "max_iter"
-        return Stage(
-            problem.keep(kept),
-            result.state.keep(kept),
-            (*before.dropped, *dropped),
-            "interrupted" if result.interrupted else reason,
-        )
+        dropped = [*before.dropped, *dropped]
+        return Stage(problem.keep(kept), result.state.keep(kept), tuple(dropped), result.reason)
 
     def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
         """The Laplace posterior around the trained networks."""
@@ -108,11 +102,9 @@ class Adam:
             tables=found.tables,
             covariance=found.covariance,
             intercept=state.intercept,
-            noise=state.noise,
             evidence=state.evidence,
             effective=found.effective,
             worth=tuple(_worth(problem, state, found.log_dets)),
-            precisions=tuple(known.precision for known in state.terms),
         )
 
     def fit(
@@ -133,9 +125,9 @@ class Adam:
         for rate in LEARNING_RATES:
             run = self._run(problem, objective, begin, rate, rng, on_round)
             if best is None or run.state.evidence > best.state.evidence:
-                best = replace(run, interrupted=False)
-            if run.interrupted:
-                return replace(best, interrupted=True)
+                best = run
+            if run.reason == "interrupted":
+                return replace(best, reason=run.reason)
         assert best is not None
         return best
 
@@ -153,8 +145,7 @@ class Adam:
         moments, logs = Moments.zeros(len(parameters)), Moments.zeros(len(hyper.log_precision) + 1)
         best, now = self._expand(problem, objective.stack, parameters, hyper, rng)
         best = laplace.retuned(problem, best, hyper, now.evidence(hyper))
-        result = AdamResult(best, rate, converged=False, interrupted=False)
-        stalled = 0
+        result, stalled = AdamResult(best, rate), 0
         try:
             for _ in range(self.options.max_iter):
                 # 1. the networks at fixed hyperparameters
@@ -172,9 +163,9 @@ class Adam:
                 if rise > 0.0:
                     result = replace(result, state=state)
                 if stalled >= _PATIENCE:
-                    return replace(result, converged=True)
+                    return replace(result, reason="converged")
         except KeyboardInterrupt:
-            return replace(result, interrupted=True)
+            return replace(result, reason="interrupted")
         return result
 
     def _expand(

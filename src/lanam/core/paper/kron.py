@@ -70,12 +70,6 @@ class TensorBlock:
         """Eigenvalues (fan_in, fan_out) of the block at unit noise."""
         return np.outer(self.left[0], self.right[0]) / self.total
 
-    def rotated_jacobian(self) -> Array:
-        """The Jacobian at the entries in the block's eigenvectors (B, fan_in, fan_out)."""
-        activations = self.activations @ self.left[1]
-        signals = self.signals @ self.right[1]
-        return np.asarray(activations[:, :, None] * signals[:, None, :])
-
 
 @dataclass(frozen=True)
 class KronBlock:
@@ -111,7 +105,12 @@ class KronBlock:
         parts = []
         for tensor in self.tensors:
             posterior = 1.0 / (tensor.eigenvalues / noise + precision[tensor.group])
-            part = tensor.rotated_jacobian() * np.sqrt(posterior)
+            # The Jacobian in the tensor's eigenvectors.
+            activations, signals = (
+                tensor.activations @ tensor.left[1],
+                tensor.signals @ tensor.right[1],
+            )
+            part = activations[:, :, None] * signals[:, None, :] * np.sqrt(posterior)
             parts.append(part.reshape(len(part), -1))
         factor = centred(term, np.concatenate(parts, axis=1), share)
         size, vectors = np.linalg.eigh(factor @ factor.T)

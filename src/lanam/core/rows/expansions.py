@@ -20,7 +20,7 @@ import numpy as np
 from lanam.core.arrays import Array, Intercept
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.located import Rows
-from lanam.core.rows.statistics import CHUNK_ROWS, curved, predict, weighted_slopes
+from lanam.core.rows.statistics import CHUNK_ROWS, curved, predict
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,6 @@ class Expansion:
     value: float
 
 
-def expand(likelihood: Likelihood, y: Array, weight: Array, f: Array) -> Expansion:
-    """Second-order expansion of the weighted log-likelihood around the prediction ``f``."""
-    slope, curvature = weighted_slopes(likelihood, y, weight, f)
-    value = float(weight @ likelihood.log_prob(y, f))
-    bent = curved(curvature, f)
-    constant = value - float(np.vdot(f, slope)) - 0.5 * float(np.vdot(f, bent))
-    return Expansion(slope + bent, curvature, constant, value)
-
-
 @dataclass(frozen=True)
 class Around:
     """The point that the log-likelihood is expanded around."""
@@ -53,12 +44,27 @@ class Around:
     values: tuple[Array, ...]
     intercept: Intercept
 
+    def predict(self, part: Rows) -> Array:
+        """The link-scale prediction of some rows."""
+        return predict(part, self.values, self.intercept)
+
+    def slopes(self, part: Rows, f: Array | None = None) -> tuple[Array, Array]:
+        """Slope and curvature of every row's weighted log-likelihood, or at another prediction ``f``."""
+        f = self.predict(part) if f is None else f
+        slope, curvature = self.likelihood.slope(part.y, f), self.likelihood.curvature(f)
+        # Weights are a row's, whatever it has.
+        return (slope.T * part.information).T, (curvature.T * part.information).T
+
     def expand(self, part: Rows) -> Expansion:
-        """The quadratic of some rows."""
+        """The quadratic of some rows: a second-order expansion of their weighted log-likelihood."""
         # One that is exact is the same wherever it is made.
         exact = self.likelihood.quadratic
-        f = np.zeros(len(part)) if exact else predict(part, self.values, self.intercept)
-        return expand(self.likelihood, part.y, part.information, f)
+        f = np.zeros(len(part)) if exact else self.predict(part)
+        slope, curvature = self.slopes(part, f)
+        value = float(part.information @ self.likelihood.log_prob(part.y, f))
+        bent = curved(curvature, f)
+        constant = value - float(np.vdot(f, slope)) - 0.5 * float(np.vdot(f, bent))
+        return Expansion(slope + bent, curvature, constant, value)
 
     def expand_all(self, part: Rows) -> Expansion:
         """The same for many rows."""

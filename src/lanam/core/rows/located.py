@@ -58,15 +58,8 @@ class Rows:
         log: Log | None = None,
     ) -> Rows:
         """Rows of a table, found among the entries of all terms."""
-        empty = cls(
-            (),
-            (),
-            units.standard(table.response),
-            table.weight,
-            columns=table.columns,
-            n_threads=n_threads,
-            log=log,
-        )
+        y = units.standard(table.response)
+        empty = cls((), (), y, table.weight, columns=table.columns, n_threads=n_threads, log=log)
         return empty.with_terms(terms)
 
     def __len__(self) -> int:

@@ -13,7 +13,7 @@ are the same (signatures).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, IntArray
-from lanam.core.terms.knots import Distribution, power_of_two_scale
+from lanam.core.terms.knots import Distribution, ascending, distinct_values, power_of_two_scale
 
 Hashes: TypeAlias = NDArray[np.uint64]
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -121,17 +121,10 @@ def sketch_column(values: Array, weight: Array) -> ColumnSketch:
     >>> sketch.points, sketch.mass, sketch.missing
     (array([2., 5.]), array([2., 1.]), 1.0)
     """
-    ordered = values + 0.0  # one zero
-    if len(values) == 0 or np.all(weight == weight[0]):
-        ordered.sort()
-    else:
-        order = np.argsort(ordered)
-        ordered, weight = ordered[order], weight[order]
+    ordered, weight = ascending(values + 0.0, weight)  # one zero
     n_rows = int(np.searchsorted(ordered, np.nan))
     missing = float(weight[n_rows:].sum())
-    if n_rows == 0:
-        return _nothing(missing)
-    points, mass = _distinct_values(ordered[:n_rows], weight[:n_rows])
+    points, mass = distinct_values(ordered[:n_rows], weight[:n_rows])
     level = np.zeros(len(points), dtype=np.uint8)
     distinct = _NO_HASHES
     if len(points) > EXACT_VALUES:
@@ -165,13 +158,8 @@ def distribution(sketch: ColumnSketch) -> Distribution:
     Their ends are the column's ends, and their mean is its mean; they spread a little less, by what
     values within a bucket differ.
     """
-    if sketch.n_rows == 0:
-        return Distribution(np.empty(0), np.empty(0), 1.0, sketch.missing)
-    scale = sketch.scale
-    scaled = sketch.points / scale
-    order = np.argsort(scaled, kind="stable")
-    values, mass = _distinct_values(scaled[order], sketch.mass[order])
-    return Distribution(values, mass, scale, sketch.missing)
+    points = ascending(sketch.points / sketch.scale, sketch.mass)
+    return Distribution(*distinct_values(*points), sketch.scale, sketch.missing)
 
 
 def to_arrays(sketch: ColumnSketch) -> tuple[Array, ...]:
@@ -183,7 +171,7 @@ def to_arrays(sketch: ColumnSketch) -> tuple[Array, ...]:
     return sketch.points, sketch.mass, level, sketch.distinct.smallest, numbers
 
 
-def from_arrays(arrays: Sequence[Array]) -> ColumnSketch:
+def from_arrays(arrays: Iterable[Array]) -> ColumnSketch:
     """The other way round."""
     points, mass, level, smallest, (n_rows, missing) = arrays
     distinct = DistinctCount(smallest)
@@ -273,22 +261,7 @@ def _sorted_set(numbers: Array) -> Array:
     return np.delete(ordered, np.flatnonzero(ordered[1:] == ordered[:-1]))
 
 
-def _nothing(missing: float) -> ColumnSketch:
-    """The sketch of a column without values."""
-    none = np.empty(0)
-    return ColumnSketch(none, none, none.astype(np.uint8), 0, missing, _NO_HASHES)
-
-
 _NO_HASHES = DistinctCount(np.empty(0))
-
-
-def _distinct_values(ordered: Array, weight: Array) -> tuple[Array, Array]:
-    """Distinct ones among ascending values, and the weight of each."""
-    new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    if new.all():
-        return ordered, weight
-    starts = np.flatnonzero(new)
-    return ordered[starts], np.add.reduceat(weight, starts)
 
 
 def _distinct_of(sketch: ColumnSketch) -> DistinctCount:

@@ -102,22 +102,6 @@ def null_log_likelihood(rows: AnyRows, likelihood: Likelihood) -> float:
     return log_likelihood(rows.keep_terms([]), likelihood, [], start(rows, likelihood))
 
 
-def slopes(
-    rows: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
-) -> tuple[Array, Array]:
-    """Slope and curvature of the log-likelihood of every row at hand, at unit noise."""
-    return weighted_slopes(likelihood, rows.y, rows.information, predict(rows, values, intercept))
-
-
-def weighted_slopes(
-    likelihood: Likelihood, y: Array, weight: Array, f: Array
-) -> tuple[Array, Array]:
-    """Slope and curvature of rows with these predictions, times their weights."""
-    slope, curvature = likelihood.slope(y, f), likelihood.curvature(f)
-    # Weights are a row's, whatever it has.
-    return (slope.T * weight).T, (curvature.T * weight).T
-
-
 def own_curvature(curvature: Array) -> Array:
     """The curvature of each output by itself: the rows' diagonals where there are several."""
     return curvature if curvature.ndim == 1 else np.diagonal(curvature, axis1=1, axis2=2)

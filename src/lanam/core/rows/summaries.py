@@ -7,11 +7,11 @@ error that is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass, replace
 from functools import partial, reduce
-from itertools import chain
+from itertools import chain, islice
 from typing import cast
 
 import numpy as np
@@ -176,46 +176,36 @@ def _smallest(sample: Sequence[Array], n_sample: int) -> list[Array]:
 
 
 def _merged(levels: Sequence[int], wanted: Wanted, first: Totals, second: Totals) -> Totals:
-    one, two = _Arrays(first), _Arrays(second)
-    (n_rows, *own), (n_more, *others) = (part.take(1)[0] for part in (one, two))
+    one, two = iter(first), iter(second)
+    (n_rows, *own), (n_more, *others) = next(one), next(two)
     spread = Spread(*own).merged(Spread(*others))
-    merged = [np.array([n_rows + n_more, *astuple(spread)]), one.take(1)[0] + two.take(1)[0]]
-    counts = [DistinctCount(*part.take(1)) for part in (one, two)]
+    merged = [np.array([n_rows + n_more, *astuple(spread)]), next(one) + next(two)]
+    counts = [DistinctCount(next(part)) for part in (one, two)]
     merged.append(sketches.merge_counts(*counts).smallest)
-    samples = [np.concatenate(pair) for pair in zip(one.take(4), two.take(4), strict=True)]
+    samples = [np.concatenate(pair) for pair in zip(islice(one, 4), islice(two, 4), strict=True)]
     merged += _smallest(samples, wanted.n_sample)
     for n_levels in levels:
-        both = [sketches.from_arrays(part.take(_SKETCH_ARRAYS)) for part in (one, two)]
+        both = [sketches.from_arrays(islice(part, _SKETCH_ARRAYS)) for part in (one, two)]
         merged += sketches.to_arrays(sketches.merge(*both))
         if n_levels >= 0:
-            (mass, arrival), (more, later) = one.take(2), two.take(2)
+            (mass, arrival), (more, later) = islice(one, 2), islice(two, 2)
             merged += [mass + more, np.minimum(arrival, later)]
     return tuple(merged)
 
 
 def _read(totals: Iterable[Array], levels: Sequence[int]) -> Summary:
-    parts = _Arrays(totals)
-    n_rows, *spread = parts.take(1)[0].tolist()
-    classes, smallest, _, sampled, response, weight = parts.take(6)
+    parts = iter(totals)
+    n_rows, *spread = next(parts).tolist()
+    classes, smallest, _, sampled, response, weight = islice(parts, 6)
     sample = Table(np.asfortranarray(sampled), response, weight) if len(response) else None
     columns = []
     for n_levels in levels:
-        sketch = sketches.from_arrays(parts.take(_SKETCH_ARRAYS))
-        mass, arrival = parts.take(2) if n_levels >= 0 else (np.empty(0), np.empty(0))
+        sketch = sketches.from_arrays(islice(parts, _SKETCH_ARRAYS))
+        mass, arrival = islice(parts, 2) if n_levels >= 0 else (np.empty(0), np.empty(0))
         distribution = sketches.distribution(sketch)
         columns.append(ColumnSummary(distribution, sketch.n_distinct, mass, arrival))
     n_distinct, own = DistinctCount(smallest).estimate, tuple(columns)
     return Summary(int(n_rows), Spread(*spread), n_distinct, own, {}, classes, sample)
-
-
-class _Arrays:
-    """Arrays that are taken from the front."""
-
-    def __init__(self, arrays: Iterable[Array]) -> None:
-        self._arrays: Iterator[Array] = iter(arrays)
-
-    def take(self, n_arrays: int) -> Totals:
-        return tuple(next(self._arrays) for _ in range(n_arrays))
 
 
 # --- columns that are the same ----------------------------------------------------------------------

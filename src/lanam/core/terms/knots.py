@@ -325,23 +325,29 @@ def summarise(column: Array, weight: Array, space: Array | None = None) -> Distr
     gone = np.isnan(column)
     if gone.any():
         lost = float(weight[gone].sum())
-        if gone.all():
-            return Distribution(np.empty(0), np.empty(0), 1.0, lost)
         return replace(summarise(column[~gone], weight[~gone], space), missing=lost)
     scale = power_of_two_scale(column)
     scaled = np.divide(column, scale, out=None if space is None else space[: len(column)])
     scaled += 0.0  # of two zeros one
-    if np.all(weight == weight[0]):
-        scaled.sort()
-        ordered, ordered_weight = scaled, weight
-    else:
-        order = np.argsort(scaled)
-        ordered, ordered_weight = scaled[order], weight[order]
-    first = np.r_[True, ordered[1:] != ordered[:-1]]
-    if first.all():  # nothing to sum, nor to copy
-        return Distribution(ordered, ordered_weight, scale)
-    starts = np.flatnonzero(first)
-    return Distribution(ordered[starts], np.add.reduceat(ordered_weight, starts), scale)
+    return Distribution(*distinct_values(*ascending(scaled, weight)), scale)
+
+
+def ascending(values: Array, weight: Array) -> tuple[Array, Array]:
+    """Values that nobody else has in their order, missing ones last, and the weight of each."""
+    if len(values) == 0 or np.all(weight == weight[0]):
+        values.sort()
+        return values, weight
+    order = np.argsort(values)
+    return values[order], weight[order]
+
+
+def distinct_values(ordered: Array, weight: Array) -> tuple[Array, Array]:
+    """Distinct ones among ascending values, and the weight of each."""
+    new = np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)]
+    if new.all():  # nothing to sum, nor to copy
+        return ordered, weight
+    starts = np.flatnonzero(new)
+    return ordered[starts], np.add.reduceat(weight, starts)
 
 
 def _location_and_spread(distribution: Distribution) -> tuple[float, float]:
