@@ -120,7 +120,7 @@ def averaged(method: Callable[..., float]) -> Any:
 
     def sums(model: Any, X: Any, y: Any, sample_weight: Array, **more: Any) -> Array:
         mean = method(model, X, y, sample_weight=sample_weight, **more)
-        return np.array([1.0, mean]) * sample_weight.sum()
+        return np.array([1.0, mean]) * float(sample_weight.sum())
 
     return summed(sums, lambda model, total: total[1] / total[0])(method)
 

@@ -496,7 +496,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
             if calibrated and hasattr(self, "calibration_"):
                 threshold = self.calibration_.threshold(coverage)
                 return self._predictive(X, exposure).interval(threshold)
-            return self.predict_quantile(X, (tail, 1.0 - tail), exposure)
+            ends: Array = self.predict_quantile(X, (tail, 1.0 - tail), exposure)
+            return ends
         if kind != "mean":
             raise ValueError(f"kind={kind!r} is not known: choose 'response' or 'mean'")
         model, columns, exposed = self._rows(X, exposure)

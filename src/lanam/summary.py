@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanam.core.model.fitted import FittedModel
 from lanam.data import CATEGORICAL, Schema, make_frame
@@ -226,7 +227,7 @@ def summarise(
     *,
     estimator: str,
     n_rows: int,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Any] | NDArray[Any] | None = None,
     edits: tuple[Edit, ...] = (),
 ) -> Summary:
     """Summary of a fitted model; ``classes`` are a classifier's labels, ``edits`` records of edits."""

@@ -203,7 +203,7 @@ def fingerprint(table: Table) -> str:
     digest = hashlib.sha256()
     for array in (table.columns, table.response, table.weight):
         digest.update(repr(array.shape).encode())
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 

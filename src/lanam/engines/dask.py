@@ -150,7 +150,8 @@ class DaskSource:
         counted = _computed(_merged_in_order(results, _Counted(merge)))
         if counted is None:
             raise ValueError(f"{self.title} has no rows")
-        self.n_rows, result = counted
+        self.n_rows = counted[0]
+        result: Result = counted[1]
         return result
 
     def encoded(self, columns: Sequence[str], encode: Callable[[Piece], Table]) -> Tables:

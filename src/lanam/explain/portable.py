@@ -28,7 +28,6 @@ Where the noise is not Gaussian, its ``shape`` is its distribution in units of i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,7 +40,7 @@ from lanam.core.model.mixtures import NoiseShape
 from lanam.core.terms.knots import Categories, Knots, Levels
 from lanam.data import Schema
 from lanam.explain.tables import describe_terms
-from lanam.explain.values import Labels, class_labels
+from lanam.explain.values import GivenLabels, Labels, class_labels
 from lanam.families import Family, find_family
 
 
@@ -160,7 +159,7 @@ class PortableModel:
 
 
 def explain_portable(
-    model: FittedModel, schema: Schema, classes: Sequence[object] | None = None
+    model: FittedModel, schema: Schema, classes: GivenLabels = None
 ) -> PortableModel:
     """The tables of a fitted model; ``classes`` are a classifier's labels."""
     names = [term.name for term in describe_terms(model, schema)]

@@ -19,7 +19,15 @@ from lanam.explain.interpretml import ShownRows
 from lanam.explain.shapley import ToShap
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import Term
-from lanam.explain.values import PLACES, Labels, PlainData, Values, class_labels, scalar
+from lanam.explain.values import (
+    PLACES,
+    GivenLabels,
+    Labels,
+    PlainData,
+    Values,
+    class_labels,
+    scalar,
+)
 from lanam.families import Family, find_family
 
 
@@ -211,7 +219,7 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
 
 
 def explain_local(
-    model: FittedModel, schema: Schema, columns: Array, classes: Sequence[object] | None = None
+    model: FittedModel, schema: Schema, columns: Array, classes: GivenLabels = None
 ) -> LocalExplanation:
     """The predictions for the rows of ``columns`` (n, D), taken apart."""
     family = find_family(model.likelihood)

@@ -24,7 +24,11 @@ Values: TypeAlias = NDArray[Any]
 Labels: TypeAlias = tuple[Any, ...] | None
 
 
-def class_labels(model: FittedModel, classes: Sequence[object] | None) -> Labels:
+#: The same as an estimator has them.
+GivenLabels: TypeAlias = Sequence[Any] | NDArray[Any] | None
+
+
+def class_labels(model: FittedModel, classes: GivenLabels) -> Labels:
     """The classes' labels as plain values; their numbers where several have none."""
     if classes is None:
         return tuple(range(np.size(model.intercept))) if np.ndim(model.intercept) else None

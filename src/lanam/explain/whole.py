@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from lanam.explain.interpretml import ShownTerms
 from lanam.explain.points import Source, evaluate
 from lanam.explain.tables import shape_of, surface_of
 from lanam.explain.terms import Shape, Surface
-from lanam.explain.values import Labels, PlainData, class_labels, plain, scalar
+from lanam.explain.values import GivenLabels, Labels, PlainData, class_labels, plain, scalar
 from lanam.families import Family, find_family
 
 
@@ -273,7 +273,7 @@ class GlobalExplanation(PlainData, ShownTerms):
 
 
 def explain_global(
-    model: FittedModel, schema: Schema, classes: Sequence[object] | None = None
+    model: FittedModel, schema: Schema, classes: GivenLabels = None
 ) -> GlobalExplanation:
     """Every term's function, in the columns' units; ``classes`` are a classifier's labels."""
     rng = np.random.default_rng(0)  # an explanation is a fact about the model, the same each time
