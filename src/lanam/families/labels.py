@@ -12,8 +12,12 @@ from lanam.core.arrays import Array, IntArray
 from lanam.families.base import Encoding, Family, Statistics, mixed_labels
 
 
-def number_labels(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
-    """Which of ``classes`` each label is.
+def number_labels(
+    labels: NDArray[Any],
+    classes: NDArray[Any],
+    strange: str = "was not among the training data's:",
+) -> IntArray:
+    """Which of ``classes`` each label is; ``strange`` is what is said of one that is none of them.
 
     Raises
     ------
@@ -31,9 +35,7 @@ def number_labels(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
         numbers[labels == label] = number
     if (numbers < 0).any():
         label = labels[numbers < 0].tolist()[0]
-        raise ValueError(
-            f"y has the label {label!r}, which was not among the training data's: {classes.tolist()}"
-        )
+        raise ValueError(f"y has the label {label!r}, which {strange} {classes.tolist()}")
     return numbers
 
 

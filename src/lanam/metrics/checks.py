@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lanam.core.arrays import Array, IntArray
 from lanam.errors import InputError
+from lanam.families.labels import number_labels
 
 #: How often each row counts: once, where there are none.
 Weights: TypeAlias = ArrayLike | None
@@ -101,15 +102,10 @@ def class_numbers(y: ArrayLike, classes: ArrayLike) -> IntArray:
     >>> class_numbers(["no", "yes", "no"], ["no", "yes"])
     array([0, 1, 0])
     """
-    labels, known = np.asarray(y), np.asarray(classes)
+    labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y must have one dimension, and has the shape {labels.shape}")
-    same = np.stack([np.asarray(labels == label, dtype=bool) for label in known], axis=1)
-    strange = ~same.any(axis=1)
-    if strange.any():
-        label = labels[strange].tolist()[0]
-        raise ValueError(f"y has the label {label!r}, which is none of {known.tolist()}")
-    return np.asarray(same.argmax(axis=1))
+    return number_labels(labels, np.asarray(classes), "is none of")
 
 
 def read_count(name: str, value: object, least: int = 1) -> int:
