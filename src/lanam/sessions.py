@@ -38,7 +38,7 @@ class FitPlan:
     >>> X = np.linspace(-1, 1, 500)[:, None]
     >>> model = LANAMRegressor(interactions=0, random_state=0, n_jobs=1).fit(X, X[:, 0] ** 2)
     >>> print(model.plan_.stages[0])
-    columns: 500 rows x 1 columns, 1 terms; cross-tables of 265 entries take 1 MB of 1,000 MB: ...
+    columns: 500 rows x 1 columns, 1 terms; cross-tables of 257 entries take 1 MB of 1,000 MB: ...
     """
 
     stages: tuple[Plan, ...]

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from lanam.core.fit.assembly import assemble
 from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.evidence import Hyper, solve
 from lanam.core.inference.problem import UNSEEN_PRECISION, Regression
 from lanam.core.rows import statistics
+from tests.core import at_hand
 from tests.core.examples import SMALL, additive_data, started
 from tests.oracles import DensePosterior, assert_close, interpolation_matrix
 
@@ -115,9 +117,11 @@ class TestGaussian:
     def test_what_is_handed_on(self, gaussian):
         problem, state = gaussian
         found = posterior.ExactCurvature().solution(problem, state, rng())
-        assert found.noise == state.noise
-        for precision, known in zip(found.precisions, state.terms, strict=True):
-            np.testing.assert_array_equal(precision, known.precision)
+        units = at_hand.units(*additive_data()[1:], problem.likelihood)
+        model = assemble(units, problem, state, found, [])
+        assert model.noise_variance == pytest.approx(state.noise * units.scale**2)
+        for term, known in zip(model.terms, state.terms, strict=True):
+            np.testing.assert_array_equal(term.precision, known.precision)
         off_diagonal = found.covariance[: found.tables[0].shape[1], found.tables[0].shape[1] : -1]
         assert off_diagonal.any() == problem.joint
 
