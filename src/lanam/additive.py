@@ -383,6 +383,10 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         columns = self._columns(X)
         return scoring.link_mean(self._model, columns)
 
+    def _link_moments(self, X: Any) -> tuple[Array, Array]:
+        columns = self._columns(X)
+        return scoring.link_moments(self._model, columns)
+
     @in_pieces(contributions)
     def predict_terms(self, X: Any, return_std: bool = False) -> Any:
         """What each term adds to the prediction of each row.
