@@ -93,7 +93,7 @@ def quality_rows(
 def collect(rows: Iterable[Row], path: Path) -> None:
     """Write rows to a CSV file as they come, so that a run that is cut short keeps its results.
 
-    Each tells the commit it was measured at: pieces of a report may have been run at different ones.
+    Each tells the commit it was measured at: chunks of a report may have been run at different ones.
     """
     import pandas as pd
 

@@ -3,7 +3,7 @@
 ``python -m benchmarks.run [experiment ...] --data DIR`` runs what is not finished yet: each cell (a model
 on a fold of a set) in a process of its own, which measures time and peak memory. Finished cells are kept
 in ``--out`` and the tidy table of all of them is ``results.csv`` there; a run may be cut short and
-started again, or made in pieces. ``python -m benchmarks.tables`` makes tables and figures of it.
+started again, or made in chunks. ``python -m benchmarks.tables`` makes tables and figures of it.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 import lanam
 from lanam import LANAMRegressor
 from lanam.cli.errors import _WORDS, FLAGS
-from lanam.engines.interface import Piece
-from lanam.engines.places import in_piece
+from lanam.engines.interface import Chunk
+from lanam.engines.places import in_chunk
 from lanam.errors import InputError, InputTypeError, Line, Message, Speech, located
 from lanam.storage.errors import ModelFileError
 
@@ -96,8 +96,8 @@ class TestPlaces:
         error = InputError("a gap in row {row}", "fill it", row=3)
         assert str(error.located("in a.csv: ", 100)) == "in a.csv: a gap in row 103: fill it"
         assert (error.row, str(error)) == (3, "a gap in row 3: fill it")  # as it was
-        piece = Piece(None, "b", 10, 0)
-        with pytest.raises(InputError) as caught, in_piece(piece), in_piece(piece, "c"):
+        chunk = Chunk(None, "b", 10, 0)
+        with pytest.raises(InputError) as caught, in_chunk(chunk), in_chunk(chunk, "c"):
             raise error
         assert str(caught.value) == "in b, column 'c': a gap in row 13: fill it"
 
@@ -118,7 +118,7 @@ class TestPlaces:
         assert str(error) == "in a.csv: {odd} words"
         with (
             pytest.raises(kind, match=r"^in b, column 'c': \{odd\}") as caught,
-            in_piece(Piece(None, "b", 0, 0), "c"),
+            in_chunk(Chunk(None, "b", 0, 0), "c"),
         ):
             raise kind("{odd} words")
         assert isinstance(caught.value, Message)

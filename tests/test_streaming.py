@@ -141,7 +141,7 @@ def in_memory(case, as_text=False):
     return clone(model).fit(rows[FEATURES], rows[target], **values)
 
 
-def in_pieces(case, table, **arguments):
+def in_chunks(case, table, **arguments):
     """The model of a table that holds its target, and more."""
     model, target, roles = CASES[case]
     left_out = [name for name in OTHERS if name not in (target, *roles.values())]
@@ -235,43 +235,43 @@ def test_what_is_compared_has_something_of_everything():
 
 @pytest.mark.parametrize("case", CASES)
 def test_parquet_files(case, folders):
-    found = in_pieces(case, str(folders["parquet"] / "*.parquet"))
+    found = in_chunks(case, str(folders["parquet"] / "*.parquet"))
     assert_same_model(found, in_memory(case))
 
 
 @pytest.mark.parametrize("case", ["numbers", "counts", "three classes"])
-def test_pieces_and_threads_change_nothing(case, folders, monkeypatch):
-    monkeypatch.setattr(local, "LARGEST_PIECE", 60)
-    monkeypatch.setattr(formats, "LARGEST_PIECE", 60)
-    found = in_pieces(case, folders["one file"], n_jobs=2)
+def test_chunks_and_threads_change_nothing(case, folders, monkeypatch):
+    monkeypatch.setattr(local, "LARGEST_CHUNK", 60)
+    monkeypatch.setattr(formats, "LARGEST_CHUNK", 60)
+    found = in_chunks(case, folders["one file"], n_jobs=2)
     assert_same_model(found, in_memory(case))
 
 
 @pytest.mark.parametrize("case", ["numbers", "counts"])
 def test_csv_files(case, folders):
-    found = in_pieces(case, folders["csv"])
+    found = in_chunks(case, folders["csv"])
     assert_same_model(found, in_memory(case, as_text=True))
 
 
 @pytest.mark.parametrize("case", ["weights", "two classes"])
 def test_arrow_files(case, folders):
     paths = sorted(folders["arrow"].iterdir())  # a list of paths
-    found = in_pieces(case, paths)
+    found = in_chunks(case, paths)
     assert_same_model(found, in_memory(case))
 
 
 @pytest.mark.parametrize("case", ["weights", "counts", "two classes"])
 def test_dask_frames(case):
     with dask.config.set(scheduler="threads"):
-        found = in_pieces(case, make_ddf())
+        found = in_chunks(case, make_ddf())
     assert_same_model(found, in_memory(case))
 
 
 def test_a_cluster_of_two_processes_and_the_threads_of_this_one_agree_to_the_bit(client):
-    there = in_pieces("plain", make_ddf())
+    there = in_chunks("plain", make_ddf())
     assert_same_model(there, in_memory("plain"))
     with dask.config.set(scheduler="threads"):
-        here = in_pieces("plain", make_ddf())
+        here = in_chunks("plain", make_ddf())
     X = all_rows()[FEATURES]
     for own, other in zip(predictions(there, X), predictions(here, X), strict=True):
         assert np.array_equal(own, other)
@@ -287,11 +287,11 @@ def test_files_are_read_for_every_pass_where_memory_is_small(folders, monkeypatc
 
     reading = files.FileSource._read
     monkeypatch.setattr(files.FileSource, "_read", read)
-    kept = in_pieces("numbers", folders["parquet"])
+    kept = in_chunks("numbers", folders["parquet"])
     n_kept = len(n_read)
     assert n_kept == 2  # once for levels, and once for the rest
     assert kept.plan_.stages[0].in_tables
-    again = in_pieces("numbers", folders["parquet"], memory="60kB")
+    again = in_chunks("numbers", folders["parquet"], memory="60kB")
     assert len(n_read) - n_kept == 1 + again.plan_.passes
     assert {plan.in_tables for plan in again.plan_.stages} == {False}
     assert again.plan_.passes > kept.plan_.passes
@@ -300,7 +300,7 @@ def test_files_are_read_for_every_pass_where_memory_is_small(folders, monkeypatc
 
 
 def test_a_saved_model_is_the_same(folders, tmp_path):
-    found = in_pieces("counts", folders["parquet"])
+    found = in_chunks("counts", folders["parquet"])
     loaded = lanam.load(found.save(tmp_path / "model.lanam"))
     assert loaded.get_params() == found.get_params()
     assert_alike(loaded.explain_global().to_dict(), found.explain_global().to_dict(), CLOSE)
@@ -321,9 +321,9 @@ def test_many_rows_of_a_likelihood_that_is_no_quadratic(case, folders, monkeypat
     expected = clone(model).set_params(interactions=0).fit(rows[FEATURES], rows[target], **values)
     assert any(record.get("stage") == "sample" for record in expected.history_)
     assert expected.plan_.stages[0].in_tables
-    assert_same_model(in_pieces(case, folders["parquet"], interactions=0), expected)
-    monkeypatch.setattr(local, "LARGEST_PIECE", 60)
-    found = in_pieces(case, folders["one file"], interactions=0, n_jobs=2)
+    assert_same_model(in_chunks(case, folders["parquet"], interactions=0), expected)
+    monkeypatch.setattr(local, "LARGEST_CHUNK", 60)
+    found = in_chunks(case, folders["one file"], interactions=0, n_jobs=2)
     # Rounding may decide whether the last of all directions is kept, which only shows where no data is.
     assert found.n_iter_ == expected.n_iter_
     assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-7)
@@ -369,8 +369,8 @@ def test_columns_of_very_many_values_are_known_closely(case, continuous, monkeyp
     mean, std = expected.predict_terms(rows[FEATURES], return_std=True)
     unsure = np.sqrt((std**2).sum(axis=1))
     for n_jobs, size in ((1, 1 << 18), (2, 900)):
-        monkeypatch.setattr(local, "LARGEST_PIECE", size)
-        monkeypatch.setattr(formats, "LARGEST_PIECE", size)
+        monkeypatch.setattr(local, "LARGEST_CHUNK", size)
+        monkeypatch.setattr(formats, "LARGEST_CHUNK", size)
         found = clone(model).set_params(n_jobs=n_jobs).fit(folder, target, drop=left_out)
         assert [term.status for term in found.terms_] == [term.status for term in expected.terms_]
         off = np.abs(found.predict_terms(rows[FEATURES]).sum(axis=1) - mean.sum(axis=1))
@@ -404,11 +404,11 @@ def test_processes_change_nothing(kind, folders, processes, monkeypatch):
         return running(self, work)
 
     monkeypatch.setattr(files.FileSource, "_in_processes", run)
-    found = in_pieces("plain", folders[kind], n_jobs=2)
+    found = in_chunks("plain", folders[kind], n_jobs=2)
     assert len(started) == 1 + found.plan_.passes  # once for levels
     assert_same_model(found, in_memory("plain", as_text=kind == "csv"))
     started.clear()
-    in_pieces("plain", folders[kind])
+    in_chunks("plain", folders[kind])
     assert not started
 
 
@@ -424,7 +424,7 @@ def test_joblibs_workers_are_left_as_they_were(folders, processes, monkeypatch, 
     with Parallel(n_jobs=2, max_nbytes=None) as parallel:
         before = set(parallel(delayed(stand)() for _ in range(4)))
         monkeypatch.chdir(tmp_path)
-        in_pieces("plain", folders["parquet"], n_jobs=2)
+        in_chunks("plain", folders["parquet"], n_jobs=2)
         assert set(parallel(delayed(stand)() for _ in range(4))) == before
     told = []
     monkeypatch.setattr(allocation, "_adjust", lambda *said: told.append(said))
@@ -486,7 +486,7 @@ def test_bad_values_are_found_by_their_place(what, where, tmp_path, request):
         dask.config.set(scheduler="threads"),
         pytest.raises(ValueError, match=rf"^in {place}{said}.* row {row}\b") as caught,
     ):
-        in_pieces(task, table, n_jobs=2)
+        in_chunks(task, table, n_jobs=2)
     assert type(caught.value) is InputError
 
 
@@ -494,11 +494,11 @@ def test_text_among_the_numbers_of_a_csv_file(tmp_path, monkeypatch):
     rows = all_rows().astype({"dose": object})
     rows.loc[300, "dose"] = "much"
     with pytest.raises(ValueError, match=r"'dose' holds numbers in .*0\.csv and text in .*3\.csv"):
-        in_pieces("plain", write(rows, tmp_path / "several", "csv"))
+        in_chunks("plain", write(rows, tmp_path / "several", "csv"))
     monkeypatch.setattr(delimited, "_HEAD", 2000)
     one = write(rows, tmp_path / "one", "csv", cuts=[(0, N_ROWS)])
     with pytest.raises(ValueError, match=r"part-0\.csv.*'much'"):
-        in_pieces("plain", one)
+        in_chunks("plain", one)
 
 
 # Faults
@@ -506,7 +506,7 @@ def test_text_among_the_numbers_of_a_csv_file(tmp_path, monkeypatch):
 
 def test_a_worker_that_is_killed_changes_nothing(cluster, client, monkeypatch):
     with dask.config.set(scheduler="threads"):
-        undisturbed = in_pieces("plain", make_ddf(n_partitions=4))
+        undisturbed = in_chunks("plain", make_ddf(n_partitions=4))
     killed = []
     totals = dask_engine.DaskTables.total
 
@@ -521,7 +521,7 @@ def test_a_worker_that_is_killed_changes_nothing(cluster, client, monkeypatch):
 
     total.n_passes = 0
     monkeypatch.setattr(dask_engine.DaskTables, "total", total)
-    found = in_pieces("plain", make_ddf(n_partitions=4))
+    found = in_chunks("plain", make_ddf(n_partitions=4))
     assert killed
     assert killed[0] not in [worker.pid for worker in cluster.workers.values()]
     assert total.n_passes > 6
@@ -549,7 +549,7 @@ def test_an_interrupt_keeps_the_best_model(how, folders, monkeypatch):
         dask.config.set(scheduler="threads"),
         pytest.warns(ConvergenceWarning, match=r"interrupted after \d+ iter.* is kept") as caught,
     ):
-        model = in_pieces("two classes", table)
+        model = in_chunks("two classes", table)
     assert [each.filename for each in caught] == [__file__]
     assert not model.converged_
     assert total.n_passes > 12  # those of the posterior
@@ -610,7 +610,7 @@ def test_columns_that_are_not_there(where, folders):
     assert not hasattr(model, "terms_")
 
 
-def test_tables_in_pieces_hold_all_there_is(folders):
+def test_tables_in_chunks_hold_all_there_is(folders):
     rows, model = all_rows(), LANAMRegressor(**SMALL)
     for target in (None, rows["price"]):
         with pytest.raises(
@@ -622,7 +622,7 @@ def test_tables_in_pieces_hold_all_there_is(folders):
 
 
 def test_a_fit_that_fails_leaves_no_old_model(folders):
-    model = in_pieces("plain", folders["parquet"])
+    model = in_chunks("plain", folders["parquet"])
     with pytest.raises(ValueError, match="drop names"):
         model.fit(folders["parquet"], "price", drop=["nothing like it"])
     with pytest.raises(Exception, match="not fitted"):
@@ -630,7 +630,7 @@ def test_a_fit_that_fails_leaves_no_old_model(folders):
 
 
 def test_pairs_are_added_of_the_training_data_only(folders, tmp_path):
-    model = in_pieces("plain", folders["parquet"])
+    model = in_chunks("plain", folders["parquet"])
     before = model.log_evidence_
     narrow = write(all_rows().drop(columns="dose"), tmp_path)
     with pytest.raises(

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMRegressor
-from lanam.cli.speaking import Voice, complain
+from lanam.cli.console import Console, complain
 from lanam.text import one_line, shorten, visible
 
 HOSTILE = "red \x1b[31m\nforged \x9b2J\u2028line"
@@ -41,10 +41,10 @@ def test_the_summary_of_a_hostile_model():
 
 
 def test_what_a_command_says(capsys):
-    voice = Voice()
-    voice.tell("one\ntwo \x1b[2J")
-    voice.note(HOSTILE)
-    voice.warn(HOSTILE)
+    console = Console()
+    console.tell("one\ntwo \x1b[2J")
+    console.note(HOSTILE)
+    console.warn(HOSTILE)
     complain(HOSTILE)
     said = capsys.readouterr()
     assert said.out == "one\ntwo \\x1b[2J\n"

@@ -78,7 +78,7 @@ def model(table):
     root[n_before:-1, : n_before + WIDTH] = 0.02 * rng.normal(size=(WIDTH, n_before + WIDTH))
     made = replace(known, terms=(*known.terms, term), root=fixed_point(np.tril(root)))
     result = copy.copy(model)
-    result._keep(made, model._schema, N, "evidence")
+    result._set_fitted(made, model._schema, N, "evidence")
     return result
 
 

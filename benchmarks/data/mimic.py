@@ -216,7 +216,7 @@ def chunks(
     key: str,
     starts: pd.Series,
 ) -> Iterator[pd.DataFrame]:
-    """A large table piece by piece: of these items and stays, on their first day only."""
+    """A large table chunk by chunk: of these items and stays, on their first day only."""
     items = items_of(variables)
     rows = 0
     for chunk in read(directory, table, columns, CHUNK):
@@ -238,6 +238,6 @@ def read(
     require_columns([name.upper() for name in header], columns, path, REMEDY)
     wanted = [name for name in header if name.upper() in columns]
     words = {name: str for name in wanted if name.upper() in ("VALUE", "GENDER")}
-    pieces = pd.read_csv(path, usecols=wanted, dtype=words, chunksize=chunksize)
-    for piece in [pieces] if chunksize is None else pieces:
-        yield piece.rename(columns=str.upper)
+    chunks = pd.read_csv(path, usecols=wanted, dtype=words, chunksize=chunksize)
+    for chunk in [chunks] if chunksize is None else chunks:
+        yield chunk.rename(columns=str.upper)

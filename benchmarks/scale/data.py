@@ -1,4 +1,4 @@
-"""Made-up rows in any number, whose truth is known: folders of Parquet files, written piece by piece.
+"""Made-up rows in any number, whose truth is known: folders of Parquet files, written chunk by chunk.
 
 Columns are normal, uniform or lognormal and all correlated (a normal that they share has the share
 ``COMMON`` of each one's variance before it is bent). Of ten columns four matter, four matter little, and
@@ -25,12 +25,12 @@ NOISE = 0.5
 LOG_ODDS = 2.0
 GROUP_ROWS = 250_000  # of a row group
 GROUPS = 5  # of a file
-FEWEST_GROUPS = 4  # few rows are in pieces too
+FEWEST_GROUPS = 4  # few rows are in chunks too
 STEPS, REACH = (
     200,
     4.0,
 )  # values of a column where the sketch is to be exact: at most so many, so far out
-HELD_OUT = 10**6  # the number of a piece that no folder has
+HELD_OUT = 10**6  # the number of a chunk that no folder has
 TARGETS = {"y": "regression", "ill": "classification"}
 
 Function = Callable[[Array], Array]
@@ -109,8 +109,8 @@ def effect(X: Array, column: int) -> Array:
     return factors[column] * (function(X[:, column]) - centres[column])
 
 
-def piece(number: int, rows: int, columns: int, stepped: bool = False) -> Rows:
-    """Rows by their piece's number: always the same ones."""
+def chunk(number: int, rows: int, columns: int, stepped: bool = False) -> Rows:
+    """Rows by their chunk's number: always the same ones."""
     rng = np.random.default_rng([0, number])
     X = _draw(rng, rows, columns, stepped)
     signal = np.zeros(rows)
@@ -123,7 +123,7 @@ def piece(number: int, rows: int, columns: int, stepped: bool = False) -> Rows:
 
 def held_out(rows: int, columns: int, stepped: bool = False) -> Rows:
     """Rows that no folder has."""
-    return piece(HELD_OUT, rows, columns, stepped)
+    return chunk(HELD_OUT, rows, columns, stepped)
 
 
 def group_sizes(rows: int) -> list[int]:
@@ -132,16 +132,16 @@ def group_sizes(rows: int) -> list[int]:
     return [min(most, rows - first) for first in range(0, rows, most)]
 
 
-def pieces(rows: int, columns: int, stepped: bool = False) -> Iterator[Rows]:
+def chunks(rows: int, columns: int, stepped: bool = False) -> Iterator[Rows]:
     """So many rows, a row group at a time."""
     for number, size in enumerate(group_sizes(rows)):
-        yield piece(number, size, columns, stepped)
+        yield chunk(number, size, columns, stepped)
 
 
 def in_memory(rows: int, columns: int, target: str) -> tuple[Array, Array]:
     """The rows of a folder as one array and its target; filled in place, so as to need no more memory."""
     X, y, first = np.empty((rows, columns)), np.empty(rows), 0
-    for part in pieces(rows, columns):
+    for part in chunks(rows, columns):
         these = slice(first, first := first + len(part.X))
         X[these], y[these] = part.X, part.target(target)
     return X, y.astype(int) if target == "ill" else y
@@ -158,7 +158,7 @@ def make_folder(parent: Path, rows: int, columns: int, target: str, stepped: boo
     unfinished = folder.with_name(folder.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    made = pieces(rows, columns, stepped)
+    made = chunks(rows, columns, stepped)
     groups = len(group_sizes(rows))
     in_file = max(1, min(GROUPS, groups // 2))
     for number, first in enumerate(range(0, groups, in_file)):

@@ -21,15 +21,15 @@ Row = dict[str, Any]
 
 
 def row_groups(folder: Path) -> Iterator[Any]:
-    """The pieces in which files are read."""
+    """The chunks in which files are read."""
     import pyarrow.dataset
 
     for fragment in pyarrow.dataset.dataset(folder, format="parquet").get_fragments():
         yield from fragment.split_by_row_group()
 
 
-def sorted_by_pieces(folder: Path, columns: int, threads: int) -> Iterator[list[Array]]:
-    """Sorted columns, piece by piece; columns are shared out among the threads."""
+def sorted_by_chunks(folder: Path, columns: int, threads: int) -> Iterator[list[Array]]:
+    """Sorted columns, chunk by chunk; columns are shared out among the threads."""
     with ThreadPoolExecutor(threads) as pool:
         for group in row_groups(folder):
             table = group.to_table(use_threads=threads > 1)
@@ -58,7 +58,7 @@ def measure_reference(folder: Path, columns: int, threads: int, whole: bool = Fa
     pyarrow.set_cpu_count(threads)
     for path in folder.iterdir():
         path.read_bytes()
-    row = {"seconds": _clocked(lambda: sorted_by_pieces(folder, columns, threads))}
+    row = {"seconds": _clocked(lambda: sorted_by_chunks(folder, columns, threads))}
     if whole:
         row["whole_seconds"] = _clocked(lambda: sorted_wholes(folder, columns, threads))
     return row

@@ -22,6 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from lanam import explain, storage
 from lanam.arguments import read_interactions, read_options
+from lanam.batch_predict import predict_files
+from lanam.chunked import contributions, in_chunks, require_in_memory
 from lanam.core.arrays import Array
 from lanam.core.fit import fitting
 from lanam.core.fit.solvers import CURVATURES, SOLVERS
@@ -31,7 +33,7 @@ from lanam.core.model.fitted import FittedModel
 from lanam.core.terms.knots import Categories
 from lanam.data import CATEGORICAL, NewValuesWarning, Schema
 from lanam.editing import Edit, Where, edit
-from lanam.engines import is_in_pieces, open_source
+from lanam.engines import is_chunked, open_source
 from lanam.engines.dialects import Dialect
 from lanam.engines.interface import Reading
 from lanam.errors import InputError, Message, Setting, warn_user
@@ -40,13 +42,11 @@ from lanam.families import Encoding, Family, find_family
 from lanam.files import require_place, write_atomically
 from lanam.inputs import read_columns, read_exposure, read_target_of, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
+from lanam.outputs import Wanted
 from lanam.parameters import Parameters, read_memory
-from lanam.pieces import contributions, in_pieces, require_in_memory
-from lanam.predicting import predict_files
-from lanam.predictions import Wanted
 from lanam.sessions import FitPlan, Session
 from lanam.summary import Summary, summarise
-from lanam.training import Given, InMemory, InPieces, Looked, TrainingData, name_of_target
+from lanam.training import ChunkedData, Given, InMemoryData, Looked, TrainingData, name_of_target
 
 #: How many columns an error names before it only counts them.
 _MAX_LISTED = 10
@@ -157,7 +157,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
                 rows.schema.n_levels,
                 looked,
             )
-        self._keep(
+        self._set_fitted(
             rows.encoding.to_user(model), looked.schema, looked.n_rows, options.interaction_score
         )
         if data.dialect is not None:
@@ -175,15 +175,15 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
 
         ``totals`` is whether the solver may ask for totals over the rows only.
         """
-        in_pieces = is_in_pieces(given.X)
-        if totals or in_pieces:
+        in_chunks = is_chunked(given.X)
+        if totals or in_chunks:
             require_totals(session.options)
-        if not in_pieces:
-            return InMemory(self, given, known)
+        if not in_chunks:
+            return InMemoryData(self, given, known)
         room = int(read_memory(self.memory) * _KEPT)
         dialect = getattr(self, "dialect_", None)
         reading = Reading(session.options.n_jobs, room, session.show_rows, dialect=dialect)
-        return InPieces(self, given, open_source(given.X, reading), known)
+        return ChunkedData(self, given, open_source(given.X, reading), known)
 
     def _learn_classes(self, classes: np.ndarray) -> None:
         """Set the classes of a classifier."""
@@ -273,7 +273,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
                 session.seed,
                 looked,
             )
-        self._keep(
+        self._set_fitted(
             rows.encoding.to_user(model), self._schema, looked.n_rows, options.interaction_score
         )
         self.plan_ = session.plan
@@ -303,7 +303,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         refuse_exposure(family, exposure)
         return read_exposure(exposure, n_rows)
 
-    def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
+    def _set_fitted(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         """Set the learned attributes."""
         self.__dict__.pop("calibration_", None)  # that was of another model
         self._model, self._schema, self._n_rows = model, schema, n_rows
@@ -387,7 +387,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         columns = self._columns(X)
         return scoring.link_moments(self._model, columns)
 
-    @in_pieces(contributions)
+    @in_chunks(contributions)
     def predict_terms(self, X: Any, return_std: bool = False) -> Any:
         """What each term adds to the prediction of each row.
 
@@ -515,7 +515,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         prefix: str = "",
         overwrite: bool = False,
     ) -> int:
-        """Predict rows in files, or of a Dask frame, into files; memory is for a few pieces.
+        """Predict rows in files, or of a Dask frame, into files; memory is for a few chunks.
 
         Results are there when they are whole: whatever happens on the way, nothing half is left.
 
@@ -694,7 +694,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             self._model, self._schema, name, action, where, width=width, reason=reason
         )
         result = copy.copy(self)
-        result._keep(model, self._schema, self._n_rows, self.interaction_scores_.score)
+        result._set_fitted(model, self._schema, self._n_rows, self.interaction_scores_.score)
         result.edits_ = (*self.edits_, record)
         if hasattr(self, "metadata_"):  # what is noted of one is not noted of the other
             result.metadata_ = copy.deepcopy(self.metadata_)

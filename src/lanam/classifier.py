@@ -12,6 +12,15 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lanam.additive import AdditiveModel, generator, weighted_mean
+from lanam.chunked import (
+    averaged,
+    decisions,
+    in_chunks,
+    intervals,
+    predictions,
+    probabilities,
+    sets,
+)
 from lanam.conformal import Calibration, calibrated_by, class_sets, own_scores, smallest_sets
 from lanam.core.arrays import Array
 from lanam.core.model import scoring
@@ -20,15 +29,6 @@ from lanam.families import BERNOULLI, ClassFamily, Family
 from lanam.families.base import link_interval
 from lanam.families.labels import number_labels
 from lanam.inputs import read_weights
-from lanam.pieces import (
-    averaged,
-    decisions,
-    in_pieces,
-    intervals,
-    predictions,
-    probabilities,
-    sets,
-)
 
 #: Values that are held at once where every row has draws, or a covariance of its classes.
 _CHUNK_VALUES = 1 << 22
@@ -120,7 +120,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         moments = (scoring.link_moments(self._model, columns[at : at + size]) for at in starts)
         return np.concatenate([function(*each) for each in moments])
 
-    @in_pieces(decisions)
+    @in_chunks(decisions)
     def decision_function(self, X: Any) -> Array:
         """Log-odds of the second class, or the log-probability of each of more than two.
 
@@ -151,14 +151,14 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         check_is_fitted(self)
         return self._of_links(X, self.family_.decision)
 
-    @in_pieces(predictions)
+    @in_chunks(predictions)
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row.
 
         Parameters
         ----------
         X : frame, array-like of shape (n_samples, n_features), files or Dask frame
-            Files as :meth:`fit` takes them are read piece by piece. Of a Dask frame the result is Dask's,
+            Files as :meth:`fit` takes them are read chunk by chunk. Of a Dask frame the result is Dask's,
             "prediction", and as lazy. Columns that the model does not need are left alone.
 
         Returns
@@ -183,7 +183,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         labels: np.ndarray = self.classes_[number]
         return labels
 
-    @in_pieces(probabilities)
+    @in_chunks(probabilities)
     def predict_proba(
         self, X: Any, method: str = "probit", n_samples: int = 1000, random_state: Any = 0
     ) -> Array:
@@ -235,7 +235,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
         return self._of_links(X, of_moments, n_samples)
 
-    @in_pieces(intervals)
+    @in_chunks(intervals)
     def predict_interval(
         self,
         X: Any,
@@ -330,7 +330,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         self.calibration_ = calibrated_by(own_scores(probability, numbers), weight)
         return self
 
-    @in_pieces(sets)
+    @in_chunks(sets)
     def predict_set(
         self, X: Any, coverage: float = 0.9, calibrated: bool = True
     ) -> NDArray[np.bool_]:

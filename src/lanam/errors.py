@@ -53,7 +53,7 @@ class Speech(Formatter):
         return message._remedy
 
     def note(self, line: Line) -> str:
-        """What ``X`` is in a line of code for a table that is in pieces."""
+        """What ``X`` is in a line of code for a table that is in chunks."""
         return " (X being the table with these rows)" if line.code else ""
 
     def get_field(self, name: str, _: Sequence[Any], fields: Mapping[str, Any]) -> tuple[Any, str]:
@@ -138,7 +138,7 @@ class Message(Exception):
         return speech.vformat(text, (), fields)
 
     def located(self, where: str, first_row: int = 0) -> Self:
-        """The same with where it is before it; in a piece of a table, whose first row has this number."""
+        """The same with where it is before it; in a chunk of a table, whose first row has this number."""
         if self._where:  # whoever was nearer knows better
             return self
         row = None if self.row is None else self.row + first_row
@@ -176,7 +176,7 @@ class FileThereError(Message, FileExistsError):
 
 
 def located(error: Exception, where: str, first_row: int = 0) -> Message:
-    """An error with where it is before it; in a piece of a table, whose first row has this number."""
+    """An error with where it is before it; in a chunk of a table, whose first row has this number."""
     if isinstance(error, Message):
         return error.located(where, first_row)
     kind = InputTypeError if isinstance(error, TypeError) else InputError

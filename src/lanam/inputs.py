@@ -74,8 +74,8 @@ def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Ar
         categorical = read_categorical(estimator.categorical_features, names)
         backend = None if frame is None else frame.implementation.name.lower()
         return learn_table(table, names, categorical, backend)
-    columns, surprises = encode_table(table, estimator._schema)
-    warn_of(surprises)
+    columns, unseen = encode_table(table, estimator._schema)
+    warn_of(unseen)
     return columns, estimator._schema
 
 

@@ -86,7 +86,7 @@ def _restored(saved: SavedModel) -> LANAMRegressor | LANAMClassifier:
         model.feature_names_in_ = np.array(saved.feature_names, dtype=object)
     if saved.classes is not None:
         model.classes_ = saved.classes
-    model._keep(saved.model, saved.schema, saved.n_rows, saved.interaction_score)
+    model._set_fitted(saved.model, saved.schema, saved.n_rows, saved.interaction_score)
     model.edits_ = saved.edits
     if saved.metadata is not None:
         model.metadata_ = saved.metadata

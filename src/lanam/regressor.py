@@ -16,6 +16,7 @@ from lanam.additive import (
     weighted_mean,
 )
 from lanam.arguments import is_papers
+from lanam.chunked import averaged, in_chunks, intervals, predictions, quantiles, summed
 from lanam.conformal import Calibration, calibrated_by
 from lanam.core.arrays import Array
 from lanam.core.model import scoring
@@ -33,7 +34,6 @@ from lanam.families import FAMILIES, Family, find_family
 from lanam.families.base import link_interval
 from lanam.inputs import read_response, read_weights
 from lanam.parameters import RegressorParameters
-from lanam.pieces import averaged, in_pieces, intervals, predictions, quantiles, summed
 
 
 def _squares(model: Any, X: Any, y: Array, sample_weight: Array, exposure: Any = None) -> Array:
@@ -188,7 +188,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     def _asked_family(self) -> Family:
         return find_family(self.likelihood)
 
-    def _keep(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
+    def _set_fitted(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         family = find_family(model.likelihood)
         noise, dispersion = family.noise_std(model), family.dispersion(model)
         self.noise_std_ = float("nan") if noise is None else noise
@@ -197,7 +197,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         self.missing_noise_std_ = np.sqrt(gaps)
         self.noise_shape_ = model.shape
         self.noise_terms_ = () if model.noise is None else describe_terms(model.noise, schema)
-        super()._keep(model, schema, n_rows, score)
+        super()._set_fitted(model, schema, n_rows, score)
 
     def _rows(self, X: Any, exposure: Any) -> tuple[FittedModel, Array, Array]:
         """What the family predicts from: model, columns and exposures."""
@@ -208,14 +208,14 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         """The distributions of new observations."""
         return self.family_.predictive(*self._rows(X, exposure))
 
-    @in_pieces(predictions)
+    @in_chunks(predictions)
     def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
         """Mean of y, and the standard deviation of a new observation.
 
         Parameters
         ----------
         X : frame, array-like of shape (n_samples, n_features), files or Dask frame
-            Files as :meth:`fit` takes them are read piece by piece. Of a Dask frame the result is Dask's,
+            Files as :meth:`fit` takes them are read chunk by chunk. Of a Dask frame the result is Dask's,
             "prediction", and as lazy; with ``return_std=True`` it is a frame. Columns of these that the
             model does not need are left alone.
         return_std : bool, default=False
@@ -329,7 +329,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
             return "solver='adam' and curvature='kron', the paper's, know no other"
         return "no column was found that says how large it is better than a constant does"
 
-    @in_pieces(quantiles)
+    @in_chunks(quantiles)
     def predict_quantile(
         self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), exposure: Any = None
     ) -> Array:
@@ -449,7 +449,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         self.calibration_ = calibrated_by(scores, read_weights(sample_weight, len(scores)))
         return self
 
-    @in_pieces(intervals)
+    @in_chunks(intervals)
     def predict_interval(
         self,
         X: Any,

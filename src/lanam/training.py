@@ -1,4 +1,4 @@
-"""From what ``fit`` is given to what the core fits, wherever the rows are: in memory, or read in pieces.
+"""From what ``fit`` is given to what the core fits, wherever the rows are: in memory, or read in chunks.
 
 Both are opened (which features there are), read (what must be known before rows can be arrays), and looked
 at when the core has summarised them. A fit does not know the difference.
@@ -124,7 +124,7 @@ class TrainingData(ABC):
         """What totals over the rows depend on, besides what is learned of them."""
 
 
-class InMemory(TrainingData):
+class InMemoryData(TrainingData):
     """Rows in memory: a frame, an array or a list."""
 
     def __init__(self, estimator: BaseEstimator, given: Given, known: Schema | None = None) -> None:
@@ -161,7 +161,7 @@ class InMemory(TrainingData):
         return {"X": fingerprint(self._table)}
 
 
-class InPieces(TrainingData):
+class ChunkedData(TrainingData):
     """Rows that a source reads; what is no feature is named."""
 
     def __init__(
@@ -208,7 +208,7 @@ def fingerprint(table: Table) -> str:
 
 
 def find_roles(source: Source, given: Given, known: Schema | None = None) -> Roles:
-    """What the columns of a table in pieces are for; no row is read.
+    """What the columns of a table in chunks are for; no row is read.
 
     ``known`` is the schema of a model that is to be fitted on, whose columns these must be.
 

@@ -176,7 +176,7 @@ def test_planted_pairs_are_what_they_say():
     assert (problem.y - signal).std() / signal.std() == pytest.approx(0.5, abs=0.01)
     # what the deciles of a column explain; chance explains 9/20,000
     deciles = [np.eye(10)[np.argsort(np.argsort(x)) * 10 // len(x)] for x in X.T]
-    main = [_explained(signal, pieces) for pieces in deciles]
+    main = [_explained(signal, chunks) for chunks in deciles]
     assert max(main[d] for d in (0, 1, 8, 9)) < 0.002
     assert min(main[d] for d in range(2, 8)) > 0.05
     for i, j in combinations(range(10), 2):
@@ -659,14 +659,14 @@ def test_interactions_are_run_in_parts_and_reported_together(
     for variable in THREAD_VARIABLES:
         monkeypatch.setenv(variable, "1")
     common = ["--threads", "1", "--data", str(data_directory), "--sets", "yacht", "--folds", "2"]
-    pieces = [tmp_path / model for model in ("linear", "mean")]
-    for out in pieces:
+    chunks = [tmp_path / model for model in ("linear", "mean")]
+    for out in chunks:
         part = ["--parts", "quality", "--models", out.name, "--out", str(out)]
         interactions.main([*common, *part])
     capsys.readouterr()
     here = ["--parts", "quality,planted", "--models", "mean", "--seeds", "1"]
     monkeypatch.setattr(recovery, "PAIR_SCORES", ("evidence",))
-    merged = ["--out", str(tmp_path / "out"), "--merge", *map(str, pieces)]
+    merged = ["--out", str(tmp_path / "out"), "--merge", *map(str, chunks)]
     interactions.main([*common, *here, *merged])
     printed = capsys.readouterr().out
     assert "| set   |          mean |        linear |" in printed

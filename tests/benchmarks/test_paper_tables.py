@@ -259,13 +259,13 @@ def test_several_commits_are_said_aloud():
     assert "all of commit `abc1234`" in text
 
 
-def test_a_run_in_pieces_tells_all_its_conditions():
+def test_a_run_in_chunks_tells_all_its_conditions():
     mine = frame(cells("lanam", 0.5))
     told = "1 thread, one machine.\n2 threads, another.\nSKIPPED nam: no torch\n"
     text = condition_lines(mine, told)
     assert "- 1 thread, one machine.\n- 2 threads, another." in text
     assert "SKIPPED" not in text
-    assert "in pieces" not in condition_lines(mine, "1 thread, one machine.\n")
+    assert "in chunks" not in condition_lines(mine, "1 thread, one machine.\n")
     assert "left no line" in condition_lines(mine, "SKIPPED nam: no torch\n")
 
 

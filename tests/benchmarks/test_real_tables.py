@@ -411,7 +411,7 @@ def test_rows_of_different_commits_are_said_to_be():
 # the command
 
 
-def test_the_command_runs_in_pieces_and_reports_them_together(
+def test_the_command_runs_in_chunks_and_reports_them_together(
     data_directory, tmp_path, capsys, monkeypatch
 ):
     for variable in THREAD_VARIABLES:  # so that what the command sets is undone afterwards
@@ -422,22 +422,22 @@ def test_the_command_runs_in_pieces_and_reports_them_together(
         levels, "levels_rows", lambda models, threads: iter([{"model": m} for m in models])
     )
     common = ["--threads", "1", "--data", str(data_directory), "--folds", "2", "--models", "mean"]
-    pieces = [tmp_path / "bike", tmp_path / "rest"]
+    chunks = [tmp_path / "bike", tmp_path / "rest"]
     real_tables.main(
-        [*common, "--parts", "quality", "--sets", "bike_hour", "--out", str(pieces[0])]
+        [*common, "--parts", "quality", "--sets", "bike_hour", "--out", str(chunks[0])]
     )
     rest = ["--parts", "missing,classes,levels", "--sets", "wine,iris"]
-    real_tables.main([*common, *rest, "--out", str(pieces[1])])
+    real_tables.main([*common, *rest, "--out", str(chunks[1])])
     capsys.readouterr()
-    merged = ["--tables-only", "--out", str(pieces[0]), "--merge", str(pieces[1])]
+    merged = ["--tables-only", "--out", str(chunks[0]), "--merge", str(chunks[1])]
     real_tables.main([*merged, "--page", str(tmp_path / "page.md")])
     printed = capsys.readouterr().out
     for heading in ("Mean Poisson deviance", "Test NLL with 20%", "Several classes", "Verdicts"):
         assert f"### {heading}" in printed
     assert (tmp_path / "page.md").read_text().strip() == printed.strip()
-    gapped = pd.read_csv(pieces[1] / "missing.csv")
+    gapped = pd.read_csv(chunks[1] / "missing.csv")
     assert gapped.groupby(["gaps", "fold"]).size().tolist() == [1, 1, 1, 1]
-    quality = pd.read_csv(pieces[0] / "quality.csv")
+    quality = pd.read_csv(chunks[0] / "quality.csv")
     assert len(quality) == 2
     assert quality["code"].notna().all()
 

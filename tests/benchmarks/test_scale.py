@@ -145,7 +145,7 @@ def test_the_reference_pass_reads_all_rows_and_sorts_each_column(tmp_path, threa
     folder = data.make_folder(tmp_path, 1_003, 10, "y")
     X, _ = data.in_memory(1_003, 10, "y")
     first = 0
-    for columns in reference.sorted_by_pieces(folder, 10, threads):
+    for columns in reference.sorted_by_chunks(folder, 10, threads):
         these = slice(first, first := first + len(columns[0]))
         np.testing.assert_array_equal(np.column_stack(columns), np.sort(X[these], axis=0))
     assert first == 1_003
@@ -188,12 +188,12 @@ def test_passes_are_clocked_once_and_can_be_done_again(monkeypatch):
     assert told["double"]["seconds"] == sum(one.seconds for one in passes)
 
 
-def encode(piece):
+def encode(chunk):
     from lanam.core.rows.tables import Table
 
-    columns = [np.asarray(piece.frame[name]) for name in data.names(10)]
-    y = np.asarray(piece.frame["y"])
-    return Table(np.column_stack(columns), y, np.ones(len(y)), piece.number)
+    columns = [np.asarray(chunk.frame[name]) for name in data.names(10)]
+    y = np.asarray(chunk.frame["y"])
+    return Table(np.column_stack(columns), y, np.ones(len(y)), chunk.number)
 
 
 def sums(tables):

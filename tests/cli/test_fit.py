@@ -13,7 +13,7 @@ import pytest
 
 from lanam import LANAMRegressor, coverage_report, load
 from lanam.cli.deciding import decide_task, find_target, hold_out, read_pairs, split_names
-from lanam.cli.errors import Complaint, Misuse
+from lanam.cli.errors import CLIError, UsageError
 
 FIT = ("--interactions", "0")
 
@@ -214,12 +214,12 @@ class TestWhatIsSaid:
 class TestTheTarget:
     def test_by_its_name(self):
         assert find_target(["a", "Target"], None) == ("Target", "by its name")
-        with pytest.raises(Misuse, match=r"--target with one of y, target"):
+        with pytest.raises(UsageError, match=r"--target with one of y, target"):
             find_target(["y", "target"], None)  # which?
 
     def test_it_is_asked_for(self):
         assert find_target(["a", "b"], None, ask=lambda names: "b") == ("b", "as you said")
-        with pytest.raises(Misuse, match="the answer names the column 'c'"):
+        with pytest.raises(UsageError, match="the answer names the column 'c'"):
             find_target(["a", "b"], None, ask=lambda names: "c")
 
     def test_by_number_at_a_terminal(self, monkeypatch, capsys):
@@ -273,14 +273,14 @@ class TestTheTask:
             assert decide_task(column, "y", task).task.name == task
 
     def test_refusals(self):
-        with pytest.raises(Complaint, match="one value only"):
+        with pytest.raises(CLIError, match="one value only"):
             decide_task(pa.chunked_array([[1, 1]]), "y", None)
         with pytest.raises(
-            Complaint, match="--task counts needs numbers, and the target 'y' holds text"
+            CLIError, match="--task counts needs numbers, and the target 'y' holds text"
         ):
             decide_task(pa.chunked_array([["a", "b"]]), "y", "counts")
         names = pa.chunked_array([[f"n{k}" for k in range(51)]])
-        with pytest.raises(Complaint, match=r"51 different values: is it the right column\?"):
+        with pytest.raises(CLIError, match=r"51 different values: is it the right column\?"):
             decide_task(names, "y", None)
         assert decide_task(names, "y", "classification").task.name == "classification"
 
@@ -323,15 +323,15 @@ class TestOptionsThatNameColumns:
         assert read_pairs("auto", []) == "auto"
         assert read_pairs("0", []) == 0
         assert read_pairs("a:b:c", ["a", "b:c"]) == [("a", "b:c")]
-        with pytest.raises(Misuse, match="say auto, a number, or pairs"):
+        with pytest.raises(UsageError, match="say auto, a number, or pairs"):
             read_pairs("some", ["a"])
-        with pytest.raises(Misuse, match="--interactions names the column 'x'"):
+        with pytest.raises(UsageError, match="--interactions names the column 'x'"):
             read_pairs("a:x", ["a", "b"])
 
     def test_names(self):
         assert split_names(["a", "b, c", "a"], ["a", "b", "c"], "--drop") == ["a", "b", "c"]
         assert split_names(None, ["a"], "--drop") == []
-        with pytest.raises(Misuse, match="--drop names the column 'd'"):
+        with pytest.raises(UsageError, match="--drop names the column 'd'"):
             split_names(["a,d"], ["a"], "--drop")
 
     def test_exposure_needs_counts(self, lanam, place):

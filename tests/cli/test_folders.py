@@ -1,4 +1,4 @@
-"""lanam fit and predict with folders and patterns: tables in pieces, by the same commands."""
+"""lanam fit and predict with folders and patterns: tables in chunks, by the same commands."""
 
 import os
 from functools import cache
@@ -64,7 +64,7 @@ class TestFit:
         assert "LANAMRegressor on 300 rows of 5 columns" in done.out
         assert "target: 'price', as you said" in done.err
         assert "task: regression, 'price' is numbers" in done.err
-        assert "4 files are read in pieces" in done.err
+        assert "4 files are read in chunks" in done.err
         assert "none are held out" in done.err
         assert "Next: lanam predict m.lanam NEW_FOLDER -o OUT_FOLDER" in done.err
         found = load("m.lanam")

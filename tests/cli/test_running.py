@@ -19,9 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lanam import LANAMRegressor, __version__
 from lanam.cli import errors, main
-from lanam.cli.speaking import Voice, coloured
+from lanam.cli.console import Console, coloured
 from lanam.conformal import Calibration
-from lanam.data.refusals import Place, changed, free_text
+from lanam.data.errors import Place, changed, free_text
 from lanam.engines.dialects import Dialect
 from lanam.files import require_place
 from lanam.inputs import read_weights
@@ -119,10 +119,10 @@ class TestErrors:
 
     def test_where_it_comes_from(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        with pytest.raises(errors.Complaint, match="there is no file"):
+        with pytest.raises(errors.CLIError, match="there is no file"):
             main(["explain", "none.lanam", "--debug"])
         monkeypatch.setenv("LANAM_DEBUG", "1")
-        with pytest.raises(errors.Complaint, match="there is no file"):
+        with pytest.raises(errors.CLIError, match="there is no file"):
             main(["explain", "none.lanam"])
         monkeypatch.setenv("LANAM_DEBUG", "0")
         assert main(["explain", "none.lanam"]) == 1
@@ -224,7 +224,7 @@ class TestTerminals:
         assert coloured("error:", "\033[31m", Terminal()) == "error:"
 
     def test_no_number_that_json_does_not_have(self, capsys):
-        Voice(json=True).document({"a": [float("nan"), np.float64(1.5)], "b": np.arange(2)})
+        Console(json=True).document({"a": [float("nan"), np.float64(1.5)], "b": np.arange(2)})
         assert "".join(capsys.readouterr().out.split()) == '{"a":[null,1.5],"b":[0,1]}'
 
     def test_a_bar_and_a_question_on_a_terminal(self, tmp_path):

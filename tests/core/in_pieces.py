@@ -1,4 +1,4 @@
-"""Rows that are not at hand: a table cut into pieces, as engines have them."""
+"""Rows that are not at hand: a table cut into chunks, as engines have them."""
 
 import pickle
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ import numpy as np
 
 from lanam.core.rows.tables import Table, add
 
-#: Ways to cut rows, as shares of them, and how many pieces a job is given at once.
+#: Ways to cut rows, as shares of them, and how many chunks a job is given at once.
 CUTS = {
-    "one piece": ((), 1),
+    "one chunk": ((), 1),
     "odd ones": ((0.003, 0.011, 0.4, 0.41, 0.8), 1),
     "odd ones in groups": ((0.003, 0.011, 0.4, 0.41, 0.8), 4),
     "one pass": ((0.1, 0.2, 0.9), 9),
@@ -19,10 +19,10 @@ CUTS = {
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """A table in pieces that end at ``ends``; a job is given ``at_once`` of them.
+class Chunks:
+    """A table in chunks that end at ``ends``; a job is given ``at_once`` of them.
 
-    Jobs and merges are sent through ``pickle``, as to another machine; pieces can be gone over once; and
+    Jobs and merges are sent through ``pickle``, as to another machine; chunks can be gone over once; and
     totals are merged in the order of the rows, but as a tree.
     """
 
@@ -34,7 +34,7 @@ class Pieces:
     def n_columns(self):
         return self.table.columns.shape[1]
 
-    def pieces(self):
+    def chunks(self):
         bounds = [0, *self.ends, len(self.table)]
         for number, (start, end) in enumerate(pairwise(bounds)):
             own = slice(start, end)
@@ -44,8 +44,8 @@ class Pieces:
 
     def total(self, job, merge=add):
         job, merge = (pickle.loads(pickle.dumps(sent)) for sent in (job, merge))
-        pieces = list(self.pieces())
-        groups = [pieces[k : k + self.at_once] for k in range(0, len(pieces), self.at_once)]
+        chunks = list(self.chunks())
+        groups = [chunks[k : k + self.at_once] for k in range(0, len(chunks), self.at_once)]
         return _tree([job(iter(group)) for group in groups], merge)
 
 
@@ -57,10 +57,10 @@ def _tree(totals, merge):
 
 
 def cut(how, columns, y=None, weight=None):
-    """Arrays in pieces, by the name of a way to cut them."""
+    """Arrays in chunks, by the name of a way to cut them."""
     n_rows = len(columns)
     y = np.zeros(n_rows) if y is None else y
     weight = np.ones(n_rows) if weight is None else weight
     shares, at_once = CUTS[how]
     ends = tuple(dict.fromkeys(int(np.ceil(share * n_rows)) for share in shares))
-    return Pieces(Table(columns, y, weight), ends, at_once)
+    return Chunks(Table(columns, y, weight), ends, at_once)

@@ -1,4 +1,4 @@
-"""Totals over rows: the same whether rows are at hand, in pieces, or shared among threads."""
+"""Totals over rows: the same whether rows are at hand, in chunks, or shared among threads."""
 
 import pickle
 import threading
@@ -24,7 +24,7 @@ from lanam.core.terms.knots import Grid, choose_categories, locate, place_knots,
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, SmoothTerm
 from tests.core.at_hand import entry_weights, row_quadratic, table_quadratic
-from tests.core.in_pieces import CUTS, Pieces, cut
+from tests.core.in_chunks import CUTS, Chunks, cut
 from tests.likelihoods import find_likelihood
 from tests.oracles import assert_close
 
@@ -61,7 +61,7 @@ def made_up(name, seed=0):
 
 
 class Example:
-    """The same rows at hand and in pieces, and tables that they read."""
+    """The same rows at hand and in chunks, and tables that they read."""
 
     def __init__(self, name, how="odd ones"):
         self.likelihood = find_likelihood(name, 3)
@@ -69,7 +69,7 @@ class Example:
 
         self.summary = summarise_tables(ArrayTables(self.table), N_LEVELS, wanted(self.likelihood))
         self.units = Units.of(self.summary.spread, self.likelihood)
-        self.pieces = cut(how, self.table.columns, self.table.response, self.table.weight)
+        self.chunks = cut(how, self.table.columns, self.table.response, self.table.weight)
         known = [own.distribution for own in self.summary.columns]
         few, many = place_knots(known[1], 20), place_knots(known[0], 9)
         codes = self.summary.columns[2]
@@ -82,7 +82,7 @@ class Example:
             SmoothTerm((0, 1), Grid((many, few)), joint, "layer"),
         )
         self.at_hand = Rows.of(self.table, self.terms, self.units)
-        self.streamed = rows_of(self.pieces, self.terms, self.units, self.summary)
+        self.streamed = rows_of(self.chunks, self.terms, self.units, self.summary)
         assert isinstance(self.streamed, StreamedRows)
         rng = np.random.default_rng(1)
         n_outputs = self.likelihood.n_outputs
@@ -93,7 +93,7 @@ class Example:
         self.point = (self.likelihood, self.values, self.intercept)
 
     def both(self, gap_noise=None):
-        """Rows at hand, and in pieces."""
+        """Rows at hand, and in chunks."""
         rows = (self.at_hand, self.streamed)
         return rows if gap_noise is None else tuple(own.weighed_by(gap_noise) for own in rows)
 
@@ -132,7 +132,7 @@ def joined(first, second):
     return tuple(map(np.concatenate, zip(first, second, strict=True)))
 
 
-class TestPieces:
+class TestChunks:
     def test_what_they_are(self, example):
         at_hand, streamed = example.both()
         assert len(streamed) == len(at_hand) == N_ROWS
@@ -538,7 +538,7 @@ class TestParts:
         assert rows.sizes == tuple(len(term.entries) for term in example.terms)
 
 
-def test_rows_in_pieces_can_be_sent_elsewhere():
+def test_rows_in_chunks_can_be_sent_elsewhere():
     example = Example("gaussian")
     rows = example.streamed.weighed_by(np.array([0.5, 0.0, 2.0, 1.0]))
     again = pickle.loads(pickle.dumps(rows))
@@ -546,15 +546,15 @@ def test_rows_in_pieces_can_be_sent_elsewhere():
 
 
 def test_a_pass_is_one_pass():
-    """Whatever is asked in one go reads the pieces once."""
+    """Whatever is asked in one go reads the chunks once."""
     example, passes = Example("gaussian"), []
 
-    class Counted(Pieces):
-        def pieces(self):
+    class Counted(Chunks):
+        def chunks(self):
             passes.append(1)
-            return super().pieces()
+            return super().chunks()
 
-    counted = Counted(example.pieces.table, example.pieces.ends)
+    counted = Counted(example.chunks.table, example.chunks.ends)
     rows = replace(example.streamed, tables=counted)
     problem = _problem(example, rows.keep_terms([0, 1, 2]), range(3))
     null_evidence(problem.rows, example.likelihood)

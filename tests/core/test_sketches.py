@@ -1,4 +1,4 @@
-"""Sketches: whatever the pieces and their order, the same, or within the error that they state."""
+"""Sketches: whatever the chunks and their order, the same, or within the error that they state."""
 
 import struct
 from functools import reduce
@@ -38,10 +38,10 @@ def sketch(column, weight=None):
     return sketch_column(column, np.ones(len(column)) if weight is None else weight)
 
 
-def pieces(column, weight, cuts):
+def chunks(column, weight, cuts):
     return [
-        sketch_column(*piece)
-        for piece in zip(np.split(column, cuts), np.split(weight, cuts), strict=True)
+        sketch_column(*chunk)
+        for chunk in zip(np.split(column, cuts), np.split(weight, cuts), strict=True)
     ]
 
 
@@ -164,7 +164,7 @@ hard = pytest.mark.parametrize("name", CASES)
 
 
 def uneven_cuts(size, seed=0):
-    """Pieces of very different sizes, some of them empty."""
+    """Chunks of very different sizes, some of them empty."""
     rng = np.random.default_rng(seed)
     own = np.sort(rng.integers(0, size, 16))
     return np.concatenate([[0, 3], own, own[-1:], [size]])
@@ -178,7 +178,7 @@ class TestExact:
         values = rng.standard_normal(n_distinct)
         column = np.concatenate([values, rng.choice(values, 20_000)])
         weight = rng.gamma(1.0, size=len(column))
-        own = merged(pieces(column, weight, uneven_cuts(len(column))))
+        own = merged(chunks(column, weight, uneven_cuts(len(column))))
         distinct, inverse = np.unique(column, return_inverse=True)
         np.testing.assert_array_equal(own.points, distinct)
         np.testing.assert_allclose(own.mass, np.bincount(inverse, weights=weight), rtol=ROUNDING)
@@ -259,7 +259,7 @@ class TestError:
     @MERGES
     def test_holds_and_is_small(self, name, merged):
         column, weight = CASES[name]
-        own = merged(pieces(column, weight, uneven_cuts(SIZE)))
+        own = merged(chunks(column, weight, uneven_cuts(SIZE)))
         assert not own.exact
         assert 0.0 < rank_error(own) <= PRECISION * (1.0 + ROUNDING)
         assert realised_error(own, column, weight) <= rank_error(own) + ROUNDING
@@ -273,7 +273,7 @@ class TestError:
     @pytest.mark.parametrize("name", sorted(CASES.keys() - {"all magnitudes"}))
     def test_of_quantiles(self, name):
         column, weight = CASES[name]
-        own = chain(pieces(column, weight, uneven_cuts(SIZE)))
+        own = chain(chunks(column, weight, uneven_cuts(SIZE)))
         points = distribution(own)
         levels = np.linspace(0.001, 0.999, 333)
         found = weighted_quantiles(points.values, points.mass, levels) * points.scale
@@ -287,11 +287,11 @@ class TestError:
     def test_is_the_weight_of_buckets_around_a_place(self, name):
         column, weight = CASES[name]
         with mock.patch.multiple(sketches, EXACT_VALUES=512, PRECISION=1.0 / 64.0):
-            own = chain(pieces(column, weight, uneven_cuts(SIZE)))
+            own = chain(chunks(column, weight, uneven_cuts(SIZE)))
         assert len(own.points) > 50
         assert rank_error(own) == pytest.approx(slow_error(own), rel=1e-9)
 
-    def test_does_not_grow_with_the_pieces(self):
+    def test_does_not_grow_with_the_chunks(self):
         rng = np.random.default_rng(5)
         column = rng.standard_normal(400 * 400)
         with mock.patch.multiple(sketches, EXACT_VALUES=128, PRECISION=1.0 / 16.0):
@@ -343,7 +343,7 @@ class TestError:
         st.sampled_from([4, 8, 24]),
     )
     @settings(max_examples=100, deadline=None)
-    def test_holds_for_any_pieces_of_a_small_sketch(self, parts, merged, limit):
+    def test_holds_for_any_chunks_of_a_small_sketch(self, parts, merged, limit):
         # So small that its limits are hit, and raised, all the time.
         split = [np.array(part, dtype=float).reshape(-1, 2) for part in parts]
         with mock.patch.multiple(sketches, EXACT_VALUES=limit, PRECISION=1.0 / 8.0):
@@ -376,7 +376,7 @@ class TestPoints:
     @hard
     def test_have_the_columns_moments(self, name):
         column, weight = CASES[name]
-        own = chain(pieces(column, weight, uneven_cuts(SIZE)))
+        own = chain(chunks(column, weight, uneven_cuts(SIZE)))
         points = distribution(own)
         present = ~np.isnan(column)
         column, weight = column[present] / own.scale, weight[present]
@@ -394,7 +394,7 @@ class TestPoints:
     @hard
     def test_are_distinct_and_ascending(self, name):
         column, weight = CASES[name]
-        own = chain(pieces(column, weight, uneven_cuts(SIZE)))
+        own = chain(chunks(column, weight, uneven_cuts(SIZE)))
         points = distribution(own)
         assert np.all(np.diff(points.values) > 0.0)
         assert np.all(points.mass > 0.0)
@@ -409,7 +409,7 @@ class TestPoints:
         weight = np.ones(SIZE)
         heavy = np.array([5, SIZE // 2, SIZE - 9])
         weight[heavy] = [300.0, 1000.0, 1e5]
-        own = merged(pieces(column, weight, uneven_cuts(SIZE)))
+        own = merged(chunks(column, weight, uneven_cuts(SIZE)))
         for row in heavy:
             (place,) = np.flatnonzero((own.points == column[row]) & (own.level == 0))
             assert own.mass[place] == weight[row]
@@ -417,14 +417,14 @@ class TestPoints:
     def test_of_a_frequent_value_is_its_own(self):
         rng = np.random.default_rng(8)
         column = np.where(rng.random(SIZE) < 0.4, 0.0, rng.standard_normal(SIZE))
-        own = chain(pieces(column, np.ones(SIZE), uneven_cuts(SIZE)))
+        own = chain(chunks(column, np.ones(SIZE), uneven_cuts(SIZE)))
         (place,) = np.flatnonzero((own.points == 0.0) & (own.level == 0))
         assert own.mass[place] == pytest.approx(np.sum(column == 0.0), abs=PRECISION * SIZE)
 
     @pytest.mark.parametrize("name", ["normal", "lognormal", "atoms", "zipf weights"])
     def test_place_knots_and_levels_like_the_column(self, name):
         column, weight = CASES[name]
-        points = distribution(chain(pieces(column, weight, uneven_cuts(SIZE))))
+        points = distribution(chain(chunks(column, weight, uneven_cuts(SIZE))))
         whole = summarise(column, weight)
         own, expected = (place_knots(each, 256) for each in (points, whole))
         assert (own.inside, own.scale) == (expected.inside, expected.scale)
@@ -439,7 +439,7 @@ class TestPoints:
             assert name == "zipf weights"
 
 
-class TestPieces:
+class TestChunks:
     def test_a_weight_is_a_repetition(self):
         rng = np.random.default_rng(9)
         column = rng.standard_normal(40_000)
@@ -526,7 +526,7 @@ class TestDistinctCount:
         assert np.std(off) == pytest.approx(stated, rel=0.12)
         assert abs(np.mean(off)) < 4.0 * stated / np.sqrt(len(off))
 
-    def test_is_the_same_whatever_the_pieces(self):
+    def test_is_the_same_whatever_the_chunks(self):
         hashes = hash_values(np.random.default_rng(17).integers(0, 70_000, 150_000) * 1.5)
         whole = count_distinct(hashes)
         parts = [count_distinct(part) for part in np.split(hashes, uneven_cuts(len(hashes)))]
@@ -535,7 +535,7 @@ class TestDistinctCount:
 
     def test_of_a_sketch_is_that_of_its_values(self):
         column = np.random.default_rng(18).integers(0, 90_000, 120_000) * 0.125
-        own = chain(pieces(column, np.ones(len(column)), uneven_cuts(len(column))))
+        own = chain(chunks(column, np.ones(len(column)), uneven_cuts(len(column))))
         expected = count_distinct(hash_values(column))
         np.testing.assert_array_equal(own.distinct.smallest, expected.smallest)
         assert own.n_distinct == expected.estimate
@@ -597,7 +597,7 @@ class TestSignatures:
         return np.column_stack([column, column, once, swapped, np.where(column == 0, -0.0, column)])
 
     @staticmethod
-    def by_pieces(sign, columns, row_hash, seed):
+    def by_chunks(sign, columns, row_hash, seed):
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(columns))
         parts = np.split(order, uneven_cuts(len(columns), seed))
@@ -608,12 +608,12 @@ class TestSignatures:
 
     def test_of_numbers_are_the_same_for_twins_only(self, table):
         rows = hash_rows(table, np.arange(5000.0))
-        column, twin, once, swapped, zeros = self.by_pieces(sign_numbers, table, rows, 0)
+        column, twin, once, swapped, zeros = self.by_chunks(sign_numbers, table, rows, 0)
         assert column.shape == (1,)
         assert column.dtype == np.uint64
         assert column == twin == zeros
         assert len({int(each[0]) for each in (column, once, swapped)}) == 3
-        again = self.by_pieces(sign_numbers, table, rows, 1)
+        again = self.by_chunks(sign_numbers, table, rows, 1)
         assert (column, once) == (again[0], again[2])
 
     def test_of_codes_are_the_same_whatever_the_codes(self):
@@ -632,12 +632,12 @@ class TestSignatures:
         def sign(column, row_hash):
             return sign_codes(column, row_hash, 12)
 
-        sums = self.by_pieces(sign, table, rows, 0)
+        sums = self.by_chunks(sign, table, rows, 0)
         assert all(each.shape == (13,) and each.dtype == np.uint64 for each in sums)
         own, other_codes, missing_is_a_level, differs, coarser = map(sign_levels, sums)
         assert own == other_codes
         assert len({own, missing_is_a_level, differs, coarser}) == 4
-        assert [sign_levels(each) for each in self.by_pieces(sign, table, rows, 1)][:2] == [own] * 2
+        assert [sign_levels(each) for each in self.by_chunks(sign, table, rows, 1)][:2] == [own] * 2
         assert sign_levels(sign_codes(codes, rows, 9)) == own
 
     def test_of_codes_that_are_none_are_missing(self):

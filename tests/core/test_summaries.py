@@ -17,7 +17,7 @@ from lanam.core.rows.summaries import Wanted, summarise_tables
 from lanam.core.rows.tables import ArrayTables, Table
 from lanam.core.terms.knots import choose_categories
 from tests.core import at_hand
-from tests.core.in_pieces import CUTS, Pieces, cut
+from tests.core.in_chunks import CUTS, Chunks, cut
 from tests.likelihoods import LIKELIHOODS, find_likelihood
 
 RNG = np.random.default_rng
@@ -45,7 +45,7 @@ def example(n=500, seed=0):
         ]
     )
     columns[rng.uniform(size=n) < 0.2, 1] = np.nan
-    columns[: n // 2, 0] = np.nan  # no number at all in the first pieces
+    columns[: n // 2, 0] = np.nan  # no number at all in the first chunks
     columns[rng.uniform(size=n) < 0.2, 6] = np.nan
     return columns, rng.normal(5.0, 2.0, n), rng.uniform(0.2, 3.0, n)
 
@@ -53,14 +53,14 @@ def example(n=500, seed=0):
 N_LEVELS = (-1, -1, -1, -1, -1, -1, 7, 5, 12)
 
 
-def whole_and_pieces(how, columns, y, weight, n_levels=(), wanted=Wanted()):  # noqa: B008
+def whole_and_chunks(how, columns, y, weight, n_levels=(), wanted=Wanted()):  # noqa: B008
     tables = (at_hand.tables(columns, y, weight), cut(how, columns, y, weight))
     return tuple(summarise_tables(own, n_levels, wanted) for own in tables)
 
 
 class TestSummaries:
     def test_rows_and_the_response(self, how):
-        expected, found = whole_and_pieces(how, *example(), N_LEVELS)
+        expected, found = whole_and_chunks(how, *example(), N_LEVELS)
         assert found.n_rows == expected.n_rows == 500
         assert found.n_distinct == expected.n_distinct == 500
         assert found.total_weight == pytest.approx(expected.total_weight, rel=1e-13)
@@ -72,7 +72,7 @@ class TestSummaries:
 
     def test_values_and_masses(self, how):
         columns, y, weight = example()
-        expected, found = whole_and_pieces(how, columns, y, weight, N_LEVELS)
+        expected, found = whole_and_chunks(how, columns, y, weight, N_LEVELS)
         for k, (one, other) in enumerate(zip(found.columns, expected.columns, strict=True)):
             np.testing.assert_array_equal(one.distribution.values, other.distribution.values)
             assert one.distribution.scale == other.distribution.scale
@@ -88,7 +88,7 @@ class TestSummaries:
 
     def test_plain_weights_are_counted_exactly(self, how):
         columns, y, _ = example()
-        expected, found = whole_and_pieces(how, columns, y, np.ones(500), N_LEVELS)
+        expected, found = whole_and_chunks(how, columns, y, np.ones(500), N_LEVELS)
         assert found.total_weight == 500.0
         for one, other in zip(found.columns, expected.columns, strict=True):
             np.testing.assert_array_equal(one.distribution.mass, other.distribution.mass)
@@ -97,7 +97,7 @@ class TestSummaries:
 
     def test_codes(self, how):
         columns, y, weight = example()
-        expected, found = whole_and_pieces(how, columns, y, weight, N_LEVELS)
+        expected, found = whole_and_chunks(how, columns, y, weight, N_LEVELS)
         for k, n_levels in enumerate(N_LEVELS):
             one, other = found.columns[k], expected.columns[k]
             assert len(one.mass) == len(one.arrival) == max(n_levels, 0)
@@ -116,7 +116,7 @@ class TestSummaries:
         columns = rng.permutation(np.repeat(np.arange(40.0), 5))[:, None]
         expected, found = (
             choose_categories(own.columns[0].mass, own.columns[0].arrival, 11)
-            for own in whole_and_pieces(how, columns, np.zeros(200), np.ones(200), (40,))
+            for own in whole_and_chunks(how, columns, np.zeros(200), np.ones(200), (40,))
         )
         np.testing.assert_array_equal(found.entry_of, expected.entry_of)
         first = list(dict.fromkeys(columns[:, 0].astype(int)))[:11]
@@ -125,7 +125,7 @@ class TestSummaries:
     def test_copies_of_rows(self, how):
         columns, y, weight = example()
         copies = RNG(0).permutation(np.repeat(np.arange(500), 3))
-        expected, found = whole_and_pieces(
+        expected, found = whole_and_chunks(
             how, columns[copies], y[copies], weight[copies], N_LEVELS
         )
         assert found.n_distinct == expected.n_distinct == 500
@@ -135,11 +135,11 @@ class TestSummaries:
         rng = RNG(0)
         y, weight = rng.choice([0.0, 1.0, 3.0], 200), rng.uniform(0.5, 2.0, 200)
         given = (rng.standard_normal((200, 1)), y, weight, (-1,))
-        expected, found = whole_and_pieces(how, *given, Wanted(n_classes=5))
+        expected, found = whole_and_chunks(how, *given, Wanted(n_classes=5))
         by_hand = [weight[y == k].sum() for k in range(5)]
         np.testing.assert_allclose(found.classes, by_hand)
         np.testing.assert_allclose(expected.classes, by_hand)
-        for own in whole_and_pieces(how, *given):
+        for own in whole_and_chunks(how, *given):
             assert len(own.classes) == 0
 
     def test_beyond_what_is_exact(self, how, monkeypatch):
@@ -148,7 +148,7 @@ class TestSummaries:
         rng = RNG(0)
         columns, weight = rng.standard_exponential((3000, 1)), rng.uniform(0.5, 2.0, 3000)
         expected, found = (
-            own.columns[0] for own in whole_and_pieces(how, columns, np.zeros(3000), weight)
+            own.columns[0] for own in whole_and_chunks(how, columns, np.zeros(3000), weight)
         )
         one, other = found.distribution, expected.distribution
         assert len(one.values) <= 256 < len(other.values)
@@ -176,10 +176,10 @@ class TestSample:
             )
         }
 
-    def test_it_is_the_same_whatever_the_pieces_and_the_order(self, how):
+    def test_it_is_the_same_whatever_the_chunks_and_the_order(self, how):
         columns, y, weight = self.given()
         wanted = Wanted(n_sample=50)
-        expected, found = whole_and_pieces(how, columns, y, weight, (), wanted)
+        expected, found = whole_and_chunks(how, columns, y, weight, (), wanted)
         assert len(found.sample) == len(expected.sample) == 50
         for field in ("columns", "response", "weight"):
             np.testing.assert_array_equal(
@@ -193,11 +193,11 @@ class TestSample:
 
     def test_all_rows_are_a_sample_of_more(self, how):
         columns, y, weight = self.given(60)
-        for own in whole_and_pieces(how, columns, y, weight, (), Wanted(n_sample=100)):
+        for own in whole_and_chunks(how, columns, y, weight, (), Wanted(n_sample=100)):
             assert self.rows(own.sample) == self.rows(Table(columns, y, weight))
 
     def test_none_where_none_is_wanted(self, how):
-        for own in whole_and_pieces(how, *self.given()):
+        for own in whole_and_chunks(how, *self.given()):
             assert own.sample is None
 
     def test_copies_are_one_row_with_their_weight(self, how):
@@ -211,7 +211,7 @@ class TestSample:
         samples = []
         for n_sample in (5, 18, 100):
             wanted = Wanted(n_sample=n_sample)
-            for own in whole_and_pieces(how, columns, y, weight, (), wanted):
+            for own in whole_and_chunks(how, columns, y, weight, (), wanted):
                 table = own.sample
                 assert len(table) == min(n_sample, 18)
                 rows = [tuple(row) for row in np.column_stack([table.columns, table.response])]
@@ -237,11 +237,11 @@ class TestTwins:
     N = 300
 
     def found(self, how, columns, n_levels=()):
-        whole, pieces = whole_and_pieces(
+        whole, chunks = whole_and_chunks(
             how, columns, np.zeros(len(columns)), np.ones(len(columns)), n_levels
         )
-        assert pieces.twins == whole.twins
-        return pieces.twins
+        assert chunks.twins == whole.twins
+        return chunks.twins
 
     def test_the_same_numbers(self, how):
         rng = RNG(0)
@@ -315,10 +315,10 @@ class TestTwins:
     def test_another_pass_is_made_only_where_columns_may_be_the_same(self):
         passes = []
 
-        class Counted(Pieces):
-            def pieces(self):
+        class Counted(Chunks):
+            def chunks(self):
                 passes.append(1)
-                return super().pieces()
+                return super().chunks()
 
         rng = RNG(0)
         apart = rng.standard_normal((self.N, 3))
@@ -333,9 +333,9 @@ class TestTwins:
         a = RNG(0).integers(0, 5, self.N).astype(float)
         weight = RNG(1).uniform(0.1, 7.0, self.N)
         columns = np.column_stack([a, 4.0 - a, a])
-        for own in whole_and_pieces(how, columns, a, weight, (5, 5, -1)):
+        for own in whole_and_chunks(how, columns, a, weight, (5, 5, -1)):
             assert own.twins == {1: 0}
-        for own in whole_and_pieces(how, columns, a, weight):
+        for own in whole_and_chunks(how, columns, a, weight):
             assert own.twins == {2: 0}
 
 
@@ -409,7 +409,7 @@ def fitted(name, options=QUICK):
 
 
 class TestFit:
-    def in_pieces(self, how, name, options=QUICK):
+    def in_chunks(self, how, name, options=QUICK):
         likelihood = find_likelihood(name, 3)
         return fitting.fit(cut(how, *fit_data(name)), likelihood, options, 0, FIT_LEVELS)
 
@@ -425,7 +425,7 @@ class TestFit:
     )
     def test_main_effects(self, how, name):
         expected = fitted(name)
-        assert_same_model(self.in_pieces(how, name), expected, fit_data(name)[0])
+        assert_same_model(self.in_chunks(how, name), expected, fit_data(name)[0])
         assert expected.terms[4].status == DUPLICATE
         assert sum(term.active for term in expected.terms) >= 3
         if name == "gaussian":
@@ -435,7 +435,7 @@ class TestFit:
     @pytest.mark.parametrize("name", ["gaussian", "bernoulli", "poisson", "softmax"])
     def test_pairs(self, name):
         options = replace(QUICK, interactions=2)
-        found = self.in_pieces("odd ones in groups", name, options)
+        found = self.in_chunks("odd ones in groups", name, options)
         expected = fitted(name, options)
         assert_same_model(found, expected, fit_data(name)[0])
         assert ("pair", (0, 1)) in [(t.kind, t.features) for t in expected.terms]
@@ -454,7 +454,7 @@ class TestFit:
     )
     def test_other_ways_to_fit(self, change):
         options = replace(QUICK, **change)
-        found = self.in_pieces("odd ones", "gaussian", options)
+        found = self.in_chunks("odd ones", "gaussian", options)
         assert_same_model(found, fitted("gaussian", options), fit_data("gaussian")[0])
 
     @pytest.mark.parametrize("how", ["odd ones in groups", "one pass", "many"])
@@ -495,7 +495,7 @@ class TestFit:
         monkeypatch.setattr(quadratics, "MANY_ROWS", many)
         columns, y, weight = fit_data(name)
         expected = at_hand.fit(columns, y, weight, name, QUICK, 0, FIT_LEVELS)
-        assert_same_model(self.in_pieces("odd ones in groups", name), expected, columns)
+        assert_same_model(self.in_chunks("odd ones in groups", name), expected, columns)
         stages = {record["stage"] for record in expected.history}
         assert "sample" in stages
         # It comes to where others come, or to another optimum of the precisions nearby.
@@ -562,30 +562,30 @@ class TestFromASample:
         assert passes.count("smooth") <= 3
 
 
-def test_a_fit_to_pieces_does_not_keep_them():
-    """Pieces are there while a job has them, and no longer."""
+def test_a_fit_to_chunks_does_not_keep_them():
+    """Chunks are there while a job has them, and no longer."""
     alive = []
 
-    class Watched(Pieces):
+    class Watched(Chunks):
         def total(self, job, merge=None):
             def watched():
-                for piece in self.pieces():
-                    alive.append(weakref.ref(piece.columns))
+                for chunk in self.chunks():
+                    alive.append(weakref.ref(chunk.columns))
                     assert sum(own() is not None for own in alive) <= 2
-                    yield piece
+                    yield chunk
 
             totals = job(watched())
             assert not any(own() is not None for own in alive[:-1])
             return totals
 
     columns, y, weight = fit_data("gaussian")
-    pieces = Watched(Table(columns, y, weight), (50, 120, 130, 300))
-    model = fitting.fit(pieces, LIKELIHOODS["gaussian"], QUICK, 0, FIT_LEVELS)
+    chunks = Watched(Table(columns, y, weight), (50, 120, 130, 300))
+    model = fitting.fit(chunks, LIKELIHOODS["gaussian"], QUICK, 0, FIT_LEVELS)
     assert np.isfinite(model.log_evidence)
     assert len(alive) >= 10
 
 
-def test_a_table_at_hand_is_a_piece():
+def test_a_table_at_hand_is_a_chunk():
     columns, y, weight = fit_data("gaussian")
     assert isinstance(at_hand.tables(columns, y, weight), ArrayTables)
     assert summaries.summarise_tables(at_hand.tables(columns, y, weight)).n_rows == 400

@@ -1,4 +1,4 @@
-"""The response's spread in pieces is that of all rows, whatever their size."""
+"""The response's spread in chunks is that of all rows, whatever their size."""
 
 from functools import reduce
 
@@ -32,7 +32,7 @@ RESPONSES = {
 }
 
 
-def in_pieces(y, weight, ends):
+def in_chunks(y, weight, ends):
     parts = zip(np.split(y, ends), np.split(weight, ends), strict=True)
     return [Spread.of(*part) for part in parts]
 
@@ -48,10 +48,10 @@ def tree(spreads):
 @pytest.mark.parametrize("ends", list(ENDS.values()), ids=list(ENDS))
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", list(RESPONSES))
-def test_pieces_are_the_whole(name, weighted, ends, merge):
+def test_chunks_are_the_whole(name, weighted, ends, merge):
     y = RESPONSES[name]
     weight = np.random.default_rng(1).uniform(0.1, 9.0, 200) if weighted else np.ones(200)
-    expected, found = Spread.of(y, weight), merge(in_pieces(y, weight, ends))
+    expected, found = Spread.of(y, weight), merge(in_chunks(y, weight, ends))
     assert found.total_weight == pytest.approx(expected.total_weight, rel=1e-13)
     assert found.magnitude == expected.magnitude
     # Means cancel, and of a constant no spread is left but rounding.
@@ -81,7 +81,7 @@ def test_by_hand():
 
 
 def test_either_way_round():
-    parts = in_pieces(RESPONSES["plain"], np.ones(200), [60])
+    parts = in_chunks(RESPONSES["plain"], np.ones(200), [60])
     one, other = parts[0].merged(parts[1]), parts[1].merged(parts[0])
     assert one.mean == pytest.approx(other.mean, rel=1e-14)
     assert one.variance == pytest.approx(other.variance, rel=1e-14)

@@ -11,7 +11,7 @@ import pytest
 from lanam.data import (
     UNSEEN,
     Column,
-    Surprise,
+    UnseenValues,
     as_frame,
     encode_table,
     label,
@@ -42,8 +42,8 @@ def learn_one(values, categorical=True):
 
 
 def encode_one(values, schema):
-    columns, surprises = encode_table(framed(pd.DataFrame({"a": values})), schema)
-    return columns[:, 0], surprises
+    columns, unseen = encode_table(framed(pd.DataFrame({"a": values})), schema)
+    return columns[:, 0], unseen
 
 
 class TestArrays:
@@ -59,9 +59,9 @@ class TestArrays:
         assert columns.dtype == np.float64
         assert columns.flags.f_contiguous
         assert schema.n_levels == (-1, -1)
-        again, surprises = encode_table(columns, schema)
+        again, unseen = encode_table(columns, schema)
         assert again is columns  # numbers in the right order are not copied
-        assert surprises == ()
+        assert unseen == ()
 
     def test_of_truth_values(self):
         columns, schema = learn(np.array([[True], [False]]))
@@ -150,9 +150,9 @@ class TestNewRows:
     @pytest.mark.parametrize("training", [[7, 5, 3], [7.0, 5.0, 3.0]])
     def test_a_number_is_the_same_level_in_every_type(self, training, values):
         _, schema = learn(pd.DataFrame({"a": training}), {0})
-        codes, surprises = encode_one(values, schema)
+        codes, unseen = encode_one(values, schema)
         assert codes.tolist() == [0, 2, 1]
-        assert surprises == ()
+        assert unseen == ()
 
     @pytest.mark.parametrize(
         ("training", "new"),
@@ -176,8 +176,8 @@ class TestNewRows:
         )
         columns, (city, age) = encode_table(framed(new), schema)
         np.testing.assert_array_equal(columns, [[-1, 1], [1, NAN], [-1, 2], [-1, 3], [NAN, 4]])
-        assert city == Surprise("city", 5, 3, ("Oslo", "Riga"), 1)
-        assert age == Surprise("age", 5, n_missing=1)
+        assert city == UnseenValues("city", 5, 3, ("Oslo", "Riga"), 1)
+        assert age == UnseenValues("age", 5, n_missing=1)
         assert str(city) == (
             "column 'city': 3 of 5 values are levels that the training data did not have ('Oslo', "
             "'Riga'): they get a new level's mean effect and its wider band; 1 of 5 values is "
@@ -186,30 +186,30 @@ class TestNewRows:
         )
 
     def test_of_many_unseen_levels_some_are_shown(self):
-        assert "('u', 'v', 'w', ...)" in str(Surprise("a", 9, 4, ("u", "v", "w", "x")))
-        assert "1 of 9 values is a level that" in str(Surprise("a", 9, 1, ("u",)))
+        assert "('u', 'v', 'w', ...)" in str(UnseenValues("a", 9, 4, ("u", "v", "w", "x")))
+        assert "1 of 9 values is a level that" in str(UnseenValues("a", 9, 1, ("u",)))
 
     def test_missing_values_are_no_surprise_where_they_were(self):
         _, schema = learn(pd.DataFrame({"city": ["Rome", None], "age": [1.0, NAN]}))
-        columns, surprises = encode_table(
+        columns, unseen = encode_table(
             framed(pd.DataFrame({"city": [None, None], "age": [NAN, NAN]})), schema
         )
         assert np.isnan(columns).all()
-        assert surprises == ()
+        assert unseen == ()
 
     def test_a_value_of_minus_one_is_no_unseen_level(self):
         _, schema = learn(np.array([[1.0], [2.0]]))
-        columns, surprises = encode_table(np.array([[-1.0]]), schema)
+        columns, unseen = encode_table(np.array([[-1.0]]), schema)
         assert columns.tolist() == [[-1.0]]
-        assert surprises == ()
+        assert unseen == ()
 
     @pytest.mark.parametrize("dtype", ["string", "category", "boolean", object, float])
     def test_a_column_of_nothing_knows_no_value(self, dtype):
         _, schema = learn(pd.DataFrame({"a": pd.Series([None, None], dtype=dtype)}))
         for values in (["u", None], [2.5, NAN], [True, None]):
-            codes, (surprise,) = encode_one(values, schema)
+            codes, (unseen,) = encode_one(values, schema)
             np.testing.assert_array_equal(codes, [-1, NAN])
-            assert (surprise.n_unseen, surprise.n_missing) == (1, 0)
+            assert (unseen.n_unseen, unseen.n_missing) == (1, 0)
 
     @pytest.mark.parametrize(
         ("training", "new", "codes"),
@@ -269,9 +269,9 @@ class TestNewRows:
         (line,) = re.findall("`(.*?)`", str(error.value))
         names = {"pl": pl, "pa": pa, "np": np, "X": tables[1]}
         exec(line, names)
-        columns, surprises = encode_table(framed(names["X"]), schema)
+        columns, unseen = encode_table(framed(names["X"]), schema)
         assert columns[:, 0].tolist() == expected
-        assert surprises == ()
+        assert unseen == ()
 
     def test_infinite_values_are_refused(self):
         _, schema = learn(pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]}), {1})

@@ -141,9 +141,9 @@ def test_the_same_table_from_any_library_is_the_same_array(table):
             assert [column.levels for column in learned.columns] == [
                 column.levels for column in schema.columns
             ]
-        again, surprises = encode_table(raw, schema)
+        again, unseen = encode_table(raw, schema)
         np.testing.assert_array_equal(again, expected)
-        assert surprises == ()
+        assert unseen == ()
 
 
 @settings(deadline=None)
@@ -178,9 +178,9 @@ def test_rows_are_encoded_one_by_one(table, data):
     frame = as_polars(columns, kinds)
     encoded, schema = learn_table(framed(frame), list(columns), declared)
     rows = data.draw(st.lists(st.integers(0, len(frame) - 1), min_size=1, max_size=5))
-    again, surprises = encode_table(framed(frame[rows]), schema)
+    again, unseen = encode_table(framed(frame[rows]), schema)
     np.testing.assert_array_equal(again, encoded[rows])
-    assert surprises == ()
+    assert unseen == ()
 
 
 @settings(deadline=None)
@@ -188,7 +188,7 @@ def test_rows_are_encoded_one_by_one(table, data):
 def test_a_level_that_is_new_is_unseen_and_counted(training, new):
     before, after = next(iter(training[0].values())), next(iter(new[0].values()))
     _, schema = learn_table(framed(as_polars({"a": before}, ["text"])), ["a"])
-    encoded, surprises = encode_table(framed(as_polars({"a": after}, ["text"])), schema)
+    encoded, unseen = encode_table(framed(as_polars({"a": after}, ["text"])), schema)
     known = {value for value in before if value is not None}
     expected = [
         None if value is None else value if value in known else "(unseen)" for value in after
@@ -196,8 +196,8 @@ def test_a_level_that_is_new_is_unseen_and_counted(training, new):
     assert [label(schema.columns[0], value) for value in encoded[:, 0]] == expected
     n_unseen = sum(value is not None and value not in known for value in after)
     n_missing = 0 if None in before else after.count(None)
-    assert sum(surprise.n_unseen for surprise in surprises) == n_unseen
-    assert sum(surprise.n_missing for surprise in surprises) == n_missing
+    assert sum(unseen.n_unseen for unseen in unseen) == n_unseen
+    assert sum(unseen.n_missing for unseen in unseen) == n_missing
 
 
 @settings(deadline=None)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lanam.data import as_frame, encode_table, learn_table
-from lanam.data.refusals import Place, not_a_value, shown
+from lanam.data.errors import Place, not_a_value, shown
 
 DAY = datetime.date(2020, 2, 29)
 NOON = datetime.datetime(2020, 2, 29, 12, 30)
@@ -212,9 +212,9 @@ class TestFreeText:
 
     def test_of_new_rows_is_unseen(self):
         _, schema = learn(pd.DataFrame({"a": ["u", "v"]}))
-        columns, (surprise,) = encode_table(as_frame(pd.DataFrame({"a": self.SENTENCES})), schema)
+        columns, (unseen,) = encode_table(as_frame(pd.DataFrame({"a": self.SENTENCES})), schema)
         assert (columns == -1.0).all()
-        assert surprise.n_unseen == 60
+        assert unseen.n_unseen == 60
 
 
 def test_examples_are_shortened():

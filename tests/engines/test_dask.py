@@ -64,10 +64,10 @@ def forgotten(cluster, n_tables=0, seconds=5.0):
 # Functions, encoders and jobs
 
 
-def described(pieces):
+def described(chunks):
     return [
-        (piece.place, piece.first_row, piece.number, list(piece.frame), len(piece.frame))
-        for piece in pieces
+        (chunk.place, chunk.first_row, chunk.number, list(chunk.frame), len(chunk.frame))
+        for chunk in chunks
     ]
 
 
@@ -75,14 +75,14 @@ def in_a_row(first, second):
     return first + second
 
 
-def encode(piece, log=None):
-    note(log, piece.number)
-    columns = piece.frame[["x", "z"]].to_numpy()
-    return Table(columns, piece.frame["y"].to_numpy(), np.ones(len(columns)), piece.number)
+def encode(chunk, log=None):
+    note(log, chunk.number)
+    columns = chunk.frame[["x", "z"]].to_numpy()
+    return Table(columns, chunk.frame["y"].to_numpy(), np.ones(len(columns)), chunk.number)
 
 
-def encode_positive(piece):
-    table = encode(piece)
+def encode_positive(chunk):
+    table = encode(chunk)
     rows = table.response > 0.0
     return Table(table.columns[rows], table.response[rows], table.weight[rows], table.number)
 
@@ -155,10 +155,10 @@ def failing(error, tables):
     return products([table])
 
 
-def complaining(pieces):
-    for piece in pieces:
-        if piece.number == 3:
-            raise ValueError(f"{piece.place}, row 5: column 'x' holds 'abc'")
+def complaining(chunks):
+    for chunk in chunks:
+        if chunk.number == 3:
+            raise ValueError(f"{chunk.place}, row 5: column 'x' holds 'abc'")
     return 1
 
 
@@ -241,8 +241,8 @@ def test_unknown_categories_are_none_and_known_ones_stay(frame):
     assert seen == {"Bern", "Chur", "Genf"}
 
 
-def levels(pieces):
-    return set().union(*(piece.frame["city"].cat.categories for piece in pieces))
+def levels(chunks):
+    return set().union(*(chunk.frame["city"].cat.categories for chunk in chunks))
 
 
 def test_columns_need_names_of_their_own(frame):
@@ -255,16 +255,16 @@ def test_columns_need_names_of_their_own(frame):
         DaskSource(twice)
 
 
-# Pieces and how they are merged
+# Chunks and how they are merged
 
 
 @pytest.mark.parametrize("where", ["threads", "cluster"])
-def test_pieces_are_the_partitions_in_order(frame, ddf, where, request):
+def test_chunks_are_the_partitions_in_order(frame, ddf, where, request):
     if where == "cluster":
         request.getfixturevalue("client")
     source = DaskSource(ddf)
-    pieces = source.reduce(["y", "x"], described, in_a_row)
-    assert pieces == [(f"partition {k}", 0, k, ["y", "x"], 30) for k in range(N_PARTITIONS)]
+    chunks = source.reduce(["y", "x"], described, in_a_row)
+    assert chunks == [(f"partition {k}", 0, k, ["y", "x"], 30) for k in range(N_PARTITIONS)]
     assert source.n_rows == N_ROWS
 
 
@@ -272,14 +272,14 @@ def test_partitions_of_parquet_keep_their_numbers(frame, tmp_path):
     for number, first in enumerate(range(0, N_ROWS, 30)):
         frame[first : first + 30].to_parquet(tmp_path / f"part-{number:02}.parquet")
     read = dd.read_parquet(tmp_path / "*.parquet")
-    pieces = DaskSource(read).reduce(["x"], described, in_a_row)
-    assert pieces == [(f"partition {k}", 0, k, ["x"], 30) for k in range(N_PARTITIONS)]
+    chunks = DaskSource(read).reduce(["x"], described, in_a_row)
+    assert chunks == [(f"partition {k}", 0, k, ["x"], 30) for k in range(N_PARTITIONS)]
 
 
-def test_partitions_without_rows_are_no_pieces(ddf):
+def test_partitions_without_rows_are_no_chunks(ddf):
     source = DaskSource(ddf[ddf["row"] >= 60])
-    pieces = source.reduce(["x"], described, in_a_row)
-    assert [number for _, _, number, _, _ in pieces] == list(range(2, N_PARTITIONS))
+    chunks = source.reduce(["x"], described, in_a_row)
+    assert [number for _, _, number, _, _ in chunks] == list(range(2, N_PARTITIONS))
     assert source.n_rows == N_ROWS - 60
     tables = source.encoded(["x", "z", "y"], encode)
     assert tables.n_columns == 2
@@ -290,8 +290,8 @@ def test_results_of_none_are_left_out(ddf):
     assert DaskSource(ddf).reduce(["x"], even_numbers, in_a_row) == [0, 2, 4, 6, 8, 10]
 
 
-def even_numbers(pieces):
-    return [piece.number for piece in pieces if piece.number % 2 == 0] or None
+def even_numbers(chunks):
+    return [chunk.number for chunk in chunks if chunk.number % 2 == 0] or None
 
 
 def test_no_rows_at_all_are_refused(ddf):
@@ -304,14 +304,14 @@ def test_no_rows_at_all_are_refused(ddf):
         tables_of(ddf, encode_none).total(products)
 
 
-def encode_none(piece):
-    table = encode(piece)
+def encode_none(chunk):
+    table = encode(chunk)
     return Table(table.columns[:0], table.response[:0], table.weight[:0], table.number)
 
 
-def names_of(pieces):
-    (piece,) = pieces
-    return "abcdefghijklmnopqrstuvwxyz"[piece.number]
+def names_of(chunks):
+    (chunk,) = chunks
+    return "abcdefghijklmnopqrstuvwxyz"[chunk.number]
 
 
 def bracket(first, second):
@@ -436,9 +436,9 @@ def layout(tables):
     )
 
 
-def encode_views(piece):
-    values = np.array(piece.frame[["x", "z", "y"]], order="C")
-    return Table(values[:, :2], values[:, 2], np.ones(len(values)), piece.number)
+def encode_views(chunk):
+    values = np.array(chunk.frame[["x", "z", "y"]], order="C")
+    return Table(values[:, :2], values[:, 2], np.ones(len(values)), chunk.number)
 
 
 def straight(carried):

@@ -44,18 +44,18 @@ def write(frame: pd.DataFrame, path: str, group: int = 100) -> None:
         frame.to_csv(path, index=False, sep="\t" if ".tsv" in path else ",")
 
 
-def frames(pieces):
-    return [(piece.place, piece.first_row, piece.number, piece.frame) for piece in pieces]
+def frames(chunks):
+    return [(chunk.place, chunk.first_row, chunk.number, chunk.frame) for chunk in chunks]
 
 
-def all_pieces(source, columns=None):
+def all_chunks(source, columns=None):
     return source.reduce(source.names if columns is None else columns, frames, list.__add__)
 
 
 def table_of(source, columns=None) -> pd.DataFrame:
-    pieces = all_pieces(source, columns)
+    chunks = all_chunks(source, columns)
     return pa.concat_tables(
-        [frame for *_, frame in pieces], promote_options="permissive"
+        [frame for *_, frame in chunks], promote_options="permissive"
     ).to_pandas()
 
 
@@ -69,9 +69,9 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def small_pieces(monkeypatch, rows: int = 64, block: int = 2048) -> None:
+def small_chunks(monkeypatch, rows: int = 64, block: int = 2048) -> None:
     for module in (delimited, formats, local):
-        monkeypatch.setattr(module, "LARGEST_PIECE", rows)
+        monkeypatch.setattr(module, "LARGEST_CHUNK", rows)
     monkeypatch.setattr(delimited, "BLOCK_SIZE", block)
 
 
@@ -79,7 +79,7 @@ class TestReading:
     @pytest.mark.parametrize("ending", ["parquet", "feather", "csv", "tsv", "csv.gz"])
     @pytest.mark.parametrize("n_jobs", [1, 3])
     def test_rows_are_those_of_the_files_in_order(self, folder, monkeypatch, ending, n_jobs):
-        small_pieces(monkeypatch)
+        small_chunks(monkeypatch)
         frame = a_frame()
         for number, rows in enumerate(np.split(np.arange(N), [1, 350, 351, 900])):
             write(frame.iloc[rows], f"part-{number}.{ending}")
@@ -87,23 +87,23 @@ class TestReading:
         assert source.names == ("row", "x", "city")
         same(table_of(source), frame)
         same(table_of(source, ["city", "row"]), frame[["city", "row"]])
-        numbers = [number for _, _, number, _ in all_pieces(source)]
+        numbers = [number for _, _, number, _ in all_chunks(source)]
         assert numbers == sorted(set(numbers))
 
     @pytest.mark.parametrize("ending", ["parquet", "feather", "csv"])
-    def test_no_piece_is_large(self, folder, monkeypatch, ending):
-        small_pieces(monkeypatch)
+    def test_no_chunk_is_large(self, folder, monkeypatch, ending):
+        small_chunks(monkeypatch)
         write(a_frame(), f"a.{ending}", group=700)
-        sizes = [len(frame) for *_, frame in all_pieces(open_files(f"a.{ending}"))]
+        sizes = [len(frame) for *_, frame in all_chunks(open_files(f"a.{ending}"))]
         assert sum(sizes) == N
         assert max(sizes) <= 64
         assert len(sizes) >= N / 64
 
     def test_places_are_row_groups_and_rows_within_them(self, folder, monkeypatch):
-        small_pieces(monkeypatch)
+        small_chunks(monkeypatch)
         frame = a_frame(250)
         write(frame, "a.parquet")
-        found = all_pieces(open_files("a.parquet"))
+        found = all_chunks(open_files("a.parquet"))
         assert [(place, first) for place, first, _, _ in found] == [
             ("a.parquet, row group 0 (of 0 to 2)", 0),
             ("a.parquet, row group 0 (of 0 to 2)", 64),
@@ -111,20 +111,20 @@ class TestReading:
             ("a.parquet, row group 1 (of 0 to 2)", 64),
             ("a.parquet, row group 2 (of 0 to 2)", 0),
         ]
-        for place, first, _, piece in found:
+        for place, first, _, chunk in found:
             group = int(place.split()[3])
-            assert piece["row"][0].as_py() == 100 * group + first
+            assert chunk["row"][0].as_py() == 100 * group + first
 
     def test_rows_of_csv_count_from_the_header(self, folder, monkeypatch):
-        small_pieces(monkeypatch)
+        small_chunks(monkeypatch)
         write(a_frame(250), "a.csv")
-        for place, first, _, piece in all_pieces(open_files("a.csv")):
+        for place, first, _, chunk in all_chunks(open_files("a.csv")):
             assert place == "a.csv (the header is row 1)"
-            assert piece["row"][0].as_py() == first - 2
+            assert chunk["row"][0].as_py() == first - 2
 
     def test_record_batches_are_places_too(self, folder):
         write(a_frame(150), "a.feather")
-        places = [place for place, *_ in all_pieces(open_files("a.feather"))]
+        places = [place for place, *_ in all_chunks(open_files("a.feather"))]
         assert places == [f"a.feather, record batch {k} (of 0 to 1)" for k in (0, 1)]
 
     def test_dtypes_come_through(self, folder):
@@ -294,7 +294,7 @@ class TestTypes:
 class TestRefusals:
     def refuse(self, path, words, **options):
         with pytest.raises(ValueError, match=words):
-            all_pieces(open_files(path, **options))
+            all_chunks(open_files(path, **options))
 
     def test_what_is_not_there(self, folder):
         (folder / "empty").mkdir()
@@ -340,7 +340,7 @@ class TestRefusals:
         source = open_files("a.parquet")
         os.remove("a.parquet")
         with pytest.raises(ValueError, match=r"a.parquet cannot be read: No such file"):
-            all_pieces(source)
+            all_chunks(source)
 
     @pytest.mark.parametrize("ending", ["parquet", "feather", "csv"])
     def test_no_rows(self, folder, ending):
@@ -375,7 +375,7 @@ class TestRefusals:
             r"a.csv, row 102 \(the header is row 1\), column 'a': 'old' is none of the numbers that"
         )
         with pytest.raises(ValueError, match=words):
-            all_pieces(open_files("a.csv"), ["a"])
+            all_chunks(open_files("a.csv"), ["a"])
 
     def test_rows_of_more_cells(self, folder):
         (folder / "a.csv").write_text("a,b\n1,2\n1,2,3\n")
@@ -413,7 +413,7 @@ class TestKnown:
         assert open_files("*.feather").n_rows == 42
         source = open_files("*.csv")
         assert source.n_rows is None
-        all_pieces(source, ["x"])
+        all_chunks(source, ["x"])
         assert source.n_rows == 42
 
     def test_fingerprints(self, folder):
@@ -431,11 +431,11 @@ class TestKnown:
 
     @pytest.mark.parametrize("n_jobs", [1, 3])
     def test_progress(self, folder, monkeypatch, n_jobs):
-        small_pieces(monkeypatch)
+        small_chunks(monkeypatch)
         write(a_frame(), "a.parquet")
         write(a_frame(50), "a.csv")
         told = []
-        all_pieces(
+        all_chunks(
             open_files("a.parquet", n_jobs=n_jobs, progress=lambda *said: told.append(said)), ["x"]
         )
         done = [rows for rows, _ in told]
@@ -443,15 +443,15 @@ class TestKnown:
         assert told[-1] == (N, N)
         assert len(told) == 2 * N // 100
         told.clear()
-        all_pieces(open_files("a.csv", progress=lambda *said: told.append(said)), ["x"])
+        all_chunks(open_files("a.csv", progress=lambda *said: told.append(said)), ["x"])
         assert told[-1] == (50, None)
 
 
-def encode(piece):
+def encode(chunk):
     """Two columns, and the row's number as the response; rows from 300 on to 400 do not count."""
-    columns = np.asfortranarray(np.column_stack([piece.frame["row"], piece.frame["x"]]))
+    columns = np.asfortranarray(np.column_stack([chunk.frame["row"], chunk.frame["x"]]))
     kept = (columns[:, 0] < 300) | (columns[:, 0] >= 400)
-    return Table(columns[kept], columns[kept, 0], np.ones(kept.sum()), piece.number)
+    return Table(columns[kept], columns[kept, 0], np.ones(kept.sum()), chunk.number)
 
 
 def gather(tables):
@@ -475,7 +475,7 @@ class TestTables:
     @pytest.mark.parametrize("n_jobs", [1, 2, 7, 50])
     @pytest.mark.parametrize("ending", ["parquet", "csv"])
     def test_totals_are_in_order(self, folder, monkeypatch, memory, n_jobs, ending):
-        small_pieces(monkeypatch, 130)
+        small_chunks(monkeypatch, 130)
         frame = a_frame()
         write(frame[:450], f"a.{ending}", group=100)
         write(frame[450:], f"b.{ending}", group=10)
@@ -490,8 +490,8 @@ class TestTables:
             assert sizes.max() <= 130
             assert (np.diff(numbers) > 0).all()
 
-    def test_small_pieces_are_joined(self, folder, monkeypatch):
-        small_pieces(monkeypatch, 130)
+    def test_small_chunks_are_joined(self, folder, monkeypatch):
+        small_chunks(monkeypatch, 130)
         write(a_frame(), "a.parquet", group=10)
         *_, sizes, _ = open_files("a.parquet").encoded(["x", "row"], encode).total(gather, behind)
         assert sizes.tolist() == [70] * 12 + [60]
@@ -504,13 +504,13 @@ class TestTables:
     def test_by_default_sums_are_added(self, folder):
         write(a_frame(), "a.parquet")
         tables = open_files("a.parquet", n_jobs=4).encoded(["x", "row"], encode)
-        (total,) = tables.total(lambda pieces: (sum(piece.response.sum() for piece in pieces),))
+        (total,) = tables.total(lambda chunks: (sum(chunk.response.sum() for chunk in chunks),))
         assert total == sum(range(300)) + sum(range(400, 1000))
 
     def reads(self, monkeypatch, source, passes=3):
-        """How many pieces each of some totals encodes."""
+        """How many chunks each of some totals encodes."""
         count = []
-        tables = source.encoded(["x", "row"], lambda piece: count.append(piece) or encode(piece))
+        tables = source.encoded(["x", "row"], lambda chunk: count.append(chunk) or encode(chunk))
         found = []
         for _ in range(passes):
             count.clear()
@@ -521,7 +521,7 @@ class TestTables:
     @pytest.mark.parametrize("n_jobs", [1, 3])
     @pytest.mark.parametrize("ending", ["parquet", "csv"])
     def test_what_fits_in_memory_is_read_once(self, folder, monkeypatch, n_jobs, ending):
-        small_pieces(monkeypatch)
+        small_chunks(monkeypatch)
         write(a_frame(), f"a.{ending}")
         fits = 900 * 4 * 8
         first, second, third = self.reads(
@@ -534,10 +534,10 @@ class TestTables:
             assert self.reads(monkeypatch, source) == [first] * 3
 
     def test_a_job_that_stops_early_leaves_nothing_half_kept(self, folder, monkeypatch):
-        small_pieces(monkeypatch)
+        small_chunks(monkeypatch)
         write(a_frame(), "a.parquet")
         tables = open_files("a.parquet", memory=1 << 20).encoded(["x", "row"], encode)
-        tables.total(lambda pieces: (next(iter(pieces)).response,))
+        tables.total(lambda chunks: (next(iter(chunks)).response,))
         assert len(tables.total(gather, behind)[1]) == 900
 
     def test_no_row_counts(self, folder):
@@ -546,7 +546,7 @@ class TestTables:
             open_files("a.parquet").encoded(["x", "row"], encode).total(gather, behind)
 
     def test_small_tables_wait_for_others_and_large_ones_do_not(self, monkeypatch):
-        monkeypatch.setattr(local, "LARGEST_PIECE", 130)
+        monkeypatch.setattr(local, "LARGEST_CHUNK", 130)
         sizes = [30, 130, 0, 20, 64, 10, 65, 1]
         ends = np.cumsum([0, *sizes])
         tables = [
@@ -566,8 +566,8 @@ class TestTables:
 
     @pytest.mark.parametrize("memory", [0, 2 * 100 * 4 * 8])
     @pytest.mark.parametrize("n_jobs", [1, 2])
-    def test_few_pieces_are_in_memory_at_once(self, folder, monkeypatch, n_jobs, memory):
-        small_pieces(monkeypatch, 100)
+    def test_few_chunks_are_in_memory_at_once(self, folder, monkeypatch, n_jobs, memory):
+        small_chunks(monkeypatch, 100)
         write(
             a_frame(3000)[lambda frame: (frame["row"] < 300) | (frame["row"] >= 400)], "a.parquet"
         )
@@ -577,8 +577,8 @@ class TestTables:
             def __del__(self):
                 alive.discard(id(self))
 
-        def watched(piece):
-            table = encode(piece)
+        def watched(chunk):
+            table = encode(chunk)
             columns = table.columns.view(Watched)
             with lock:
                 alive.add(id(columns))
@@ -587,7 +587,7 @@ class TestTables:
 
         source = open_files("a.parquet", n_jobs=n_jobs, memory=memory)
         tables = source.encoded(["x", "row"], watched)
-        tables.total(lambda pieces: (np.array([len(piece) for piece in pieces]),), behind)
+        tables.total(lambda chunks: (np.array([len(chunk) for chunk in chunks]),), behind)
         assert most[0] <= 2 * n_jobs + (2 if memory else 0)
 
     def test_memory_stays_bounded(self, folder):
@@ -598,23 +598,23 @@ class TestTables:
         before = pa.total_allocated_bytes()
         most = []
         open_files("a.parquet").encoded(["x", "row"], encode).total(
-            lambda pieces: (
-                np.array([most.append(pa.total_allocated_bytes()) or 1 for _ in pieces]),
+            lambda chunks: (
+                np.array([most.append(pa.total_allocated_bytes()) or 1 for _ in chunks]),
             ),
             behind,
         )
-        # Two pieces of two columns of 8 bytes, and what is read ahead: not the row group's 8 MB.
+        # Two chunks of two columns of 8 bytes, and what is read ahead: not the row group's 8 MB.
         assert max(most) - before < 2 * 262_144 * 16 + 3_000_000
 
     @pytest.mark.parametrize("n_jobs", [1, 2])
     def test_errors_end_all_threads(self, folder, monkeypatch, n_jobs):
-        small_pieces(monkeypatch)
+        small_chunks(monkeypatch)
         write(a_frame(), "a.parquet")
 
-        def bad(piece):
-            if piece.place.endswith("row group 2 (of 0 to 9)"):
-                raise ValueError(piece.place)
-            return encode(piece)
+        def bad(chunk):
+            if chunk.place.endswith("row group 2 (of 0 to 9)"):
+                raise ValueError(chunk.place)
+            return encode(chunk)
 
         before = set(threading.enumerate())
         with pytest.raises(ValueError, match="row group 2"):
@@ -622,32 +622,32 @@ class TestTables:
         assert set(threading.enumerate()) <= before
 
     def test_nobody_reads_on_after_an_error(self, folder, monkeypatch):
-        small_pieces(monkeypatch)
+        small_chunks(monkeypatch)
         write(a_frame(), "a.parquet")
         read = []
 
-        def bad(piece):
-            read.append(piece)
-            if piece.place.startswith("a.parquet, row group 0"):
+        def bad(chunk):
+            read.append(chunk)
+            if chunk.place.startswith("a.parquet, row group 0"):
                 raise ValueError("bad")
             time.sleep(0.2)
-            return encode(piece)
+            return encode(chunk)
 
         with pytest.raises(ValueError, match="bad"):
             open_files("a.parquet", n_jobs=2).encoded(["x", "row"], bad).total(gather)
         assert len(read) <= 3
 
     def test_threads_are_as_many_as_asked_for(self, folder, monkeypatch):
-        small_pieces(monkeypatch)
+        small_chunks(monkeypatch)
         write(a_frame(), "a.parquet")
         barrier = threading.Barrier(3, timeout=20)
         seen = set()
 
-        def job(pieces):
+        def job(chunks):
             if threading.current_thread() not in seen:
                 seen.add(threading.current_thread())
                 barrier.wait()
-            return gather(pieces)
+            return gather(chunks)
 
         open_files("a.parquet", n_jobs=3).encoded(["x", "row"], encode).total(job, behind)
         assert len(seen) == 3
@@ -660,8 +660,8 @@ def test_gzip_is_read_as_the_text_in_it(folder):
     same(table_of(open_files("b.csv.gz")), a_frame(20))
 
 
-def test_pieces_can_be_sent_elsewhere(folder):
+def test_chunks_can_be_sent_elsewhere(folder):
     write(a_frame(20), "a.parquet")
-    for place, *_, frame in all_pieces(open_files("a.parquet")):
+    for place, *_, frame in all_chunks(open_files("a.parquet")):
         assert pickle.loads(pickle.dumps(frame)).equals(frame)
         assert place

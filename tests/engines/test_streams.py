@@ -11,7 +11,7 @@ import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.data import NewValuesWarning
-from lanam.engines import is_in_pieces, local, open_source, polars, streams
+from lanam.engines import is_chunked, local, open_source, polars, streams
 from lanam.engines.interface import Reading
 
 duckdb = pytest.importorskip("duckdb")
@@ -107,7 +107,7 @@ def in_memory(target):
 @pytest.mark.parametrize("target", list(CASES))
 def test_the_model_is_that_of_rows_in_memory(table, target, monkeypatch):
     for module in (local, streams, polars):
-        monkeypatch.setattr(module, "LARGEST_PIECE", 60)
+        monkeypatch.setattr(module, "LARGEST_CHUNK", 60)
     here, there = in_memory(target), fitted(table, target)
     X = ROWS.to_pandas()[FEATURES]
     assert there.feature_names_in_.tolist() == FEATURES
@@ -119,7 +119,7 @@ def test_the_model_is_that_of_rows_in_memory(table, target, monkeypatch):
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_memory_and_jobs_change_nothing(memory, n_jobs, monkeypatch):
     for module in (local, streams):
-        monkeypatch.setattr(module, "LARGEST_PIECE", 60)
+        monkeypatch.setattr(module, "LARGEST_CHUNK", 60)
     opened = []
 
     def open_stream():
@@ -185,8 +185,8 @@ def test_only_what_is_needed_is_asked_for():
 def test_frames_in_memory_are_no_streams():
     frames = [ROWS, ROWS.to_pandas(), pl.from_arrow(ROWS), ROWS.to_batches()[0]]
     assert all(hasattr(frame, "__arrow_c_stream__") for frame in frames[:3])
-    assert not any(map(is_in_pieces, frames))
-    assert not any(map(is_in_pieces, [np.ones((3, 2)), [[1.0]], ROWS["age"], pd.Series([1.0])]))
+    assert not any(map(is_chunked, frames))
+    assert not any(map(is_chunked, [np.ones((3, 2)), [[1.0]], ROWS["age"], pd.Series([1.0])]))
 
 
 @pytest.mark.parametrize("method", ["fit", "predict"])
@@ -285,9 +285,9 @@ def test_an_error_leaves_the_connection_free():
         assert connection.execute("select count(*) from rows").fetchall() == [(500000,)]
 
 
-def test_rows_are_read_in_pieces():
+def test_rows_are_read_in_chunks():
     n_rows = 700_000
     sizes = open_source(lambda: pa.table({"x": np.zeros(n_rows)}), Reading()).reduce(
-        ["x"], lambda pieces: [len(piece.frame) for piece in pieces], list.__add__
+        ["x"], lambda chunks: [len(chunk.frame) for chunk in chunks], list.__add__
     )
     assert sizes == [262_144, 262_144, n_rows - 2 * 262_144]

@@ -1,4 +1,4 @@
-"""Tables in pieces against the same tables in memory: schema, arrays, targets, and what is refused."""
+"""Tables in chunks against the same tables in memory: schema, arrays, targets, and what is refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lanam.core.rows.tables import Table
 from lanam.data import as_frame, encode_table, learn_table, read_categorical
 from lanam.engines import survey as surveys
 from lanam.engines.files import open_files
-from lanam.engines.interface import Piece, unnamed_target
+from lanam.engines.interface import Chunk, unnamed_target
 from lanam.engines.survey import (
     Roles,
     read_roles,
@@ -30,7 +30,7 @@ N = 500
 
 
 class Frames:
-    """Frames of pandas in pieces, as Dask has them."""
+    """Frames of pandas in chunks, as Dask has them."""
 
     title = "the frames"
 
@@ -49,13 +49,13 @@ class Frames:
 
     def reduce(self, columns, function, merge):
         self.asked.append(tuple(columns))
-        pieces = [
-            Piece(frame[list(columns)], f"partition {number}", 0, number)
+        chunks = [
+            Chunk(frame[list(columns)], f"partition {number}", 0, number)
             for number, frame in enumerate(self.frames)
         ]
-        cuts = np.array_split(np.arange(len(pieces)), min(self.n_groups, len(pieces)))
+        cuts = np.array_split(np.arange(len(chunks)), min(self.n_groups, len(chunks)))
         done = pickle.loads(pickle.dumps(function)), pickle.loads(pickle.dumps(merge))
-        found = [done[0](iter([pieces[k] for k in cut])) for cut in cuts]
+        found = [done[0](iter([chunks[k] for k in cut])) for cut in cuts]
         result = found[0]
         for other in found[1:]:
             result = done[1](result, other)
@@ -132,11 +132,11 @@ def encoded(source, surveyed):
     """All rows."""
     encoder = pickle.loads(pickle.dumps(surveyed.encoder))
     if isinstance(source, Frames):
-        pieces = [
-            Piece(frame, f"partition {number}", 0, number)
+        chunks = [
+            Chunk(frame, f"partition {number}", 0, number)
             for number, frame in enumerate(source.frames)
         ]
-        return gather(map(encoder, pieces))
+        return gather(map(encoder, chunks))
     return source.encoded(surveyed.roles.columns, encoder).total(gather, behind)
 
 
@@ -355,9 +355,9 @@ def wider(first, second):
 
 def encoded_totals(source, surveyed):
     if isinstance(source, Frames):
-        pieces = [Piece(frame, "", 0, 0) for frame in source.frames]
+        chunks = [Chunk(frame, "", 0, 0) for frame in source.frames]
         found = [
-            tally([surveyed.encoder(piece)]) for piece in pieces if (piece.frame["w"] > 0).any()
+            tally([surveyed.encoder(chunk)]) for chunk in chunks if (chunk.frame["w"] > 0).any()
         ]
         result = found[0]
         for other in found[1:]:
@@ -591,7 +591,7 @@ class TestRefusals:
         roles = read_roles(source, "y")
         assert len(survey(source, roles, ["note"]).schema.columns[0].levels) == N
 
-    def test_text_that_only_a_piece_makes_look_free(self):
+    def test_text_that_only_a_chunk_makes_look_free(self):
         sentences = [f"The parcel arrived on day {k}, and it was damp." for k in range(100)]
         frame = pd.DataFrame({"note": sentences * 2, "y": np.arange(200)})
         for frames in ([frame[:100], frame[100:]], [frame]):
@@ -605,7 +605,7 @@ class TestRefusals:
         source = Frames([frame[k : k + 100] for k in range(0, N, 100)], 1)
         refused(source, "free text: 200 different values in 200 rows")
 
-    def test_text_and_numbers_in_different_pieces(self):
+    def test_text_and_numbers_in_different_chunks(self):
         one = pd.DataFrame({"a": pd.Series(["x"], dtype=object), "y": [1.0]})
         two = pd.DataFrame({"a": pd.Series([2], dtype=object), "y": [1.0]})
         for frames in ([one, two], [two, one]):
@@ -658,6 +658,6 @@ def test_no_rows_are_no_table():
     frame = a_frame()[[*FEATURES, "y"]]
     source = source_of(frame, "pandas")
     surveyed = survey(source, read_roles(source, "y"))
-    table = surveyed.encoder(Piece(frame[:0], "", 0, 3))
+    table = surveyed.encoder(Chunk(frame[:0], "", 0, 3))
     assert isinstance(table, Table)
     assert (table.columns.shape, len(table), table.number) == ((0, 8), 0, 3)

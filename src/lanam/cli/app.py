@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from lanam.cli import requests
-from lanam.cli.speaking import Voice
+from lanam.cli.console import Console
 from lanam.version import __version__
 
 R = TypeVar("R", bound=requests.Request)
@@ -56,13 +56,13 @@ def lanam(
     """Additive models of tables: curves you can read, with bands you can believe."""
 
 
-def _command(kind: type[R], *examples: str) -> Callable[[Callable[[R, Voice], None]], None]:
+def _command(kind: type[R], *examples: str) -> Callable[[Callable[[R, Console], None]], None]:
     """Register what does as a request says, as a command whose options are the request's fields."""
 
-    def register(work: Callable[[R, Voice], None]) -> None:
+    def register(work: Callable[[R, Console], None]) -> None:
         def command(**options: Any) -> None:
             request = kind(**options)
-            work(request, Voice(request.quiet, request.json))
+            work(request, Console(request.quiet, request.json))
 
         signature = kind.signature()
         parameters = signature.parameters.values()
@@ -81,14 +81,14 @@ def _command(kind: type[R], *examples: str) -> Callable[[Callable[[R, Voice], No
     "lanam fit patients.csv -t ill --drop id --categorical ward -o ill.lanam",
     "lanam fit sales/ -t price --memory 1GB --checkpoint sales.part -o sales.lanam",
 )
-def fit(request: requests.Fit, voice: Voice) -> None:
+def fit(request: requests.Fit, console: Console) -> None:
     """Fit a model to a table and write it to a file.
 
     Says which terms matter, and how the model does on rows that it has not seen.
     """
     from lanam.cli import fit as command
 
-    command.fit(request, voice)
+    command.fit(request, console)
 
 
 @_command(
@@ -98,11 +98,11 @@ def fit(request: requests.Fit, voice: Voice) -> None:
     "cat new.csv | lanam predict ill.lanam - -o - --proba | head",
     "lanam predict sales.lanam new-sales/ -o predicted/ --keep id",
 )
-def predict(request: requests.Predict, voice: Voice) -> None:
+def predict(request: requests.Predict, console: Console) -> None:
     """Predict the rows of a table, however many there are."""
     from lanam.cli import predict as command
 
-    command.predict(request, voice)
+    command.predict(request, console)
 
 
 @_command(
@@ -112,14 +112,14 @@ def predict(request: requests.Predict, voice: Voice) -> None:
     "lanam explain houses.lanam --noise -o noise.png",
     "lanam explain houses.lanam --row 3 --data new.csv",
 )
-def explain(request: requests.Explain, voice: Voice) -> None:
+def explain(request: requests.Explain, console: Console) -> None:
     """Say what a model learned.
 
     Of all terms, of one of them, or what they add to the prediction of one row.
     """
     from lanam.cli import explain as command
 
-    command.explain(request, voice)
+    command.explain(request, console)
 
 
 @_command(
@@ -127,14 +127,14 @@ def explain(request: requests.Explain, voice: Voice) -> None:
     'lanam report houses.lanam houses.csv -o report.html --title "Houses in Ames"',
     "lanam report houses.lanam -o report.html",
 )
-def report(request: requests.Report, voice: Voice) -> None:
+def report(request: requests.Report, console: Console) -> None:
     """Write a page about a model, for any browser.
 
     One file that opens without a network: curves, calibration, and a page to play with.
     """
     from lanam.cli import report as command
 
-    command.report(request, voice)
+    command.report(request, console)
 
 
 @_command(
@@ -143,15 +143,15 @@ def report(request: requests.Report, voice: Voice) -> None:
     "lanam export houses.lanam -o houses.onnx",
     "lanam export houses.lanam --to sql --table new --keep id --dialect duckdb -o -",
 )
-def export(request: requests.Export, voice: Voice) -> None:
+def export(request: requests.Export, console: Console) -> None:
     """Write a model in a form that scores rows without Python."""
     from lanam.cli import export as command
 
-    command.export(request, voice)
+    command.export(request, console)
 
 
 @_command(requests.Demo)
-def demo(request: requests.Demo, voice: Voice) -> None:
+def demo(request: requests.Demo, console: Console) -> None:
     """See lanam work: fit real data, and look at what it says.
 
     Writes lanam-demo.html (a report), lanam-demo.png and lanam-demo-pair.png (pictures, with matplotlib),
@@ -159,4 +159,4 @@ def demo(request: requests.Demo, voice: Voice) -> None:
     """
     from lanam.cli import demo as command
 
-    command.demo(request, voice)
+    command.demo(request, console)

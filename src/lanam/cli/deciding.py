@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lanam.cli.errors import Complaint, Misuse
+from lanam.cli.errors import CLIError, UsageError
 from lanam.engines.types import holds
 from lanam.families import BERNOULLI, GAUSSIAN, POISSON, Family
 from lanam.text import few
@@ -82,7 +82,7 @@ def find_target(names: Sequence[str], given: str | None, ask: Ask | None = None)
         return found[0], "by its name"
     if ask is not None:
         return require_column(ask(names), names, "the answer"), "as you said"
-    raise Misuse(f"which column is to be predicted? Say --target with one of {listed(names)}")
+    raise UsageError(f"which column is to be predicted? Say --target with one of {listed(names)}")
 
 
 def require_column(name: str, names: Collection[str], option: str) -> str:
@@ -93,13 +93,13 @@ def require_column(name: str, names: Collection[str], option: str) -> str:
     >>> require_column("ages", ["age", "bmi"], "--drop")
     Traceback (most recent call last):
         ...
-    lanam.cli.errors.Misuse: --drop names the column 'ages', which is not there; did you mean 'age'?
+    lanam.cli.errors.UsageError: --drop names the column 'ages', which is not there; did you mean 'age'?
     """
     if name in names:
         return name
     close = get_close_matches(name, names, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else f": the columns are {listed(names)}"
-    raise Misuse(f"{option} names the column {name!r}, which is not there{hint}")
+    raise UsageError(f"{option} names the column {name!r}, which is not there{hint}")
 
 
 def listed(names: Collection[str]) -> str:
@@ -139,7 +139,7 @@ def read_pairs(value: str, names: Collection[str]) -> str | int | list[tuple[str
         cuts = [at for at, letter in enumerate(part) if letter == ":"]
         sides = [(part[:at].strip(), part[at + 1 :].strip()) for at in cuts]
         if not sides:
-            raise Misuse(
+            raise UsageError(
                 f"--interactions {value!r} is not known: say auto, a number, or pairs such as a:b,c:d"
             )
         known = [side for side in sides if side[0] in names and side[1] in names]
@@ -163,18 +163,18 @@ def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decisi
     n_values = len(pc.unique(column))
     text = holds(column.type) == "text"
     if n_values < 2:
-        raise Complaint(f"the target {name!r} has one value only: there is nothing to learn")
+        raise CLIError(f"the target {name!r} has one value only: there is nothing to learn")
     if asked is not None:
         if text and not TASKS[asked].family.link.classes:
             example = pc.unique(column)[0].as_py()
-            raise Complaint(
+            raise CLIError(
                 f"--task {asked} needs numbers, and the target {name!r} holds text, such as {example!r}"
             )
         return Decision(TASKS[asked], "as you said")
     if text:
         several = n_values if n_values <= MANY_VALUES else f"more than {MANY_VALUES}"
         if n_values > _MANY_CLASSES:
-            raise Complaint(
+            raise CLIError(
                 f"the target {name!r} is text with {several} different values: is it the right column? "
                 "If these are classes, say --task classification"
             )
@@ -182,7 +182,7 @@ def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decisi
     if holds(column.type) == "truth values":
         return Decision(CLASSIFICATION, f"{name!r} is true or false")
     if holds(column.type) != "numbers":
-        raise Complaint(
+        raise CLIError(
             f"the target {name!r} holds {column.type}: lanam predicts numbers and classes"
         )
     if n_values == 2:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from lanam.errors import Line, Message, Setting, Speech
 
 
-class Complaint(Exception):
+class CLIError(Exception):
     """An error in data, a model or a file, said in one line."""
 
     exit_code = 1
 
 
-class Misuse(Complaint):
+class UsageError(CLIError):
     """An error in how the command was called."""
 
     exit_code = 2

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v1 as nw
 
+from lanam.cli.console import Console
 from lanam.cli.deciding import listed
-from lanam.cli.errors import Complaint, Misuse
+from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.models import load_model, open_for, require_columns, without
 from lanam.cli.requests import Explain
-from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
 from lanam.text import aligned, number_format, shorten
 
@@ -32,47 +32,47 @@ _MAX_PLACES = 20
 _MAX_NAME = 40
 
 
-def explain(request: Explain, voice: Voice) -> None:
+def explain(request: Explain, console: Console) -> None:
     """Say what a model learned, and draw it if a picture is wanted."""
     if (request.row is None) != (request.data is None):
-        raise Misuse("--row and --data go together: which row of which file?")
+        raise UsageError("--row and --data go together: which row of which file?")
     for option, said in (("--term", request.term is not None), ("--noise", request.noise)):
         if request.row is not None and said:
-            raise Misuse(f"{option} is of the whole model and --row of one row: choose one")
+            raise UsageError(f"{option} is of the whole model and --row of one row: choose one")
     if request.output is not None:
         _require_picture(request.output, request)
     model = load_model(request.model)
     if request.row is not None and request.data is not None:
-        drawn = _explain_row(request.row, request.data, request, model, voice)
+        drawn = _explain_row(request.row, request.data, request, model, console)
     elif request.term is not None or request.noise:
-        drawn = _explain_terms(request, _explanation(request, model), voice)
+        drawn = _explain_terms(request, _explanation(request, model), console)
     else:
-        drawn = _explain_all(request, model, voice)
+        drawn = _explain_all(request, model, console)
     if request.output is not None:
         draw(drawn(), request.output)
-        voice.note(f"drawn: {request.output}")
+        console.note(f"drawn: {request.output}")
 
 
 def _require_picture(path: str, request: Explain) -> None:
     if not path.lower().endswith(_PICTURES):
-        raise Misuse(f"{path}: a picture's name ends in {', '.join(_PICTURES[:3])}")
+        raise UsageError(f"{path}: a picture's name ends in {', '.join(_PICTURES[:3])}")
     files = tuple(name for name in (request.model, request.data) if name)
     require_new(path, force=request.force, inputs=files, example="shapes.png")
 
 
-def _explain_all(request: Explain, model: Estimator, voice: Voice) -> Drawing:
+def _explain_all(request: Explain, model: Estimator, console: Console) -> Drawing:
     summary = model.summary()
-    voice.tell(summary)
-    if voice.json:
+    console.tell(summary)
+    if console.json:
         explanation = model.explain_global()
-        voice.document({"summary": summary.to_dict(), "explanation": explanation.to_dict()})
+        console.document({"summary": summary.to_dict(), "explanation": explanation.to_dict()})
 
     def drawn() -> object:
         from lanam.plot import plot_shapes
 
         explanation = model.explain_global()
         if not any(term.active for term in explanation.shapes):
-            raise Complaint("no term of one column is active: there is nothing to draw")
+            raise CLIError("no term of one column is active: there is nothing to draw")
         return plot_shapes(explanation, coverage=request.coverage)
 
     return drawn
@@ -83,18 +83,20 @@ def _explanation(request: Explain, model: Estimator) -> GlobalExplanation:
     if not request.noise:
         return model.explain_global()
     if not hasattr(model, "explain_noise"):
-        raise Complaint("--noise is for models of numbers, and this one tells classes apart")
+        raise CLIError("--noise is for models of numbers, and this one tells classes apart")
     return model.explain_noise()
 
 
-def _explain_terms(request: Explain, explanation: GlobalExplanation, voice: Voice) -> Drawing:
+def _explain_terms(request: Explain, explanation: GlobalExplanation, console: Console) -> Drawing:
     """Show one term, or all that are active."""
     names = [term.name for term in explanation]
     if request.term not in (None, *names):
-        raise Misuse(f"--term {request.term!r} is not in the model: its terms are {listed(names)}")
+        raise UsageError(
+            f"--term {request.term!r} is not in the model: its terms are {listed(names)}"
+        )
     term = None if request.term is None else explanation[request.term]
-    if voice.json:
-        voice.document((term or explanation).to_dict())
+    if console.json:
+        console.document((term or explanation).to_dict())
 
     def drawn() -> object:
         from lanam.plot import plot_interaction, plot_shapes
@@ -102,39 +104,41 @@ def _explain_terms(request: Explain, explanation: GlobalExplanation, voice: Voic
         if term is None:
             return plot_shapes(explanation, coverage=request.coverage)
         if not term.active:
-            raise Complaint(f"the term {term.name!r} is switched off: there is nothing to draw")
+            raise CLIError(f"the term {term.name!r} is switched off: there is nothing to draw")
         if term.joint:
             return plot_interaction(explanation, term.name)
         return plot_shapes(explanation, terms=[term.name], coverage=request.coverage)
 
     if term is not None and not term.active:
-        voice.tell(f"{term.name}: {term.status}")
+        console.tell(f"{term.name}: {term.status}")
         return drawn
     frame = nw.from_native(explanation.to_frame(request.coverage), eager_only=True)
     shown = explanation.active if term is None else [term]
     texts = [_term_text(each, frame, explanation, request.coverage) for each in shown]
-    voice.tell("\n\n".join(texts))
+    console.tell("\n\n".join(texts))
     return drawn
 
 
-def _explain_row(row: int, data: str, request: Explain, model: Estimator, voice: Voice) -> Drawing:
-    source = open_for(model, data, request.dialect, voice)
+def _explain_row(
+    row: int, data: str, request: Explain, model: Estimator, console: Console
+) -> Drawing:
+    source = open_for(model, data, request.dialect, console)
     needed = require_columns(model, source)
     n_seen, found = 0, None
-    for piece in source.each(needed):
-        if row <= n_seen + len(piece.frame):
-            found = piece.frame.slice(row - n_seen - 1, 1)
+    for chunk in source.each(needed):
+        if row <= n_seen + len(chunk.frame):
+            found = chunk.frame.slice(row - n_seen - 1, 1)
             break
-        n_seen += len(piece.frame)
+        n_seen += len(chunk.frame)
     if found is None:
-        raise Misuse(f"--row {row}: {source.title} has {n_seen} rows")
-    with voice.warnings():
+        raise UsageError(f"--row {row}: {source.title} has {n_seen} rows")
+    with console.warnings():
         local = model.explain_local(found)
-    if voice.json:
-        voice.document({"row": row, "file": data, **local.to_dict()})
+    if console.json:
+        console.document({"row": row, "file": data, **local.to_dict()})
     columns = nw.from_native(local.to_frame(request.coverage), eager_only=True)
-    voice.tell(f"row {row} of {data}: {_response(local)}")
-    voice.tell(_row_text(local, columns.to_dict(as_series=False), request.coverage))
+    console.tell(f"row {row} of {data}: {_response(local)}")
+    console.tell(_row_text(local, columns.to_dict(as_series=False), request.coverage))
 
     def drawn() -> object:
         from lanam.plot import plot_local

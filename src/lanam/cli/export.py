@@ -5,32 +5,32 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from lanam.cli.errors import Misuse
+from lanam.cli.console import Console
+from lanam.cli.errors import UsageError
 from lanam.cli.models import load_model
 from lanam.cli.requests import Export, Form
-from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
 
 
-def export(request: Export, voice: Voice) -> None:
+def export(request: Export, console: Console) -> None:
     """Write a model in another form."""
     kind = str(request.to or Path(request.output).suffix.lstrip(".").lower())
     if kind not in list(Form):
-        raise Misuse(f"what is {request.output} to be? Say --to with one of {', '.join(Form)}")
+        raise UsageError(f"what is {request.output} to be? Say --to with one of {', '.join(Form)}")
     options = _options(request, kind)
     if request.output == "-":
-        if voice.json:
-            raise Misuse("--json and -o - both want standard output: choose one")
+        if console.json:
+            raise UsageError("--json and -o - both want standard output: choose one")
         content = load_model(request.model).export(None, to=kind, **options)
         sys.stdout.buffer.write(content if isinstance(content, bytes) else content.encode("utf-8"))
         return
     require_new(
         request.output, force=request.force, inputs=(request.model,), example=f"model.{kind}"
     )
-    with voice.warnings():
+    with console.warnings():
         path = load_model(request.model).export(request.output, to=kind, **options)
-    voice.note(f"written: {path}")
-    voice.document({"to": kind, "file": str(path), "notes": voice.notes})
+    console.note(f"written: {path}")
+    console.document({"to": kind, "file": str(path), "notes": console.notes})
 
 
 def _options(request: Export, kind: str) -> dict[str, object]:
@@ -43,9 +43,9 @@ def _options(request: Export, kind: str) -> dict[str, object]:
     }
     options = {name: value for name, value in given.items() if value is not None}
     if options and kind != "sql":
-        raise Misuse(f"--{next(iter(options))} is for SQL, and this is {kind}")
+        raise UsageError(f"--{next(iter(options))} is for SQL, and this is {kind}")
     if request.no_variance:
         if kind == "csv":
-            raise Misuse("--no-variance is not for csv, whose table has each entry's own alone")
+            raise UsageError("--no-variance is not for csv, whose table has each entry's own alone")
         options["variance"] = False
     return options

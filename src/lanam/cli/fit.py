@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lanam.cli.console import Console
 from lanam.cli.deciding import (
     MANY_VALUES,
     REGRESSION,
@@ -26,11 +27,10 @@ from lanam.cli.deciding import (
     split_names,
     target_values,
 )
-from lanam.cli.errors import FLAGS, Complaint, Misuse
+from lanam.cli.errors import FLAGS, CLIError, UsageError
 from lanam.cli.models import numbers, open_for, without
 from lanam.cli.reading import are_files, read_rows
 from lanam.cli.requests import Fit
-from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
 from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
@@ -87,14 +87,14 @@ class Fitted:
     test: Rows | None = None
 
 
-def fit(request: Fit, voice: Voice) -> None:
+def fit(request: Fit, console: Console) -> None:
     """Fit a model to a table, say what it found, and write it."""
     from lanam import coverage_report
 
     several = are_files(request.data)
     inputs = () if several else (request.data,)
     place = require_new(request.output, force=request.force, inputs=inputs, example="model.lanam")
-    fitted = (_fit_several if several else _fit_one)(request, voice)
+    fitted = (_fit_several if several else _fit_one)(request, console)
     model, target, test = fitted.model, fitted.target, fitted.test
     model.set_params(verbose=0)
     model.metadata_ = {
@@ -107,12 +107,12 @@ def fit(request: Fit, voice: Voice) -> None:
     held_out = coverage_report(model, test.X, test.y, **test.more) if test else None
     model.save(place)
 
-    voice.tell(summary)
+    console.tell(summary)
     if test:
-        voice.tell(f"\nOn {len(test)} rows that the model has not seen:\n{held_out}")
+        console.tell(f"\nOn {len(test)} rows that the model has not seen:\n{held_out}")
     example = "NEW_FOLDER -o OUT_FOLDER" if several else "NEW.csv -o OUT.csv"
-    voice.note(f"\nwritten: {place}. Next: lanam predict {place} {example}")
-    voice.document(
+    console.note(f"\nwritten: {place}. Next: lanam predict {place} {example}")
+    console.document(
         {
             "model": str(place),
             "target": target,
@@ -123,27 +123,27 @@ def fit(request: Fit, voice: Voice) -> None:
             "n_test": len(test) if test else 0,
             "summary": summary.to_dict(),
             "held_out": None if held_out is None else held_out.to_dict(),
-            "notes": voice.notes,
+            "notes": console.notes,
         }
     )
 
 
-def _fit_one(request: Fit, voice: Voice) -> Fitted:
+def _fit_one(request: Fit, console: Console) -> Fitted:
     """Fit a model to the table in a file."""
     test_share = _TEST_SHARE if request.test_share is None else request.test_share
     if test_share + request.calibrate_share >= 0.9:
-        raise Misuse("--test-share and --calibrate-share leave too few rows to fit")
-    columns = _look(request, voice)
-    rows, decision = _read(request, columns, voice)
-    voice.note(f"task: {decision.task.name}, {decision.why}")
+        raise UsageError("--test-share and --calibrate-share leave too few rows to fit")
+    columns = _look(request, console)
+    rows, decision = _read(request, columns, console)
+    console.note(f"task: {decision.task.name}, {decision.why}")
     labels = rows.y if decision.task.family.link.classes else None
     shares = (test_share, request.calibrate_share)
     train, test, calibrate = (
         rows.take(part) for part in hold_out(labels, len(rows), shares, request.random_state)
     )
-    _tell_rows(train, test, calibrate, voice)
-    model = _estimator(request, decision, train.X.column_names, voice)
-    with voice.warnings():
+    _tell_rows(train, test, calibrate, console)
+    model = _estimator(request, decision, train.X.column_names, console)
+    with console.warnings():
         model.fit(train.X, train.y, **train.more, checkpoint=request.checkpoint)
         if calibrate:
             model.calibrate(calibrate.X, calibrate.y, **calibrate.more)
@@ -152,25 +152,25 @@ def _fit_one(request: Fit, voice: Voice) -> Fitted:
     return Fitted(model, columns.target, decision, len(train), len(calibrate), test)
 
 
-def _fit_several(request: Fit, voice: Voice) -> Fitted:
+def _fit_several(request: Fit, console: Console) -> Fitted:
     """Fit a model to a table in several files, which need not fit in memory."""
     held = {"--test-share": request.test_share, "--calibrate-share": request.calibrate_share}
     for option, share in held.items():
         if share:
-            raise Misuse(
+            raise UsageError(
                 f"{option} {share:g}: rows of several files are not held out. Keep some of the files in "
                 "another folder, and check the model with lanam report on one of them"
             )
-    columns = _look(request, voice)
+    columns = _look(request, console)
     source, target = columns.source, columns.target
     decision = decide_task(_different_values(source, target), target, request.task)
-    voice.note(f"task: {decision.task.name}, {decision.why}")
+    console.note(f"task: {decision.task.name}, {decision.why}")
     n_files = len(source.paths)
     files = f"{n_files} files are" if n_files > 1 else "1 file is"
-    voice.note(f"rows: {files} read in pieces, and all rows are used to fit; none are held out")
-    model = _estimator(request, decision, columns.features, voice)
+    console.note(f"rows: {files} read in chunks, and all rows are used to fit; none are held out")
+    model = _estimator(request, decision, columns.features, console)
     used = [target, *columns.roles.values(), *columns.features]
-    with voice.warnings():
+    with console.warnings():
         model.fit(
             request.data if source.dialect is None else CsvFiles(request.data, source.dialect),
             target=target,
@@ -185,12 +185,12 @@ def _different_values(source: FileSource, name: str) -> pa.ChunkedArray:
     """The different values of a column, or many of them; gaps are for the fit to refuse."""
     kind = _plain(source.types[name])
     found = pa.chunked_array([], kind)
-    for piece in source.each([name]):
-        known = _known(piece.frame[name]).cast(kind)
+    for chunk in source.each([name]):
+        known = _known(chunk.frame[name]).cast(kind)
         both = pa.chunked_array([*found.chunks, *known.chunks], kind)
         found = pa.chunked_array([pc.unique(both)[: MANY_VALUES + 1]])
     if not len(found):
-        raise Complaint(f"the target {name!r} has no value in any row")
+        raise CLIError(f"the target {name!r} has no value in any row")
     return found
 
 
@@ -209,15 +209,15 @@ def _known(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.filter(pc.invert(pc.is_nan(column)))
 
 
-def _look(request: Fit, voice: Voice) -> Columns:
+def _look(request: Fit, console: Console) -> Columns:
     """Open a table, and find out which of its columns is what; those without names are left out."""
-    source = open_for(None, request.data, request.dialect, voice)
+    source = open_for(None, request.data, request.dialect, console)
     names = [name for name in source.names if name]
     if len(names) < len(source.names):
-        voice.note(f"{len(source.names) - len(names)} column(s) without a name are left out")
-    can_ask = not voice.silent and sys.stdin.isatty() and sys.stderr.isatty()
+        console.note(f"{len(source.names) - len(names)} column(s) without a name are left out")
+    can_ask = not console.silent and sys.stdin.isatty() and sys.stderr.isatty()
     target, how = find_target(names, request.target, _ask if can_ask else None)
-    voice.note(f"target: {target!r}, {how}")
+    console.note(f"target: {target!r}, {how}")
     given = {"sample_weight": request.weight, "exposure": request.exposure}
     roles = {
         argument: require_column(name, names, FLAGS[argument])
@@ -225,17 +225,17 @@ def _look(request: Fit, voice: Voice) -> Columns:
         if name is not None
     }
     if "exposure" in roles and not _asked(request).family.takes_exposure:
-        raise Misuse("--exposure is what counts are counted over: say --task counts as well")
+        raise UsageError("--exposure is what counts are counted over: say --task counts as well")
     drop = split_names(request.drop, names, "--drop")
     features = without(names, [target, *roles.values(), *drop])
     if not features:
-        raise Complaint(f"{source.title} has no column to predict {target!r} from")
+        raise CLIError(f"{source.title} has no column to predict {target!r} from")
     columns = Columns(source, target, roles, features)
-    _require_usable(request, columns, voice)
+    _require_usable(request, columns, console)
     return columns
 
 
-def _require_usable(request: Fit, columns: Columns, voice: Voice) -> None:
+def _require_usable(request: Fit, columns: Columns, console: Console) -> None:
     """Refuse columns that no model can be fitted to, and say which might not be what they look like."""
     source, target = columns.source, columns.target
     others = without(
@@ -243,13 +243,13 @@ def _require_usable(request: Fit, columns: Columns, voice: Voice) -> None:
     )
     for name in (*columns.features, target):
         if pa.types.is_temporal(source.types[name]):
-            raise Complaint(
+            raise CLIError(
                 f"column {name!r} holds dates or times, and lanam takes numbers and categories: leave it "
                 f"out with --drop {name!r}, or make a number of it that matters"
             )
     source.require_numbers(others if _asked(request).family.link.classes else [*others, target])
     for name, cell in _padded(source, others).items():
-        voice.note(
+        console.note(
             f"column {name!r} is read as numbers, and has zeros in front of them ({cell!r}): if they are "
             f"codes, say --categorical {name!r}"
         )
@@ -261,9 +261,9 @@ def _padded(source: FileSource, names: Sequence[str]) -> dict[str, str]:
     if source.has_types or not whole:
         return {}
     padded = {}
-    for piece in islice(source.verbatim(whole).each(whole), 1):
+    for chunk in islice(source.verbatim(whole).each(whole), 1):
         for name in whole:
-            cells = piece.frame[name]
+            cells = chunk.frame[name]
             found = cells.filter(pc.match_substring_regex(cells, r"^\s*-?0\d+\s*$"))
             if len(found):
                 padded[name] = found[0].as_py().strip()
@@ -282,7 +282,7 @@ def _ask(names: Sequence[str]) -> str:
     return answer
 
 
-def _read(request: Fit, columns: Columns, voice: Voice) -> tuple[Rows, Decision]:
+def _read(request: Fit, columns: Columns, console: Console) -> tuple[Rows, Decision]:
     """The rows that have a target, and what kind of target it is."""
     target, roles = columns.target, columns.roles
     table = read_rows(columns.source, [*columns.features, target, *roles.values()])
@@ -290,9 +290,9 @@ def _read(request: Fit, columns: Columns, voice: Voice) -> tuple[Rows, Decision]
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     if column.null_count == len(column):
-        raise Complaint(f"the target {target!r} has no value in any row")
+        raise CLIError(f"the target {target!r} has no value in any row")
     if column.null_count:
-        voice.note(f"{column.null_count} of {len(column)} rows have no target and are left out")
+        console.note(f"{column.null_count} of {len(column)} rows have no target and are left out")
         known = pc.is_valid(column)
         table, column = table.filter(known), column.filter(known)
     decision = decide_task(column, target, request.task)
@@ -301,13 +301,13 @@ def _read(request: Fit, columns: Columns, voice: Voice) -> tuple[Rows, Decision]
     return Rows(table.select(columns.features), y, more), decision
 
 
-def _tell_rows(train: Rows, test: Rows, calibrate: Rows, voice: Voice) -> None:
+def _tell_rows(train: Rows, test: Rows, calibrate: Rows, console: Console) -> None:
     told = [f"{len(train)} rows to fit"]
     if calibrate:
         told.append(f"{len(calibrate)} to calibrate intervals")
     if test:
         told.append(f"{len(test)} held out for the figures (--test-share 0 fits to all)")
-    voice.note("rows: " + ", ".join(told))
+    console.note("rows: " + ", ".join(told))
 
 
 def _asked(request: Fit) -> Task:
@@ -315,11 +315,13 @@ def _asked(request: Fit) -> Task:
     return TASKS[request.task or REGRESSION.name]
 
 
-def _estimator(request: Fit, decision: Decision, names: Sequence[str], voice: Voice) -> Estimator:
+def _estimator(
+    request: Fit, decision: Decision, names: Sequence[str], console: Console
+) -> Estimator:
     from lanam import LANAMClassifier, LANAMRegressor
 
     if request.noise != DEFAULTS.noise and not decision.task.family.has_noise:
-        raise Misuse(f"--noise is for --task regression, and the task is {decision.task.name}")
+        raise UsageError(f"--noise is for --task regression, and the task is {decision.task.name}")
     family = decision.task.family
     model: Estimator
     if family.link.classes:
@@ -334,6 +336,6 @@ def _estimator(request: Fit, decision: Decision, names: Sequence[str], voice: Vo
         n_jobs=request.jobs,
         interactions=read_pairs(request.interactions, names),
         categorical_features=split_names(request.categorical, names, "--categorical") or "auto",
-        verbose=int(not voice.silent),
+        verbose=int(not console.silent),
     )
     return model

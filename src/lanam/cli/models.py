@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from lanam import pieces
+from lanam import chunked
+from lanam.cli.console import Console
 from lanam.cli.deciding import listed, require_column
-from lanam.cli.errors import Complaint, Misuse
+from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.reading import open_table
-from lanam.cli.speaking import Voice
 from lanam.engines.dialects import Dialect
 from lanam.engines.files import FileSource
 from lanam.engines.types import holds
@@ -35,9 +35,9 @@ def load_model(path: str) -> Estimator:
     from lanam import load
 
     if os.path.isdir(path):
-        raise Complaint(f"{path} is a folder: pass a model's file, such as model.lanam")
+        raise CLIError(f"{path} is a folder: pass a model's file, such as model.lanam")
     if not os.path.exists(path):
-        raise Complaint(f"there is no file {path}")
+        raise CLIError(f"there is no file {path}")
     return load(path)
 
 
@@ -50,7 +50,7 @@ def open_for(
     model: Estimator | None,
     path: str,
     dialect: Dialect,
-    voice: Voice,
+    console: Console,
     block_size: int | None = None,
 ) -> FileSource:
     """Look at a table for a model, or for the first time if that is None.
@@ -64,13 +64,13 @@ def open_for(
     found = source.found_delimiter
     if found is not None:
         between = _DELIMITERS.get(found, repr(found))
-        voice.note(f"{source.title} has {between} between its columns; --delimiter changes that")
+        console.note(f"{source.title} has {between} between its columns; --delimiter changes that")
     return source
 
 
 def column_types(model: Estimator) -> dict[str, pa.DataType]:
     """Of which type each column of a model is read from a CSV file, whatever a part of it looks like."""
-    return pieces.column_types(model._schema)
+    return chunked.column_types(model._schema)
 
 
 def require_columns(model: Estimator, source: FileSource) -> list[str]:
@@ -79,12 +79,12 @@ def require_columns(model: Estimator, source: FileSource) -> list[str]:
     lost = [name for name in needed if name not in source.names]
     if len(lost) == 1:
         require = f"; its columns are {listed(source.names)}"
-        raise Complaint(
+        raise CLIError(
             f"{source.title} has no column {lost[0]!r}, which the model was fitted with{require}. If its "
             "values are not known, add it with empty cells"
         )
     if lost:
-        raise Complaint(
+        raise CLIError(
             f"{source.title} lacks {len(lost)} columns that the model was fitted with: {listed(lost)}. "
             "Where values are not known, add columns with empty cells"
         )
@@ -101,10 +101,10 @@ def _require_type(name: str, before: str, source: FileSource) -> None:
         return
     if (before == "text") == (now == "text") and now in _HELD:
         return  # numbers for truth values may be 0 and 1
-    for piece in source.each([name]):
-        known = piece.frame[name].drop_null()
+    for chunk in source.each([name]):
+        known = chunk.frame[name].drop_null()
         if len(known):  # a column of gaps only is of any type
-            raise Complaint(
+            raise CLIError(
                 f"{source.title}: column {name!r} held {before} in the training data, and holds {now} "
                 f"here (for example {str(known[0].as_py())!r}): convert it in the file"
             )
@@ -116,18 +116,18 @@ def exposure_column(model: Estimator, source: FileSource, given: str | None) -> 
     if given is not None:
         if not model.family_.takes_exposure:
             what = "classes" if hasattr(model, "classes_") else "numbers"
-            raise Misuse(f"--exposure is for counts, and this model predicts {what}")
+            raise UsageError(f"--exposure is for counts, and this model predicts {what}")
         try:
             number = float(given)
         except ValueError:
             return _of_numbers(require_column(given, source.names, "--exposure"), source)
         if not (0.0 < number < math.inf):
-            raise Misuse(f"--exposure {given}: counts are counted over a positive number")
+            raise UsageError(f"--exposure {given}: counts are counted over a positive number")
         return number
     if known is None:
         return None
     if known not in source.names:
-        raise Complaint(
+        raise CLIError(
             f"{source.title} has no column {known!r}, which the model's events were counted over: add it, "
             "or say --exposure 1 for rates"
         )
@@ -136,7 +136,7 @@ def exposure_column(model: Estimator, source: FileSource, given: str | None) -> 
 
 def _of_numbers(name: str, source: FileSource) -> str:
     if source.has_types and holds(source.types[name]) not in ("numbers", "truth values"):
-        raise Complaint(
+        raise CLIError(
             f"{source.title}: the column {name!r} of the exposure holds {source.types[name]}, and not "
             "numbers"
         )
@@ -147,11 +147,11 @@ def numbers(table: pa.Table, name: str, what: str) -> np.ndarray:
     """A column of numbers, such as weights."""
     column = table[name]
     if column.null_count:
-        raise Complaint(f"{what}: the column {name!r} has {column.null_count} empty cells")
+        raise CLIError(f"{what}: the column {name!r} has {column.null_count} empty cells")
     try:
         return np.asarray(column.cast(pa.float64()).to_numpy())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise Complaint(f"{what}: the column {name!r} does not hold numbers") from None
+        raise CLIError(f"{what}: the column {name!r} does not hold numbers") from None
 
 
 def without(names: Iterable[T], left_out: Collection[T | None]) -> list[T]:

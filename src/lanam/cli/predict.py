@@ -9,55 +9,55 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from lanam.batch_predict import Job, as_they_were, predict_files
+from lanam.cli.console import Console
 from lanam.cli.deciding import split_names
-from lanam.cli.errors import Misuse, in_flags
+from lanam.cli.errors import UsageError, in_flags
 from lanam.cli.models import exposure_column, load_model, open_for, require_columns
 from lanam.cli.reading import are_files
 from lanam.cli.requests import BLOCK_SIZE, Predict
-from lanam.cli.speaking import Voice
 from lanam.cli.writing import open_table, require_new, require_table_name
 from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
 from lanam.engines.output import write_one
-from lanam.predicting import Job, as_they_were, predict_files
-from lanam.predictions import Outputs, Wanted
+from lanam.outputs import Outputs, Wanted
 
 if TYPE_CHECKING:
     from lanam.cli.models import Estimator
 
 
-def predict(request: Predict, voice: Voice) -> None:
+def predict(request: Predict, console: Console) -> None:
     """Predict the rows of a file or of several, however many there are, and write them."""
     started = time.perf_counter()
-    n_rows, columns = _write(request, voice)
+    n_rows, columns = _write(request, console)
     seconds = time.perf_counter() - started
     where = "standard output" if request.output == "-" else request.output
-    voice.note(f"{n_rows:,} rows predicted in {seconds:.1f} s: {where}")
-    voice.document(
+    console.note(f"{n_rows:,} rows predicted in {seconds:.1f} s: {where}")
+    console.document(
         {
             "output": request.output,
             "n_rows": n_rows,
             "columns": columns,
             "seconds": round(seconds, 3),
-            "notes": voice.notes,
+            "notes": console.notes,
         }
     )
 
 
-def _write(request: Predict, voice: Voice) -> tuple[int, list[str]]:
+def _write(request: Predict, console: Console) -> tuple[int, list[str]]:
     """The number of rows that were written, and the columns."""
     several = are_files(request.data)
-    kind = _require_output(request, voice, several)
+    kind = _require_output(request, console, several)
     model = load_model(request.model)
     block_size = None if several else request.block_size
-    source = open_for(model, request.data, request.dialect, voice, block_size)
+    source = open_for(model, request.data, request.dialect, console, block_size)
     if not several:
         require_columns(model, source)
     exposure = exposure_column(model, source, request.exposure)
     kept = kept_names(request, source)
     wanted = Wanted(request.interval, request.std, request.terms, request.proba, request.prefix)
     outputs = outputs_of(model, wanted, kept)
-    with voice.warnings(), _progress(source.title, voice) as advance:
+    with console.warnings(), _progress(source.title, console) as advance:
         if several:
             n_rows = predict_files(
                 model,
@@ -76,16 +76,18 @@ def _write(request: Predict, voice: Voice) -> tuple[int, list[str]]:
     return n_rows, [*kept, *outputs.names]
 
 
-def _require_output(request: Predict, voice: Voice, several: bool) -> str | None:
+def _require_output(request: Predict, console: Console, several: bool) -> str | None:
     """Refuse where nothing can be written, before anybody works for it; what one file is written as."""
     if several and request.output == "-":
-        raise Misuse("-o - is for one file: name a folder, or a file that all go into")
+        raise UsageError("-o - is for one file: name a folder, or a file that all go into")
     if several and request.block_size != BLOCK_SIZE:
-        raise Misuse(f"--block-size is for one file, and {request.data} is several: leave it out")
+        raise UsageError(
+            f"--block-size is for one file, and {request.data} is several: leave it out"
+        )
     if several:
         return None
-    if request.output == "-" and voice.json:
-        raise Misuse("--json and -o - both want standard output: choose one")
+    if request.output == "-" and console.json:
+        raise UsageError("--json and -o - both want standard output: choose one")
     kind = require_table_name(request.output)
     if request.output != "-":
         files = (request.model, request.data)
@@ -105,19 +107,19 @@ def outputs_of(model: Estimator, wanted: Wanted, kept: Sequence[str]) -> Outputs
     try:
         outputs = Outputs(model, wanted)
     except ValueError as error:
-        raise Misuse(in_flags(error)) from None
+        raise UsageError(in_flags(error)) from None
     clash = [name for name in kept if name in outputs.names]
     if clash:
-        raise Misuse(
+        raise UsageError(
             f"the column {clash[0]!r} has the name of an output: say --prefix model_, for example"
         )
     return outputs
 
 
 @contextmanager
-def _progress(title: str, voice: Voice) -> Iterator[Callable[[int], None]]:
+def _progress(title: str, console: Console) -> Iterator[Callable[[int], None]]:
     """What is told how many rows are done: a line that is rewritten on a terminal, nothing elsewhere."""
-    if voice.silent or not sys.stderr.isatty():
+    if console.silent or not sys.stderr.isatty():
         yield lambda n_rows: None
         return
     from rich.console import Console

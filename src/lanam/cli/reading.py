@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from lanam.cli.errors import Complaint, Misuse
+from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.stopping import Waiting
 from lanam.engines.delimited import COMPRESSED, Once
 from lanam.engines.dialects import CsvFiles, Dialect
@@ -48,7 +48,7 @@ def file_kind(path: str, endings: Sequence[str] = tuple(COMPRESSED)) -> str:
         return "csv"
     if ending in _PARQUET and not compressed:
         return "parquet"
-    raise Misuse(
+    raise UsageError(
         f"{path}: the name does not say what the file is: {', '.join(_CSV)} (and {', '.join(endings)} "
         f"behind them) are CSV, {' and '.join(_PARQUET)} are Parquet"
     )
@@ -68,7 +68,7 @@ def open_table(
         return open_files(path, dialect=dialect, types=types)
     table = CsvFiles(path, dialect) if file_kind(path) == "csv" else path
     if path != "-" and not os.path.exists(path):
-        raise Complaint(f"there is no file {path}")
+        raise CLIError(f"there is no file {path}")
     if path != "-" and os.path.isfile(path):
         return open_files(table, types=types, block_size=block_size, empty=True)
     # What is read once: standard input, a pipe.
@@ -80,7 +80,7 @@ def open_table(
 
 def _standard_input() -> BinaryIO:
     if sys.stdin is None or sys.stdin.isatty():
-        raise Misuse(
+        raise UsageError(
             "- reads a table from standard input, and that is the terminal: pipe a file in"
         )
     return sys.stdin.buffer
@@ -91,10 +91,10 @@ def read_rows(source: FileSource, columns: Sequence[str]) -> pa.Table:
 
     Raises
     ------
-    Complaint
+    CLIError
         If it has no rows.
     """
-    frames = [piece.frame for piece in source.each(list(dict.fromkeys(columns)))]
+    frames = [chunk.frame for chunk in source.each(list(dict.fromkeys(columns)))]
     if not frames:
-        raise Complaint(f"{source.title} has a header and no rows")
+        raise CLIError(f"{source.title} has a header and no rows")
     return pa.concat_tables(frames)

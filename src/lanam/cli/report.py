@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lanam.cli.console import Console
 from lanam.cli.deciding import require_column, target_values
-from lanam.cli.errors import Misuse
+from lanam.cli.errors import UsageError
 from lanam.cli.models import (
     exposure_column,
     load_model,
@@ -21,7 +22,6 @@ from lanam.cli.models import (
 )
 from lanam.cli.reading import read_rows
 from lanam.cli.requests import Report
-from lanam.cli.speaking import Voice
 from lanam.cli.writing import require_new
 from lanam.engines.files import FileSource
 
@@ -39,19 +39,19 @@ class Rows:
     exposure: np.ndarray | float | None = None
 
 
-def report(request: Report, voice: Voice) -> None:
+def report(request: Report, console: Console) -> None:
     """Write a report of a model, with the rows of a table."""
     if not request.output.lower().endswith((".html", ".htm")):
-        raise Misuse(f"{request.output}: a report's name ends in .html")
+        raise UsageError(f"{request.output}: a report's name ends in .html")
     files = tuple(name for name in (request.model, request.data) if name)
     require_new(request.output, force=request.force, inputs=files, example="report.html")
     model = load_model(request.model)
     if request.data is None and (request.target or request.exposure or request.weight):
-        raise Misuse(
+        raise UsageError(
             "--target, --exposure and --weight are columns of a table: name its file as well"
         )
-    rows = _read(request, request.data, model, voice) if request.data is not None else Rows()
-    with voice.warnings():
+    rows = _read(request, request.data, model, console) if request.data is not None else Rows()
+    with console.warnings():
         path = model.report(
             request.output,
             rows.X,
@@ -62,19 +62,19 @@ def report(request: Report, voice: Voice) -> None:
             exposure=rows.exposure,
             sample_weight=rows.weight,
         )
-    voice.note(f"written: {path}; open it in a browser")
-    voice.document({"report": str(path), "notes": voice.notes})
+    console.note(f"written: {path}; open it in a browser")
+    console.document({"report": str(path), "notes": console.notes})
 
 
-def _read(request: Report, data: str, model: Estimator, voice: Voice) -> Rows:
+def _read(request: Report, data: str, model: Estimator, console: Console) -> Rows:
     """The rows of the table, and what of them the report takes."""
-    source = open_for(model, data, request.dialect, voice)
+    source = open_for(model, data, request.dialect, console)
     needed = require_columns(model, source)
     target = _optional(request.target, metadata(model).get("target"), source, "--target")
     weight = _optional(request.weight, metadata(model).get("weight"), source, "--weight")
     exposure = exposure_column(model, source, request.exposure)
     if target is None:
-        voice.note(
+        console.note(
             f"{source.title} has no target that is known (--target names one): the report says nothing of "
             "calibration"
         )
@@ -87,7 +87,7 @@ def _read(request: Report, data: str, model: Estimator, voice: Voice) -> Rows:
             own[name] = pa.float64()
     table = read_rows(source.typed(own), [*needed, *own])
     if target is not None and table[target].null_count:
-        voice.note(f"{table[target].null_count} rows have no target and are left out")
+        console.note(f"{table[target].null_count} rows have no target and are left out")
         table = table.filter(pc.is_valid(table[target]))
     return Rows(
         table.select(needed),

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import typer
 
 from lanam.cli.app import app
-from lanam.cli.errors import Complaint, Interrupted, one_line
-from lanam.cli.speaking import complain, print_document
+from lanam.cli.console import complain, print_document
+from lanam.cli.errors import CLIError, Interrupted, one_line
 from lanam.cli.stopping import stoppable
 
 #: What a shell says of a process whose reader went away.
 _BROKEN_PIPE = 128 + 13
 
-_EXPECTED = (Complaint, ValueError, TypeError, OSError, ImportError, MemoryError)
+_EXPECTED = (CLIError, ValueError, TypeError, OSError, ImportError, MemoryError)
 
 
 def run(argv: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lanam.cli.errors import Complaint, Misuse, in_flags
+from lanam.cli.errors import CLIError, UsageError, in_flags
 from lanam.cli.reading import file_kind
 from lanam.engines import writing
 from lanam.files import require_place
@@ -22,24 +22,24 @@ def require_new(path: str, *, force: bool, inputs: tuple[str, ...] = (), example
 
     Raises
     ------
-    Complaint
+    CLIError
         If it is there and not to be replaced, or if it is read from as well.
     """
     for given in inputs:
         if given != "-" and os.path.exists(path) and os.path.samefile(path, given):
-            raise Complaint(f"{path} would be written over while it is read: choose another name")
+            raise CLIError(f"{path} would be written over while it is read: choose another name")
     special = os.path.exists(path) and not os.path.isfile(path)  # a pipe or a terminal
     try:
         return require_place(path, example, overwrite=force or special)
     except OSError as error:
-        raise Complaint(in_flags(error)) from None
+        raise CLIError(in_flags(error)) from None
 
 
 def require_table_name(path: str) -> str:
     """Whether a table is written as CSV or Parquet, by the file's name."""
     kind = file_kind(path, endings=(".gz", ".bz2"))
     if path.lower().endswith(".zst"):
-        raise Misuse(f"{path}: .zst is read and not written; .gz and .bz2 are")
+        raise UsageError(f"{path}: .zst is read and not written; .gz and .bz2 are")
     return kind
 
 

@@ -16,11 +16,11 @@ from lanam.data.schema import (
     learn_schema,
     read_categorical,
 )
-from lanam.data.surprises import (
+from lanam.data.unseen import (
     NewValuesWarning,
-    Surprise,
+    UnseenValues,
     add_up,
-    collect_surprises,
+    collect_unseen,
     warn_of,
 )
 from lanam.errors import warn_user
@@ -33,10 +33,10 @@ __all__ = [
     "Level",
     "NewValuesWarning",
     "Schema",
-    "Surprise",
+    "UnseenValues",
     "add_up",
     "as_frame",
-    "collect_surprises",
+    "collect_unseen",
     "column_names",
     "encode_table",
     "find_column",

@@ -18,7 +18,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.data.refusals import Place, mixed, not_a_value
+from lanam.data.errors import Place, mixed, not_a_value
 
 Array: TypeAlias = NDArray[np.float64]
 Frame: TypeAlias = "nw.DataFrame[Any]"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.data.cells import NOTHING, NUMBERS, TEXT, TRUTH, Array, Cells, Frame, Level, read_cells
-from lanam.data.refusals import changed, free_text
+from lanam.data.errors import changed, free_text
 from lanam.data.schema import (
     CATEGORICAL,
     NUMERIC,
@@ -28,7 +28,7 @@ from lanam.data.schema import (
     learn_column,
     learn_schema,
 )
-from lanam.data.surprises import Surprise
+from lanam.data.unseen import UnseenValues
 from lanam.errors import InputError
 
 #: Libraries that can hold an answer, in order of preference.
@@ -102,7 +102,9 @@ def learn_table(
     return columns, Schema(found, backend)
 
 
-def encode_table(table: Frame | np.ndarray, schema: Schema) -> tuple[Array, tuple[Surprise, ...]]:
+def encode_table(
+    table: Frame | np.ndarray, schema: Schema
+) -> tuple[Array, tuple[UnseenValues, ...]]:
     """The array (n, D) of new rows, and what they hold that the training data did not.
 
     Parameters
@@ -122,34 +124,36 @@ def encode_table(table: Frame | np.ndarray, schema: Schema) -> tuple[Array, tupl
     >>> import numpy as np
     >>> table = np.array([["Rome"], ["Bonn"], ["Rome"]])
     >>> _, schema = learn_table(table, ["city"])
-    >>> columns, surprises = encode_table(np.array([["Oslo"], ["Rome"]]), schema)
+    >>> columns, unseen = encode_table(np.array([["Oslo"], ["Rome"]]), schema)
     >>> columns.tolist()
     [[-1.0], [1.0]]
-    >>> print(surprises[0])
+    >>> print(unseen[0])
     column 'city': 1 of 2 values is a level that the training data did not have ('Oslo'): ...
     """
     numeric = all(column.kind == NUMERIC for column in schema.columns)
     if isinstance(table, np.ndarray) and table.dtype.kind in "fiu" and numeric:
         columns = _float_columns(table)
-        unseen: list[tuple[object, ...]] = [()] * schema.n_columns
+        examples: list[tuple[object, ...]] = [()] * schema.n_columns
     else:
-        columns, unseen = np.empty(table.shape, order="F"), []
+        columns, examples = np.empty(table.shape, order="F"), []
         for index, column in enumerate(schema.columns):
             cells = read_cells(table, index, column.name)
             encode = _encode_numbers if column.kind == NUMERIC else _encode_levels
-            columns[:, index], examples = encode(cells, column)
-            unseen.append(examples)
+            columns[:, index], new = encode(cells, column)
+            examples.append(new)
     require_no_infinity(columns, schema.names)
-    surprises = map(_surprise, schema.columns, columns.T, unseen)
-    return columns, tuple(surprise for surprise in surprises if surprise is not None)
+    unseen = map(_unseen_values, schema.columns, columns.T, examples)
+    return columns, tuple(each for each in unseen if each is not None)
 
 
-def _surprise(column: Column, values: Array, unseen: tuple[object, ...]) -> Surprise | None:
-    n_unseen = int((values == UNSEEN).sum()) if unseen else 0
+def _unseen_values(
+    column: Column, values: Array, examples: tuple[object, ...]
+) -> UnseenValues | None:
+    n_unseen = int((values == UNSEEN).sum()) if examples else 0
     n_missing = 0 if column.missing else int(np.isnan(values).sum())
     if not (n_unseen or n_missing):
         return None
-    return Surprise(column.name, len(values), n_unseen, unseen, n_missing)
+    return UnseenValues(column.name, len(values), n_unseen, examples, n_missing)
 
 
 def _float_columns(array: np.ndarray) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 from lanam.engines import dask, duckdb, files, polars, streams
 from lanam.engines.interface import Engine, Reading, Source
 
-__all__ = ["ENGINES", "engine_of", "is_in_pieces", "open_source"]
+__all__ = ["ENGINES", "engine_of", "is_chunked", "open_source"]
 
 #: In the order in which they are asked whether a table is theirs.
 ENGINES: list[Engine] = [
@@ -23,19 +23,19 @@ ENGINES: list[Engine] = [
 
 
 def engine_of(table: Any) -> Engine | None:
-    """What reads a table in pieces; None where its rows are in memory."""
+    """What reads a table in chunks; None where its rows are in memory."""
     return next((engine for engine in ENGINES if engine.takes(table)), None)
 
 
-def is_in_pieces(table: Any) -> bool:
-    """Whether a table is read in pieces: files, a Dask frame, a query, a stream.
+def is_chunked(table: Any) -> bool:
+    """Whether a table is read in chunks: files, a Dask frame, a query, a stream.
 
     Examples
     --------
     >>> (
-    ...     is_in_pieces("sales/*.parquet"),
-    ...     is_in_pieces(["a.csv", "b.csv"]),
-    ...     is_in_pieces([[1.0, 2.0]]),
+    ...     is_chunked("sales/*.parquet"),
+    ...     is_chunked(["a.csv", "b.csv"]),
+    ...     is_chunked([[1.0, 2.0]]),
     ... )
     (True, True, False)
     """
@@ -43,7 +43,7 @@ def is_in_pieces(table: Any) -> bool:
 
 
 def open_source(table: Any, reading: Reading) -> Source:
-    """What reads a table in pieces."""
+    """What reads a table in chunks."""
     engine = engine_of(table)
     if engine is None:
         raise TypeError(f"no engine reads {type(table).__name__}: its rows are in memory")

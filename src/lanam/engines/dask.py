@@ -34,9 +34,9 @@ from lanam.core.rows.tables import Job, Merge, Table, Tables, Totals, add
 from lanam.engines.allocation import freed_memory_kept
 from lanam.engines.formats import arrow
 from lanam.engines.interface import (
+    Chunk,
     Columns,
     Engine,
-    Piece,
     Predicted,
     Result,
     unnamed_target,
@@ -66,7 +66,7 @@ def is_dask_frame(table: Any) -> bool:
 
 
 class DaskSource:
-    """A Dask frame as a `Source`: its pieces are its partitions.
+    """A Dask frame as a `Source`: its chunks are its partitions.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class DaskSource:
             )
         self.n_rows: int | None = None
         self._frame = frame
-        self._keep = keep
+        self._set_fitted = keep
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,9 +126,9 @@ class DaskSource:
     def empty(self) -> Any:
         """A pandas frame of no rows with the columns' dtypes.
 
-        Text that Dask keeps in arrow's memory is pandas's own ``string`` dtype here and in the pieces.
+        Text that Dask keeps in arrow's memory is pandas's own ``string`` dtype here and in the chunks.
         Categories that Dask does not know are none here: the column is known to be categorical, and
-        each piece has those of its partition, which may differ in number and order.
+        each chunk has those of its partition, which may differ in number and order.
         """
         meta = self._frame._meta.iloc[:0].copy()
         for name in meta.columns:
@@ -139,12 +139,12 @@ class DaskSource:
     def reduce(
         self,
         columns: Sequence[str],
-        function: Callable[[Iterable[Piece]], Result],
+        function: Callable[[Iterable[Chunk]], Result],
         merge: Callable[[Result, Result], Result],
     ) -> Result:
-        """What ``function`` makes of all pieces, reading these columns only.
+        """What ``function`` makes of all chunks, reading these columns only.
 
-        Partitions without rows are no pieces, and a result of None is left out.
+        Partitions without rows are no chunks, and a result of None is left out.
         """
         results = _by_partition(summarise_partition, self._frame[list(columns)], function)
         counted = _computed(_merged_in_order(results, _Counted(merge)))
@@ -154,9 +154,9 @@ class DaskSource:
         result: Result = counted[1]
         return result
 
-    def encoded(self, columns: Sequence[str], encode: Callable[[Piece], Table]) -> Tables:
+    def encoded(self, columns: Sequence[str], encode: Callable[[Chunk], Table]) -> Tables:
         """The rows as the core wants them, encoded once and kept."""
-        return DaskTables(self._frame[list(columns)], encode, self._keep)
+        return DaskTables(self._frame[list(columns)], encode, self._set_fitted)
 
     def unnamed(self) -> Exception:
         """The error for a target that is not the name of a column."""
@@ -166,7 +166,7 @@ class DaskSource:
         """The same frame: its columns have types."""
         return self
 
-    def map(self, columns: Sequence[str], function: Callable[[Piece], Any], result: Columns) -> Any:
+    def map(self, columns: Sequence[str], function: Callable[[Chunk], Any], result: Columns) -> Any:
         """What ``function`` says of each row, as a lazy frame or series of Dask's."""
         of_frame = partial(_of_partition, function)
         return map_partitions(of_frame, self._frame[list(columns)], result.names, result.dtype)
@@ -200,7 +200,7 @@ class DaskTables:
     lost with its worker is made again by Dask.
     """
 
-    def __init__(self, frame: Any, encode: Callable[[Piece], Table], keep: int) -> None:
+    def __init__(self, frame: Any, encode: Callable[[Chunk], Table], keep: int) -> None:
         self._frame = frame
         self._encode = encode
         self._shelf = _Shelf(keep)
@@ -327,9 +327,9 @@ def summarise_partition(
     """A partition's number of rows and what the function makes of it."""
     if not len(frame):
         return None
-    piece = _piece(frame, partition_info)
-    with _at_work(piece.place):
-        result = function.value((piece,))
+    chunk = _chunk(frame, partition_info)
+    with _at_work(chunk.place):
+        result = function.value((chunk,))
     return None if result is None else _Carried((len(frame), result))
 
 
@@ -337,9 +337,9 @@ def encode_partition(frame: Any, encode: _Carried, partition_info: Any = None) -
     """A partition as a table."""
     if not len(frame):
         return None
-    piece = _piece(frame, partition_info)
-    with _at_work(piece.place):
-        table = encode.value(piece)
+    chunk = _chunk(frame, partition_info)
+    with _at_work(chunk.place):
+        table = encode.value(chunk)
     # Of one layout, whatever that of the partition: numpy rounds differently by it, and the core reads one
     # column at a time. Views would keep the whole partition in memory.
     arrays = {
@@ -387,14 +387,14 @@ def _width(table: _Carried | None) -> _Carried | None:
     return None if table is None else _Carried(table.value.columns.shape[1])
 
 
-def _piece(frame: Any, partition_info: Any) -> Piece:
+def _chunk(frame: Any, partition_info: Any) -> Chunk:
     number = partition_info["number"]
-    return Piece(frame, _place(number), 0, number)
+    return Chunk(frame, _place(number), 0, number)
 
 
-def _of_partition(function: Callable[[Piece], Any], frame: Any) -> Any:
+def _of_partition(function: Callable[[Chunk], Any], frame: Any) -> Any:
     """What a function says of a partition, whose number Dask's errors know."""
-    return function(Piece(frame, "this partition", 0, 0))
+    return function(Chunk(frame, "this partition", 0, 0))
 
 
 def _part_name(number: int) -> str:

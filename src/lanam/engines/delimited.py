@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lanam.engines.dialects import DELIMITERS, Dialect
-from lanam.engines.formats import LARGEST_PIECE, Contents, Part, arrow, columns_of, named_errors
+from lanam.engines.formats import LARGEST_CHUNK, Contents, Part, arrow, columns_of, named_errors
 from lanam.errors import InputError, Setting
 
 #: Bytes of a CSV file that are read at once.
@@ -270,20 +270,20 @@ class Csv:
         ):
             for batch in reader:
                 rows = self._with_gaps(batch, texts) if verbatim else batch
-                for start in range(0, rows.num_rows, LARGEST_PIECE):
-                    yield Part(0, first + start, rows.slice(start, LARGEST_PIECE))
+                for start in range(0, rows.num_rows, LARGEST_CHUNK):
+                    yield Part(0, first + start, rows.slice(start, LARGEST_CHUNK))
                 first += rows.num_rows
 
-    def converted(self, piece: Any, types: Mapping[str, Any], path: str) -> Any:
-        """The frame of a piece whose columns of these types were read as the text that they are."""
-        pa, frame = arrow(), self._with_gaps(piece.frame, list(types))
+    def converted(self, chunk: Any, types: Mapping[str, Any], path: str) -> Any:
+        """The frame of a chunk whose columns of these types were read as the text that they are."""
+        pa, frame = arrow(), self._with_gaps(chunk.frame, list(types))
         for name, kind in types.items():
             text = frame[name]
             try:
                 values = self._cast(text, kind)
             except pa.ArrowInvalid:
                 at = next(at for at in range(len(text)) if not self._casts(text[at : at + 1], kind))
-                row, value = str(piece.first_row + at), piece.frame[name][at].as_py()
+                row, value = str(chunk.first_row + at), chunk.frame[name][at].as_py()
                 raise self._wrong_cell(path, row, name, str(kind), value) from None
             frame = frame.set_column(frame.column_names.index(name), name, values)
         return frame

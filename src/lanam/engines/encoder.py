@@ -1,4 +1,4 @@
-"""Pieces of a table to arrays."""
+"""Chunks of a table to arrays."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from lanam.core.arrays import Array
 from lanam.core.rows.tables import Table
 from lanam.data import NUMERIC, Column, Schema, as_frame, encode_table
 from lanam.engines.folding import fold
-from lanam.engines.interface import Piece
-from lanam.engines.places import in_piece
+from lanam.engines.interface import Chunk
+from lanam.engines.places import in_chunk
 from lanam.engines.roles import Roles, Rows, read_rows
 from lanam.families import Encoding
 from lanam.families.labels import number_labels
@@ -21,7 +21,7 @@ from lanam.families.labels import number_labels
 
 @dataclass(frozen=True)
 class Encoder:
-    """Makes of a piece what the core wants: a function that can be sent elsewhere.
+    """Makes of a chunk what the core wants: a function that can be sent elsewhere.
 
     Attributes
     ----------
@@ -37,24 +37,24 @@ class Encoder:
     schema: Schema
     encoding: Encoding
 
-    def __call__(self, piece: Piece) -> Table:
-        """The rows of a piece that have a positive weight.
+    def __call__(self, chunk: Chunk) -> Table:
+        """The rows of a chunk that have a positive weight.
 
         Raises
         ------
         ValueError, TypeError
             For what a fit in memory refuses, with the place.
         """
-        if len(piece.frame) == 0:
+        if len(chunk.frame) == 0:
             nothing = np.empty(0)
-            return Table(np.empty((0, self.schema.n_columns)), nothing, nothing, piece.number)
-        rows = read_rows(piece, self.roles, self.encoding.family)
-        with in_piece(piece):
-            columns = _encode(as_frame(piece.frame), self.schema)
+            return Table(np.empty((0, self.schema.n_columns)), nothing, nothing, chunk.number)
+        rows = read_rows(chunk, self.roles, self.encoding.family)
+        with in_chunk(chunk):
+            columns = _encode(as_frame(chunk.frame), self.schema)
         if not isinstance(rows.counted, slice):
             columns = np.asfortranarray(columns[rows.counted])
-        with in_piece(piece, self.roles.target):
-            return Table(columns, *self._response(rows), piece.number)
+        with in_chunk(chunk, self.roles.target):
+            return Table(columns, *self._response(rows), chunk.number)
 
     def _response(self, rows: Rows) -> tuple[Array, Array]:
         target: NDArray[Any] = rows.target
@@ -93,11 +93,11 @@ def _with_range(column: Column) -> Column:
 
 def _encode_levels(series: Any, column: Column) -> Array:
     distinct, positions = fold(series)
-    columns, surprises = encode_table(distinct.to_frame(), Schema((column,)))
-    unseen = [value for surprise in surprises for value in surprise.examples]
-    if unseen:
+    columns, unseen = encode_table(distinct.to_frame(), Schema((column,)))
+    examples = [value for each in unseen for value in each.examples]
+    if examples:
         raise ValueError(
-            f"column {column.name!r} has the level {unseen[0]!r}, which it did not have before: did the "
+            f"column {column.name!r} has the level {examples[0]!r}, which it did not have before: did the "
             "data change? Pass the training data, or fit again"
         )
     codes = columns[:, 0]

@@ -1,7 +1,7 @@
 """Tables in files that need not fit in memory: Parquet, CSV and Arrow, one file or many.
 
 Files are read part by part and anew for every pass, by as many threads as are asked for; a thread has
-one piece in memory and the one that it made of it. Where rows are many, processes take the place of
+one chunk in memory and the one that it made of it. Where rows are many, processes take the place of
 threads: jobs are made of many short steps, and threads of Python would wait for each other between them.
 """
 
@@ -25,8 +25,8 @@ from lanam.core.blas import limited_threads
 from lanam.engines.allocation import freed_memory_kept
 from lanam.engines.delimited import Csv, Once, usual_delimiter
 from lanam.engines.dialects import CsvFiles, Dialect
-from lanam.engines.formats import LARGEST_PIECE, Format, arrow
-from lanam.engines.interface import Engine, Piece, Predicted, Reading, Result
+from lanam.engines.formats import LARGEST_CHUNK, Format, arrow
+from lanam.engines.interface import Chunk, Engine, Predicted, Reading, Result
 from lanam.engines.kinds import FORMATS, format_of
 from lanam.engines.local import LocalSource, Pass
 from lanam.engines.types import folder_column, folder_types, folder_values, holds, unify
@@ -36,8 +36,8 @@ from lanam.errors import InputError
 _MANY_ROWS = 1 << 20
 _MANY_BYTES = 1 << 27
 
-#: No part of a file is in more pieces than this, by which pieces get numbers before they are read.
-_MOST_PIECES = 1 << 20
+#: No part of a file is in more chunks than this, by which chunks get numbers before they are read.
+_MOST_CHUNKS = 1 << 20
 
 
 def open_files(path: Any, *, empty: bool = False, **how: Any) -> FileSource:
@@ -245,7 +245,7 @@ def _texts(types: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Unit:
-    """A part of a file, which one thread reads; ``number`` is that of its first piece."""
+    """A part of a file, which one thread reads; ``number`` is that of its first chunk."""
 
     file: _File
     part: int
@@ -263,7 +263,7 @@ def _units(files: Iterable[_File]) -> Iterator[_Unit]:
     )
     for count, (file, part, n_rows) in enumerate(filled):
         size = n_rows or (os.path.getsize(file.path) if os.path.isfile(file.path) else 1)
-        yield _Unit(file, part, size, count * _MOST_PIECES)
+        yield _Unit(file, part, size, count * _MOST_CHUNKS)
 
 
 def _shared_out(units: Sequence[_Unit], n_groups: int) -> list[list[_Unit]]:
@@ -343,12 +343,12 @@ class FileSource(LocalSource):
         source = self.typed(dict.fromkeys(own, arrow().string()))
         return self if self.has_types else replace(source, as_written=own)
 
-    def converted(self, types: Mapping[str, Any], piece: Piece) -> Piece:
-        """A piece in which columns whose text was read as it is written are of these types."""
+    def converted(self, types: Mapping[str, Any], chunk: Chunk) -> Chunk:
+        """A chunk in which columns whose text was read as it is written are of these types."""
         if not types or not isinstance(self._format, Csv):
-            return piece
-        path = piece.place.removesuffix(self._format.place(0, 1))
-        return replace(piece, frame=self._format.converted(piece, types, path))
+            return chunk
+        path = chunk.place.removesuffix(self._format.place(0, 1))
+        return replace(chunk, frame=self._format.converted(chunk, types, path))
 
     def _own(self) -> frozenset[str]:
         """Columns that are in the files themselves."""
@@ -428,9 +428,9 @@ class FileSource(LocalSource):
         return arrow().schema(list(self._types.items())).empty_table()
 
     def run(
-        self, columns: Sequence[str], work: Callable[[Iterable[Piece]], Result]
+        self, columns: Sequence[str], work: Callable[[Iterable[Chunk]], Result]
     ) -> list[Result]:
-        """What ``work`` makes of each group of pieces, a thread or a process each; in order."""
+        """What ``work`` makes of each group of chunks, a thread or a process each; in order."""
         if self.large:
             return self._in_processes(partial(_made_of, columns, work))
         return super().run(columns, work)
@@ -465,12 +465,12 @@ class FileSource(LocalSource):
             progress(self.n_rows, self.n_rows)
         return [answer for answer, _ in answers]
 
-    def groups(self, columns: Sequence[str], run: Pass) -> list[Iterator[Piece]]:
-        """All pieces, a group for each thread."""
+    def groups(self, columns: Sequence[str], run: Pass) -> list[Iterator[Chunk]]:
+        """All chunks, a group for each thread."""
         groups = _shared_out(self._units, self.reading.n_jobs) if self._units else []
         return [self._read(columns, group, run) for group in groups]
 
-    def _read(self, columns: Sequence[str], units: Sequence[_Unit], run: Pass) -> Iterator[Piece]:
+    def _read(self, columns: Sequence[str], units: Sequence[_Unit], run: Pass) -> Iterator[Chunk]:
         for file, mine in groupby(units, key=lambda unit: unit.file):
             numbers = {unit.part: unit.number for unit in mine}
             types = {
@@ -484,7 +484,7 @@ class FileSource(LocalSource):
                 place = file.path + self._format.place(some.part, len(file.rows))
                 for start in range(0, some.batch.num_rows, self._most_rows):
                     frame = _frame(file, columns, some.batch.slice(start, self._most_rows))
-                    yield Piece(frame, place, some.first_row + start, numbers[some.part])
+                    yield Chunk(frame, place, some.first_row + start, numbers[some.part])
                     numbers[some.part] += 1
                 n_rows += some.batch.num_rows
             if None in file.rows:
@@ -492,11 +492,11 @@ class FileSource(LocalSource):
 
     @property
     def _most_rows(self) -> int:
-        """How many rows a piece may have; of CSV files blocks are smaller already."""
+        """How many rows a chunk may have; of CSV files blocks are smaller already."""
         size = self.reading.block_size
         if size is None or not self.has_types:
-            return LARGEST_PIECE
-        return min(max(size // (8 * len(self._types)), 1), LARGEST_PIECE)
+            return LARGEST_CHUNK
+        return min(max(size // (8 * len(self._types)), 1), LARGEST_CHUNK)
 
     def _read_as(self, name: str) -> Any:
         """Whole numbers of CSV files are floats: one further down may have a fraction."""
@@ -549,7 +549,7 @@ def _working_in(folder: str) -> Iterator[None]:
 
 
 def _made_of(
-    columns: Sequence[str], work: Callable[[Iterable[Piece]], Result], source: FileSource
+    columns: Sequence[str], work: Callable[[Iterable[Chunk]], Result], source: FileSource
 ) -> Result:
     return work(source.each(columns))
 

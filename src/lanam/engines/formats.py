@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from lanam.errors import InputError
 
 #: The most rows that are read at once.
-LARGEST_PIECE = 1 << 18
+LARGEST_CHUNK = 1 << 18
 
 #: Bytes of a column of a Parquet file that are read at once.
 _BUFFER = 1 << 16
@@ -122,7 +122,7 @@ class Parquet:
             for part in parts:
                 first = 0
                 for batch in file.iter_batches(
-                    LARGEST_PIECE, row_groups=[part], columns=names, use_threads=False
+                    LARGEST_CHUNK, row_groups=[part], columns=names, use_threads=False
                 ):
                     yield Part(part, first, batch)
                     first += batch.num_rows
@@ -157,8 +157,8 @@ class Ipc:
             with self._open(path, indices) as file:
                 for part in parts:
                     batch = file.get_batch(part)
-                    for first in range(0, batch.num_rows, LARGEST_PIECE):
-                        yield Part(part, first, batch.slice(first, LARGEST_PIECE))
+                    for first in range(0, batch.num_rows, LARGEST_CHUNK):
+                        yield Part(part, first, batch.slice(first, LARGEST_CHUNK))
 
     def place(self, part: int, n_parts: int) -> str:
         """See `Format`."""

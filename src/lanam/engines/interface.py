@@ -1,6 +1,6 @@
 """Where rows live: what reads a table batch by batch, and how an engine says which tables are its own.
 
-A `Source` reads columns of a table piece by piece and says what a function makes of all pieces; encoded
+A `Source` reads columns of a table chunk by chunk and says what a function makes of all chunks; encoded
 (frames to arrays), it is what the core calls `Tables`. An `Engine` recognises tables and opens them as
 sources; ``lanam.engines`` has the list of all.
 """
@@ -21,7 +21,7 @@ Hook = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
-class Piece:
+class Chunk:
     """Some rows of a table as a frame.
 
     Attributes
@@ -33,7 +33,7 @@ class Piece:
     first_row
         The number, within that place, of its first row.
     number
-        Which piece of the whole table it is, in the order of the rows.
+        Which chunk of the whole table it is, in the order of the rows.
     """
 
     frame: Any
@@ -53,7 +53,7 @@ class Reading:
     memory
         Bytes that may hold the encoded table from pass to pass, if all of it fits.
     progress
-        Told after every piece how many rows of a pass were read, and of how many (None if that is not
+        Told after every chunk how many rows of a pass were read, and of how many (None if that is not
         known), by the thread that read it.
     processes
         Whether processes may take the place of threads.
@@ -96,15 +96,15 @@ class Predicted(Protocol):
     def schema(self, empty: Any) -> Any:
         """Arrow's schema of what is written, by an arrow table of no rows of what is read."""
 
-    def table(self, piece: Piece, schema: Any) -> Any:
-        """What is written of a piece, as an arrow table of this schema."""
+    def table(self, chunk: Chunk, schema: Any) -> Any:
+        """What is written of a chunk, as an arrow table of this schema."""
 
     def frame(self, partition: Any) -> Any:
         """What is written of a pandas frame, as another with its index."""
 
 
 class Source(Protocol):
-    """A table that is read in pieces."""
+    """A table that is read in chunks."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -134,22 +134,22 @@ class Source(Protocol):
     def reduce(
         self,
         columns: Sequence[str],
-        function: Callable[[Iterable[Piece]], Result],
+        function: Callable[[Iterable[Chunk]], Result],
         merge: Callable[[Result, Result], Result],
     ) -> Result:
-        """What ``function`` makes of all pieces, reading these columns only.
+        """What ``function`` makes of all chunks, reading these columns only.
 
-        It is given groups of pieces, in the order of the rows, and what it makes of each is merged in
+        It is given groups of chunks, in the order of the rows, and what it makes of each is merged in
         that order. Both can be sent elsewhere.
         """
 
-    def encoded(self, columns: Sequence[str], encode: Callable[[Piece], Table]) -> Tables:
+    def encoded(self, columns: Sequence[str], encode: Callable[[Chunk], Table]) -> Tables:
         """The rows as the core wants them; ``encode`` returns a table without rows where none counts."""
 
-    def map(self, columns: Sequence[str], function: Callable[[Piece], Any], result: Columns) -> Any:
+    def map(self, columns: Sequence[str], function: Callable[[Chunk], Any], result: Columns) -> Any:
         """What ``function`` says of each row: arrays of all rows, or whatever is as lazy as the table.
 
-        The function returns an array with a value, or several, for each row of a piece, or a tuple of
+        The function returns an array with a value, or several, for each row of a chunk, or a tuple of
         such arrays.
         """
 

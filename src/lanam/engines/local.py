@@ -1,6 +1,6 @@
 """Tables that this process reads batch by batch: what every such engine shares.
 
-An engine says what columns there are and yields pieces (`LocalSource.groups`); going over them by threads,
+An engine says what columns there are and yields chunks (`LocalSource.groups`); going over them by threads,
 keeping what fits in memory, gathering results and writing them is done here.
 """
 
@@ -20,20 +20,20 @@ import numpy as np
 
 from lanam.core.blas import limited_threads
 from lanam.core.rows.tables import Job, Merge, Table, Totals, add
-from lanam.data import Surprise, add_up, collect_surprises, warn_of
+from lanam.data import UnseenValues, add_up, collect_unseen, warn_of
 from lanam.engines.dialects import Dialect
-from lanam.engines.formats import LARGEST_PIECE
+from lanam.engines.formats import LARGEST_CHUNK
 from lanam.engines.interface import (
+    Chunk,
     Columns,
     Hook,
-    Piece,
     Predicted,
     Reading,
     Result,
     unnamed_target,
 )
 from lanam.engines.output import write_parts
-from lanam.engines.places import in_piece
+from lanam.engines.places import in_chunk
 
 
 class Pass:
@@ -55,7 +55,7 @@ class Pass:
                 self._progress(self._done, self._n_rows)
 
     def run(self, work: Sequence[Callable[[], Result]]) -> list[Result]:
-        """What each piece of work returns, done in a thread each; the first error ends all."""
+        """What each task returns, done in a thread each; the first error ends all."""
         if len(work) == 1:
             return [work[0]()]
         # Threads of ours or of BLAS, not both.
@@ -95,8 +95,8 @@ class LocalSource(ABC):
         """An arrow table of no rows with the columns' types."""
 
     @abstractmethod
-    def groups(self, columns: Sequence[str], run: Pass) -> list[Iterator[Piece]]:
-        """All pieces as arrow tables, neighbours together: a group for each thread that may read.
+    def groups(self, columns: Sequence[str], run: Pass) -> list[Iterator[Chunk]]:
+        """All chunks as arrow tables, neighbours together: a group for each thread that may read.
 
         Rows that are read are counted by ``run.read``.
         """
@@ -138,34 +138,34 @@ class LocalSource(ABC):
         """What is written to a file each where results go to a folder, and the files' names."""
         return [("rows.parquet", self)]
 
-    def each(self, columns: Sequence[str]) -> Iterator[Piece]:
-        """All pieces one after the other, read by the calling thread."""
+    def each(self, columns: Sequence[str]) -> Iterator[Chunk]:
+        """All chunks one after the other, read by the calling thread."""
         return chain.from_iterable(self.groups(columns, Pass(self.reading.progress, self.n_rows)))
 
     def run(
-        self, columns: Sequence[str], work: Callable[[Iterable[Piece]], Result]
+        self, columns: Sequence[str], work: Callable[[Iterable[Chunk]], Result]
     ) -> list[Result]:
-        """What ``work`` makes of each group of pieces, a thread each; in order."""
+        """What ``work`` makes of each group of chunks, a thread each; in order."""
         run = Pass(self.reading.progress, self.n_rows)
         return run.run([partial(work, group) for group in self.groups(columns, run)])
 
     def reduce(
         self,
         columns: Sequence[str],
-        function: Callable[[Iterable[Piece]], Result],
+        function: Callable[[Iterable[Chunk]], Result],
         merge: Callable[[Result, Result], Result],
     ) -> Result:
-        """What ``function`` makes of all pieces, reading these columns only."""
+        """What ``function`` makes of all chunks, reading these columns only."""
         return reduce(merge, self.run(columns, function))
 
-    def encoded(self, columns: Sequence[str], encode: Callable[[Piece], Table]) -> LocalTables:
+    def encoded(self, columns: Sequence[str], encode: Callable[[Chunk], Table]) -> LocalTables:
         """The rows as the core wants them; those that do not count are left out."""
         return LocalTables(self, tuple(columns), encode)
 
-    def map(self, columns: Sequence[str], function: Callable[[Piece], Any], result: Columns) -> Any:
+    def map(self, columns: Sequence[str], function: Callable[[Chunk], Any], result: Columns) -> Any:
         """What ``function`` says of each row, as arrays; what is new in the rows is warned of once."""
         found = self.reduce(columns, partial(_gather, function), _Found.with_next)
-        warn_of(add_up(found.surprises, found.n_rows))
+        warn_of(add_up(found.unseen, found.n_rows))
         return found.joined()
 
     def write(
@@ -186,10 +186,10 @@ class LocalTables:
     """
 
     def __init__(
-        self, source: LocalSource, columns: tuple[str, ...], encode: Callable[[Piece], Table]
+        self, source: LocalSource, columns: tuple[str, ...], encode: Callable[[Chunk], Table]
     ) -> None:
         self._source, self._columns, self._encode = source, columns, encode
-        nothing = Piece(source.empty().select(columns), source.title, 0, 0)
+        nothing = Chunk(source.empty().select(columns), source.title, 0, 0)
         self._n_columns = int(encode(nothing).columns.shape[1])
         self._kept: list[list[Table]] = []
 
@@ -199,7 +199,7 @@ class LocalTables:
         return self._n_columns
 
     def total(self, job: Job, merge: Merge = add) -> Totals:
-        """What a job says of all pieces."""
+        """What a job says of all chunks."""
         if self._kept:
             return reduce(merge, Pass().run([partial(job, tables) for tables in self._kept]))
         source = self._source
@@ -215,13 +215,13 @@ class LocalTables:
 
 
 def _say(
-    encode: Callable[[Piece], Table],
+    encode: Callable[[Chunk], Table],
     job: Job,
     keeping: _Keeping | None,
-    pieces: Iterable[Piece],
+    chunks: Iterable[Chunk],
 ) -> Totals | None:
-    """What a job says of some pieces; nothing where no row counts."""
-    tables = joined(map(encode, pieces))
+    """What a job says of some chunks; nothing where no row counts."""
+    tables = joined(map(encode, chunks))
     some = _unless_none(tables if keeping is None else keeping.noted(tables))
     return None if some is None else job(some)
 
@@ -236,7 +236,7 @@ def _unless_none(tables: Iterator[Table]) -> Iterator[Table] | None:
 def joined(tables: Iterable[Table]) -> Iterator[Table]:
     """Small tables together, because each costs a job something however small it is."""
     waiting: list[Table] = []
-    enough = LARGEST_PIECE // 2
+    enough = LARGEST_CHUNK // 2
     for table in tables:
         if waiting and len(table) >= enough:
             yield _below_each_other(waiting)
@@ -301,16 +301,16 @@ class _Keeping:
 
 @dataclass(frozen=True)
 class _Found:
-    """Results for some rows, a part a piece, and what was new in them."""
+    """Results for some rows, a part a chunk, and what was new in them."""
 
     parts: deque[Any]
-    surprises: list[Surprise] = field(default_factory=list)
+    unseen: list[UnseenValues] = field(default_factory=list)
     n_rows: int = 0
 
     def with_next(self, other: _Found) -> _Found:
         """The same with the results for the rows that follow, which are moved here."""
         self.parts.extend(other.parts)
-        return _Found(self.parts, self.surprises + other.surprises, self.n_rows + other.n_rows)
+        return _Found(self.parts, self.unseen + other.unseen, self.n_rows + other.n_rows)
 
     def joined(self) -> Any:
         """One array of all rows, or several in a tuple; the parts are gone then."""
@@ -322,15 +322,15 @@ class _Found:
         return tuple(_drained(parts, self.n_rows) for parts in each)
 
 
-def _gather(function: Callable[[Piece], Any], pieces: Iterable[Piece]) -> _Found:
-    """The results for some pieces."""
-    return reduce(_Found.with_next, (_of_piece(function, piece) for piece in pieces))
+def _gather(function: Callable[[Chunk], Any], chunks: Iterable[Chunk]) -> _Found:
+    """The results for some chunks."""
+    return reduce(_Found.with_next, (_of_chunk(function, chunk) for chunk in chunks))
 
 
-def _of_piece(function: Callable[[Piece], Any], piece: Piece) -> _Found:
-    with collect_surprises() as surprises, in_piece(piece):
-        result = function(piece)
-    return _Found(deque([result]), surprises, len(piece.frame))
+def _of_chunk(function: Callable[[Chunk], Any], chunk: Chunk) -> _Found:
+    with collect_unseen() as unseen, in_chunk(chunk):
+        result = function(chunk)
+    return _Found(deque([result]), unseen, len(chunk.frame))
 
 
 def _drained(parts: deque[Any], n_rows: int) -> np.ndarray:

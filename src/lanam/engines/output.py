@@ -1,4 +1,4 @@
-"""Results of tables in pieces, to files: as many as there were, or one."""
+"""Results of tables in chunks, to files: as many as there were, or one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from itertools import count
 from pathlib import PurePath
 from typing import Any, Protocol
 
-from lanam.data import Surprise, add_up, collect_surprises, warn_of
-from lanam.engines.interface import Piece, Predicted, Reading
+from lanam.data import UnseenValues, add_up, collect_unseen, warn_of
+from lanam.engines.interface import Chunk, Predicted, Reading
 from lanam.engines.kinds import format_of
-from lanam.engines.places import in_piece
+from lanam.engines.places import in_chunk
 from lanam.engines.writing import open_table
 from lanam.files import open_folder, require_folder, require_place
 
@@ -32,7 +32,7 @@ class _Readable(Protocol):
 
     def empty(self) -> Any: ...
 
-    def each(self, columns: Sequence[str]) -> Iterator[Piece]: ...
+    def each(self, columns: Sequence[str]) -> Iterator[Chunk]: ...
 
     def parts(self) -> Sequence[tuple[str, _Readable]]: ...
 
@@ -50,7 +50,7 @@ def write_parts(
         return write_one(source, rows, partial(open_table, path), progress)
     done = _Count(progress)
     _to_folder(rows, source, rows.schema(source.empty()), output, overwrite, done)
-    warn_of(add_up(done.surprises, done.n_rows))
+    warn_of(add_up(done.unseen, done.n_rows))
     return done.n_rows
 
 
@@ -66,7 +66,7 @@ def write_one(
     with opened(schema) as writer:
         for part in _tables(rows, source, schema, done):
             writer.write_table(part)
-    warn_of(add_up(done.surprises, done.n_rows))
+    warn_of(add_up(done.unseen, done.n_rows))
     return done.n_rows
 
 
@@ -94,27 +94,27 @@ class _Count:
 
     progress: Callable[[int], None] | None
     n_rows: int = 0
-    surprises: list[Surprise] = field(default_factory=list)
+    unseen: list[UnseenValues] = field(default_factory=list)
     stopped: bool = False
     _lock: Any = field(default_factory=threading.Lock)
 
-    def add(self, n_rows: int, surprises: Sequence[Surprise]) -> None:
+    def add(self, n_rows: int, unseen: Sequence[UnseenValues]) -> None:
         with self._lock:
             if self.stopped:  # another thread failed: nobody goes on for nothing
                 raise RuntimeError("stopped")
             self.n_rows += n_rows
-            self.surprises += surprises
+            self.unseen += unseen
             if self.progress is not None:
                 self.progress(self.n_rows)
 
 
 def _tables(rows: Predicted, source: _Readable, schema: Any, done: _Count) -> Iterator[Any]:
-    """The table to write, piece by piece."""
-    for piece in source.each(rows.columns):
-        with collect_surprises() as surprises, in_piece(piece):
-            table = rows.table(piece, schema)
+    """The table to write, chunk by chunk."""
+    for chunk in source.each(rows.columns):
+        with collect_unseen() as unseen, in_chunk(chunk):
+            table = rows.table(chunk, schema)
         yield table
-        done.add(len(piece.frame), surprises)
+        done.add(len(chunk.frame), unseen)
 
 
 def _to_folder(

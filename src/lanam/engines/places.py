@@ -1,22 +1,22 @@
-"""Where in a table in pieces an error happened."""
+"""Where in a table in chunks an error happened."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lanam.engines.interface import Piece
+from lanam.engines.interface import Chunk
 from lanam.errors import located
 
 
 @contextmanager
-def in_piece(piece: Piece, column: str | None = None) -> Iterator[None]:
-    """Errors with the place that the piece came from, rows counted as there, and perhaps the column.
+def in_chunk(chunk: Chunk, column: str | None = None) -> Iterator[None]:
+    """Errors with the place that the chunk came from, rows counted as there, and perhaps the column.
 
     Examples
     --------
     >>> from lanam.errors import InputError
-    >>> with in_piece(Piece(None, "a.parquet, row group 2", 100, 0), "age"):
+    >>> with in_chunk(Chunk(None, "a.parquet, row group 2", 100, 0), "age"):
     ...     raise InputError("a gap in row {row}", "fill it", row=3)
     Traceback (most recent call last):
         ...
@@ -25,5 +25,5 @@ def in_piece(piece: Piece, column: str | None = None) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        where = piece.place if column is None else f"{piece.place}, column {column!r}"
-        raise located(error, f"in {where}: ", piece.first_row) from error
+        where = chunk.place if column is None else f"{chunk.place}, column {column!r}"
+        raise located(error, f"in {where}: ", chunk.first_row) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lanam.engines.formats import LARGEST_PIECE, arrow
+from lanam.engines.formats import LARGEST_CHUNK, arrow
 from lanam.engines.interface import Engine, Reading
 from lanam.engines.streams import StreamSource
 
@@ -30,7 +30,7 @@ class LazySource(StreamSource):
             if columns is None:
                 return pa.RecordBatchReader.from_batches(schema, iter(()))
             # The engine's own batches are small, and each costs something.
-            batches = frame.select(columns).collect_batches(chunk_size=LARGEST_PIECE // 2)
+            batches = frame.select(columns).collect_batches(chunk_size=LARGEST_CHUNK // 2)
             arrays = (batch for frame in batches for batch in frame.to_arrow().to_batches())
             own = pa.schema([schema.field(name) for name in columns])
             return pa.RecordBatchReader.from_batches(own, arrays)

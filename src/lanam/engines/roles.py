@@ -1,4 +1,4 @@
-"""What the columns of a table in pieces are for, and the rows' targets, weights and exposures."""
+"""What the columns of a table in chunks are for, and the rows' targets, weights and exposures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from lanam.core.arrays import Array
 from lanam.data import as_frame, find_column
 from lanam.engines.folding import fold
-from lanam.engines.interface import Piece, Source
-from lanam.engines.places import in_piece
+from lanam.engines.interface import Chunk, Source
+from lanam.engines.places import in_chunk
 from lanam.errors import InputError, Line
 from lanam.families import Family
 from lanam.families.base import mixed_labels
@@ -69,7 +69,7 @@ class Roles:
 def read_roles(
     source: Source, target: Any, sample_weight: Any = None, exposure: Any = None
 ) -> Roles:
-    """What ``fit`` says of the columns of a table in pieces.
+    """What ``fit`` says of the columns of a table in chunks.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def read_roles(
 
 
 def read_exposure_role(source: Source, exposure: Any) -> str | float | None:
-    """What counts in a table in pieces are counted over: a column of it, one number for all, or nothing.
+    """What counts in a table in chunks are counted over: a column of it, one number for all, or nothing.
 
     Raises
     ------
@@ -144,22 +144,22 @@ class Rows:
     labels: NDArray[Any]
 
 
-def read_rows(piece: Piece, roles: Roles, family: Family) -> Rows:
-    """Targets, weights and exposures of a piece, checked as those of a table in memory are.
+def read_rows(chunk: Chunk, roles: Roles, family: Family) -> Rows:
+    """Targets, weights and exposures of a chunk, checked as those of a table in memory are.
 
     Raises
     ------
     ValueError
         It says where.
     """
-    frame: Any = as_frame(piece.frame)
+    frame: Any = as_frame(chunk.frame)
     n_rows = len(frame)
     weight, labels = np.ones(n_rows), np.empty(0)
     if roles.weight is not None:
-        with in_piece(piece, roles.weight):
+        with in_chunk(chunk, roles.weight):
             weight = _read_numbers(frame[roles.weight], "sample_weight", "use 0 to leave a row out")
             require_weights(weight)
-    with in_piece(piece, roles.target):
+    with in_chunk(chunk, roles.target):
         _refuse_missing_target(frame[roles.target])
         target: NDArray[Any]
         if family.link.classes:
@@ -169,13 +169,13 @@ def read_rows(piece: Piece, roles: Roles, family: Family) -> Rows:
             # That all are very small is for those to say who know all.
             require_squares(max(float(np.max(np.abs(response), initial=0.0)), 1.0))
             target = family.check(response)
-    exposure = read_exposures(piece, roles.exposure)
+    exposure = read_exposures(chunk, roles.exposure)
     counted = slice(None) if weight.all() else weight > 0.0
     return Rows(counted, weight[counted], exposure[counted], target[counted], labels)
 
 
-def read_exposures(piece: Piece, exposure: str | float | None) -> Array:
-    """What the counts of a piece's rows are counted over: by a column, one number, or one by default.
+def read_exposures(chunk: Chunk, exposure: str | float | None) -> Array:
+    """What the counts of a chunk's rows are counted over: by a column, one number, or one by default.
 
     Raises
     ------
@@ -183,9 +183,9 @@ def read_exposures(piece: Piece, exposure: str | float | None) -> Array:
         It says where.
     """
     if not isinstance(exposure, str):
-        return np.full(len(piece.frame), 1.0 if exposure is None else exposure)
-    frame: Any = as_frame(piece.frame)
-    with in_piece(piece, exposure):
+        return np.full(len(chunk.frame), 1.0 if exposure is None else exposure)
+    frame: Any = as_frame(chunk.frame)
+    with in_chunk(chunk, exposure):
         remedy = "leave out rows in which nothing could be counted"
         values = _read_numbers(frame[exposure], "exposure", remedy)
         require_exposures(values)

@@ -12,8 +12,8 @@ from typing import Any
 
 import narwhals.stable.v1 as nw
 
-from lanam.engines.formats import LARGEST_PIECE, arrow
-from lanam.engines.interface import Engine, Piece, Reading
+from lanam.engines.formats import LARGEST_CHUNK, arrow
+from lanam.engines.interface import Chunk, Engine, Reading
 from lanam.engines.local import LocalSource, Pass
 
 
@@ -64,17 +64,17 @@ class StreamSource(LocalSource):
         """An arrow table of no rows with the columns' types."""
         return self._schema.empty_table()
 
-    def groups(self, columns: Sequence[str], run: Pass) -> list[Iterator[Piece]]:
-        """All pieces, in one group: a stream has one reader."""
+    def groups(self, columns: Sequence[str], run: Pass) -> list[Iterator[Chunk]]:
+        """All chunks, in one group: a stream has one reader."""
         return [self._read(list(columns), run)]
 
-    def _read(self, columns: list[str], run: Pass) -> Iterator[Piece]:
+    def _read(self, columns: list[str], run: Pass) -> Iterator[Chunk]:
         types = arrow().schema([self._schema.field(name) for name in columns])
         first = number = 0
         with closing(self._open_stream(columns)) as reader:
             for table in _tables(reader):
                 run.read(table.num_rows)
-                yield Piece(table.select(columns).cast(types), self.title, first, number)
+                yield Chunk(table.select(columns).cast(types), self.title, first, number)
                 first, number = first + table.num_rows, number + 1
         if self._n_rows not in (None, first):
             raise ValueError(
@@ -93,12 +93,12 @@ def _tables(reader: Any) -> Iterator[Any]:
     waiting: list[Any] = []
     for batch in reader:
         waiting.append(batch)
-        if sum(each.num_rows for each in waiting) < LARGEST_PIECE // 2:
+        if sum(each.num_rows for each in waiting) < LARGEST_CHUNK // 2:
             continue
         table = pa.Table.from_batches(waiting)
         waiting = []
-        for start in range(0, table.num_rows, LARGEST_PIECE):
-            yield table.slice(start, LARGEST_PIECE)
+        for start in range(0, table.num_rows, LARGEST_CHUNK):
+            yield table.slice(start, LARGEST_CHUNK)
     if any(each.num_rows for each in waiting):
         yield pa.Table.from_batches(waiting)
 

@@ -1,4 +1,4 @@
-"""What must be known of a table in pieces before its rows can be arrays.
+"""What must be known of a table in chunks before its rows can be arrays.
 
 Kinds of columns come from dtypes. Levels, classes and the mean exposure are in the rows: one pass over
 the columns that have them. A table of numbers with a Gaussian target needs none.
@@ -16,13 +16,13 @@ import numpy as np
 from lanam.data import CATEGORICAL, NUMERIC, Column, Schema, as_frame, read_categorical
 from lanam.data.cells import NOTHING, NUMBERS, TEXT, Cells, read_cells
 from lanam.data.encoding import factorise, plain_levels
-from lanam.data.refusals import Place, free_text, mixed
+from lanam.data.errors import Place, free_text, mixed
 from lanam.data.schema import is_free_text, kind_of
 from lanam.engines.encoder import Encoder
 from lanam.engines.files import FileSource
 from lanam.engines.folding import fold
-from lanam.engines.interface import Piece, Source
-from lanam.engines.places import in_piece
+from lanam.engines.interface import Chunk, Source
+from lanam.engines.places import in_chunk
 from lanam.engines.roles import Roles, read_roles, read_rows
 from lanam.errors import InputError
 from lanam.families import GAUSSIAN, Encoding, Family, Statistics
@@ -36,7 +36,7 @@ _MANY_LEVELS = 1 << 20
 
 @dataclass(frozen=True)
 class Surveyed:
-    """What was learned of a table in pieces.
+    """What was learned of a table in chunks.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Surveyed:
 
     @property
     def encoder(self) -> Encoder:
-        """What makes arrays of pieces."""
+        """What makes arrays of chunks."""
         return Encoder(self.roles, self.schema, self.encoding)
 
 
@@ -133,7 +133,7 @@ class _Values:
     levels
         Its different values, if it is categorical.
     order
-        The dtype's order of them; None where some piece has values and no order.
+        The dtype's order of them; None where some chunk has values and no order.
     """
 
     place: Place
@@ -146,7 +146,7 @@ class _Values:
 
 @dataclass(frozen=True)
 class _Found:
-    """What pieces hold: columns, and statistics of the targets of rows with a positive weight."""
+    """What chunks hold: columns, and statistics of the targets of rows with a positive weight."""
 
     columns: Mapping[str, _Values] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=Statistics)
@@ -154,7 +154,7 @@ class _Found:
 
 @dataclass(frozen=True)
 class _Look:
-    """What goes over pieces: which columns it looks at, and whether they are categories by declaration."""
+    """What goes over chunks: which columns it looks at, and whether they are categories by declaration."""
 
     roles: Roles
     family: Family
@@ -169,18 +169,18 @@ class _Look:
         roles = self.roles if self.family.takes_exposure else replace(self.roles, exposure=None)
         return (*self.declared, *roles.others)
 
-    def __call__(self, pieces: Iterable[Piece]) -> _Found:
-        return reduce(partial(_merge, self.title), map(self._look, pieces))
+    def __call__(self, chunks: Iterable[Chunk]) -> _Found:
+        return reduce(partial(_merge, self.title), map(self._look, chunks))
 
-    def _look(self, piece: Piece) -> _Found:
-        frame: Any = as_frame(piece.frame)
+    def _look(self, chunk: Chunk) -> _Found:
+        frame: Any = as_frame(chunk.frame)
         columns = {}
         for name, declared in self.declared.items():
-            with in_piece(piece):
+            with in_chunk(chunk):
                 columns[name] = _read_values(frame[name], name, declared)
         if not self.family.needs_statistics:
             return _Found(columns)
-        rows = read_rows(piece, self.roles, self.family)
+        rows = read_rows(chunk, self.roles, self.family)
         target = rows.labels[np.unique(rows.target)] if self.family.link.classes else rows.target
         return _Found(columns, self.family.statistics(target, rows.weight, rows.exposure))
 

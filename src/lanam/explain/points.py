@@ -81,10 +81,10 @@ def read_values(column: Column, values: object) -> Array:
     table = np.empty((len(cells := list(listed)), 1), dtype=object)
     table[:, 0] = cells
     try:
-        codes, surprises = encode_table(table, Schema((column,)))
+        codes, unseen = encode_table(table, Schema((column,)))
     except (TypeError, ValueError):
         raise _refusal(column, cells) from None
-    warn_of(surprises)
+    warn_of(unseen)
     return codes[:, 0]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from lanam.core.arrays import Array, IntArray, Intercept, slices, sum_by
 from lanam.core.rows.expansions import Around, same_arrays
-from lanam.core.rows.located import AnyRows, Rows, pieces
+from lanam.core.rows.located import AnyRows, Rows, chunks
 from lanam.core.rows.reading import spread
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Position
@@ -177,7 +177,7 @@ def _cross_tables(
     pseudo = np.zeros(end)
     scalars, weights = np.zeros(2), [np.zeros(size) for size in sizes]
     space = Workspace()
-    for part in pieces(parts, _table_chunk(len(sizes))):
+    for part in chunks(parts, _table_chunk(len(sizes))):
         chunk = around.expand_all(part)
         scalars += chunk.constant, chunk.value
         readers = [_Reader.of(position, space, k) for k, position in enumerate(part.positions)]

@@ -68,7 +68,7 @@ class Around:
 
     def expand_all(self, part: Rows) -> Expansion:
         """The same for many rows."""
-        made = [self.expand(piece) for piece in part.parts(CHUNK_ROWS)]
+        made = [self.expand(chunk) for chunk in part.parts(CHUNK_ROWS)]
         return Expansion(
             np.concatenate([one.pseudo_response for one in made]),
             np.concatenate([one.curvature for one in made]),

@@ -1,6 +1,6 @@
 """Rows as a fit sees them: at their positions among the terms' entries, wherever they live.
 
-``Rows`` are at hand, as arrays. ``StreamedRows`` are tables in pieces (``tables.py``), of which each is
+``Rows`` are at hand, as arrays. ``StreamedRows`` are tables in chunks (``tables.py``), of which each is
 located when it comes up. Both answer jobs: what is asked of all rows is asked of parts of them, and the
 answers are merged.
 """
@@ -159,7 +159,7 @@ def _add_to(first: Totals, second: Totals) -> Totals:
     return tuple(map(iadd, first, second))
 
 
-def pieces(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
+def chunks(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
     """Parts of the rows, cut so that none has more rows than this."""
     for part in parts:
         yield from part.parts(size)
@@ -167,7 +167,7 @@ def pieces(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
 
 def added(parts: Iterable[Rows], size: int, of: Callable[[Rows], Totals]) -> Totals:
     """Sums of new arrays that are made of at most so many rows at a time."""
-    return reduce(_add_to, map(of, pieces(parts, size)))
+    return reduce(_add_to, map(of, chunks(parts, size)))
 
 
 #: Goes over parts of the rows once, and can be sent elsewhere.
@@ -176,7 +176,7 @@ RowJob: TypeAlias = Callable[[Iterable[Rows]], Totals]
 
 @dataclass(frozen=True)
 class StreamedRows:
-    """Rows of tables in pieces: of each its part is made when it comes up.
+    """Rows of tables in chunks: of each its part is made when it comes up.
 
     ``start`` is the intercept of the best constant model and ``null`` its log-likelihood at unit noise, if
     that is known: nobody should go over all rows for these. ``log_precision`` is what the rows' precisions

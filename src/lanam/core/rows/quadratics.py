@@ -18,7 +18,7 @@ from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.cross_tables import TableQuadratic, cross_table_bytes, summed
 from lanam.core.rows.expansions import Around, same_arrays
-from lanam.core.rows.located import AnyRows, Rows, added, pieces
+from lanam.core.rows.located import AnyRows, Rows, added, chunks
 from lanam.core.rows.reading import Design, spread
 from lanam.core.rows.statistics import (
     CHUNK_ROWS,
@@ -150,7 +150,7 @@ def _joint_equations(
     places = output_places([table.shape[1] for table in tables], around.likelihood.n_outputs)
     gram, target = np.zeros((places.size, places.size)), np.zeros(places.size)
     made = Design(tables)
-    for part in pieces(parts, _DESIGN_CHUNK_ROWS):
+    for part in chunks(parts, _DESIGN_CHUNK_ROWS):
         expansion, design = around.expand(part), made.of(part.keep_terms(kept))
         for i, own in enumerate(places):
             target[own] += expansion.pseudo_response[:, i] @ design

@@ -1,11 +1,11 @@
-"""Columns and rows that are not in memory, in short: summaries of pieces that can be merged.
+"""Columns and rows that are not in memory, in short: summaries of chunks that can be merged.
 
 A `ColumnSketch` is a column's distribution: its distinct values and the weight at each, as long as they
 are few, and buckets of values otherwise. Buckets are nested or apart, never across each other: all
 floats in their order are the leaves of one binary tree of 64 levels, and a bucket is one of its nodes
-(a q-digest: Shrivastava et al. 2004; mergeable: Agarwal et al. 2012). So buckets of two pieces merge
+(a q-digest: Shrivastava et al. 2004; mergeable: Agarwal et al. 2012). So buckets of two chunks merge
 without loss, in whatever order, and only taking small buckets together costs precision: at most
-``PRECISION`` of the weight, however many pieces there are.
+``PRECISION`` of the weight, however many chunks there are.
 
 The rest is made of hashes: how many values or rows are distinct (`DistinctCount`), and which columns
 are the same (signatures).
@@ -84,8 +84,8 @@ class ColumnSketch:
 
     The share of the weight up to any value is that of ``points`` but for an error, and so is the rank of
     any quantile. The error is at most ``PRECISION`` (0.05%), whatever the number of rows and
-    pieces and the order in which they are merged, unless more than ``EXACT_VALUES`` buckets would be
-    needed for that (continuous columns need about 3000, and up to 10,000 where pieces differ); then it is
+    chunks and the order in which they are merged, unless more than ``EXACT_VALUES`` buckets would be
+    needed for that (continuous columns need about 3000, and up to 10,000 where chunks differ); then it is
     larger.
     """
 
@@ -113,7 +113,7 @@ class ColumnSketch:
 
 
 def sketch_column(values: Array, weight: Array) -> ColumnSketch:
-    """Sort a piece of a column into its sketch; a missing value is not a number.
+    """Sort a chunk of a column into its sketch; a missing value is not a number.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def sketch_column(values: Array, weight: Array) -> ColumnSketch:
 
 
 def merge(first: ColumnSketch, second: ColumnSketch) -> ColumnSketch:
-    """The sketch of two pieces together."""
+    """The sketch of two chunks together."""
     missing = first.missing + second.missing
     if first.n_rows == 0 or second.n_rows == 0:
         return replace(first if second.n_rows == 0 else second, missing=missing)
@@ -212,7 +212,7 @@ def count_distinct(hashes: Hashes) -> DistinctCount:
 
 
 def merge_counts(first: DistinctCount, second: DistinctCount) -> DistinctCount:
-    """The count of two pieces together."""
+    """The count of two chunks together."""
     both = np.concatenate([first.smallest, second.smallest])
     return DistinctCount(_sorted_set(both)[:EXACT_VALUES])
 
@@ -220,7 +220,7 @@ def merge_counts(first: DistinctCount, second: DistinctCount) -> DistinctCount:
 def sign_numbers(column: Array, row_hash: Hashes) -> Hashes:
     """The signature (1,) of a numeric column, by the hashes of its whole rows.
 
-    Signatures of pieces add up, and are the same for columns that have the same value in every row.
+    Signatures of chunks add up, and are the same for columns that have the same value in every row.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def sign_numbers(column: Array, row_hash: Hashes) -> Hashes:
 def sign_codes(column: Array, row_hash: Hashes, n_levels: int) -> Hashes:
     """What the signature of a column of codes below ``n_levels`` is made of: sums of every level's rows.
 
-    The last entry of the array (K + 1,) is of rows without a level. Those of pieces add up, and all are
+    The last entry of the array (K + 1,) is of rows without a level. Those of chunks add up, and all are
     one number by ``sign_levels``.
     """
     sums = np.zeros(n_levels + 1, dtype=np.uint64)

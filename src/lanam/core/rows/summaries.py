@@ -1,6 +1,6 @@
 """What placing the terms needs to know of all rows: distributions, counts, and columns that are the same.
 
-Of rows at hand the distributions are exact. Of tables in pieces they are made in one pass of mergeable
+Of rows at hand the distributions are exact. Of tables in chunks they are made in one pass of mergeable
 sketches (``sketches.py``): exact too where a column has few distinct values, and otherwise with a rank
 error that is bounded.
 """
@@ -85,7 +85,7 @@ class Wanted:
     """What of the response and of the rows is to be summarised besides.
 
     The weight of so many classes (-1 for none), and a sample of so many different rows: of those whose
-    hashes are the smallest, so that it is the same whatever order and pieces rows come in.
+    hashes are the smallest, so that it is the same whatever order and chunks rows come in.
     """
 
     n_classes: int = -1
@@ -151,7 +151,7 @@ def _sketch(table: Table, levels: Sequence[int], wanted: Wanted) -> Totals:
         parts += sketches.to_arrays(sketches.sketch_column(column, table.weight))
         if n_levels >= 0:
             mass, arrival = level_counts(column, table.weight, n_levels)
-            # Arrivals of an earlier piece come first, wherever in it.
+            # Arrivals of an earlier chunk come first, wherever in it.
             parts += [mass, table.number + arrival / len(table)]
     return tuple(parts)
 

@@ -1,7 +1,7 @@
-"""Rows wherever they live: tables in pieces, and totals over them.
+"""Rows wherever they live: tables in chunks, and totals over them.
 
-A fit asks for nothing of its rows but totals: a job is given some pieces of the table and returns
-arrays, and the arrays of several jobs are merged, mostly by adding them up. Whether pieces are views of
+A fit asks for nothing of its rows but totals: a job is given some chunks of the table and returns
+arrays, and the arrays of several jobs are merged, mostly by adding them up. Whether chunks are views of
 an array, parts of files, or partitions on other machines is for those who hold them to know.
 """
 
@@ -21,7 +21,7 @@ Totals: TypeAlias = tuple[Array, ...]
 class Table:
     """Some rows: columns (n, D) as ``knots.py`` wants them, a response and a positive weight each.
 
-    ``number`` is which piece of the whole they are: pieces are in the order of the rows.
+    ``number`` is which chunk of the whole they are: chunks are in the order of the rows.
     """
 
     columns: Array
@@ -33,7 +33,7 @@ class Table:
         return len(self.response)
 
 
-#: Goes over pieces once. It can be sent elsewhere: a function of a module, or a ``partial`` of one.
+#: Goes over chunks once. It can be sent elsewhere: a function of a module, or a ``partial`` of one.
 Job: TypeAlias = Callable[[Iterable[Table]], Totals]
 Merge: TypeAlias = Callable[[Totals, Totals], Totals]
 
@@ -44,16 +44,16 @@ def add(first: Totals, second: Totals) -> Totals:
 
 
 class Tables(Protocol):
-    """All rows, in pieces."""
+    """All rows, in chunks."""
 
     @property
     def n_columns(self) -> int:
         """How many columns there are."""
 
     def total(self, job: Job, merge: Merge = add) -> Totals:
-        """What a job says of all pieces.
+        """What a job says of all chunks.
 
-        It is given one group of pieces or several, each with a piece at least and in the order of the
+        It is given one group of chunks or several, each with a chunk at least and in the order of the
         rows; what it says of these is merged in that order, the earlier first.
         """
 
@@ -75,7 +75,7 @@ class LoggedTables:
         return self.tables.n_columns
 
     def total(self, job: Job, merge: Merge = add) -> Totals:
-        """What a job says of all pieces."""
+        """What a job says of all chunks."""
         return self.log(job, lambda: self.tables.total(job, merge))
 
 

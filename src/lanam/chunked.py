@@ -1,7 +1,7 @@
-"""Methods of rows, for rows that are in pieces: in files, or in a Dask frame.
+"""Methods of rows, for rows that are in chunks: in files, or in a Dask frame.
 
 A method of an estimator says what of each row, or a mean over rows; it is written for rows in memory. The
-decorators here let it take tables in pieces as well, from which they hand it frames that fit: results of
+decorators here let it take tables in chunks as well, from which they hand it frames that fit: results of
 files are arrays, those of Dask frames are Dask's, and as lazy. Arguments that have a value for each row
 are names of columns then.
 """
@@ -18,11 +18,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from lanam.core.arrays import Array
-from lanam.data import Schema, Surprise, add_up, as_frame, collect_surprises, warn_of
-from lanam.engines import engine_of, is_in_pieces, open_source
+from lanam.data import Schema, UnseenValues, add_up, as_frame, collect_unseen, warn_of
+from lanam.engines import engine_of, is_chunked, open_source
 from lanam.engines.delimited import LARGEST_WHOLE
-from lanam.engines.interface import Columns, Piece, Reading, Source
-from lanam.engines.places import in_piece
+from lanam.engines.interface import Chunk, Columns, Reading, Source
+from lanam.engines.places import in_chunk
 from lanam.engines.roles import (
     Roles,
     read_exposure_role,
@@ -31,16 +31,16 @@ from lanam.engines.roles import (
     read_rows,
 )
 from lanam.families import Family
+from lanam.outputs import end_names, label_dtype
 from lanam.parameters import read_n_jobs
-from lanam.predictions import end_names, label_dtype
 from lanam.text import few
 
 #: How many columns an error names before it only counts them.
 _MAX_LISTED = 10
 
 
-def in_pieces(describe: Callable[..., Columns]) -> Callable[[Any], Any]:
-    """A method that says something of each row, which takes tables in pieces as well.
+def in_chunks(describe: Callable[..., Columns]) -> Callable[[Any], Any]:
+    """A method that says something of each row, which takes tables in chunks as well.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def in_pieces(describe: Callable[..., Columns]) -> Callable[[Any], Any]:
 
         @wraps(method)
         def of_rows(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
-            if not is_in_pieces(X):
+            if not is_chunked(X):
                 return method(self, X, *args, **kwargs)
             check_is_fitted(self)
             given = signature.bind(self, X, *args, **kwargs)
@@ -63,7 +63,7 @@ def in_pieces(describe: Callable[..., Columns]) -> Callable[[Any], Any]:
             exposure = exposure_role(self, source, arguments.pop("exposure", None))
             call = _Call(of_rows, self, arguments, exposure)
             call.of_gaps(source)
-            return source.map(call.columns, call.of_piece, describe(self, **arguments))
+            return source.map(call.columns, call.of_chunk, describe(self, **arguments))
 
         return of_rows
 
@@ -116,7 +116,7 @@ def _class_names(model: Any) -> list[str]:
 
 
 def averaged(method: Callable[..., float]) -> Any:
-    """A method that is a mean over rows, which takes tables in pieces as well."""
+    """A method that is a mean over rows, which takes tables in chunks as well."""
 
     def sums(model: Any, X: Any, y: Any, sample_weight: Array, **more: Any) -> Array:
         mean = method(model, X, y, sample_weight=sample_weight, **more)
@@ -128,7 +128,7 @@ def averaged(method: Callable[..., float]) -> Any:
 def summed(
     sums: Callable[..., Array], finish: Callable[[Any, Array], float]
 ) -> Callable[[Any], Any]:
-    """A method that is a function of sums over rows, which takes tables in pieces as well.
+    """A method that is a function of sums over rows, which takes tables in chunks as well.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def summed(
 
         @wraps(method)
         def of_rows(self: Any, X: Any, *args: Any, **kwargs: Any) -> float:
-            if not is_in_pieces(X):
+            if not is_chunked(X):
                 return method(self, X, *args, **kwargs)
             check_is_fitted(self)
             given = signature.bind(self, X, *args, **kwargs).arguments
@@ -153,10 +153,10 @@ def summed(
             roles = replace(roles, features=tuple(self.feature_names_in_))
             count = _Sums(sums, self, roles, self.family_)
             columns = list(dict.fromkeys(roles.columns))  # one may be a feature as well
-            total, surprises, n_rows = source.reduce(columns, count, _both)
+            total, unseen, n_rows = source.reduce(columns, count, _both)
             if not total[0] > 0.0:
                 raise ValueError(f"{source.title} has no row with a positive weight")
-            warn_of(add_up(surprises, n_rows))
+            warn_of(add_up(unseen, n_rows))
             return float(finish(self, total))
 
         return of_rows
@@ -180,7 +180,7 @@ def require_in_memory(X: Any) -> None:
 
 
 def open_for(model: Any, table: Any, others: Mapping[str, Any] | None = None) -> Source:
-    """A table in pieces that has all columns of a fitted model, written as its training data was.
+    """A table in chunks that has all columns of a fitted model, written as its training data was.
 
     Of CSV files ``others`` are types of further columns; all that are not there are text then.
 
@@ -266,14 +266,14 @@ class _Call:
         over = [self.exposure] if isinstance(self.exposure, str) else []
         return list(dict.fromkeys([*self.model.feature_names_in_, *over]))
 
-    def of_piece(self, piece: Piece) -> Any:
+    def of_chunk(self, chunk: Chunk) -> Any:
         """The results for some rows."""
-        return self._of(piece.frame, read_exposures(piece, self.exposure))
+        return self._of(chunk.frame, read_exposures(chunk, self.exposure))
 
     def of_gaps(self, source: Source) -> None:
         """Try a row of gaps: what is wrong with the arguments is said before anything is read."""
-        with collect_surprises():
-            self._of(row_of_gaps(source), np.ones(1))
+        with collect_unseen():
+            self._of(row_of_missing(source), np.ones(1))
 
     def _of(self, frame: Any, exposure: Array) -> Any:
         more = {} if self.exposure is None else {"exposure": exposure}
@@ -287,7 +287,7 @@ def features_of(model: Any, frame: Any) -> Any:
     return known.select(list(model._schema.names)).to_native()
 
 
-def row_of_gaps(source: Source) -> Any:
+def row_of_missing(source: Source) -> Any:
     """A frame with one row, in which everything is missing."""
     empty = source.empty()
     known: Any = as_frame(empty)
@@ -301,28 +301,28 @@ def row_of_gaps(source: Source) -> Any:
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums over the rows of pieces that have a positive weight: it can be sent elsewhere."""
+    """Sums over the rows of chunks that have a positive weight: it can be sent elsewhere."""
 
     sums: Callable[..., Array]
     model: Any
     roles: Roles
     family: Family
 
-    def __call__(self, pieces: Iterable[Piece]) -> tuple[Array, list[Surprise], int]:
-        return reduce(_both, map(self._of_piece, pieces))
+    def __call__(self, chunks: Iterable[Chunk]) -> tuple[Array, list[UnseenValues], int]:
+        return reduce(_both, map(self._of_chunk, chunks))
 
-    def _of_piece(self, piece: Piece) -> tuple[Array, list[Surprise], int]:
-        rows = read_rows(piece, self.roles, self.family)
+    def _of_chunk(self, chunk: Chunk) -> tuple[Array, list[UnseenValues], int]:
+        rows = read_rows(chunk, self.roles, self.family)
         if not len(rows.weight):
             return np.zeros(1), [], 0
         y = rows.labels[rows.target] if self.family.link.classes else rows.target
         more = {} if self.roles.exposure is None else {"exposure": rows.exposure}
-        X: Any = as_frame(features_of(self.model, piece.frame))
+        X: Any = as_frame(features_of(self.model, chunk.frame))
         if not isinstance(rows.counted, slice):
             X = X.filter(rows.counted.tolist())
-        with collect_surprises() as surprises, in_piece(piece):
+        with collect_unseen() as unseen, in_chunk(chunk):
             total = self.sums(self.model, X.to_native(), y, rows.weight, **more)
-        return total, surprises, len(rows.weight)
+        return total, unseen, len(rows.weight)
 
 
 def _both(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Predictions of tables in pieces, written to files."""
+"""Predictions of tables in chunks, written to files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from lanam.data import collect_surprises, find_column
-from lanam.engines import is_in_pieces
+from lanam.chunked import exposure_role, features_of, open_for, row_of_missing
+from lanam.data import collect_unseen, find_column
+from lanam.engines import is_chunked
 from lanam.engines.files import FileSource
 from lanam.engines.formats import arrow
-from lanam.engines.interface import Piece
+from lanam.engines.interface import Chunk
 from lanam.engines.output import kind_of
 from lanam.engines.roles import read_exposures
-from lanam.pieces import exposure_role, features_of, open_for, row_of_gaps
-from lanam.predictions import Outputs, Wanted
+from lanam.outputs import Outputs, Wanted
 
 
 def predict_files(
@@ -33,7 +33,7 @@ def predict_files(
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Predict the rows of a table in pieces into files.
+    """Predict the rows of a table in chunks into files.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def predict_files(
         How many rows were written.
     """
     check_is_fitted(model)
-    if not is_in_pieces(table):
+    if not is_chunked(table):
         raise ValueError(
             "predict_files takes names of files or a Dask frame: of rows in memory predict returns what it "
             "says of them"
@@ -78,7 +78,7 @@ def predict_files(
             "example prefix='model_'"
         )
     job = Job(outputs, model, tuple(dict.fromkeys(kept)), over)
-    job.try_on(row_of_gaps(source))
+    job.try_on(row_of_missing(source))
     if isinstance(source, FileSource):
         as_text = not os.path.isdir(output) and kind_of(output) == "csv"
         job, source = as_they_were(job, source, as_text=as_text)
@@ -107,8 +107,8 @@ class Job:
     model: Any
     kept: tuple[str, ...]
     exposure: str | float | None
-    #: From a piece as it is written to one as it is predicted, if they differ.
-    read: Callable[[Piece], Piece] | None = None
+    #: From a chunk as it is written to one as it is predicted, if they differ.
+    read: Callable[[Chunk], Chunk] | None = None
 
     @property
     def features(self) -> list[str]:
@@ -123,7 +123,7 @@ class Job:
 
     def try_on(self, frame: Any) -> None:
         """Try a row of gaps: what is wrong with the arguments is said before anything is read."""
-        with collect_surprises():
+        with collect_unseen():
             exposure = None if self.exposure is None else np.ones(1)
             self.outputs.of(features_of(self.model, frame), exposure)
 
@@ -132,12 +132,12 @@ class Job:
         kept = [empty.schema.field(name) for name in self.kept]
         return arrow().schema([*kept, *self.outputs.schema])
 
-    def table(self, piece: Piece, schema: Any) -> Any:
-        """What is written of a piece."""
-        known = piece if self.read is None else self.read(piece)
+    def table(self, chunk: Chunk, schema: Any) -> Any:
+        """What is written of a chunk."""
+        known = chunk if self.read is None else self.read(chunk)
         X = features_of(self.model, known.frame)
         found = self.outputs.arrays(X, self._exposures(known))
-        kept = [piece.frame[name] for name in self.kept]
+        kept = [chunk.frame[name] for name in self.kept]
         return arrow().Table.from_arrays([*kept, *found], schema=schema)  # of its types
 
     def frame(self, partition: Any) -> Any:
@@ -145,7 +145,7 @@ class Job:
         import pandas as pd
 
         X = features_of(self.model, partition)
-        found = self.outputs.of(X, self._exposures(Piece(partition, "this partition", 0, 0)))
+        found = self.outputs.of(X, self._exposures(Chunk(partition, "this partition", 0, 0)))
         result = partition[list(self.kept)].copy()
         for name, values, dtype in zip(self.outputs.names, found, self.outputs.dtypes, strict=True):
             # Of objects Dask does not know how to write them.
@@ -153,7 +153,7 @@ class Job:
             result[name] = pd.Series(values, partition.index, dtype=own)
         return result
 
-    def _exposures(self, piece: Piece) -> Any:
-        if self.exposure is None or not len(piece.frame):
+    def _exposures(self, chunk: Chunk) -> Any:
+        if self.exposure is None or not len(chunk.frame):
             return None
-        return read_exposures(piece, self.exposure)
+        return read_exposures(chunk, self.exposure)

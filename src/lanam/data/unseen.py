@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from lanam.data.refusals import shown
+from lanam.data.errors import shown
 from lanam.errors import warn_user
 
 #: How many columns a warning names before it only counts them, and how many levels.
@@ -16,7 +16,7 @@ _MAX_LEVELS = 3
 
 
 @dataclass(frozen=True)
-class Surprise:
+class UnseenValues:
     """What a column of new rows holds that the training data did not."""
 
     name: str
@@ -45,29 +45,32 @@ class Surprise:
 
 
 class NewValuesWarning(UserWarning):
-    """New rows hold what the training data did not; ``surprises`` says what, one record a column."""
+    """New rows hold what the training data did not; ``unseen`` says what, one record a column."""
 
-    def __init__(self, surprises: Sequence[Surprise]) -> None:
-        self.surprises = tuple(surprises)
-        parts = [str(surprise) for surprise in surprises[:_MAX_WARNED]]
-        if len(surprises) > _MAX_WARNED:
-            parts.append(f"and the same in {len(surprises) - _MAX_WARNED} more columns")
+    def __init__(self, unseen: Sequence[UnseenValues]) -> None:
+        self.unseen = tuple(unseen)
+        parts = [str(each) for each in unseen[:_MAX_WARNED]]
+        if len(unseen) > _MAX_WARNED:
+            parts.append(f"and the same in {len(unseen) - _MAX_WARNED} more columns")
         super().__init__("\n".join(parts))
 
 
-def add_up(surprises: Sequence[Surprise], n_rows: int) -> tuple[Surprise, ...]:
+def add_up(unseen: Sequence[UnseenValues], n_rows: int) -> tuple[UnseenValues, ...]:
     """What the parts of a table with so many rows hold, as of the whole table: one record a column.
 
     Examples
     --------
-    >>> parts = [Surprise("city", 10, 1, ("Oslo",)), Surprise("city", 10, 2, ("Bern", "Oslo"))]
+    >>> parts = [
+    ...     UnseenValues("city", 10, 1, ("Oslo",)),
+    ...     UnseenValues("city", 10, 2, ("Bern", "Oslo")),
+    ... ]
     >>> print(*add_up(parts, 30))
     column 'city': 3 of 30 values are levels that the training data did not have ('Oslo', 'Bern'): ...
     """
-    found: dict[str, Surprise] = {}
-    for part in surprises:
-        so_far = found.get(part.name, Surprise(part.name, n_rows))
-        found[part.name] = Surprise(
+    found: dict[str, UnseenValues] = {}
+    for part in unseen:
+        so_far = found.get(part.name, UnseenValues(part.name, n_rows))
+        found[part.name] = UnseenValues(
             part.name,
             n_rows,
             so_far.n_unseen + part.n_unseen,
@@ -77,23 +80,23 @@ def add_up(surprises: Sequence[Surprise], n_rows: int) -> tuple[Surprise, ...]:
     return tuple(found.values())
 
 
-#: Where surprises of this thread go instead of a warning. Python's own way to catch warnings is not for
+#: Where unseen values of this thread go instead of a warning. Python's own way to catch warnings is not for
 #: several threads.
-_COLLECTED: ContextVar[list[Surprise] | None] = ContextVar("surprises", default=None)
+_COLLECTED: ContextVar[list[UnseenValues] | None] = ContextVar("unseen", default=None)
 
 
 @contextmanager
-def collect_surprises() -> Iterator[list[Surprise]]:
+def collect_unseen() -> Iterator[list[UnseenValues]]:
     """Collect what would be a warning each, for `add_up`; each thread its own.
 
     Examples
     --------
-    >>> with collect_surprises() as found:
-    ...     warn_of([Surprise("city", 10, 1, ("Oslo",))])
+    >>> with collect_unseen() as found:
+    ...     warn_of([UnseenValues("city", 10, 1, ("Oslo",))])
     >>> found[0].examples
     ('Oslo',)
     """
-    found: list[Surprise] = []
+    found: list[UnseenValues] = []
     token = _COLLECTED.set(found)
     try:
         yield found
@@ -101,10 +104,10 @@ def collect_surprises() -> Iterator[list[Surprise]]:
         _COLLECTED.reset(token)
 
 
-def warn_of(surprises: Sequence[Surprise]) -> None:
+def warn_of(unseen: Sequence[UnseenValues]) -> None:
     """One warning for whatever the training data did not have, at the user's line."""
     collected = _COLLECTED.get()
     if collected is not None:
-        collected += surprises
-    elif surprises:
-        warn_user(NewValuesWarning(surprises))
+        collected += unseen
+    elif unseen:
+        warn_user(NewValuesWarning(unseen))

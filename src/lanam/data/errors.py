@@ -129,7 +129,7 @@ class Place:
         if backend not in lines:
             lines = _LINES.get(_plainly(what), {})
         quoted = '"' + self.name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        # Arrow's tables are often pieces of others, in which a column has another index.
+        # Arrow's tables are often chunks of others, in which a column has another index.
         index = f"X.column_names.index({quoted})" if backend == "pyarrow" else self.index
         return Line(what, lines.get(backend, "").format(c=quoted, i=index))
 

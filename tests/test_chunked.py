@@ -92,7 +92,7 @@ def write(rows, folder, kind="parquet"):
 
 @pytest.fixture(scope="module")
 def folder(rows, tmp_path_factory):
-    return write(rows, tmp_path_factory.mktemp("pieces") / "rows")
+    return write(rows, tmp_path_factory.mktemp("chunks") / "rows")
 
 
 @pytest.fixture(scope="module")
@@ -202,8 +202,8 @@ class TestFiles:
         assert_same(found, expected)
 
     def test_threads_read_however_many_rows_there_are(self, models, folder, monkeypatch):
+        from lanam.chunked import open_for
         from lanam.engines import files
-        from lanam.pieces import open_for
 
         monkeypatch.setattr(files, "_MANY_ROWS", 1)
         model = models["price"].set_params(n_jobs=2)

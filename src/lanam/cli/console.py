@@ -52,7 +52,7 @@ def caught_warnings() -> Iterator[list[Warning]]:
 
 
 @dataclass
-class Voice:
+class Console:
     """How much a command says, and for whom.
 
     Attributes
