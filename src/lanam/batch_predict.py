@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -14,12 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from lanam.chunked import exposure_role, features_of, open_for, row_of_missing
 from lanam.data import collect_unseen, find_column
 from lanam.engines import is_chunked
-from lanam.engines.files import FileSource
 from lanam.engines.formats import arrow
-from lanam.engines.interface import Chunk
+from lanam.engines.interface import Chunk, Parse, Source
 from lanam.engines.output import kind_of
 from lanam.engines.roles import read_exposures
 from lanam.outputs import Outputs, Wanted
+
+AnySource = TypeVar("AnySource", bound=Source)
 
 
 def predict_files(
@@ -79,24 +79,22 @@ def predict_files(
         )
     job = Job(outputs, model, tuple(dict.fromkeys(kept)), over)
     job.try_on(row_of_missing(source))
-    if isinstance(source, FileSource):
-        as_text = not os.path.isdir(output) and kind_of(output) == "csv"
-        job, source = as_they_were(job, source, as_text=as_text)
+    as_text = not os.path.isdir(output) and kind_of(output) == "csv"
+    job, source = keep_text(job, source, as_text=as_text)
     return source.write(job, output, overwrite, progress)
 
 
-def as_they_were(job: Job, source: FileSource, *, as_text: bool) -> tuple[Job, FileSource]:
-    """The same where of CSV files kept columns that nobody reads stay the text that they are.
+def keep_text(job: Job, source: AnySource, *, as_text: bool) -> tuple[Job, AnySource]:
+    """Write kept columns of CSV files as they are written there, if the model does not read them.
 
-    With ``as_text`` those that the model reads as well, which they are for it alone.
+    With ``as_text`` this includes columns that the model reads: they are parsed for the model only.
     """
-    read = {*job.features, job.exposure}
-    known = source
+    read = {name for name in (*job.features, job.exposure) if isinstance(name, str)}
     if isinstance(job.exposure, str):
-        known = source.typed({job.exposure: arrow().float64()})
-    source = known.verbatim(name for name in job.kept if as_text or name not in read)
-    parsed = {name: known.types[name] for name in source.as_written if name in read}
-    return replace(job, read=partial(source.converted, parsed)), source
+        source = source.typed({job.exposure: arrow().float64()})
+    kept = [name for name in job.kept if as_text or name not in read]
+    source, parse = source.verbatim(kept, read)
+    return replace(job, parse=parse), source
 
 
 @dataclass(frozen=True)
@@ -107,8 +105,8 @@ class Job:
     model: Any
     kept: tuple[str, ...]
     exposure: str | float | None
-    #: From a chunk as it is written to one as it is predicted, if they differ.
-    read: Callable[[Chunk], Chunk] | None = None
+    #: Parses what the model reads of columns that are kept as written.
+    parse: Parse | None = None
 
     @property
     def features(self) -> list[str]:
@@ -134,7 +132,7 @@ class Job:
 
     def table(self, chunk: Chunk, schema: Any) -> Any:
         """What is written of a chunk."""
-        known = chunk if self.read is None else self.read(chunk)
+        known = chunk if self.parse is None else self.parse(chunk)
         X = features_of(self.model, known.frame)
         found = self.outputs.arrays(X, self._exposures(known))
         kept = [chunk.frame[name] for name in self.kept]

@@ -47,6 +47,9 @@ class Frames:
     def unnamed(self):
         return unnamed_target(self.title, self.names)
 
+    def require_numbers(self, names):
+        assert set(names) <= set(self.names)
+
     def reduce(self, columns, function, merge):
         self.asked.append(tuple(columns))
         chunks = [

@@ -261,7 +261,7 @@ def _padded(source: FileSource, names: Sequence[str]) -> dict[str, str]:
     if source.has_types or not whole:
         return {}
     padded = {}
-    for chunk in islice(source.verbatim(whole).each(whole), 1):
+    for chunk in islice(source.verbatim(whole)[0].each(whole), 1):
         for name in whole:
             cells = chunk.frame[name]
             found = cells.filter(pc.match_substring_regex(cells, r"^\s*-?0\d+\s*$"))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lanam.batch_predict import Job, as_they_were, predict_files
+from lanam.batch_predict import Job, keep_text, predict_files
 from lanam.cli.console import Console
 from lanam.cli.deciding import split_names
 from lanam.cli.errors import UsageError, in_flags
@@ -71,7 +71,7 @@ def _write(request: Predict, console: Console) -> tuple[int, list[str]]:
             )
         else:
             job = Job(outputs, model, tuple(kept), exposure)
-            job, source = as_they_were(job, source, as_text=kind == "csv")
+            job, source = keep_text(job, source, as_text=kind == "csv")
             n_rows = write_one(source, job, partial(open_table, request.output), advance)
     return n_rows, [*kept, *outputs.names]
 

@@ -19,7 +19,7 @@ import pickle
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import replace
@@ -37,6 +37,7 @@ from lanam.engines.interface import (
     Chunk,
     Columns,
     Engine,
+    Parse,
     Predicted,
     Result,
     unnamed_target,
@@ -109,7 +110,7 @@ class DaskSource:
             )
         self.n_rows: int | None = None
         self._frame = frame
-        self._set_fitted = keep
+        self._keep = keep
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -156,7 +157,7 @@ class DaskSource:
 
     def encoded(self, columns: Sequence[str], encode: Callable[[Chunk], Table]) -> Tables:
         """The rows as the core wants them, encoded once and kept."""
-        return DaskTables(self._frame[list(columns)], encode, self._set_fitted)
+        return DaskTables(self._frame[list(columns)], encode, self._keep)
 
     def unnamed(self) -> Exception:
         """The error for a target that is not the name of a column."""
@@ -165,6 +166,13 @@ class DaskSource:
     def typed(self, types: Mapping[str, Any]) -> Self:
         """The same frame: its columns have types."""
         return self
+
+    def require_numbers(self, names: Iterable[str]) -> None:
+        """Nothing: columns have types."""
+
+    def verbatim(self, names: Iterable[str], parsed: Collection[str]) -> tuple[Self, Parse | None]:
+        """The same frame: its columns have types."""
+        return self, None
 
     def map(self, columns: Sequence[str], function: Callable[[Chunk], Any], result: Columns) -> Any:
         """What ``function`` says of each row, as a lazy frame or series of Dask's."""

@@ -14,11 +14,12 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanam.engines.dialects import DELIMITERS, Dialect
 from lanam.engines.formats import LARGEST_CHUNK, Contents, Part, arrow, columns_of, named_errors
+from lanam.engines.interface import Chunk
 from lanam.errors import InputError, Setting
 
 #: Bytes of a CSV file that are read at once.
@@ -274,8 +275,8 @@ class Csv:
                     yield Part(0, first + start, rows.slice(start, LARGEST_CHUNK))
                 first += rows.num_rows
 
-    def converted(self, chunk: Any, types: Mapping[str, Any], path: str) -> Any:
-        """The frame of a chunk whose columns of these types were read as the text that they are."""
+    def parsed(self, types: Mapping[str, Any], chunk: Chunk) -> Chunk:
+        """A chunk whose columns of these types were read as written."""
         pa, frame = arrow(), self._with_gaps(chunk.frame, list(types))
         for name, kind in types.items():
             text = frame[name]
@@ -284,9 +285,10 @@ class Csv:
             except pa.ArrowInvalid:
                 at = next(at for at in range(len(text)) if not self._casts(text[at : at + 1], kind))
                 row, value = str(chunk.first_row + at), chunk.frame[name][at].as_py()
+                path = chunk.place.removesuffix(self.place(0, 1))
                 raise self._wrong_cell(path, row, name, str(kind), value) from None
             frame = frame.set_column(frame.column_names.index(name), name, values)
-        return frame
+        return replace(chunk, frame=frame)
 
     def place(self, part: int, n_parts: int) -> str:
         """See `Format`."""

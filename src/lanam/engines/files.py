@@ -26,7 +26,7 @@ from lanam.engines.allocation import freed_memory_kept
 from lanam.engines.delimited import Csv, Once, usual_delimiter
 from lanam.engines.dialects import CsvFiles, Dialect
 from lanam.engines.formats import LARGEST_CHUNK, Format, arrow
-from lanam.engines.interface import Chunk, Engine, Predicted, Reading, Result
+from lanam.engines.interface import Chunk, Engine, Parse, Predicted, Reading, Result
 from lanam.engines.kinds import FORMATS, format_of
 from lanam.engines.local import LocalSource, Pass
 from lanam.engines.types import folder_column, folder_types, folder_values, holds, unify
@@ -289,8 +289,8 @@ class FileSource(LocalSource):
     _counted: dict[str, int] = field(default_factory=dict)
     # Types that columns of CSV files are read as, whatever they begin with.
     _known: Mapping[str, Any] = field(default_factory=dict)
-    #: Columns of CSV files whose text is read as it is written.
-    as_written: frozenset[str] = frozenset()
+    # Columns of CSV files whose text is read as it is written.
+    _as_written: frozenset[str] = frozenset()
     # Columns of text that are numbers but for a few cells, and the error that says so.
     _odd: Mapping[str, InputError] = field(default_factory=dict)
 
@@ -337,18 +337,16 @@ class FileSource(LocalSource):
             if name in self._odd and name not in self._known:
                 raise self._odd[name]
 
-    def verbatim(self, names: Iterable[str]) -> FileSource:
-        """The same table; of CSV files the text of these columns is read as it is written."""
+    def verbatim(
+        self, names: Iterable[str], parsed: Collection[str] = ()
+    ) -> tuple[FileSource, Parse | None]:
+        """See `Source`: only CSV files have text that would be parsed."""
+        if not isinstance(self._format, Csv):
+            return self, None
         own = self._own().intersection(names)
-        source = self.typed(dict.fromkeys(own, arrow().string()))
-        return self if self.has_types else replace(source, as_written=own)
-
-    def converted(self, types: Mapping[str, Any], chunk: Chunk) -> Chunk:
-        """A chunk in which columns whose text was read as it is written are of these types."""
-        if not types or not isinstance(self._format, Csv):
-            return chunk
-        path = chunk.place.removesuffix(self._format.place(0, 1))
-        return replace(chunk, frame=self._format.converted(chunk, types, path))
+        source = replace(self.typed(dict.fromkeys(own, arrow().string())), _as_written=own)
+        types = {name: self._types[name] for name in own.intersection(parsed)}
+        return source, partial(self._format.parsed, types) if types else None
 
     def _own(self) -> frozenset[str]:
         """Columns that are in the files themselves."""
@@ -474,7 +472,7 @@ class FileSource(LocalSource):
         for file, mine in groupby(units, key=lambda unit: unit.file):
             numbers = {unit.part: unit.number for unit in mine}
             types = {
-                name: None if name in self.as_written else self._read_as(name)
+                name: None if name in self._as_written else self._read_as(name)
                 for name in columns
                 if name in file.own
             }

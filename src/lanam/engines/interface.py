@@ -7,7 +7,7 @@ sources; ``lanam.engines`` has the list of all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
@@ -40,6 +40,10 @@ class Chunk:
     place: str
     first_row: int
     number: int
+
+
+#: Parses columns of a chunk that were read as written.
+Parse = Callable[[Chunk], Chunk]
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,16 @@ class Source(Protocol):
 
     def typed(self, types: Mapping[str, Any]) -> Self:
         """The same table; columns that have no types of their own are read as these."""
+
+    def require_numbers(self, names: Iterable[str]) -> None:
+        """Raise an error for columns that are text only because of a few cells among numbers."""
+
+    def verbatim(self, names: Iterable[str], parsed: Collection[str]) -> tuple[Self, Parse | None]:
+        """The same table with these columns as written, where they are text that others would parse.
+
+        Of these, the returned function parses the columns in ``parsed`` in a chunk; None where there are
+        none.
+        """
 
     def reduce(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -27,6 +27,7 @@ from lanam.engines.interface import (
     Chunk,
     Columns,
     Hook,
+    Parse,
     Predicted,
     Reading,
     Result,
@@ -133,6 +134,13 @@ class LocalSource(ABC):
     def typed(self, types: Mapping[str, Any]) -> Self:
         """The same table: as a rule its columns have types."""
         return self
+
+    def require_numbers(self, names: Iterable[str]) -> None:  # noqa: B027 (a default)
+        """Nothing: as a rule columns have types."""
+
+    def verbatim(self, names: Iterable[str], parsed: Collection[str]) -> tuple[Self, Parse | None]:
+        """The same table: as a rule its columns have types."""
+        return self, None
 
     def parts(self) -> list[tuple[str, LocalSource]]:
         """What is written to a file each where results go to a folder, and the files' names."""

@@ -19,7 +19,6 @@ from lanam.data.encoding import factorise, plain_levels
 from lanam.data.errors import Place, free_text, mixed
 from lanam.data.schema import is_free_text, kind_of
 from lanam.engines.encoder import Encoder
-from lanam.engines.files import FileSource
 from lanam.engines.folding import fold
 from lanam.engines.interface import Chunk, Source
 from lanam.engines.places import in_chunk
@@ -81,9 +80,8 @@ def survey(
     """
     empty: Any = as_frame(source.empty())
     declared = read_categorical(categorical, roles.features)
-    if isinstance(source, FileSource):
-        numbers = [name for index, name in enumerate(roles.features) if index not in declared]
-        source.require_numbers(numbers if family.link.classes else [*numbers, roles.target])
+    numbers = [name for index, name in enumerate(roles.features) if index not in declared]
+    source.require_numbers(numbers if family.link.classes else [*numbers, roles.target])
     dtypes = [read_cells(empty.select(name), 0, name) for name in roles.features]
     looked_at = {
         name: index in declared
