@@ -10,11 +10,11 @@ from scipy.stats import betabinom, binom, binomtest
 
 import lanam
 from lanam import LANAMClassifier, LANAMRegressor, coverage_report, metrics
-from lanam.metrics.coverage import _error_by_chance
-from lanam.metrics.curves import probability_of
-from lanam.metrics.kernel import skce_by_chance
-from lanam.metrics.quantiles import quantile_error_by_chance
+from lanam.metrics.coverage import _calibration_error_limit
+from lanam.metrics.curves import binomial_p_value
+from lanam.metrics.kernel import skce_limit
 from lanam.metrics.report import _others
+from lanam.metrics.scores import quantile_error_limit
 
 LEVELS = (0.5, 0.9, 0.95)
 
@@ -82,9 +82,9 @@ class TestIntervals:
             "quantile_calibration_error": metrics.quantile_calibration_error(
                 metrics.gaussian_pit(y, mean, std)
             ),
-            "quantile_calibration_error_by_chance": quantile_error_by_chance(200),
+            "quantile_calibration_error_by_chance": quantile_error_limit(200),
             "skce": metrics.skce(y, mean, std),
-            "skce_by_chance": skce_by_chance(y, mean, std),
+            "skce_by_chance": skce_limit(y, mean, std),
         }
         lines = str(report).splitlines()
         for name in ("quantile", "squared kernel"):
@@ -162,7 +162,7 @@ class TestIntervals:
         for _ in range(1000):
             place = rng.uniform(size=300)
             rows = [
-                {"level": level, "chance": probability_of((place <= level).mean(), level, 300)}
+                {"level": level, "chance": binomial_p_value((place <= level).mean(), level, 300)}
                 for level in (0.5, 0.8, 0.9, 0.95, 0.99)
             ]
             told += bool(_others(rows[3], rows))
@@ -319,10 +319,10 @@ def test_what_chance_gives_a_calibrated_model_is_what_it_gives():
     p = rng.beta(0.7, 1.5, size=150)
     drawn = rng.uniform(size=(2000, 150)) < p
     errors = [metrics.expected_calibration_error(y, p) for y in drawn]
-    limit = _error_by_chance(p, np.ones(150))
+    limit = _calibration_error_limit(p, np.ones(150))
     # Gaussian sums in bins of some ten rows
     assert np.mean(np.array(errors) <= limit) == pytest.approx(0.95, abs=0.02)
-    twice = _error_by_chance(p, np.full(150, 2.0))
+    twice = _calibration_error_limit(p, np.full(150, 2.0))
     assert twice == pytest.approx(limit / np.sqrt(2))
 
 

@@ -146,7 +146,7 @@ def test_a_calibrated_model_is_above_what_chance_gives_five_times_of_a_hundred(n
     rng = np.random.default_rng(1)
     mean, std = rng.normal(size=n_rows), rng.uniform(0.5, 2.0, size=n_rows)
     draws = mean + std * rng.normal(size=(300, n_rows))
-    most = kernel.skce_by_chance(draws[0], mean, std, block_size=block)
+    most = kernel.skce_limit(draws[0], mean, std, block_size=block)
     errors = [skce(y, mean, std, block_size=block) for y in draws]
     # Of 300, and against the quantile of 200 draws: three standard errors of both.
     assert 0.01 < np.mean(np.array(errors) > most) < 0.11
@@ -157,9 +157,9 @@ def test_what_chance_gives_falls_with_rows_and_counts_weights():
     rng = np.random.default_rng(2)
     mean = rng.normal(size=400)
     y = mean + rng.normal(size=400)
-    most = kernel.skce_by_chance(y, mean, 1.0)
-    twice = kernel.skce_by_chance(y, mean, 1.0, sample_weight=np.full(400, 2.0))
+    most = kernel.skce_limit(y, mean, 1.0)
+    twice = kernel.skce_limit(y, mean, 1.0, sample_weight=np.full(400, 2.0))
     assert twice == pytest.approx(most * np.sqrt(400 * 399 / (800 * 799)))
-    repeated = kernel.skce_by_chance(np.repeat(y, 2), np.repeat(mean, 2), 1.0)
+    repeated = kernel.skce_limit(np.repeat(y, 2), np.repeat(mean, 2), 1.0)
     assert repeated == pytest.approx(twice, rel=0.02)  # other bandwidths
-    assert kernel.skce_by_chance(y[::-1], mean[::-1], 1.0) == pytest.approx(most)
+    assert kernel.skce_limit(y[::-1], mean[::-1], 1.0) == pytest.approx(most)

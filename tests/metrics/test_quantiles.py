@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, norm, poisson
 
 from lanam import metrics
-from lanam.metrics.quantiles import quantile_error_by_chance
+from lanam.metrics.scores import quantile_error_limit
 
 rng = np.random.default_rng(0)
 
@@ -94,7 +94,7 @@ def test_bad_input_is_refused(call, message):
 
 @pytest.mark.parametrize(("n_rows", "n_levels"), [(20, 9), (300, 9), (300, 3)])
 def test_a_calibrated_model_is_above_what_chance_gives_five_times_of_a_hundred(n_rows, n_levels):
-    most = quantile_error_by_chance(n_rows, n_levels)
+    most = quantile_error_limit(n_rows, n_levels)
     draws = np.random.default_rng(3).uniform(size=(2000, n_rows))
     errors = [metrics.quantile_calibration_error(pit, n_levels) for pit in draws]
     assert np.mean(np.array(errors) > most) == pytest.approx(0.05, abs=0.02)  # four errors

@@ -16,21 +16,23 @@ from lanam.metrics.classes import (
     top_label_calibration_error,
 )
 from lanam.metrics.coverage import coverage_report
-from lanam.metrics.curves import CalibrationCurve
-from lanam.metrics.kernel import skce
-from lanam.metrics.quantiles import (
-    gaussian_pit,
-    quantile_calibration_curve,
-    quantile_calibration_error,
+from lanam.metrics.curves import (
+    CalibrationCurve,
+    RetentionCurve,
+    retention_curve,
+    retention_of,
 )
+from lanam.metrics.kernel import skce
 from lanam.metrics.report import CoverageReport
-from lanam.metrics.retention import RetentionCurve, retention_curve, retention_of
 from lanam.metrics.scores import (
     crps_gaussian,
     crps_sample,
     gaussian_nll,
+    gaussian_pit,
     interval_coverage,
     interval_width,
+    quantile_calibration_curve,
+    quantile_calibration_error,
     rmse,
 )
 

@@ -1,4 +1,4 @@
-"""What the scores are given, checked: as many values as rows, finite, and of the kind they must be."""
+"""Validation of the arguments of scores: lengths, finite values, ranges."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from lanam.core.arrays import Array, IntArray
 from lanam.errors import InputError
 from lanam.families.labels import number_labels
 
-#: How often each row counts: once, where there are none.
+#: Sample weights; None gives every row a weight of one.
 Weights: TypeAlias = ArrayLike | None
 
-#: How far probabilities may be from a sum of one: they may have been printed, or single precision.
+#: Tolerance for the sum of a row's probabilities, which may be rounded or in single precision.
 _SUM_TOLERANCE = 1e-3
 
-#: How far a probability may be beyond 0 or 1, or beyond another that is no less.
+#: Tolerance for probabilities outside [0, 1], and for violated inequalities between two.
 ROUNDING = 1e-6
 
 
 def read_vector(name: str, values: ArrayLike, n_rows: int | None = None) -> Array:
-    """Finite numbers, one a row; where the number of rows is known, one alone is every row's."""
+    """Finite numbers, one per row; a scalar is broadcast if ``n_rows`` is given."""
     vector = _finite(name, values)
     if vector.ndim == 0 and n_rows is not None:
         return np.full(n_rows, float(vector))
@@ -38,7 +38,7 @@ def read_vector(name: str, values: ArrayLike, n_rows: int | None = None) -> Arra
 
 
 def read_gaussian(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array, Array, Array]:
-    """Observations, and the means and positive standard deviations that were predicted."""
+    """Observations, predicted means and positive predicted standard deviations."""
     target = read_vector("y", y)
     centre = read_vector("mean", mean, len(target))
     spread = read_vector("std", std, len(target))
@@ -47,30 +47,27 @@ def read_gaussian(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array,
 
 
 def read_ends(lower: ArrayLike, upper: ArrayLike, n_rows: int | None = None) -> tuple[Array, Array]:
-    """Both ends of intervals, none of them the wrong way round."""
+    """Interval bounds with ``lower <= upper``."""
     ends = read_vector("lower", lower, n_rows)
     others = read_vector("upper", upper, len(ends))
     _refuse("upper", others, others < ends, "must not lie below lower")
     return ends, others
 
 
-def read_binary(y: ArrayLike) -> Array:
-    """Whether each row is of the second class, as zeros and ones."""
+def read_binary(y: ArrayLike, probability: ArrayLike) -> tuple[Array, Array]:
+    """Zeros and ones, and the predicted probabilities of a one."""
     truth = read_vector("y", y)
     _refuse("y", truth, (truth != 0.0) & (truth != 1.0), "must be 0 or 1")
-    return truth
+    return truth, read_probability("probability", probability, len(truth))
 
 
-def read_probability(
-    values: ArrayLike, n_rows: int | None = None, name: str = "probability"
-) -> Array:
-    """Probabilities of one thing, one a row."""
-    probability = read_vector(name, values, n_rows)
-    return _between(name, probability)
+def read_probability(name: str, values: ArrayLike, n_rows: int | None = None) -> Array:
+    """Probabilities, one per row."""
+    return _between(name, read_vector(name, values, n_rows))
 
 
 def read_classes(y: ArrayLike, probabilities: ArrayLike) -> tuple[IntArray, Array]:
-    """Class numbers, and the probabilities (n, C) of the classes."""
+    """Class indices, and predicted class probabilities (n, C)."""
     table = _finite("probabilities", probabilities)
     if table.ndim != 2 or table.shape[1] < 2:
         raise ValueError(
@@ -90,18 +87,7 @@ def read_classes(y: ArrayLike, probabilities: ArrayLike) -> tuple[IntArray, Arra
 
 
 def class_numbers(y: ArrayLike, classes: ArrayLike) -> IntArray:
-    """Which of the classes each label is.
-
-    Raises
-    ------
-    ValueError
-        For a label that is none of them.
-
-    Examples
-    --------
-    >>> class_numbers(["no", "yes", "no"], ["no", "yes"])
-    array([0, 1, 0])
-    """
+    """The index of each label among the classes."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y must have one dimension, and has the shape {labels.shape}")
@@ -109,14 +95,14 @@ def class_numbers(y: ArrayLike, classes: ArrayLike) -> IntArray:
 
 
 def read_count(name: str, value: object, least: int = 1) -> int:
-    """A whole number that is large enough."""
+    """An integer that is at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name}={value!r} must be a whole number, {least} or more")
     return int(value)
 
 
 def read_weights(sample_weight: Weights, n_rows: int) -> Array:
-    """How often each row counts: once where nothing is said."""
+    """Sample weights as an array; ones by default."""
     if sample_weight is None:
         return np.ones(n_rows)
     weight = read_vector("sample_weight", sample_weight, n_rows)
@@ -128,7 +114,7 @@ def read_weights(sample_weight: Weights, n_rows: int) -> Array:
 
 
 def weighted_mean(values: Array | NDArray[np.bool_], sample_weight: Weights) -> float:
-    """Mean over rows, weighted if there are weights."""
+    """Weighted mean over rows."""
     return float(np.average(values, weights=read_weights(sample_weight, len(values))))
 
 
@@ -148,7 +134,7 @@ def _finite(name: str, values: ArrayLike) -> Array:
 
 
 def _between(name: str, probability: Array) -> Array:
-    """Probabilities without what sums have beyond 0 and 1 by rounding."""
+    """Probabilities clipped to [0, 1] where they exceed it by rounding only."""
     inside: Array = np.clip(probability, 0.0, 1.0)
     outside = np.abs(probability - inside) > ROUNDING
     _refuse(name, probability, outside, "must lie between 0 and 1")

@@ -14,29 +14,28 @@ from lanam.metrics.checks import (
     read_binary,
     read_classes,
     read_count,
-    read_probability,
     read_weights,
     weighted_mean,
 )
-from lanam.metrics.curves import CalibrationCurve, by_chance
+from lanam.metrics.curves import CalibrationCurve, calibrated_range
 
-#: Logarithms of probabilities stop here: one row that was called impossible is not infinitely bad.
+#: Probabilities are clipped here, so that no single row has an infinite loss.
 _LEAST_PROBABILITY = 1e-12
 
 _STRATEGIES = ("uniform", "quantile")
 
 
 def bernoulli_nll(y: ArrayLike, probability: ArrayLike, *, sample_weight: Weights = None) -> float:
-    """Mean negative log probability of zeros and ones, given that of a one.
+    """Mean negative log-likelihood of zeros and ones, given the probability of a one.
 
-    Probabilities are kept off 0 and 1 by 1e-12.
+    Probabilities are clipped to [1e-12, 1 - 1e-12].
 
     Examples
     --------
     >>> round(bernoulli_nll([1, 0], [0.5, 0.5]), 4)
     0.6931
     """
-    truth, probability = _binary(y, probability)
+    truth, probability = read_binary(y, probability)
     own = np.where(truth == 1.0, probability, 1.0 - probability)
     return -weighted_mean(np.log(np.maximum(own, _LEAST_PROBABILITY)), sample_weight)
 
@@ -44,9 +43,9 @@ def bernoulli_nll(y: ArrayLike, probability: ArrayLike, *, sample_weight: Weight
 def categorical_nll(
     y: ArrayLike, probabilities: ArrayLike, *, sample_weight: Weights = None
 ) -> float:
-    """Mean negative log probability of classes 0 .. C-1, given those of all classes (n, C).
+    """Mean negative log-likelihood of class indices, given the class probabilities (n, C).
 
-    Probabilities are kept off 0 by 1e-12.
+    Probabilities are clipped at 1e-12.
 
     Examples
     --------
@@ -59,7 +58,7 @@ def categorical_nll(
 
 
 def accuracy(y: ArrayLike, probabilities: ArrayLike, *, sample_weight: Weights = None) -> float:
-    """Share of rows whose most probable class is theirs; y are class numbers.
+    """Fraction of rows whose most probable class is correct; y are class indices.
 
     Examples
     --------
@@ -70,11 +69,11 @@ def accuracy(y: ArrayLike, probabilities: ArrayLike, *, sample_weight: Weights =
 
 
 def brier_score(y: ArrayLike, probability: ArrayLike, *, sample_weight: Weights = None) -> float:
-    """Mean squared distance of probabilities from what happened.
+    """Mean squared error of predicted probabilities.
 
-    Of one probability a row, that of a one, the mean of ``(p - y)^2``. Of probabilities of all classes
-    (n, C) and class numbers, Brier's own sum over classes, ``sum_c (p_c - 1{y = c})^2``: of two
-    classes it is twice the former.
+    For the probability of a one (n,), the mean of ``(p - y)^2``. For probabilities of all classes (n, C)
+    and class indices, Brier's sum over classes, ``sum_c (p_c - 1{y = c})^2``: with two classes it is twice
+    the former.
 
     Examples
     --------
@@ -87,18 +86,17 @@ def brier_score(y: ArrayLike, probability: ArrayLike, *, sample_weight: Weights 
         numbers, table = read_classes(y, probability)
         truth: Array = np.eye(table.shape[1])[numbers]
         return weighted_mean(((table - truth) ** 2).sum(axis=1), sample_weight)
-    truth, chance = _binary(y, probability)
-    return weighted_mean((chance - truth) ** 2, sample_weight)
+    truth, probability = read_binary(y, probability)
+    return weighted_mean((probability - truth) ** 2, sample_weight)
 
 
 def root_brier_score(
     y: ArrayLike, probability: ArrayLike, *, sample_weight: Weights = None
 ) -> float:
-    """Root of the Brier score: no calibration error of these probabilities is larger.
+    """Square root of the Brier score, an upper bound of every proper calibration error.
 
-    Gruber and Buettner (2022) put it forward because it bounds every proper calibration error, those
-    that binning cannot see included, and unlike them can be estimated. The paper's tables have
-    that of one probability a row; see :func:`brier_score` for the difference.
+    Unlike these it can be estimated without binning (Gruber and Buettner 2022). The paper's tables have
+    the one of a single probability per row; see :func:`brier_score` for the difference.
 
     Examples
     --------
@@ -115,10 +113,10 @@ def expected_calibration_error(
     *,
     sample_weight: Weights = None,
 ) -> float:
-    """Mean |share of ones - mean probability| over bins of equal width, by their shares of the rows.
+    """Mean |fraction of ones - mean probability| over bins of equal width, weighted by their rows.
 
-    It is above zero by chance alone: of few rows compare it with what a calibrated model would get, as
-    :func:`coverage_report` does.
+    Its expectation is positive even under calibration: with few rows compare it with the 95th percentile
+    under calibration, which :func:`coverage_report` gives.
 
     Parameters
     ----------
@@ -145,7 +143,7 @@ def top_label_calibration_error(
     *,
     sample_weight: Weights = None,
 ) -> float:
-    """Calibration error of the probability of each row's most probable class (Guo et al. 2017).
+    """Expected calibration error of the most probable class (Guo et al. 2017).
 
     Examples
     --------
@@ -165,7 +163,7 @@ def reliability_curve(
     coverage: float = 0.95,
     sample_weight: Weights = None,
 ) -> CalibrationCurve:
-    """Share of ones against predicted probability, in bins of the latter.
+    """Fraction of ones by binned predicted probability.
 
     Parameters
     ----------
@@ -174,13 +172,13 @@ def reliability_curve(
     probability : array-like of shape (n,)
         Of a one.
     n_bins : int, default=10
-        How many bins; those without rows are left out.
+        Number of bins; empty ones are left out.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or with about as many rows each; equal probabilities stay together.
+        Bins of equal width, or with about equal numbers of rows; ties share a bin.
     coverage : float, default=0.95
-        Of the limits within which chance keeps the shares of a calibrated model.
+        Of the range under calibration.
     sample_weight : array-like of shape (n,), default=None
-        How often each row counts.
+        Frequency weights.
 
     Returns
     -------
@@ -196,21 +194,22 @@ def reliability_curve(
     >>> curve.observed.round(1)
     array([0.1, 0.3, 0.5, 0.7, 0.9])
     """
-    truth, chance = _binary(y, probability)
+    truth, probability = read_binary(y, probability)
     n_bins = read_count("n_bins", n_bins)
     coverage = require_coverage(coverage)
     if strategy not in _STRATEGIES:
         raise ValueError(f"strategy={strategy!r} is not known: choose one of {_STRATEGIES}")
     weight = read_weights(sample_weight, len(truth))
-    bins = uniform_bins(chance, n_bins)
-    if strategy == "quantile":
-        bins = _quantile_bins(chance, weight, n_bins)
+    if strategy == "uniform":
+        bins = uniform_bins(probability, n_bins)
+    else:
+        bins = _quantile_bins(probability, weight, n_bins)
     size = sum_by(bins, weight, n_bins)
     held = size > 0.0
     size = size[held]
-    expected = sum_by(bins, weight * chance, n_bins)[held] / size
+    expected = sum_by(bins, weight * probability, n_bins)[held] / size
     observed = sum_by(bins, weight * truth, n_bins)[held] / size
-    lower, upper = by_chance(expected, size, coverage)
+    lower, upper = calibrated_range(expected, size, coverage)
     share = size / size.sum()
     return CalibrationCurve(
         kind="reliability",
@@ -226,24 +225,19 @@ def reliability_curve(
 
 
 def uniform_bins(probability: Array, n_bins: int) -> IntArray:
-    """In which of so many bins of equal width each probability lies."""
+    """The bin of each probability, of ``n_bins`` with equal width."""
     return np.minimum((probability * n_bins).astype(np.intp), n_bins - 1)
 
 
 def _quantile_bins(probability: Array, weight: Array, n_bins: int) -> IntArray:
-    """In which of so many bins with about the same weight each probability lies."""
+    """The bin of each probability, of ``n_bins`` with about equal weight."""
     values, place = np.unique(probability, return_inverse=True)
     mass = sum_by(place, weight, len(values))
     middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
     return uniform_bins(middle, n_bins)[place]
 
 
-def _binary(y: ArrayLike, probability: ArrayLike) -> tuple[Array, Array]:
-    truth = read_binary(y)
-    return truth, read_probability(probability, len(truth))
-
-
 def _top(y: ArrayLike, probabilities: ArrayLike) -> tuple[Array, Array]:
-    """Whether the most probable class is right, and its probability."""
+    """Whether the most probable class is correct, and its probability."""
     numbers, table = read_classes(y, probabilities)
     return (table.argmax(axis=1) == numbers).astype(np.float64), table.max(axis=1)

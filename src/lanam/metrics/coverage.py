@@ -1,10 +1,9 @@
-"""Whether a model keeps its promises: nominal against observed, on rows it has not seen."""
+"""Calibration of a fitted model on held-out rows: nominal against observed coverage."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -23,25 +22,29 @@ from lanam.metrics.classes import (
     root_brier_score,
     uniform_bins,
 )
-from lanam.metrics.curves import by_chance, probability_of
-from lanam.metrics.kernel import skce, skce_by_chance
-from lanam.metrics.quantiles import quantile_calibration_curve, quantile_error_by_chance
+from lanam.metrics.curves import (
+    binomial_p_value,
+    calibrated_range,
+    exposure_option,
+    refuse_exposure,
+    retention_curve,
+)
+from lanam.metrics.kernel import skce, skce_limit
 from lanam.metrics.report import CoverageReport, Record
-from lanam.metrics.retention import exposure_option, refuse_exposure, retention_curve
-from lanam.metrics.scores import rmse
+from lanam.metrics.scores import quantile_calibration_curve, quantile_error_limit, rmse
 
-#: How probable the ranges are that chance allows.
-_BY_CHANCE = 0.95
+#: Probability of the ranges and limits under calibration.
+_RANGE_COVERAGE = 0.95
 
-#: Bins of the table of probabilities, and calibrated models that are drawn to compare with.
+#: Bins of the table of probabilities, and simulated data sets of a calibrated model.
 _N_BINS = 10
 _N_DRAWS = 4000
 
-#: Of more rows than this the kernel error is that of pairs within blocks.
+#: With more rows than this the kernel error compares pairs within blocks.
 _KERNEL_BLOCK = 2000
 
-#: Which rows are held, how large each interval or set is, and how probable it is to be held.
-_Held: TypeAlias = tuple[NDArray[np.bool_], Array, float | Array]
+#: Which intervals or sets contain the target, their sizes, and their predicted coverage.
+_Covered: TypeAlias = tuple[NDArray[np.bool_], Array, float | Array]
 
 
 def coverage_report(
@@ -53,22 +56,22 @@ def coverage_report(
     exposure: ArrayLike | None = None,
     sample_weight: Weights = None,
 ) -> CoverageReport:
-    """How well a fitted model is calibrated: nominal against observed, on rows it has not seen.
+    """Nominal against observed coverage of a fitted model, with scores, on held-out rows.
 
     Parameters
     ----------
     model : fitted LANAMRegressor or LANAMClassifier
         Only its public methods are used.
     X : frame or array-like of shape (n, n_features)
-        Rows that the model was neither fitted nor calibrated with.
+        Rows that were used neither for fitting nor for calibration.
     y : array-like of shape (n,)
         Their targets.
     levels : float or sequence of float, default=(0.5, 0.8, 0.9, 0.95, 0.99)
-        Of which intervals, or sets of classes, the coverage is counted.
+        Nominal coverages of the prediction intervals or sets.
     exposure : float or array-like of shape (n,), default=None
-        For counts, what they were counted over; a model that was fitted with one needs it here.
+        For counts; required if the model was fitted with an exposure.
     sample_weight : array-like of shape (n,), default=None
-        How often each row counts: ranges of chance are those of as many rows as the weights' sum.
+        Frequency weights: ranges under calibration are those of as many rows as their sum.
 
     Returns
     -------
@@ -88,23 +91,16 @@ def coverage_report(
     levels = tuple(require_coverage(level) for level in np.ravel(levels).tolist())
     if not levels:
         raise ValueError("levels is empty: pass one at least, for example (0.9, 0.95)")
-    if is_classifier(model):
+    classes = is_classifier(model)
+    if classes:
         refuse_exposure(exposure)
-        probabilities = np.asarray(model.predict_proba(X))
-        with _said_once():
-            return _report_of_classes(model, X, y, probabilities, levels, sample_weight)
-    extra = exposure_option(model, exposure)
-    moments = model.predict(X, return_std=True, **extra)
-    with _said_once():
-        return _report_of_intervals(model, X, y, moments, levels, sample_weight, extra)
-
-
-@contextmanager
-def _said_once() -> Iterator[None]:
-    """What is new in the rows was said when they were predicted first."""
-    with warnings.catch_warnings():
+    extra = {} if classes else exposure_option(model, exposure)
+    predicted = model.predict_proba(X) if classes else model.predict(X, return_std=True, **extra)
+    with warnings.catch_warnings():  # the first prediction has reported unseen values
         warnings.simplefilter("ignore", NewValuesWarning)
-        yield
+        if classes:
+            return _report_of_classes(model, X, y, np.asarray(predicted), levels, sample_weight)
+        return _report_of_intervals(model, X, y, predicted, levels, sample_weight, extra)
 
 
 def _report_of_intervals(
@@ -122,13 +118,12 @@ def _report_of_intervals(
     warn_of_weights(weight)
     counts = model.family_.discrete
 
-    def held(level: float, calibrated: bool) -> _Held:
+    def covered(level: float, calibrated: bool) -> _Covered:
         lower, upper = model.predict_interval(X, coverage=level, calibrated=calibrated, **extra).T
         expected: float | Array = level
-        if counts:  # intervals of whole numbers hold more than they are asked to
-            expected = model.predict_cdf(X, upper, **extra) - model.predict_cdf(
-                X, lower - 1.0, **extra
-            )
+        if counts:  # intervals of a discrete distribution exceed their nominal coverage
+            below, upto = (model.predict_cdf(X, end, **extra) for end in (lower - 1.0, upper))
+            expected = upto - below
         return (lower <= target) & (target <= upper), upper - lower, expected
 
     scores = {
@@ -143,16 +138,16 @@ def _report_of_intervals(
         sample_weight=weight,
     )
     scores["quantile_calibration_error"] = curve.error
-    scores["quantile_calibration_error_by_chance"] = quantile_error_by_chance(
-        weight.sum(), share=_BY_CHANCE
+    scores["quantile_calibration_error_by_chance"] = quantile_error_limit(
+        weight.sum(), share=_RANGE_COVERAGE
     )
     if not counts and weight.sum() > 1.0:
         block = _KERNEL_BLOCK if len(target) > _KERNEL_BLOCK else None
-        for name, error in (("skce", skce), ("skce_by_chance", skce_by_chance)):
+        for name, error in (("skce", skce), ("skce_by_chance", skce_limit)):
             scores[name] = error(target, mean, std, block_size=block, sample_weight=weight)
     return CoverageReport(
         kind="intervals",
-        rows=tuple(_record(model, level, held, weight) for level in levels),
+        rows=tuple(_record(model, level, covered, weight) for level in levels),
         sets=(),
         scores=scores,
         curve=curve,
@@ -190,7 +185,7 @@ def _report_of_classes(
         root_brier = root_brier_score(numbers, probabilities, sample_weight=weight)
     curve = reliability_curve(truth, probability, _N_BINS, sample_weight=weight)
 
-    def held(level: float, calibrated: bool) -> _Held:
+    def covered(level: float, calibrated: bool) -> _Covered:
         sets = model.predict_set(X, coverage=level, calibrated=calibrated)
         return sets[each, numbers], sets.sum(axis=1), (sets * probabilities).sum(axis=1)
 
@@ -210,13 +205,13 @@ def _report_of_classes(
                 np.unique(uniform_bins(probability[weight > 0.0], _N_BINS)).tolist()
             )
         ),
-        sets=tuple(_record(model, level, held, weight) for level in levels),
+        sets=tuple(_record(model, level, covered, weight) for level in levels),
         scores={
             "nll": nll,
             "accuracy": weighted_mean(right, weight),
             "root_brier_score": root_brier,
             "calibration_error": curve.error,
-            "calibration_error_by_chance": _error_by_chance(probability, weight),
+            "calibration_error_by_chance": _calibration_error_limit(probability, weight),
         },
         curve=curve,
         retention=retention_curve(right, 1.0 - confidence, sample_weight=weight),
@@ -228,13 +223,13 @@ def _report_of_classes(
 def _record(
     model: Any,
     level: float,
-    held: Callable[[float, bool], _Held],
+    covered: Callable[[float, bool], _Covered],
     weight: Array,
 ) -> Record:
-    """What a level's intervals or sets hold: the model's own, and calibrated ones if there are."""
-    inside, size, probability = held(level, False)
+    """Coverage and size of intervals or sets at one level, without and with conformal calibration."""
+    inside, size, probability = covered(level, False)
     expected = float(np.average(np.broadcast_to(probability, weight.shape), weights=weight))
-    lowest, highest = by_chance(expected, weight.sum(), _BY_CHANCE)
+    lowest, highest = calibrated_range(expected, weight.sum(), _RANGE_COVERAGE)
     observed = weighted_mean(inside, weight)
     record: Record = {
         "level": level,
@@ -242,7 +237,7 @@ def _record(
         "observed": observed,
         "lowest": float(lowest),
         "highest": float(highest),
-        "chance": probability_of(observed, expected, weight.sum()),
+        "chance": binomial_p_value(observed, expected, weight.sum()),
         "size": weighted_mean(size, weight),
     }
     calibration: Calibration | None = getattr(model, "calibration_", None)
@@ -250,22 +245,21 @@ def _record(
         return record
     values: Sequence[float | None] = [None] * 4
     if level <= calibration.most_coverage:
-        inside, size, _ = held(level, True)
-        ends = calibration.by_chance(level, weight.sum(), _BY_CHANCE)
+        inside, size, _ = covered(level, True)
+        ends = calibration.by_chance(level, weight.sum(), _RANGE_COVERAGE)
         values = (weighted_mean(inside, weight), *ends, weighted_mean(size, weight))
     names = ("observed", "lowest", "highest", "size")
     calibrated = {f"calibrated_{name}": value for name, value in zip(names, values, strict=True)}
     return record | cast(Record, calibrated)
 
 
-def _error_by_chance(probability: Array, weight: Array) -> float:
-    """What the calibration error of a calibrated model rarely exceeds, by chance alone.
+def _calibration_error_limit(probability: Array, weight: Array) -> float:
+    """The 95th percentile of the expected calibration error under calibration.
 
-    In a bin, the share of ones varies around the mean probability with the summed variance of its rows;
-    of sums that is Gaussian enough.
+    The number of ones in a bin is approximately Gaussian, with the summed variance of its rows.
     """
     bins = uniform_bins(probability, _N_BINS)
     variance = sum_by(bins, weight * probability * (1.0 - probability), _N_BINS)
     normal = np.random.default_rng(0).standard_normal((_N_DRAWS, _N_BINS))
     errors = np.abs(normal) @ np.sqrt(variance) / weight.sum()
-    return float(np.quantile(errors, _BY_CHANCE))
+    return float(np.quantile(errors, _RANGE_COVERAGE))

@@ -1,4 +1,4 @@
-"""CalibrationCurve: what was said against what was seen."""
+"""Calibration curves and retention curves, with the sampling range of a calibrated model."""
 
 from __future__ import annotations
 
@@ -8,35 +8,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
+from sklearn.base import is_classifier
 
-from lanam.core.arrays import Array
+from lanam.core.arrays import Array, sum_by
 from lanam.data import make_frame
 from lanam.explain.values import PlainData
+from lanam.metrics.checks import Weights, class_numbers, read_count, read_vector, read_weights
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve(PlainData):
-    """What a model said, against what was seen: of a calibrated one, the diagonal.
+    """Predicted against observed frequencies; a calibrated model lies on the diagonal.
 
     Attributes
     ----------
     kind
-        ``"reliability"`` (probabilities in bins) or ``"quantiles"`` (levels of predicted quantiles).
+        ``"reliability"`` (binned probabilities) or ``"quantiles"`` (levels of predicted quantiles).
     expected
-        Mean predicted probability in each bin, or each nominal level.
+        Mean predicted probability in each bin, or the nominal levels.
     observed
-        Share of ones in each bin, or share of the observations below the quantile.
+        Fraction of ones in each bin, or fraction of observations below the predicted quantile.
     lower, upper
-        Between which ``observed`` lies with probability ``coverage`` if the model is calibrated:
-        binomial quantiles around ``expected`` for as many rows.
+        Range of ``observed`` with probability ``coverage`` if the model is calibrated: binomial quantiles
+        around ``expected`` for the same number of rows.
     share
-        Share of the rows in each bin, or between the level before (0 before the first) and this one.
+        Fraction of the rows in each bin, or between consecutive levels (from 0 for the first).
     error
-        The curve's calibration error: expected calibration error or quantile calibration error.
+        Expected calibration error, or quantile calibration error.
     coverage
         Of ``lower`` and ``upper``.
     n_rows
-        How many rows there were.
+        Number of rows.
 
     Examples
     --------
@@ -57,35 +59,189 @@ class CalibrationCurve(PlainData):
     n_rows: int
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """One row for each bin or level, as a frame of ``backend`` ("pandas", "polars", "pyarrow")."""
+        """One row per bin or level, as a frame of ``backend`` ("pandas", "polars", "pyarrow")."""
         names = ("expected", "observed", "lower", "upper", "share")
         return make_frame({name: getattr(self, name) for name in names}, backend)
 
 
-def by_chance(probability: ArrayLike, n_rows: ArrayLike, coverage: float) -> tuple[Array, Array]:
-    """Between which shares chance keeps so many rows, each of which is so with this probability.
+def calibrated_range(
+    probability: ArrayLike, n_rows: ArrayLike, coverage: float
+) -> tuple[Array, Array]:
+    """Central range of the observed fraction of events with these probabilities, if they are correct.
 
     Examples
     --------
-    >>> by_chance(0.5, 100, 0.95)
+    >>> calibrated_range(0.5, 100, 0.95)
     (array(0.4), array(0.6))
     """
-    n_rows = np.maximum(np.rint(n_rows), 1.0)  # weights need not be whole
+    n_rows = np.maximum(np.rint(n_rows), 1.0)  # weights need not be integers
     tail = 0.5 - 0.5 * coverage
     share = np.clip(probability, 0.0, 1.0)
     ends = (binom.ppf(tail, n_rows, share) / n_rows, binom.ppf(1.0 - tail, n_rows, share) / n_rows)
     return np.asarray(ends[0]), np.asarray(ends[1])
 
 
-def probability_of(share: float, probability: float, n_rows: float) -> float:
-    """How probable it is, by chance, that a share of so many rows is as far off as this, on either side.
+def binomial_p_value(fraction: float, probability: float, n_rows: float) -> float:
+    """Two-sided p-value of an observed fraction of ``n_rows`` events with this probability.
 
     Examples
     --------
-    >>> round(probability_of(0.4, 0.5, 100), 3), probability_of(0.5, 0.5, 100)
+    >>> round(binomial_p_value(0.4, 0.5, 100), 3), binomial_p_value(0.5, 0.5, 100)
     (0.057, 1.0)
     """
     count, expected = max(round(n_rows), 1), min(max(probability, 0.0), 1.0)
-    seen = round(share * count)
+    seen = round(fraction * count)
     tails = binom.cdf(seen, count, expected), binom.sf(seen - 1, count, expected)
     return float(min(2.0 * min(tails), 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class RetentionCurve(PlainData):
+    """Quality of the predictions with the lowest uncertainty.
+
+    Attributes
+    ----------
+    retained
+        Fractions of the rows that are kept, ascending up to 1: those with the lowest uncertainty.
+    value
+        Accuracy of the retained rows, or the measure ``name``. If uncertainty is informative, accuracy
+        falls and an error rises along the curve.
+    name
+        The measure.
+    area
+        Mean of ``value`` over all fractions: the area under the curve.
+    n_rows
+        Number of rows.
+
+    Examples
+    --------
+    >>> from lanam.metrics import retention_curve
+    >>> curve = retention_curve([1, 1, 0, 1], [0.1, 0.2, 0.4, 0.3], n_points=4)
+    >>> curve.retained, curve.value
+    (array([0.25, 0.5 , 0.75, 1.  ]), array([1.  , 1.  , 1.  , 0.75]))
+    """
+
+    retained: Array
+    value: Array
+    name: str
+    area: float
+    n_rows: int
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row per fraction, as a frame of ``backend`` ("pandas", "polars", "pyarrow")."""
+        return make_frame({"retained": self.retained, self.name: self.value}, backend)
+
+
+def retention_curve(
+    quality: ArrayLike,
+    uncertainty: ArrayLike,
+    *,
+    name: str = "accuracy",
+    root: bool = False,
+    n_points: int = 100,
+    sample_weight: Weights = None,
+) -> RetentionCurve:
+    """Mean quality of the rows with the lowest uncertainty, by the fraction retained (Ciosek et al. 2020).
+
+    Parameters
+    ----------
+    quality : array-like of shape (n,)
+        Quality of each prediction: 1 for a correct class and 0 otherwise, or a squared error.
+    uncertainty : array-like of shape (n,)
+        Rows are retained in ascending order. Ties have their mean quality, independent of their order.
+    name : str, default="accuracy"
+        The measure.
+    root : bool, default=False
+        Whether to take the square root of the mean: of squared errors this is the RMSE.
+    n_points : int, default=100
+        Number of fractions, the multiples of ``1 / n_points``; interpolated between rows.
+    sample_weight : array-like of shape (n,), default=None
+        Frequency weights.
+
+    Examples
+    --------
+    >>> curve = retention_curve([9.0, 1.0], [2.0, 1.0], name="rmse", root=True, n_points=2)
+    >>> curve.value.round(3)
+    array([1.   , 2.236])
+    """
+    quality = read_vector("quality", quality)
+    order = read_vector("uncertainty", uncertainty, len(quality))
+    n_points = read_count("n_points", n_points)
+    weight = read_weights(sample_weight, len(quality))
+    if root and (quality < 0.0).any():
+        raise ValueError("root=True is for squares, and quality has negative values")
+    groups, place = np.unique(order, return_inverse=True)
+    size = np.cumsum(sum_by(place, weight, len(groups)))
+    sums = np.cumsum(sum_by(place, weight * quality, len(groups)))
+    retained = np.arange(1, n_points + 1) / n_points
+    kept = retained * size[-1]
+    # Linear within a row, and within rows of equal uncertainty.
+    value = np.interp(kept, np.append(0.0, size), np.append(0.0, sums)) / kept
+    value = np.sqrt(np.maximum(value, 0.0)) if root else value
+    area = value[0] * retained[0] + np.trapezoid(value, retained)
+    return RetentionCurve(retained, value, name, float(area), len(quality))
+
+
+def retention_of(
+    model: Any,
+    X: object,
+    y: ArrayLike,
+    *,
+    n_points: int = 100,
+    exposure: ArrayLike | None = None,
+    sample_weight: Weights = None,
+) -> RetentionCurve:
+    """The retention curve of a fitted model.
+
+    For a classifier, the accuracy by the probability of the most probable class; for a regressor, the
+    RMSE by the predictive standard deviation of a new observation.
+
+    Parameters
+    ----------
+    model : fitted classifier or regressor
+        With ``classes_`` and ``predict_proba``, or with ``predict(X, return_std=True)``.
+    X : frame or array-like of shape (n, n_features)
+    y : array-like of shape (n,)
+    n_points : int, default=100
+        Number of fractions of the rows.
+    exposure : float or array-like of shape (n,), default=None
+        For counts.
+    sample_weight : array-like of shape (n,), default=None
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from lanam import LANAMClassifier
+    >>> from lanam.metrics import retention_of
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LANAMClassifier(interactions=0, random_state=0).fit(X[::2], y[::2])
+    >>> curve = retention_of(model, X[1::2], y[1::2])
+    >>> bool(curve.value[49] >= curve.value[-1])  # the more certain half is no worse than all
+    True
+    """
+    if is_classifier(model):
+        refuse_exposure(exposure)
+        probabilities = np.asarray(model.predict_proba(X))
+        correct = probabilities.argmax(axis=1) == class_numbers(y, model.classes_)
+        uncertainty = 1.0 - probabilities.max(axis=1)
+        return retention_curve(correct, uncertainty, n_points=n_points, sample_weight=sample_weight)
+    extra = exposure_option(model, exposure)
+    mean, std = model.predict(X, return_std=True, **extra)
+    error = (read_vector("y", y, len(mean)) - mean) ** 2
+    return retention_curve(
+        error, std, name="rmse", root=True, n_points=n_points, sample_weight=sample_weight
+    )
+
+
+def exposure_option(model: Any, exposure: ArrayLike | None) -> dict[str, ArrayLike]:
+    """Keyword arguments with the exposure; an error if the model requires one and there is none."""
+    require = getattr(model, "_require_exposure", None)
+    if require is not None:
+        require(exposure)
+    return {} if exposure is None else {"exposure": exposure}
+
+
+def refuse_exposure(exposure: ArrayLike | None) -> None:
+    """Raise an error if a classifier is given an exposure."""
+    if exposure is not None:
+        raise ValueError("exposure is what counts are counted over, and the model predicts classes")

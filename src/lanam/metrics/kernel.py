@@ -1,9 +1,8 @@
 """Squared kernel calibration error of Gaussian predictions (Widmann, Lindsten and Zachariah 2022).
 
-A model is calibrated if y, given its prediction P, is distributed as P says. Whether it is can be asked
-for all predictions at once, without bins: by the kernel mean embedding of what is left of y when P
-is taken away. With a kernel ``k(P, P') l(y, y')`` on predictions and targets, its squared norm is the
-mean over pairs of independent rows of
+A model is calibrated if y, given its prediction P, has the distribution P. The kernel mean embedding of
+the difference tests this for all predictions at once, without bins. With a kernel ``k(P, P') l(y, y')``
+on predictions and targets, its squared norm is the mean over pairs of independent rows of
 
     h = k(P, P') (l(y, y') - E l(Z, y') - E l(y, Z') + E l(Z, Z')),   Z ~ P, Z' ~ P'.
 
@@ -20,13 +19,13 @@ from scipy.spatial.distance import pdist
 from lanam.core.arrays import Array
 from lanam.metrics.checks import Weights, read_count, read_gaussian, read_weights
 
-#: Pairs of rows that are held at once.
+#: Pairs of rows per chunk.
 _CHUNK_PAIRS = 1 << 15
 
-#: Median distances are those of so many rows.
+#: Subsample for the median distances.
 _MOST_ROWS = 1000
 
-#: Calibrated models that are drawn to compare with, the rows of each, and means of blocks of them.
+#: Simulated data sets of a calibrated model, their rows, and resampled means over blocks.
 _N_DRAWS = 200
 _DRAWN_ROWS = 100
 _N_MEANS = 2000
@@ -45,9 +44,8 @@ def skce(
 ) -> float:
     """Squared kernel calibration error of predictions N(mean, std^2): zero if they are calibrated.
 
-    The unbiased estimate may be negative, as estimates of zero are. The time grows with the square of
-    the number of rows, the memory does not: 10,000 rows take some seconds, and more are best taken in
-    blocks.
+    The unbiased estimate can be negative. Time is quadratic in the number of rows, memory is bounded:
+    10,000 rows take some seconds; for more use blocks.
 
     Parameters
     ----------
@@ -56,23 +54,21 @@ def skce(
     mean, std : array-like of shape (n,)
         Predictions, noise included.
     biased : bool, default=False
-        Whether the pairs of a row with itself count as well: then the estimate is never negative, and
-        too large by about its mean over n.
+        Whether to include the pairs of a row with itself: the V-statistic, which is never negative.
     prediction_bandwidth : float, default=None
-        Distance of predictions at which their kernel has fallen to 1/e; by default the median distance
-        between two rows'.
+        Length scale of the kernel on predictions; by default the median distance between two rows.
     target_bandwidth : float, default=None
-        Standard deviation of the Gaussian kernel on y; by default the median distance between two of y.
+        Standard deviation of the Gaussian kernel on y; by default the median distance between two rows.
     block_size : int, default=None
-        Only pairs within blocks of so many rows, in the order given, are compared: the estimate stays
-        unbiased and its time grows with n. All pairs by default.
+        Only compare pairs within blocks of this many consecutive rows: still unbiased, and linear in n.
+        All pairs by default.
     sample_weight : array-like of shape (n,), default=None
-        How often each row counts. Weights do not enter the default bandwidths.
+        Frequency weights. They do not enter the default bandwidths.
 
     Returns
     -------
     error : float
-        Between about 0 and 1, in no unit; only figures of the same bandwidths compare.
+        Between about 0 and 1, without a unit; comparable for equal bandwidths only.
 
     Examples
     --------
@@ -96,7 +92,7 @@ def skce(
     total = pairs = 0.0
     for block in np.array_split(rows, n_blocks):
         size = block[:, 3].sum()
-        # A row of weight w stands for w rows, which meet w^2 times, w of them with themselves.
+        # A row of weight w stands for w rows: w^2 pairs, w of them of a row with itself.
         total += _pair_sum(block, near, alike)
         pairs += size**2
         if not biased:
@@ -111,7 +107,7 @@ def skce(
     return float(total / pairs)
 
 
-def skce_by_chance(
+def skce_limit(
     y: ArrayLike,
     mean: ArrayLike,
     std: ArrayLike,
@@ -120,19 +116,10 @@ def skce_by_chance(
     sample_weight: Weights = None,
     share: float = 0.95,
 ) -> float:
-    """What the unbiased estimate of a calibrated model stays below, with probability ``share``.
+    """Quantile of the unbiased estimate under calibration, by default its 95th percentile.
 
-    Targets are drawn from the predictions, of 100 rows that lie evenly among all. If nothing but
-    chance is in the estimate, it falls with the number of rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> mean = rng.normal(size=500)
-    >>> most = skce_by_chance(mean + rng.normal(size=500), mean, 1.0)
-    >>> bool(0 < most < 0.002)
-    True
+    Targets are simulated from the predictions of 100 rows that are evenly spread over all, and the
+    estimates scaled to the number of rows.
     """
     target, centre, spread = read_gaussian(y, mean, std)
     weight = read_weights(sample_weight, len(target))
@@ -159,20 +146,20 @@ def skce_by_chance(
 
 
 def _pair_sum(block: Array, near: float, alike: float) -> float:
-    """Sum of the terms over all pairs of rows, themselves included, with their weights."""
+    """Weighted sum of the terms over all pairs of rows, including each row with itself."""
     total = 0.0
     n_rows = max(_CHUNK_PAIRS // len(block), 1)
     for start in range(0, len(block), n_rows):
         some, rest = block[start : start + n_rows], block[start:]
         terms = _terms(some.T[:, :, None], rest.T[:, None, :], near, alike)
-        # Pairs are alike both ways round, so those with later rows count twice.
+        # Terms are symmetric: pairs with later rows count twice.
         twice = np.where(np.arange(len(rest)) < len(some), 1.0, 2.0)
         total += float(some[:, 3] @ terms @ (twice * rest[:, 3]))
     return total
 
 
 def _terms(first: Array, second: Array, near: float, alike: float) -> Array:
-    """The function h of pairs of rows; columns y, mean and standard deviation come first."""
+    """The function h of pairs of rows; the first columns are y, mean and standard deviation."""
     y, mean, std = first[:3]
     other_y, other_mean, other_std = second[:3]
     distance = np.hypot(mean - other_mean, std - other_std)
@@ -199,12 +186,12 @@ def _bandwidth(name: str, given: float | None, columns: tuple[Array, ...]) -> fl
             raise ValueError(f"{name}={given!r} must be positive")
         return float(given)
     rows = np.column_stack(columns)
-    # Of many rows some that lie evenly among them, in an order that does not depend on theirs.
+    # An evenly spread subsample that does not depend on the order of the rows.
     rows = rows[np.lexsort(rows.T)]
     count = min(len(rows), _MOST_ROWS)
     rows = rows[np.linspace(0, len(rows) - 1, count).astype(np.intp)]
     distances = pdist(rows)
     if not distances.size:
         return 1.0
-    # Many equal rows have a median distance of zero; if all are equal any bandwidth will do.
+    # With many ties the median distance is zero; if all rows are equal any bandwidth will do.
     return float(np.median(distances)) or float(distances.mean()) or 1.0

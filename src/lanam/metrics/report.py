@@ -10,8 +10,7 @@ from typing import Any, TypedDict, cast
 
 from lanam.data import make_frame
 from lanam.explain.values import PlainData
-from lanam.metrics.curves import CalibrationCurve
-from lanam.metrics.retention import RetentionCurve
+from lanam.metrics.curves import CalibrationCurve, RetentionCurve
 from lanam.text import aligned, html_table, number_format
 
 #: The level that is spoken of, or else the one next to it.
