@@ -7,7 +7,7 @@ import numpy as np
 from lanam.core.fit import fitting, interactions, pairs, prepare
 from lanam.core.fit import resume as resuming
 from lanam.core.rows import cross_tables, quadratics, statistics
-from lanam.core.rows.expansions import Around
+from lanam.core.rows.statistics import Around
 from lanam.core.rows.summaries import summarise_tables
 from lanam.core.rows.tables import ArrayTables, Table
 from lanam.core.rows.units import Spread, Units

@@ -12,12 +12,11 @@ from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.inference.selection import null_evidence, null_fit
 from lanam.core.model import scoring
-from lanam.core.noise import gaps
-from lanam.core.noise.gaps import weigh
+from lanam.core.noise import missingness
+from lanam.core.noise.missingness import fit_missingness_noise
 from lanam.core.paper import kron
 from lanam.core.rows import statistics
-from lanam.core.rows.expansions import Around
-from lanam.core.rows.statistics import Rows
+from lanam.core.rows.statistics import Around, Rows
 from tests.core import at_hand
 from tests.core.examples import dense_features, mackay_step
 from tests.likelihoods import LIKELIHOODS
@@ -56,7 +55,7 @@ class TestWeigh:
 
     def test_squares_that_are_variances_are_told_apart_to_the_last_digit(self):
         columns, y, variance = noise_alone()
-        problem, state = weigh(*problem_of(y, columns))
+        problem, state = fit_missingness_noise(*problem_of(y, columns))
         assert state.noise == pytest.approx(0.5, rel=1e-10)
         np.testing.assert_allclose(problem.rows.gap_noise, [0.0, 6.0, 3.0], rtol=1e-9)
         np.testing.assert_allclose(state.noise / problem.rows.precision, variance, rtol=1e-9)
@@ -69,7 +68,7 @@ class TestWeigh:
         rng = np.random.default_rng(0)
         columns, _, variance = noise_alone(n=20_000)
         y = np.sqrt(variance) * rng.standard_normal(len(variance))
-        problem, state = weigh(*problem_of(y, columns))
+        problem, state = fit_missingness_noise(*problem_of(y, columns))
         # Some 6000 squares each: 2% and more where other gaps add to the noise.
         assert state.noise == pytest.approx(0.5, rel=0.08)
         np.testing.assert_allclose(
@@ -79,7 +78,7 @@ class TestWeigh:
     def test_residuals_are_those_of_the_state(self):
         columns, y, _ = noise_alone()
         problem, state = problem_of(y + 5.0, columns)
-        _, moved = weigh(problem, replace(state, intercept=5.0))
+        _, moved = fit_missingness_noise(problem, replace(state, intercept=5.0))
         assert moved.noise == pytest.approx(0.5)
         assert moved.intercept == 5.0
 
@@ -88,9 +87,9 @@ class TestWeigh:
         columns, _, variance = noise_alone()
         y = np.sqrt(variance) * rng.standard_normal(len(variance))
         often = rng.integers(1, 4, len(y))
-        weighted, one = weigh(*problem_of(y, columns, often.astype(float)))
+        weighted, one = fit_missingness_noise(*problem_of(y, columns, often.astype(float)))
         twice = np.repeat(columns, often, axis=0)
-        repeated, other = weigh(*problem_of(np.repeat(y, often), twice))
+        repeated, other = fit_missingness_noise(*problem_of(np.repeat(y, often), twice))
         assert one.noise == pytest.approx(other.noise, rel=1e-9)
         np.testing.assert_allclose(weighted.rows.gap_noise, repeated.rows.gap_noise, rtol=1e-8)
         assert weighted.rows.log_precision == pytest.approx(repeated.rows.log_precision, rel=1e-9)
@@ -102,7 +101,7 @@ class TestWeigh:
         wide = np.column_stack([columns[:, 1], columns, columns[:, 1], -columns[:, 1]])
         order = np.random.default_rng(seed).permutation(len(y))
         for rows in (np.arange(len(y)), order):
-            problem, state = weigh(*problem_of(y[rows], wide[rows]))
+            problem, state = fit_missingness_noise(*problem_of(y[rows], wide[rows]))
             assert state.noise == pytest.approx(0.5, rel=1e-8)
             np.testing.assert_allclose(
                 problem.rows.gap_noise, [1.5, 0.0, 1.5, 3.0, 1.5, 1.5], rtol=1e-6
@@ -117,7 +116,7 @@ class TestWeigh:
             [-1.0, 1.0], len(columns)
         )
         given = problem_of(y, columns)
-        found = weigh(*given)
+        found = fit_missingness_noise(*given)
         assert found[0] is given[0]
         assert found[1] is given[1]
 
@@ -126,25 +125,25 @@ class TestWeigh:
         gain = (
             norm.logpdf(y, 0.0, np.sqrt(variance)) - norm.logpdf(y, 0.0, np.sqrt(np.mean(y**2)))
         ).sum()
-        assert gaps._WORTH == 1.0
+        assert missingness._LEAST_GAIN == 1.0
         assert gain > 10.0
         for worth, changed in ((0.499999 * gain, True), (0.500001 * gain, False)):
-            monkeypatch.setattr(gaps, "_WORTH", worth)
+            monkeypatch.setattr(missingness, "_LEAST_GAIN", worth)
             given = problem_of(y, columns)
-            assert (weigh(*given)[0] is not given[0]) == changed
+            assert (fit_missingness_noise(*given)[0] is not given[0]) == changed
 
     def test_where_there_is_nothing_to_weigh(self):
         columns, y, _ = noise_alone()
         complete = problem_of(y, np.nan_to_num(columns))
         assert complete[0].rows.gaps == ()
-        assert weigh(*complete)[0] is complete[0]
+        assert fit_missingness_noise(*complete)[0] is complete[0]
         given = problem_of(y, columns)
-        assert weigh(*given)[0] is not given[0]
+        assert fit_missingness_noise(*given)[0] is not given[0]
         # Beyond its floor the noise is not to be believed.
         tiny = given[0], replace(given[1], noise=1e-6)
-        assert weigh(*tiny)[0] is given[0]
+        assert fit_missingness_noise(*tiny)[0] is given[0]
         counts = problem_of(np.round(np.square(y)), columns, likelihood="poisson")
-        assert weigh(*counts)[0] is counts[0]
+        assert fit_missingness_noise(*counts)[0] is counts[0]
 
 
 class TestRows:
@@ -256,7 +255,9 @@ class TestFit:
         found = fit(columns, y)
         assert found.gap_variance is None
         assert "gaps" not in [record["stage"] for record in found.history]
-        monkeypatch.setattr(first_stage, "weigh", lambda problem, state: (problem, state))
+        monkeypatch.setattr(
+            first_stage, "fit_missingness_noise", lambda problem, state: (problem, state)
+        )
         without = fit(columns, y)
         assert found.log_evidence == without.log_evidence
         for one, other in zip(found.terms, without.terms, strict=True):
@@ -267,7 +268,7 @@ class TestFit:
         )
 
     def test_it_pays(self, model, monkeypatch):
-        monkeypatch.setattr(gaps, "_WORTH", np.inf)
+        monkeypatch.setattr(missingness, "_LEAST_GAIN", np.inf)
         columns, y = curve_data(500)
         without = fit(columns, y)
         assert without.gap_variance is None

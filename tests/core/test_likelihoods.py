@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import bernoulli, norm, poisson
 
-from lanam.core.noise.variance import LogVariance
+from lanam.core.noise.residuals import LogVariance
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close
 

@@ -9,8 +9,7 @@ from lanam.core.fit import fitting
 from lanam.core.fit.prepare import NOISE_ROWS
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
-from lanam.core.noise import held_out
-from lanam.core.noise import variance as noise
+from lanam.core.noise import residuals as noise
 from lanam.core.rows.tables import ArrayTables, Table
 from lanam.families.gaussian import Gaussian
 
@@ -72,9 +71,7 @@ def test_rows_with_gaps_that_add_noise_are_left_out():
     assert len(found) == len(table) - 50
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "parts"), [(held_out._MANY_ROWS - 2, 8), (held_out._MANY_ROWS, 2)]
-)
+@pytest.mark.parametrize(("n_rows", "parts"), [(noise._MANY_ROWS - 2, 8), (noise._MANY_ROWS, 2)])
 def test_how_often_it_is_fitted(n_rows, parts):
     table, sizes = rows(n_rows), []
     model = replace(fitted(table), noise=None)
@@ -100,9 +97,9 @@ def test_no_more_rows_than_it_takes(monkeypatch):
 
 
 def test_too_few_rows_say_nothing():
-    table = rows(held_out.LEAST_ROWS - 1, loud=4.0)
+    table = rows(noise.LEAST_ROWS - 1, loud=4.0)
     assert fitted(table).noise is None
-    assert fitted(rows(4 * held_out.LEAST_ROWS, loud=4.0)).noise is not None
+    assert fitted(rows(4 * noise.LEAST_ROWS, loud=4.0)).noise is not None
 
 
 def test_no_noise_does_not_differ():
@@ -114,7 +111,7 @@ def test_no_noise_does_not_differ():
 def test_what_other_rows_do_not_confirm_is_not_kept(monkeypatch):
     table = rows()
     assert fitted(table).noise is not None
-    monkeypatch.setattr(noise, "_gain", lambda rows, fit: held_out.WORTH)
+    monkeypatch.setattr(noise, "_variance_gain", lambda rows, fit: noise.LEAST_GAIN)
     assert fitted(table).noise is None
 
 

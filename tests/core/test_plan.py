@@ -9,7 +9,7 @@ from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.fit import fitting
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, State
-from lanam.core.noise.variance import LogVariance
+from lanam.core.noise.residuals import LogVariance
 from lanam.core.rows import quadratics
 from lanam.core.rows.cross_tables import TableQuadratic, cross_table_bytes
 from lanam.core.rows.plan import Plan

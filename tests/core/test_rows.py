@@ -11,12 +11,12 @@ from lanam.core.fit import assembly, first_stage, interactions, levels
 from lanam.core.fit.prepare import rows_of, wanted
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.selection import null_evidence, null_fit
-from lanam.core.noise import gaps
+from lanam.core.noise import missingness
 from lanam.core.paper import kron
 from lanam.core.rows import cross_tables, quadratics, reading, statistics
 from lanam.core.rows import located as core_rows
-from lanam.core.rows.expansions import Around
 from lanam.core.rows.located import Rows, StreamedRows
+from lanam.core.rows.statistics import Around
 from lanam.core.rows.summaries import summarise_tables
 from lanam.core.rows.tables import ArrayTables, Table
 from lanam.core.rows.units import Units
@@ -367,7 +367,7 @@ class TestGaussian:
 
     def test_gaps(self, example):
         coefficients = np.array([0.5, 0.3, 2.0, 0.1])
-        job = core_job(gaps._gap_sums, Around(*example.point), (0, 2, 3), coefficients)
+        job = core_job(missingness._variance_sums, Around(*example.point), (0, 2, 3), coefficients)
         found, expected = (rows.total(job) for rows in example.both()[::-1])
         assert_same(found, expected)
 
@@ -397,9 +397,9 @@ class TestGaussian:
     def test_weighing(self, example):
         state = State(tuple(_Known(own) for own in example.values), 0.2, 0.5)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gaps, "_WORTH", -1e9)
+            patch.setattr(missingness, "_LEAST_GAIN", -1e9)
             found, expected = (
-                gaps.weigh(_problem(example, rows, range(4)), state)
+                missingness.fit_missingness_noise(_problem(example, rows, range(4)), state)
                 for rows in example.both()[::-1]
             )
         assert_same(found[0].rows.gap_noise, expected[0].rows.gap_noise)
@@ -483,7 +483,7 @@ class TestThreads:
 
     def test_gaussian_ones(self):
         example, noise = Example("gaussian"), np.array([0.5, 0.0, 2.0, 1.0])
-        job = core_job(gaps._gap_sums, Around(*example.point), (0, 2, 3), np.ones(4))
+        job = core_job(missingness._variance_sums, Around(*example.point), (0, 2, 3), np.ones(4))
         found, expected = (
             (
                 _told(table_quadratic(rows.weighed_by(noise), *example.point), example),

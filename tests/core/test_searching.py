@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from lanam.core.terms import searching
-from lanam.core.terms.searching import Search
+from lanam.core.terms.searching import SortedPoints
 
 RNG = np.random.default_rng(0)
 
@@ -31,20 +31,22 @@ def test_it_is_searchsorted(name, n_points):
     beside = np.concatenate([points, np.nextafter(points, np.inf), np.nextafter(points, -np.inf)])
     ends = [-np.finfo(float).max, np.finfo(float).max, 0.0, -0.0]
     asked = np.concatenate([numbers, np.resize(beside, 1000), ends])
-    found = Search(points).last_at_most(asked)
+    found = SortedPoints(points).last_at_most(asked)
     np.testing.assert_array_equal(found, np.searchsorted(points, asked, side="right") - 1)
 
 
 def test_grids_are_used_where_they_help():
-    assert isinstance(Search(np.linspace(-1.0, 1.0, 200))._grid.cells, searching._EvenCells)
-    assert isinstance(Search(np.geomspace(1e-9, 1e9, 200))._grid.cells, searching._BitCells)
-    assert Search(np.array([1.0, 1.0]))._grid is None
+    even = SortedPoints(np.linspace(-1.0, 1.0, 200))._cells
+    assert even.cell_of.func is searching._even_cell
+    skewed = SortedPoints(np.geomspace(1e-9, 1e9, 200))._cells
+    assert skewed.cell_of.func is searching._bit_cell
+    assert SortedPoints(np.array([1.0, 1.0]))._cells is None
     crowded = np.sort(np.append(1.0 + 1e-12 * np.arange(100), np.linspace(-9.0, 9.0, 100)))
-    assert Search(crowded)._grid is None
+    assert SortedPoints(crowded)._cells is None
 
 
 def test_no_points():
-    found = Search(np.empty(0)).last_at_most(np.zeros(searching._MANY))
+    found = SortedPoints(np.empty(0)).last_at_most(np.zeros(searching._MANY))
     np.testing.assert_array_equal(found, -1)
 
 
@@ -57,5 +59,5 @@ def test_any_points(values, seed):
     points = np.unique(np.clip(values, -1e308, 1e308))
     rng = np.random.default_rng(seed)
     asked = np.concatenate([rng.choice(points, 3000), rng.standard_normal(2000)])
-    found = Search(points).last_at_most(asked)
+    found = SortedPoints(points).last_at_most(asked)
     np.testing.assert_array_equal(found, np.searchsorted(points, asked, side="right") - 1)

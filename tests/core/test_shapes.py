@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtr
 
 from lanam.core.model.mixtures import Mixture
-from lanam.core.noise import held_out, shapes
+from lanam.core.noise import residuals as noise
 
 ONES = np.ones(2500)
 
@@ -25,14 +25,14 @@ def residuals(kind, n_rows=2500, seed=0):
 @pytest.mark.parametrize("n_rows", [80, 500])
 def test_gaussian_noise_has_no_other_shape(n_rows):
     found = [
-        shapes.learn_shape(residuals("gaussian", n_rows, s), np.ones(n_rows)) for s in range(20)
+        noise.learn_shape(residuals("gaussian", n_rows, s), np.ones(n_rows)) for s in range(20)
     ]
     assert sum(shape is not None for shape in found) <= 1
 
 
 @pytest.mark.parametrize("kind", ["gumbel", "student", "uniform", "two"])
 def test_other_shapes_are_found_and_describe_new_residuals_better(kind):
-    shape = shapes.learn_shape(residuals(kind), ONES)
+    shape = noise.learn_shape(residuals(kind), ONES)
     new = residuals(kind, seed=1)
     rows = Mixture(np.zeros(2500), np.zeros(2500), ONES, shape)
     gaussian = -0.5 * (new**2 + np.log(2.0 * np.pi))
@@ -47,7 +47,7 @@ def test_other_shapes_are_found_and_describe_new_residuals_better(kind):
     ("kind", "skewed", "heavy"), [("gumbel", 1, 1), ("two", 0, -1), ("uniform", 0, -1)]
 )
 def test_in_which_way_it_is_not_gaussian(kind, skewed, heavy):
-    shape = shapes.learn_shape(residuals(kind), ONES)
+    shape = noise.learn_shape(residuals(kind), ONES)
     assert (shape.skewness > 0.5) == bool(skewed)
     assert np.sign(shape.excess_kurtosis) == heavy
 
@@ -56,24 +56,24 @@ def test_a_weight_is_a_number_of_rows():
     own = residuals("gumbel", 400)
     twice = np.concatenate([own, own[:200]])
     weight = np.where(np.arange(400) < 200, 2.0, 1.0)
-    first, second = shapes._mixture(own, weight), shapes._mixture(twice, np.ones(600))
+    first, second = noise._mixture(own, weight), noise._mixture(twice, np.ones(600))
     np.testing.assert_allclose(first.weights, second.weights)
     np.testing.assert_allclose(first.means, second.means)
 
 
 def test_too_few_rows_say_nothing():
-    few = held_out.LEAST_ROWS - 1
-    assert shapes.learn_shape(residuals("two", few), np.ones(few)) is None
-    assert shapes.learn_shape(residuals("two", 4 * few), np.ones(4 * few)) is not None
+    few = noise.LEAST_ROWS - 1
+    assert noise.learn_shape(residuals("two", few), np.ones(few)) is None
+    assert noise.learn_shape(residuals("two", 4 * few), np.ones(4 * few)) is not None
 
 
 def test_nothing_but_zeros_and_one_far_off():
-    assert shapes.learn_shape(np.zeros(200), np.ones(200)) is None
+    assert noise.learn_shape(np.zeros(200), np.ones(200)) is None
     own = np.append(residuals("gaussian", 199), 1e6)
-    shape = shapes.learn_shape(own, np.ones(200))
+    shape = noise.learn_shape(own, np.ones(200))
     assert shape is None or np.isfinite(shape.as_lists()["stds"]).all()
 
 
 def test_what_other_rows_do_not_confirm_is_not_kept(monkeypatch):
-    monkeypatch.setattr(shapes, "_gain", lambda residuals, weight: held_out.WORTH)
-    assert shapes.learn_shape(residuals("two"), ONES) is None
+    monkeypatch.setattr(noise, "_shape_gain", lambda residuals, weight: noise.LEAST_GAIN)
+    assert noise.learn_shape(residuals("two"), ONES) is None

@@ -13,8 +13,7 @@ from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.model import scoring
 from lanam.core.rows import quadratics, statistics
-from lanam.core.rows.expansions import Around
-from lanam.core.rows.statistics import Rows
+from lanam.core.rows.statistics import Around, Rows
 from lanam.core.terms.knots import Position
 from lanam.families.softmax import Softmax
 from tests.core import at_hand

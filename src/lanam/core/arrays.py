@@ -1,8 +1,8 @@
-"""The array types of the core."""
+"""Array types of the core, and small functions of arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
@@ -64,3 +64,29 @@ def unit_exponents(matrix: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]
     relative = np.ldexp(np.abs(matrix), -rows[:, None])
     columns = np.frexp(np.max(relative, axis=0, initial=0.0))[1] - _VARIANCE_BITS
     return rows, columns
+
+
+class Workspace:
+    """Reusable arrays by name: memory that is new to a process costs more than the arithmetic in it.
+
+    Not safe to share between threads.
+
+    Examples
+    --------
+    >>> space = Workspace()
+    >>> first = space.get("square", (2, 3))
+    >>> second = space.get("square", (3, 2))
+    >>> np.shares_memory(first, second), second.shape
+    (True, (3, 2))
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[Hashable, NDArray[Any]] = {}
+
+    def get(self, name: Hashable, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+        """An uninitialised array of this shape; it invalidates the previous one of this name."""
+        size = int(np.prod(shape))
+        buffer = self._arrays.get(name)
+        if buffer is None or len(buffer) < size or buffer.dtype != dtype:
+            buffer = self._arrays[name] = np.empty(size, dtype)
+        return buffer[:size].reshape(shape)

@@ -11,7 +11,7 @@ from lanam.core.likelihoods import Likelihood
 from lanam.core.model import scoring
 from lanam.core.model.distributions import Predictive
 from lanam.core.model.fitted import FittedModel
-from lanam.core.noise.variance import LogVariance
+from lanam.core.noise.residuals import LogVariance
 from lanam.families.base import Family
 from lanam.families.links import Link, Words
 

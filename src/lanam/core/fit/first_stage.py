@@ -19,10 +19,10 @@ from lanam.core.inference import gauss_newton
 from lanam.core.inference.gauss_newton import Limits
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Stage, Task
-from lanam.core.noise.gaps import weigh
+from lanam.core.noise.missingness import fit_missingness_noise
 from lanam.core.rows import statistics
-from lanam.core.rows.expansions import Around
 from lanam.core.rows.located import Rows, added
+from lanam.core.rows.statistics import Around
 from lanam.core.rows.tables import Totals
 
 #: How many times more rows than a sample has must there be for it to pay.
@@ -93,7 +93,7 @@ def _columns(stage: Stage, run: Run, rng: Rng) -> Extension:
 
 def _gap_noise(stage: Stage, run: Run, rng: Rng) -> Extension | None:
     """Rows weighed by the noise of their missing values, if that pays."""
-    weighed = weigh(stage.problem, stage.state)
+    weighed = fit_missingness_noise(stage.problem, stage.state)
     return None if weighed[0] is stage.problem else weighed
 
 

@@ -26,8 +26,7 @@ from lanam.core.inference.options import Options
 from lanam.core.inference.solver import Stage
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import FittedModel, ScoredPair
-from lanam.core.noise.shapes import learn_shape
-from lanam.core.noise.variance import LogVariance, learn_noise, standard_residuals
+from lanam.core.noise.residuals import LogVariance, learn_noise, learn_shape, standard_residuals
 from lanam.core.rows.summaries import Summary
 from lanam.core.rows.tables import ArrayTables, Table, Tables
 

@@ -25,8 +25,8 @@ from lanam.core.inference.evidence import marginal_precision
 from lanam.core.inference.prior import inverse_and_log_det
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.rows import statistics
-from lanam.core.rows.expansions import Around
 from lanam.core.rows.located import Rows, added
+from lanam.core.rows.statistics import Around
 from lanam.core.rows.summaries import ColumnSummary, Summary
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import (

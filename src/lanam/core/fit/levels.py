@@ -15,8 +15,8 @@ import numpy as np
 from lanam.core.arrays import Array, Rng
 from lanam.core.inference.problem import Problem, State, add_terms
 from lanam.core.rows import reading, statistics
-from lanam.core.rows.expansions import Around
 from lanam.core.rows.located import Rows, added
+from lanam.core.rows.statistics import Around
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Levels, Position
 from lanam.core.terms.term import LevelTerm

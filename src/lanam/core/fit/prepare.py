@@ -15,7 +15,6 @@ from lanam.core.inference.solver import Solver
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows
-from lanam.core.rows.statistics import best_constant
 from lanam.core.rows.summaries import Summary, Wanted, summarise_tables
 from lanam.core.rows.tables import ArrayTables, Tables
 from lanam.core.rows.units import Units
@@ -155,7 +154,7 @@ def rows_of(
 
 def _start(summary: Summary, units: Units) -> Intercept:
     """The intercept of the best constant model."""
-    if units.likelihood.n_classes:
-        return best_constant(units.likelihood, summary.classes)
+    if n_classes := units.likelihood.n_classes:
+        return units.likelihood.start(np.arange(n_classes, dtype=np.float64), summary.classes)
     mean = np.array([summary.spread.mean * summary.spread.magnitude])
-    return best_constant(units.likelihood, units.standard(mean))
+    return units.likelihood.start(units.standard(mean), np.ones(1))

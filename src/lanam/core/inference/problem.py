@@ -19,10 +19,9 @@ from lanam.core.inference.prior import Prior
 from lanam.core.inference.updates import Update, mackay
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import cross_tables, quadratics
-from lanam.core.rows.expansions import Around
 from lanam.core.rows.located import AnyRows, StreamedRows
 from lanam.core.rows.quadratics import Quadratic
-from lanam.core.rows.statistics import evaluate
+from lanam.core.rows.statistics import Around, evaluate
 from lanam.core.terms.linearise import Compressed, compress, initial_precision, tangent
 from lanam.core.terms.term import LevelTerm, Term
 
@@ -323,9 +322,9 @@ def _linear_model(
     )
     if (k := problem.wide) is None:
         return model
-    diagonal, cross, pull = quadratic.level_equations(k, tables)
+    cross, pull = quadratic.level_equations(k, tables)
     scale = float(1.0 / np.sqrt(state.terms[k].precision[0]))
-    own = WideLevels(scale**2 * diagonal, scale * cross, scale * pull, prior.groups[k].start)
+    own = WideLevels(scale**2 * cross[:, -1], scale * cross, scale * pull, prior.groups[k].start)
     return replace(model, wide=own)
 
 

@@ -1,1 +1,1 @@
-"""How noisy rows are: where values are missing, by column, and of which distribution."""
+"""Noise models: missing inputs, heteroscedastic noise, the residual distribution."""

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import TypeAlias
 
 import numpy as np
 
-from lanam.core.arrays import Array, IntArray, Intercept, slices, sum_by
-from lanam.core.rows.expansions import Around, same_arrays
+from lanam.core.arrays import Array, IntArray, Intercept, Workspace, slices, sum_by
 from lanam.core.rows.located import AnyRows, Rows, chunks
 from lanam.core.rows.reading import spread
+from lanam.core.rows.statistics import Around, same_arrays
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Position
-from lanam.core.workspace import Workspace
 
 #: Rows at a time: cross-tables are large themselves, so that it pays to have many for each.
 _TABLE_CHUNK_ROWS = 1 << 17
@@ -86,10 +86,6 @@ class TableQuadratic:
             sums[own] = self.cross[block, -1]
         return result
 
-    def of_constant(self, f: Intercept) -> float:
-        """The quadratic's value where the same is predicted for all rows."""
-        return float(self.constant + self.pseudo[-1] * f - 0.5 * self.cross[-1, -1] * f**2)
-
     def keep_terms(self, kept: Sequence[int]) -> TableQuadratic:
         """The same quadratic for some of the terms."""
         entries = np.r_[tuple(self.blocks[k] for k in (*kept, -1))]
@@ -117,8 +113,8 @@ class TableQuadratic:
                 gram[columns, rows] = gram[rows, columns].T
         return gram, target
 
-    def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array, Array]:
-        """What the rows say of the levels of term ``k``, as ``RowQuadratic`` has it."""
+    def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array]:
+        """``W_k' gamma Z`` and ``W_k' h`` for the levels of term ``k``."""
         here, parts = self.blocks[k], []
         for table, own, there in zip(tables, self.seen, self.blocks, strict=False):
             # Upper blocks only are there.
@@ -129,7 +125,7 @@ class TableQuadratic:
         target = np.zeros(self.sizes[k])
         cross[self.seen[k]] = np.column_stack([*parts, self.cross[here, -1]])
         target[self.seen[k]] = self.pseudo[here]
-        return cross[:, -1].copy(), cross, target
+        return cross, target
 
 
 def summed(
@@ -180,16 +176,16 @@ def _cross_tables(
     for part in chunks(parts, _table_chunk(len(sizes))):
         chunk = around.expand_all(part)
         scalars += chunk.constant, chunk.value
-        readers = [_Reader.of(position, space, k) for k, position in enumerate(part.positions)]
-        for k, (position, right) in enumerate(zip(part.positions, readers, strict=True)):
+        readers = [_reader(position, space, k) for k, position in enumerate(part.positions)]
+        for k, (position, (index, corners)) in enumerate(zip(part.positions, readers, strict=True)):
             here = blocks[k]
             weights[k] += spread(position, part.weight, sizes[k])
             pseudo[here] += spread(position, chunk.pseudo_response, sizes[k])[seen[k]]
             strips[k][:, -1] += spread(position, chunk.curvature, sizes[k])[seen[k]]
-            weighted = right.times(chunk.curvature, space)
+            weighted = index, _weighted(corners, chunk.curvature, space)
             for j, left in enumerate(readers[: k + 1]):
                 if j == k:
-                    table = _own_table(left, weighted, sizes[k])
+                    table = _own_table(corners, weighted, sizes[k])
                 else:
                     table = _cross_table(left, weighted, (sizes[j], sizes[k]), space)
                 some = len(seen[j]) < sizes[j] or len(seen[k]) < sizes[k]
@@ -206,73 +202,66 @@ def _table_chunk(n_terms: int) -> int:
     return max(_TABLE_CHUNK_ROWS * _TERMS_AT_ONCE // max(n_terms, _TERMS_AT_ONCE), 1)
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """How rows read a table: the entry of each, and its weight there and at the entries beside it.
+#: Interpolation weights of rows: (offset from a row's entry, the rows' weights there), None for ones.
+_Corners: TypeAlias = list[tuple[int, Array | None]]
 
-    ``corners`` are (steps from a row's index, weights); None are ones.
-    """
+#: The same with the rows' curvature, and the rows' entries.
+_Weighted: TypeAlias = tuple[IntArray, list[tuple[int, Array]]]
 
-    index: IntArray
-    corners: tuple[tuple[int, Array | None], ...]
 
-    @classmethod
-    def of(cls, position: Position, space: Workspace, number: int) -> _Reader:
-        """That of rows at a position, the term's with this number."""
-        n_rows = len(position.index)
-        index = space.get(("index", number), (n_rows,), np.intp)
-        index[:] = position.index
-        corners: list[tuple[int, Array | None]] = [(0, None)]
-        for step, fraction in position.steps:
-            # How much of it stays with an entry, and how much goes to the next.
-            shares = [space.get((number, step, end), (n_rows,)) for end in range(2)]
-            shares[1][:] = fraction
-            np.subtract(1.0, shares[1], out=shares[0])
-            corners = [
-                (offset + more, part if weight is None else weight * part)
-                for offset, weight in corners
-                for more, part in zip((0, step), shares, strict=True)
-            ]
-        return cls(index, tuple(corners))
+def _reader(position: Position, space: Workspace, term: int) -> tuple[IntArray, _Corners]:
+    """The entry of each row in a term's table, and its interpolation weights there and beside it."""
+    n_rows = len(position.index)
+    index = space.get(("index", term), (n_rows,), np.intp)
+    index[:] = position.index
+    corners: _Corners = [(0, None)]
+    for step, fraction in position.steps:
+        # The fractions that belong to an entry and to the next one along this axis.
+        near, far = (space.get((term, step, end), (n_rows,)) for end in range(2))
+        far[:] = fraction
+        np.subtract(1.0, far, out=near)
+        corners = [
+            (offset + more, part if weight is None else weight * part)
+            for offset, weight in corners
+            for more, part in ((0, near), (step, far))
+        ]
+    return index, corners
 
-    def times(self, weight: Array, space: Workspace) -> _Reader:
-        """The same with all weights times a number a row."""
-        corners = list[tuple[int, Array | None]]()
-        for k, (step, own) in enumerate(self.corners):
-            product = space.get(("weighted", k), weight.shape)
-            np.multiply(1.0 if own is None else own, weight, out=product)
-            corners.append((step, product))
-        return replace(self, corners=tuple(corners))
+
+def _weighted(corners: _Corners, weight: Array, space: Workspace) -> list[tuple[int, Array]]:
+    """All interpolation weights times one number per row."""
+    products = [space.get(("weighted", k), weight.shape) for k in range(len(corners))]
+    for (_, own), product in zip(corners, products, strict=True):
+        np.multiply(1.0 if own is None else own, weight, out=product)
+    return [(step, product) for (step, _), product in zip(corners, products, strict=True)]
 
 
 def _cross_table(
-    left: _Reader, weighted: _Reader, shape: tuple[int, int], space: Workspace
+    left: tuple[IntArray, _Corners], right: _Weighted, shape: tuple[int, int], space: Workspace
 ) -> Array:
-    """``W_left' diag(weight) W_right``, of the right reader with its weights."""
-    n_rows = len(left.index)
-    cell = np.multiply(left.index, shape[1], out=space.get("cell", (n_rows,), np.intp))
-    cell += weighted.index
+    """``W_left' diag(gamma) W_right``."""
+    n_rows = len(left[0])
+    cell = np.multiply(left[0], shape[1], out=space.get("cell", (n_rows,), np.intp))
+    cell += right[0]
     block = space.get("block", shape)
     block[:] = 0.0
-    for down, one in left.corners:
-        for along, two in weighted.corners:
-            assert two is not None
+    for down, one in left[1]:
+        for along, two in right[1]:
             value = two
             if one is not None:
                 value = np.multiply(one, two, out=space.get("product", (n_rows,)))
             table = sum_by(cell, value, shape[0] * shape[1]).reshape(shape)
-            # A row's neighbours lie some entries on; a row on the last entry gives them nothing.
+            # Neighbours are at a fixed offset; a row on the last entry has no weight there.
             block[down:, along:] += table[: shape[0] - down, : shape[1] - along]
     return block
 
 
-def _own_table(reader: _Reader, weighted: _Reader, size: int) -> Array:
-    """``W' diag(weight) W`` of one term: rows read few entries beside each other."""
+def _own_table(corners: _Corners, weighted: _Weighted, size: int) -> Array:
+    """``W' diag(gamma) W`` of one term, which is banded: rows read few entries beside each other."""
     block, entry = np.zeros((size, size)), np.arange(size)
-    for down, one in reader.corners:
-        for along, two in weighted.corners:
-            assert two is not None
-            sums = sum_by(reader.index, two if one is None else one * two, size)
+    for down, one in corners:
+        for along, two in weighted[1]:
+            sums = sum_by(weighted[0], two if one is None else one * two, size)
             own = entry[: size - max(down, along)]
             block[own + down, own + along] += sums[: len(own)]
     return block

@@ -1,4 +1,4 @@
-"""What a fit is going to do with its rows, told before they are summed."""
+"""The plan of a fit's stage, reported before its rows are summed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ class Plan:
     stage
         Its name.
     n_rows, n_columns, n_terms, n_entries
-        How many there are; entries are those of all terms' tables or, if these are too many to be
-        summed into, those that rows read.
-    table_bytes
-        What cross-tables of these entries take.
+        Sizes; entries are those of all terms' tables or, if these are too many for cross-tables, those
+        that rows read.
     memory
-        What they may take.
+        Bytes that cross-tables may take.
     in_tables
         Whether rows are summed into cross-tables, so that iterations do not touch them; otherwise every
         iteration goes over all rows.
@@ -34,9 +32,13 @@ class Plan:
     n_columns: int
     n_terms: int
     n_entries: int
-    table_bytes: int
     memory: float
     in_tables: bool
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes that cross-tables of these entries take."""
+        return cross_table_bytes(self.n_entries)
 
     @classmethod
     def of(
@@ -48,17 +50,17 @@ class Plan:
         memory: float,
         n_entries: int,
     ) -> Plan:
-        """The plan of a stage with so many terms and entries, on a table of ``shape``."""
-        size = cross_table_bytes(n_entries)
+        """The plan of a stage on a table of ``shape``."""
         in_tables = tables_pay(likelihood, shape[0], n_entries, memory)
-        return cls(stage, *shape, n_terms, n_entries, size, memory, in_tables)
+        return cls(stage, *shape, n_terms, n_entries, memory, in_tables)
 
     def __str__(self) -> str:
-        told = (
+        size = (
             f"{self.stage}: {self.n_rows:,} rows x {self.n_columns} columns, {self.n_terms} terms; "
             f"cross-tables of {self.n_entries:,} entries take {self.table_bytes / 1e6:,.0f} MB of "
             f"{self.memory / 1e6:,.0f} MB"
         )
-        if self.in_tables:
-            return told + ": rows are summed into them"
-        return told + ": every iteration goes over all rows"
+        use = (
+            "rows are summed into them" if self.in_tables else "every iteration goes over all rows"
+        )
+        return f"{size}: {use}"

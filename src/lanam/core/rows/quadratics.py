@@ -17,14 +17,15 @@ from scipy.sparse import csr_array
 from lanam.core.arrays import Array
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.cross_tables import TableQuadratic, cross_table_bytes, summed
-from lanam.core.rows.expansions import Around, same_arrays
 from lanam.core.rows.located import AnyRows, Rows, added, chunks
 from lanam.core.rows.reading import Design, spread
 from lanam.core.rows.statistics import (
     CHUNK_ROWS,
+    Around,
     entry_sums,
     output_places,
     own_curvature,
+    same_arrays,
     start,
     weigh_entries,
 )
@@ -88,15 +89,14 @@ class RowQuadratic:
         gram, target = self.rows.total(partial(job, self.around, self.kept, tables), heavy=True)
         return gram, target
 
-    def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array, Array]:
-        """What the rows say of the levels of term ``k``.
+    def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array]:
+        """``W_k' gamma Z`` and ``W_k' h`` for the levels of term ``k``.
 
-        The diagonal of ``W_k' gamma W_k``, ``W_k' gamma Z`` and ``W_k' h``.
+        The last column, that of the intercept, is the diagonal of ``W_k' gamma W_k``.
         """
         job = partial(_level_equations, self.around, self.kept, tables, k)
         cross, target = self.rows.total(job, heavy=True)
-        # The intercept's column of Z is one: its sums are the diagonal.
-        return cross[:, -1].copy(), cross, target
+        return cross, target
 
 
 def _expansion_sums(around: Around, parts: Iterable[Rows]) -> Totals:
@@ -186,7 +186,7 @@ def weights_and_quadratic(
     if whole and likelihood.quadratic:
         # Both at once, and what no row has read is left out afterwards.
         made, weights = summed(rows, around)
-        return weights, made.of_constant(null[1]), made
+        return weights, made.of(around.values, null[1]), made
     *sums, value = rows.total(partial(weigh_entries, null))
     seen = tuple(np.flatnonzero(own) for own in sums)
     n_entries = sum(map(len, seen)) + 1

@@ -6,24 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lanam.core.arrays import Array, IntArray, slices, sum_by
+from lanam.core.arrays import Array, Workspace, slices, sum_by
 from lanam.core.rows.located import Rows
-from lanam.core.terms.knots import Position, Step
-from lanam.core.workspace import Workspace
+from lanam.core.terms.knots import Position
 
 
 def read(position: Position, table: Array) -> Array:
     """Rows of a table, interpolated along every axis: ``W_d T_d`` without forming ``W_d``."""
-    return _read(position.index, position.steps, table)
-
-
-def _read(index: IntArray, steps: Sequence[Step], table: Array) -> Array:
-    if not steps:
-        # Either is about twice as fast as the other for its kind of table.
+    if not position.steps:
+        index = position.index
+        # Each is about twice as fast as the other for its kind of table.
         return table[index] if table.ndim == 1 else np.take(table, index.astype(np.intp), axis=0)
-    (stride, fraction), *others = steps
-    value = _read(index, others, table)
-    change = _read(index, others, _difference(table, stride))
+    (stride, fraction), *others = position.steps
+    along_others = Position(position.index, tuple(others))
+    value = read(along_others, table)
+    change = read(along_others, _difference(table, stride))
     change *= fraction if table.ndim == 1 else fraction[:, None]
     value += change
     return value
@@ -31,16 +28,13 @@ def _read(index: IntArray, steps: Sequence[Step], table: Array) -> Array:
 
 def spread(position: Position, values: Array, size: int) -> Array:
     """Sums of row values per table entry: ``W_d' v``."""
-    return _spread(position.index, position.steps, values, size)
-
-
-def _spread(index: IntArray, steps: Sequence[Step], values: Array, size: int) -> Array:
-    if not steps:
-        return sum_by(index, values, size)
-    (stride, fraction), *others = steps
+    if not position.steps:
+        return sum_by(position.index, values, size)
+    (stride, fraction), *others = position.steps
+    along_others = Position(position.index, tuple(others))
     beyond = values * fraction
-    total = _spread(index, others, values - beyond, size)
-    total[stride:] += _spread(index, others, beyond, size)[:-stride]
+    total = spread(along_others, values - beyond, size)
+    total[stride:] += spread(along_others, beyond, size)[:-stride]
     return total
 
 

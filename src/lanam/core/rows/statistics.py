@@ -1,17 +1,24 @@
-"""What is asked of all rows: the log-likelihood, its slopes, and weights at the terms' entries.
+"""Statistics of all rows: the log-likelihood, its quadratic expansion, and weights at the terms' entries.
 
-Whatever is asked of all rows is a job over parts of them, of which ``Rows.total`` merges the answers:
-where the parts are does not matter here (``rows.py``).
+All that a fit needs of the data is the log-likelihood as a quadratic in the prediction (method.md 2c),
+
+    log p(y | f) ~ constant + h' f - 1/2 f' diag(gamma) f,
+
+exact and computed once for a Gaussian likelihood, recomputed around each new prediction for others. With
+``f = Z z``, ``Z = [W_1 T_1, ..., W_D T_D, 1]``, that is ``Z' diag(gamma) Z`` and ``Z' h``, in two forms
+with one interface (``quadratics.py``, ``cross_tables.py``).
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from lanam.core.arrays import Array, IntArray, Intercept, sum_by
+from lanam.core.arrays import Array, IntArray, Intercept
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows, added
 from lanam.core.rows.reading import read, spread
@@ -74,25 +81,7 @@ def start(rows: AnyRows, likelihood: Likelihood) -> Intercept:
     """The intercept of the best constant model."""
     if isinstance(rows, StreamedRows):
         return rows.start
-    (mass,) = rows.total(partial(_response_mass, likelihood))
-    return best_constant(likelihood, mass if likelihood.n_classes else mass[:1] / mass[1:])
-
-
-def best_constant(likelihood: Likelihood, known: Array) -> Intercept:
-    """The same by what is known of the response: the classes' weights, or its mean (1,)."""
-    if likelihood.n_classes:
-        return likelihood.start(np.arange(likelihood.n_classes, dtype=np.float64), known)
-    # The mean is all that matters.
-    return likelihood.start(known, np.ones(1))
-
-
-def _response_mass(likelihood: Likelihood, parts: Iterable[Rows]) -> Totals:
-    """Weight of every class; otherwise, the weighted sum of the response and the weight."""
-    if n_classes := likelihood.n_classes:
-        masses = (sum_by(part.y.astype(np.intp), part.weight, n_classes) for part in parts)
-        return (np.sum(list(masses), axis=0),)
-    sums = (np.array([part.weight @ part.y, part.weight.sum()]) for part in parts)
-    return (np.sum(list(sums), axis=0),)
+    return likelihood.start(rows.y, rows.weight)
 
 
 def null_log_likelihood(rows: AnyRows, likelihood: Likelihood) -> float:
@@ -131,3 +120,62 @@ def evaluate(table: Array, coordinates: Array, n_outputs: int) -> Array:
     """A term's function at its entries; a column for each of several outputs."""
     values = table @ coordinates.reshape(n_outputs, -1).T
     return values[:, 0] if n_outputs == 1 else values
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The quadratic of some rows: ``pseudo_response`` is ``h``, ``curvature`` is ``gamma``.
+
+    With several outputs the first has a column each, the second a matrix a row.
+    """
+
+    pseudo_response: Array
+    curvature: Array
+    constant: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Around:
+    """The point that the log-likelihood is expanded around."""
+
+    likelihood: Likelihood
+    values: tuple[Array, ...]
+    intercept: Intercept
+
+    def predict(self, part: Rows) -> Array:
+        """The link-scale prediction of some rows."""
+        return predict(part, self.values, self.intercept)
+
+    def slopes(self, part: Rows, f: Array | None = None) -> tuple[Array, Array]:
+        """Slope and curvature of every row's weighted log-likelihood, or at another prediction ``f``."""
+        f = self.predict(part) if f is None else f
+        slope, curvature = self.likelihood.slope(part.y, f), self.likelihood.curvature(f)
+        # Weights are a row's, whatever it has.
+        return (slope.T * part.information).T, (curvature.T * part.information).T
+
+    def expand(self, part: Rows) -> Expansion:
+        """The quadratic of some rows: a second-order expansion of their weighted log-likelihood."""
+        # One that is exact is the same wherever it is made.
+        exact = self.likelihood.quadratic
+        f = np.zeros(len(part)) if exact else self.predict(part)
+        slope, curvature = self.slopes(part, f)
+        value = float(part.information @ self.likelihood.log_prob(part.y, f))
+        bent = curved(curvature, f)
+        constant = value - float(np.vdot(f, slope)) - 0.5 * float(np.vdot(f, bent))
+        return Expansion(slope + bent, curvature, constant, value)
+
+    def expand_all(self, part: Rows) -> Expansion:
+        """The same for many rows."""
+        made = [self.expand(chunk) for chunk in part.parts(CHUNK_ROWS)]
+        return Expansion(
+            np.concatenate([one.pseudo_response for one in made]),
+            np.concatenate([one.curvature for one in made]),
+            sum(one.constant for one in made),
+            sum(one.value for one in made),
+        )
+
+
+def same_arrays(first: Sequence[Array], second: Sequence[Array]) -> bool:
+    """Whether these are the very same arrays."""
+    return len(first) == len(second) and all(map(operator.is_, first, second))

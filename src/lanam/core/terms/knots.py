@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, IntArray, sum_by
-from lanam.core.terms.searching import Search
+from lanam.core.terms.searching import SortedPoints
 
 #: Rows that are located at a time: what is computed for them stays in the cache.
 _BLOCK = 1 << 14
@@ -146,8 +146,8 @@ class Knots(_Column):
         return index, scaled
 
     @cached_property
-    def _search(self) -> Search:
-        return Search(self.points)
+    def _search(self) -> SortedPoints:
+        return SortedPoints(self.points)
 
 
 @dataclass(frozen=True)
@@ -187,9 +187,11 @@ class Levels(_Column):
         return Position(_compact(index, len(self)))
 
     @cached_property
-    def _search(self) -> Search:
+    def _search(self) -> SortedPoints:
         """Among what divides the levels: their middles, or the bins' edges."""
-        return Search(0.5 * (self.points[1:] + self.points[:-1]) if self.exact else self.edges)
+        return SortedPoints(
+            0.5 * (self.points[1:] + self.points[:-1]) if self.exact else self.edges
+        )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,194 @@
+"""Noise learned from residuals: its variance as a second additive model, and its distribution.
+
+The noise of a Gaussian response is ``N(0, s^2 exp(g(x)))`` plus the variance that missing values add.
+``s^2`` comes from a fit with constant noise; ``g`` is additive and fitted to the squared residuals like any
+mean (``LogVariance``), so that its smoothness and its columns follow from the evidence. A row pulls the
+mean towards itself: the expectation of its squared residual is ``(1 - h) s^2`` with the leverage ``h``, the
+variance of the mean there in units of the noise's, and squares are divided by that.
+
+The residual distribution is one for all rows: a mixture of Gaussians on a lattice of means and widths. It
+comes near any distribution that is not too sharp, and its likelihood is concave in the weights, most of
+which EM sends to zero (Kiefer and Wolfowitz's estimator on a lattice).
+
+Either is kept only if its cross-validated log-likelihood improves on a constant, or on a Gaussian: under
+heavy tails a few large residuals look like the effect of a column, and raise the evidence of ``g`` too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanam.core.arrays import Array
+from lanam.core.likelihoods import Likelihood, bounded_exp
+from lanam.core.model import scoring
+from lanam.core.model.fitted import FittedModel
+from lanam.core.model.mixtures import NoiseShape, standardised
+from lanam.core.rows.tables import Table
+
+#: With fewer residuals, cross-validation decides nothing.
+LEAST_ROWS = 60
+#: Required gain in log-likelihood, in nats over all folds: under Student's t chance has brought up to four.
+LEAST_GAIN = 5.0
+#: Few rows need folds that leave nearly all of them to train on; of many, half is plenty.
+_FEW_FOLDS, _MANY_FOLDS = 2, 8
+_MANY_ROWS = 2000
+
+#: The residual of a row with more leverage than this carries no information on the noise.
+_MOST_LEVERAGE = 0.95
+
+#: The lattice of the mixture, in standard deviations of the noise.
+_MEANS = np.arange(-2.0, 2.01, 0.5)
+_STDS = 2.0 ** np.arange(-2.0, 3.01)
+#: Pseudo-rows of the standard Gaussian.
+_GAUSSIAN_ROWS = 10.0
+_ITERATIONS = 1000
+#: Residuals are binned to a fraction of the smallest width.
+_WIDTH = 1.0 / 64.0
+#: A component is dropped unless it explains this many rows.
+_LEAST_COMPONENT_ROWS = 1.0
+
+#: Fits an additive model to the response of a table with these of the columns.
+Fit = Callable[[Table, Sequence[int]], FittedModel]
+
+
+@dataclass(frozen=True)
+class LogVariance(Likelihood):
+    """``y`` is a squared residual and ``f`` the logarithm of its mean, the variance of a Gaussian.
+
+    The log-density is that of the residual. Its second derivative depends on ``y``; the curvature is the
+    expectation, which is constant.
+    """
+
+    name = "log-variance"
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """Log-density of a residual, without the constant ``-log(2 pi) / 2``."""
+        return np.asarray(-0.5 * (f + y * bounded_exp(-f)))
+
+    def slope(self, y: Array, f: Array) -> Array:
+        """Derivative of the log-density in ``f``."""
+        return np.asarray(0.5 * (y * bounded_exp(-f) - 1.0))
+
+    def curvature(self, f: Array) -> Array:
+        """Minus the expectation of its second derivative."""
+        return np.full_like(f, 0.5)
+
+    def start(self, y: Array, weight: Array) -> float:
+        """The intercept of the best constant model."""
+        return math.log(float(weight @ y / weight.sum()))
+
+
+def learn_noise(model: FittedModel, sample: Table, fit: Fit) -> FittedModel | None:
+    """The model of ``log(variance / s^2)``, or None where constant noise describes the sample as well.
+
+    ``model`` is the mean with constant noise; the sample's rows are in random order.
+    """
+    residuals = standard_residuals(model, sample)
+    rows = replace(residuals, response=np.square(residuals.response))
+    if np.count_nonzero(rows.response) < LEAST_ROWS:
+        return None
+    noise = fit(rows, range(rows.columns.shape[1]))
+    needed = sorted({term.features[0] for term in noise.terms if term.active})
+    if not needed:
+        return None
+    narrow = replace(rows, columns=rows.columns[:, needed])
+    if _variance_gain(narrow, lambda part: fit(part, needed)) <= LEAST_GAIN:
+        return None
+    # The mean of a variance whose logarithm is uncertain; on average, so that the rest stays a sum.
+    _, uncertainty = scoring.link_moments(noise, rows.columns)
+    correction = 0.5 * float(np.average(uncertainty, weights=rows.weight))
+    return replace(noise, intercept=noise.intercept + correction, history=())
+
+
+def learn_shape(residuals: Array, weight: Array) -> NoiseShape | None:
+    """The residual distribution, or None where a Gaussian describes the residuals as well.
+
+    Residuals are in units of the noise's standard deviation in their row, in random order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> learn_shape(rng.normal(size=500), np.ones(500)) is None
+    True
+    >>> shape = learn_shape(rng.exponential(size=500) - 1.0, np.ones(500))
+    >>> bool(1.0 < shape.skewness < 3.0)
+    True
+    """
+    if np.count_nonzero(residuals) < LEAST_ROWS or _shape_gain(residuals, weight) <= LEAST_GAIN:
+        return None
+    return _mixture(residuals, weight)
+
+
+def standard_residuals(model: FittedModel, sample: Table) -> Table:
+    """Rows with standardised residuals as response, without those that missing values make noisier."""
+    constant = replace(model, noise=None)
+    rows = _subset(
+        sample, scoring.noise_variances(constant, sample.columns) == model.noise_variance
+    )
+    mean, variance = scoring.link_moments(model, rows.columns)
+    leverage = np.minimum(variance / model.noise_variance, _MOST_LEVERAGE)
+    size = np.sqrt(scoring.noise_variances(model, rows.columns) * (1.0 - leverage))
+    return Table(rows.columns, (rows.response - mean) / size, rows.weight)
+
+
+def _variance_gain(rows: Table, fit: Callable[[Table], FittedModel]) -> float:
+    """Cross-validated gain in log-likelihood of a model of the squares over their mean."""
+    likelihood, total = LogVariance(), 0.0
+    for held_out in _folds(len(rows)):
+        train, test = _subset(rows, ~held_out), _subset(rows, held_out)
+        mean = np.average(train.response, weights=train.weight)
+        constant = likelihood.log_prob(test.response, np.full(len(test), np.log(mean)))
+        varying = scoring.log_noise_factors(fit(train), test.columns)
+        total += float(test.weight @ (likelihood.log_prob(test.response, varying) - constant))
+    return total
+
+
+def _shape_gain(residuals: Array, weight: Array) -> float:
+    """Cross-validated gain in log-likelihood of a mixture over a Gaussian of the same variance."""
+    total = 0.0
+    for held_out in _folds(len(residuals)):
+        train, train_weight = residuals[~held_out], weight[~held_out]
+        shape = _mixture(train, train_weight)
+        z = residuals[held_out] / math.sqrt(np.average(np.square(train), weights=train_weight))
+        gain = np.log(_densities(z, shape.means, shape.stds) @ shape.weights) + 0.5 * z**2
+        total += float(weight[held_out] @ gain)
+    return total
+
+
+def _folds(n_rows: int) -> Iterator[NDArray[np.bool_]]:
+    """Masks of the held-out rows."""
+    n_folds = _MANY_FOLDS if n_rows < _MANY_ROWS else _FEW_FOLDS
+    for k in range(n_folds):
+        yield np.arange(n_rows) % n_folds == k
+
+
+def _subset(table: Table, rows: NDArray[np.bool_]) -> Table:
+    columns = np.asfortranarray(table.columns[rows])
+    return Table(columns, table.response[rows], table.weight[rows])
+
+
+def _mixture(residuals: Array, weight: Array) -> NoiseShape:
+    """Weights of the lattice's Gaussians by EM, without negligible components."""
+    places, index = np.unique(np.round(residuals / _WIDTH), return_inverse=True)
+    count = np.bincount(index, weights=weight)
+    means, stds = (grid.ravel() for grid in np.meshgrid(_MEANS, _STDS))
+    pseudo_rows = np.where((means == 0.0) & (stds == 1.0), _GAUSSIAN_ROWS, 0.0)
+    weights = np.full(len(means), 1.0 / len(means))
+    density = _densities(places * _WIDTH, means, stds)
+    for _ in range(_ITERATIONS):
+        rows = weights * (density.T @ (count / (density @ weights))) + pseudo_rows
+        weights = rows / rows.sum()
+    kept = weights * count.sum() > _LEAST_COMPONENT_ROWS
+    return standardised(weights[kept], means[kept], stds[kept])
+
+
+def _densities(values: Array, means: Array, stds: Array) -> Array:
+    """Densities of values under Gaussians (n, K), up to the constant and bounded away from zero."""
+    distance = (values[:, None] - means) / stds
+    return np.asarray(np.exp(-0.5 * np.square(distance)) / stds + 1e-300)
