@@ -16,7 +16,6 @@ from lanam.core.model import scoring
 from lanam.core.model.distributions import Discrete
 from lanam.families import BERNOULLI, GAUSSIAN, POISSON, SOFTMAX, Family, find_family
 from lanam.families.links import LOG, Words
-from lanam.families.poisson import require_counts
 from lanam.metrics import coverage_report
 from tests.report.pages import Page
 
@@ -90,7 +89,7 @@ class GeometricFamily(Family):
     positive = True
 
     def check(self, y):
-        return require_counts(y)
+        return POISSON.check(y)
 
     def likelihood(self, n_classes=0):
         return Geometric()

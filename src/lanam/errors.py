@@ -65,6 +65,18 @@ class Speech(Formatter):
 PYTHON = Speech()
 
 
+def choose(*choices: object) -> str:
+    """The remedy for a value that is none of some choices.
+
+    Examples
+    --------
+    >>> choose("gelu", "relu", "tanh")
+    "choose 'gelu', 'relu' or 'tanh'"
+    """
+    *others, last = map(repr, choices)
+    return f"choose {', '.join(others)} or {last}" if others else f"choose {last}"
+
+
 class Message(Exception):
     """What errors and warnings with fields have in common.
 

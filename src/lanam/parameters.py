@@ -14,7 +14,7 @@ from dataclasses import Field, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any
 
-from lanam.errors import InputError
+from lanam.errors import InputError, choose
 
 #: What the core is told of a value of a parameter with this name, once it is checked.
 Reader = Callable[[Any, str], Any]
@@ -35,8 +35,7 @@ def one_of(*choices: Any) -> dict[str, Any]:
         # `value in choices` would take 0 for False, and trip over arrays.
         if any(type(value) is type(choice) and value == choice for choice in choices):
             return value
-        *words, last = map(repr, choices)
-        raise _refusal(name, value, "is not known", f"choose {', '.join(words)} or {last}")
+        raise _refusal(name, value, "is not known", choose(*choices))
 
     return _read(read, choices)
 

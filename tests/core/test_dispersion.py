@@ -14,12 +14,7 @@ from lanam.core.inference.updates import UPDATES
 from lanam.core.model import scoring
 from lanam.core.rows.statistics import Rows
 from lanam.families.poisson import Poisson
-from lanam.families.poisson_lognormal import (
-    dispersed,
-    poisson_mean,
-    poisson_quantile,
-    poisson_variance,
-)
+from lanam.families.poisson_lognormal import PoissonLognormal
 from tests.core import at_hand
 from tests.core.examples import dense_features
 from tests.likelihoods import LIKELIHOODS
@@ -222,35 +217,36 @@ class TestPredictive:
         mean, known = np.linspace(-2.0, 5.0, 8), np.zeros(8)
         e = np.full(8, exposure)
         mu = exposure * np.exp(mean)
-        found = dispersed(mean, known, e, phi)
-        np.testing.assert_allclose(poisson_mean(*found), mu)
-        np.testing.assert_allclose(poisson_variance(*found), phi * mu)
+        found = PoissonLognormal.dispersed(mean, known, e, phi)
+        np.testing.assert_allclose(found.mean, mu)
+        np.testing.assert_allclose(found.variance, phi * mu)
 
     def test_beside_a_posterior(self):
         # A rate that is not known, and varies: the mean stays, and variances of independent factors
         # multiply.
         mean, variance, phi = np.log([5.0, 50.0]), np.array([0.3, 0.1]), 4.0
         ones = np.ones(2)
-        found = dispersed(mean, variance, ones, phi)
-        mu = poisson_mean(mean, variance, ones)
-        np.testing.assert_allclose(poisson_mean(*found), mu)
+        found = PoissonLognormal.dispersed(mean, variance, ones, phi)
+        mu = PoissonLognormal(mean, variance, ones).mean
+        np.testing.assert_allclose(found.mean, mu)
         own = (phi - 1.0) / mu
         expected = mu + mu**2 * (np.exp(variance) * (1.0 + own) - 1.0)
-        np.testing.assert_allclose(poisson_variance(*found), expected)
+        np.testing.assert_allclose(found.variance, expected)
 
     def test_without_dispersion_nothing_changes(self):
         given = np.log([5.0, 50.0]), np.array([0.3, 0.1]), np.array([1.0, 2.0])
-        for one, other in zip(dispersed(*given, 1.0), given, strict=True):
+        found = PoissonLognormal.dispersed(*given, 1.0)
+        for one, other in zip(vars(found).values(), given, strict=True):
             np.testing.assert_array_equal(one, other)
 
     def test_intervals_hold(self):
         model = fit(*counts(n=1000, phi=5.0))
         columns, y = counts(n=3000, phi=5.0, seed=1)
         mean, variance = scoring.link_moments(model, columns)
-        given = dispersed(mean, variance, np.ones(3000), model.noise_variance)
-        low, high = (poisson_quantile(p, *given) for p in (0.05, 0.95))
+        given = PoissonLognormal.dispersed(mean, variance, np.ones(3000), model.noise_variance)
+        low, high = (given.ppf(p) for p in (0.05, 0.95))
         # Counts are whole numbers: an interval holds what its ends do.
         assert 0.87 < np.mean((y >= low) & (y <= high)) < 0.96
-        plain = mean, variance, np.ones(3000)
-        low, high = (poisson_quantile(p, *plain) for p in (0.05, 0.95))
+        plain = PoissonLognormal(mean, variance, np.ones(3000))
+        low, high = (plain.ppf(p) for p in (0.05, 0.95))
         assert np.mean((y >= low) & (y <= high)) < 0.7

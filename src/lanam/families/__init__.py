@@ -1,8 +1,8 @@
-"""Response families, one file each: what y may be, how it is fitted, and what is predicted of it."""
+"""Response families, one file each: checks and encoding of y, likelihood, predictive distribution."""
 
 from __future__ import annotations
 
-from lanam.errors import InputError
+from lanam.errors import InputError, choose
 from lanam.families.base import Encoding, Family, Statistics
 from lanam.families.bernoulli import BernoulliFamily
 from lanam.families.gaussian import GaussianFamily, NoiseFamily
@@ -29,19 +29,14 @@ GAUSSIAN, POISSON = GaussianFamily(), PoissonFamily()
 BERNOULLI, SOFTMAX = BernoulliFamily(), SoftmaxFamily()
 NOISE = NoiseFamily()
 
-#: Every family by the tag that fitted models and files have; a new one is added here.
+#: Families by their tag in fitted models and files; a new one is added here.
 FAMILIES: dict[str, Family] = {
     family.name: family for family in (GAUSSIAN, POISSON, BERNOULLI, SOFTMAX, NOISE)
 }
 
 
 def find_family(tag: str) -> Family:
-    """The family of a fitted model.
-
-    Raises
-    ------
-    ValueError
-        If there is none of this name.
+    """The family with a tag, or an error that lists them.
 
     Examples
     --------
@@ -54,13 +49,13 @@ def find_family(tag: str) -> Family:
     """
     if isinstance(tag, str) and tag in FAMILIES:
         return FAMILIES[tag]
-    *names, last = map(repr, numeric_families())
-    listed = " or ".join([", ".join(names), last])
-    raise InputError("{given} is not known", f"choose {listed}", argument="likelihood", value=tag)
+    raise InputError(
+        "{given} is not known", choose(*numeric_families()), argument="likelihood", value=tag
+    )
 
 
 def numeric_families() -> tuple[str, ...]:
-    """The names that a regressor's ``likelihood`` may be."""
+    """The values of a regressor's ``likelihood``."""
     return tuple(
         name
         for name, family in FAMILIES.items()

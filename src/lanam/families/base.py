@@ -1,8 +1,7 @@
-"""A response family: all that is particular to one kind of response, in one object.
+"""A response family: everything specific to one kind of response, in one object.
 
-What y may be and how it is encoded for the core, the link, the likelihood, the dispersion, the
-predictive distribution, and the words for all of these. Estimators, calibration, metrics, storage, exports
-and reports ask the family of a model; none of them knows which families there are.
+The checks and the encoding of y, the link, the likelihood, the dispersion, the predictive distribution and
+their names. No code outside this package branches on the family.
 """
 
 from __future__ import annotations
@@ -24,44 +23,28 @@ from lanam.families.links import IDENTITY, Link, Words
 
 @dataclass(frozen=True)
 class Statistics:
-    """What of all targets must be known before they can be encoded: sums, which merge.
-
-    Attributes
-    ----------
-    n_rows, weight
-        How many rows have a positive weight, and their weight.
-    exposure
-        Sum of weight times exposure.
-    total
-        Sum of the targets.
-    constant
-        What the core's log-density leaves out, summed over rows.
-    classes
-        The labels that occur, ascending.
-    """
+    """Sums over the rows with a positive weight that the encoding of targets depends on."""
 
     n_rows: int = 0
     weight: float = 0.0
+    #: of weight times exposure
     exposure: float = 0.0
+    #: of the targets
     total: float = 0.0
+    #: of the terms that the core's log-density omits
     constant: float = 0.0
+    #: ascending
     classes: NDArray[Any] = field(default_factory=lambda: np.empty(0))
 
     def merged(self, other: Statistics) -> Statistics:
-        """Of these rows and others."""
-        return Statistics(
-            self.n_rows + other.n_rows,
-            self.weight + other.weight,
-            self.exposure + other.exposure,
-            self.total + other.total,
-            self.constant + other.constant,
-            merge_classes(self.classes, other.classes),
-        )
+        """The statistics of these rows and others."""
+        own, more = vars(self), vars(other)
+        sums = {name: own[name] + more[name] for name in own if name != "classes"}
+        return Statistics(**sums, classes=_merge_classes(self.classes, other.classes))
 
 
-def merge_classes(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-    """The labels that occur in either."""
-    if not (len(first) and len(second)):  # the dtype of nothing says nothing
+def _merge_classes(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    if not (len(first) and len(second)):  # an empty array has an arbitrary dtype
         return first if len(first) else second
     if (first.dtype.kind in "OU") != (second.dtype.kind in "OU"):
         raise mixed_labels()
@@ -78,29 +61,21 @@ def mixed_labels() -> ValueError:
 
 @dataclass(frozen=True)
 class Encoding:
-    """The way between users' targets and what the core fits.
+    """The map between users' targets and the core's response."""
 
-    Attributes
-    ----------
-    family
-        The family, once the number of classes is known.
-    classes
-        A classifier's labels, ascending.
-    unit, log_unit
-        The exposure that is one to the core, and its logarithm.
-    constant
-        What the core's log-density leaves out, summed over rows.
-    """
-
+    #: chosen by the number of classes
     family: Family
+    #: ascending
     classes: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    #: the exposure that equals 1 in the core, and its logarithm
     unit: float = 1.0
     log_unit: float = 0.0
+    #: sum of the terms that the core's log-density omits
     constant: float = 0.0
 
     @property
     def likelihood(self) -> Likelihood:
-        """What the core fits."""
+        """The likelihood that the core fits."""
         return self.family.likelihood(len(self.classes))
 
     def response(self, target: NDArray[Any], weight: Array, exposure: Array) -> tuple[Array, Array]:
@@ -108,11 +83,11 @@ class Encoding:
         return self.family.respond(self, target, weight, exposure)
 
     def to_user(self, model: FittedModel) -> FittedModel:
-        """What the core fitted, in the user's unit of exposure and with the evidence of y itself."""
+        """The core's model in the user's unit of exposure, with the evidence of y itself."""
         return _moved(model, -self.log_unit, self.constant)
 
     def to_core(self, model: FittedModel) -> FittedModel:
-        """The inverse: a model in the user's units as the core would have fitted it."""
+        """The inverse of :meth:`to_user`."""
         return _moved(model, self.log_unit, -self.constant)
 
 
@@ -129,52 +104,39 @@ def _moved(model: FittedModel, link: float, evidence: float) -> FittedModel:
 
 
 class Family(ABC):
-    """A kind of response.
+    """A kind of response."""
 
-    Attributes
-    ----------
-    name
-        The value of ``likelihood=`` that asks for it, and the tag of fitted models and files.
-    link, words
-        The scale on which terms add up, and what its numbers are called.
-    discrete
-        Whether y is whole numbers: intervals have both ends inside, and hold at least their coverage.
-    positive
-        Whether y may not be negative.
-    takes_exposure
-        Whether y is counted over an exposure.
-    needs_statistics
-        Whether all targets must be seen before one can be encoded.
-    has_noise
-        Whether there is an additive noise, with a standard deviation in the unit of y.
-    least_noise
-        No fit ends below: the variance of numbers is never nothing, that of counts at least their mean.
-    """
-
+    #: the value of ``likelihood=``, and the tag in fitted models and files
     name: ClassVar[str]
+    #: the scale on which terms add up, and the names of its quantities
     link: ClassVar[Link] = IDENTITY
     words: ClassVar[Words] = Words()
+    #: whether y is integer: intervals include both ends and have at least their nominal coverage
     discrete: ClassVar[bool] = False
+    #: whether y is never negative
     positive: ClassVar[bool] = False
     takes_exposure: ClassVar[bool] = False
+    #: whether encoding one target needs the statistics of all
     needs_statistics: ClassVar[bool] = False
+    #: whether there is additive noise with a standard deviation in the unit of y
     has_noise: ClassVar[bool] = False
+    #: lower bound of the fitted noise: a Gaussian variance is positive, a count's dispersion at least one
     least_noise: ClassVar[float] = 0.0
 
     # y
 
     def check(self, y: Array) -> Array:
-        """Finite numbers as targets of this family; an error for those that cannot be."""
+        """Finite numeric targets, valid for this family; an error otherwise."""
         return y
 
     def statistics(self, target: NDArray[Any], weight: Array, exposure: Array) -> Statistics:
-        """What must be known of some rows' targets."""
+        """The statistics of some rows' targets."""
         return Statistics(
             len(weight), float(weight.sum()), float(weight @ exposure), float(target.sum())
         )
 
     def encoding(self, statistics: Statistics) -> Encoding:
-        """How targets with these statistics are encoded; an error where they cannot be fitted."""
+        """The encoding by these statistics; an error if such targets cannot be fitted."""
         return Encoding(self)
 
     def respond(
@@ -187,16 +149,16 @@ class Family(ABC):
 
     @abstractmethod
     def likelihood(self, n_classes: int = 0) -> Likelihood:
-        """What the core fits."""
+        """The likelihood that the core fits."""
 
     # predictions
 
     @abstractmethod
     def mean(self, mean: Array, variance: Array) -> Array:
-        """Mean of y over the posterior, by mean and variance of the link, at an exposure of one."""
+        """Posterior mean of y at exposure 1, from mean and variance of the link."""
 
     def predict(self, model: FittedModel, columns: Array, exposure: Array) -> Array:
-        """Mean of y in some rows."""
+        """Mean of y in each row."""
         return self.predictive(model, columns, exposure).mean
 
     def response(self, link: Array, exposure: Array) -> Array:
@@ -204,17 +166,17 @@ class Family(ABC):
         return self.link.inverse(link)
 
     def predictive(self, model: FittedModel, columns: Array, exposure: Array) -> Predictive:
-        """The distributions of new observations in some rows."""
+        """The predictive distributions of the rows."""
         raise TypeError(f"{self.name} has classes, and no distribution of numbers")
 
     # the noise
 
     def noise_std(self, model: FittedModel) -> float | None:
-        """Standard deviation of the noise; None where there is none of one size."""
+        """Standard deviation of homoscedastic noise; None if there is none."""
         return None
 
     def dispersion(self, model: FittedModel) -> float | None:
-        """By how much the variance of y exceeds what its mean says; None where nothing is learned."""
+        """Ratio of the variance of y to that implied by its mean; None where it is not estimated."""
         return None
 
 

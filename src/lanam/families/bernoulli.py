@@ -43,7 +43,7 @@ def moderated_log_odds(mean: Array, variance: Array) -> Array:
 
 
 class BernoulliFamily(ClassFamily):
-    """Two classes, of which one function says everything."""
+    """Two classes, with one function per term."""
 
     name = Bernoulli.name
     link = LOGIT
@@ -66,7 +66,6 @@ class BernoulliFamily(ClassFamily):
         return Bernoulli()
 
     def mean(self, mean: Array, variance: Array) -> Array:
-        """Probability of the second class."""
         return np.asarray(expit(moderated_log_odds(mean, variance)))
 
     def decision(self, mean: Array, variance: Array) -> Array:
@@ -74,7 +73,6 @@ class BernoulliFamily(ClassFamily):
         return moderated_log_odds(mean, variance)
 
     def probability(self, decision: Array) -> Array:
-        """Probability of both classes (n, 2)."""
         return np.column_stack([expit(-decision), expit(decision)])
 
     def log_prob(self, decision: Array, numbers: NDArray[Any]) -> Array:
@@ -82,7 +80,6 @@ class BernoulliFamily(ClassFamily):
         return np.asarray(log_expit(np.where(numbers == 1, decision, -decision)))
 
     def n_normals(self, n_samples: int, n_classes: int) -> tuple[int, ...]:
-        """One a draw."""
         return (n_samples,)
 
     def draw(self, mean: Array, variance: Array, normal: Array) -> Array:

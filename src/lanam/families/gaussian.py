@@ -1,4 +1,4 @@
-"""Numbers with Gaussian noise, of one size or of a size that differs between rows."""
+"""Numeric targets with Gaussian noise, homoscedastic or heteroscedastic."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Gaussian(Likelihood):
 
 
 class GaussianFamily(Family):
-    """Numbers around their mean, with noise."""
+    """Numeric targets with additive noise."""
 
     name = Gaussian.name
     words = Words(adds="in the target's unit")
@@ -52,7 +52,6 @@ class GaussianFamily(Family):
         return Gaussian()
 
     def mean(self, mean: Array, variance: Array) -> Array:
-        """The link is the mean."""
         return mean
 
     def predict(self, model: FittedModel, columns: Array, exposure: Array) -> Array:
@@ -60,16 +59,15 @@ class GaussianFamily(Family):
         return scoring.link_mean(model, columns)
 
     def predictive(self, model: FittedModel, columns: Array, exposure: Array) -> Predictive:
-        """Mixtures of Gaussians, by the noise of every row."""
+        """Mixtures of Gaussians, scaled by each row's noise."""
         return scoring.predictive(model, columns)
 
     def noise_std(self, model: FittedModel) -> float:
-        """Standard deviation of the noise, over all rows."""
         return float(np.sqrt(model.noise_variance))
 
 
 class NoiseFamily(Family):
-    """The size of a Gaussian's noise, as a model of its own: how it is explained."""
+    """The log variance of heteroscedastic noise, so that its model can be explained."""
 
     name = LogVariance.name
     link = Link("log-variance")
@@ -84,5 +82,4 @@ class NoiseFamily(Family):
         return LogVariance()
 
     def mean(self, mean: Array, variance: Array) -> Array:
-        """Explained on its own scale."""
         return mean

@@ -1,4 +1,4 @@
-"""Labels of classes, and which of them each row has."""
+"""Class labels and their integer encoding."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ def number_labels(
     classes: NDArray[Any],
     strange: str = "was not among the training data's:",
 ) -> IntArray:
-    """Which of ``classes`` each label is; ``strange`` is what is said of one that is none of them.
-
-    Raises
-    ------
-    ValueError
-        For a label that is none of them.
+    """The index of each label in ``classes``; ``strange`` words the error for any other label.
 
     Examples
     --------
@@ -40,19 +35,18 @@ def number_labels(
 
 
 class ClassFamily(Family):
-    """A family whose targets are labels of classes: that of two, or of more."""
+    """A family whose targets are class labels: two, or more."""
 
     needs_statistics = True
 
     def statistics(self, target: NDArray[Any], weight: Array, exposure: Array) -> Statistics:
-        """The labels that occur."""
         if target.dtype.kind == "O" and not all(isinstance(label, str) for label in target):
             raise mixed_labels()
         return Statistics(len(weight), float(weight.sum()), classes=np.unique(target))
 
     def encoding(self, statistics: Statistics) -> Encoding:
-        """Numbers of the labels in ascending order."""
-        from lanam.families import BERNOULLI, SOFTMAX  # which are of this class
+        """Labels are encoded in ascending order."""
+        from lanam.families import BERNOULLI, SOFTMAX  # subclasses of this one
 
         classes = statistics.classes
         if len(classes) < 2:
@@ -65,25 +59,24 @@ class ClassFamily(Family):
     def respond(
         self, encoding: Encoding, target: NDArray[Any], weight: Array, exposure: Array
     ) -> tuple[Array, Array]:
-        """The number of every row's class."""
         return number_labels(target, encoding.classes).astype(np.float64), weight
 
     @abstractmethod
     def decision(self, mean: Array, variance: Array) -> Array:
-        """Log-odds or log-probabilities averaged over the posterior of the link."""
+        """Log-odds or log-probabilities, averaged over the posterior of the link."""
 
     @abstractmethod
     def probability(self, decision: Array) -> Array:
-        """Probability of every class (n, C) by :meth:`decision`."""
+        """Class probabilities (n, C) from :meth:`decision`."""
 
     @abstractmethod
     def log_prob(self, decision: Array, numbers: NDArray[Any]) -> Array:
-        """Log-probability of the rows' own classes."""
+        """Log-probability of each row's class."""
 
     @abstractmethod
     def draw(self, mean: Array, variance: Array, normal: Array) -> Array:
-        """Draws (n, n_samples, C) of the rows' probabilities."""
+        """Posterior draws (n, n_samples, C) of the class probabilities."""
 
     @abstractmethod
     def n_normals(self, n_samples: int, n_classes: int) -> tuple[int, ...]:
-        """How many standard normal numbers so many draws take."""
+        """Shape of the standard normal draws that :meth:`draw` needs per row."""

@@ -1,9 +1,10 @@
-"""From the link scale, on which terms add up, to the response; and what both are called."""
+"""Links from the additive scale to the response, and the names of quantities on both scales."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,20 +19,13 @@ _MAX_CLASS = 24
 
 @dataclass(frozen=True)
 class Link:
-    """The scale on which terms add up.
+    """The scale on which terms add up."""
 
-    Attributes
-    ----------
-    name
-        What explanations and exports call it.
-    classes
-        Whether the response is the probability of a class.
-    several
-        Whether every class has a function of its own, so that arrays have an axis of classes.
-    """
-
+    #: in explanations and exports
     name: str
+    #: whether the response is the probability of a class
     classes: bool = False
+    #: whether each class has its own function, so that arrays have a class axis
     several: bool = False
 
     @property
@@ -45,15 +39,16 @@ class Link:
 
 
 def _exp(link: Array) -> Array:
-    with np.errstate(over="ignore"):  # a mean beyond all floats is infinite
+    with np.errstate(over="ignore"):  # a mean beyond the largest float is infinite
         return np.asarray(np.exp(link))
 
 
-def _softmax(link: Array) -> Array:
-    return np.asarray(softmax(link, axis=-1))
-
-
-_INVERSES = {"identity": np.asarray, "log": _exp, "logit": expit, "softmax": _softmax}
+_INVERSES = {
+    "identity": np.asarray,
+    "log": _exp,
+    "logit": expit,
+    "softmax": partial(softmax, axis=-1),
+}
 
 IDENTITY = Link("identity")
 LOG = Link("log")
@@ -63,41 +58,30 @@ SOFTMAX = Link("softmax", classes=True, several=True)
 
 @dataclass(frozen=True)
 class Words:
-    """What a family's numbers are called, in plots, reports, summaries and on the command line.
+    """A family's terminology in plots, reports, summaries and on the command line.
 
-    Attributes
-    ----------
-    response
-        What is predicted: "prediction", "rate", "probability".
-    total
-        What contributions sum to, for an equation: "log-odds -1.2 = ...".
-    unit
-        The same as an axis' label, ``{}`` standing for the class.
-    scale
-        The same in a sentence, "adds 0.3 to ...".
-    adds
-        Where contributions go, on the command line: "to ...", ``{}`` standing for the class.
-    ratio
-        What ``exp`` of a difference is called; "" where it means nothing.
-    factor
-        The column of a rating table that has ``exp`` of every contribution; "" for none.
-    note
-        What is said behind the response, in parentheses.
-    expected
-        What the what-if page predicts.
-    reading
-        How to read terms, for a report's reader; ``{}`` stands for the class.
+    ``{}`` stands for the class.
     """
 
+    #: the predicted quantity: "prediction", "rate", "probability"
     response: str = "prediction"
+    #: the sum of contributions in an equation: "log-odds -1.2 = ..."
     total: str = "prediction"
+    #: the same as an axis label
     unit: str = "prediction"
+    #: the same in a sentence, "adds 0.3 to ..."
     scale: str = "the prediction"
+    #: the same on the command line; by default "to" and ``scale``
     adds: str = ""
+    #: the name of ``exp`` of a difference; "" where it has no meaning
     ratio: str = ""
+    #: the column of a rating table with ``exp`` of each contribution; "" for none
     factor: str = ""
+    #: after the response, in parentheses
     note: str = ""
+    #: the prediction of the what-if page
     expected: str = "prediction"
+    #: how to read terms, in a report
     reading: str = (
         "A prediction is the intercept plus what every term adds, in the target's own unit. Each curve "
         "below is one term: what a value of the column adds, with a band of two standard deviations. "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from lanam.core.model.fitted import FittedModel
 from lanam.errors import InputError
 from lanam.families.base import Encoding, Family, Statistics
 from lanam.families.links import LOG, Words
-from lanam.families.poisson_lognormal import PoissonLognormal, dispersed, poisson_mean
+from lanam.families.poisson_lognormal import PoissonLognormal
 
 
 @dataclass(frozen=True)
@@ -100,23 +100,37 @@ class PoissonFamily(Family):
     least_noise = 1.0
 
     def check(self, y: Array) -> Array:
-        """Whole numbers of at least 0."""
-        return require_counts(y)
+        """Integers of at least 0."""
+        _refuse(
+            y,
+            y < 0.0,
+            "negative values",
+            "A count is 0 or more; use {likelihood='gaussian'} for a target that can be negative.",
+        )
+        _refuse(
+            y,
+            y != np.floor(y),
+            "values that are not whole numbers",
+            "If these are rates, pass the counts as y and what they were counted over as {exposure}, for "
+            "example {fit(X, events, exposure=hours)}; for other targets use {likelihood='gaussian'}.",
+        )
+        return y
 
     def statistics(self, target: NDArray[Any], weight: Array, exposure: Array) -> Statistics:
-        """Sums of exposures and events, and what the likelihood leaves out."""
-        return Statistics(
-            len(weight),
-            float(weight.sum()),
-            float(weight @ exposure),
-            float(target.sum()),
-            Poisson().constant(target, weight),
-        )
+        sums = super().statistics(target, weight, exposure)
+        return replace(sums, constant=Poisson().constant(target, weight))
 
     def encoding(self, statistics: Statistics) -> Encoding:
         """Rates in units of the mean exposure."""
-        require_an_event(statistics.total)
-        unit = mean_exposure(statistics.exposure, statistics.weight)
+        if statistics.total == 0.0:
+            # The log rate is minus infinity: where a fit would stop, and its bands, would be arbitrary.
+            raise ValueError(
+                "y is zero in every row with a positive weight: from no events a rate cannot be learned, "
+                "only that it is small. Gather rows until there is an event."
+            )
+        # Rounded to 40 bits: sums in another order differ in the last ones, and rates should not.
+        fraction, exponent = math.frexp(statistics.exposure / statistics.weight)
+        unit = math.ldexp(round(fraction * 2**40), exponent - 40)
         return Encoding(self, log_unit=math.log(unit), unit=unit, constant=statistics.constant)
 
     def respond(
@@ -130,77 +144,24 @@ class PoissonFamily(Family):
         return Poisson()
 
     def mean(self, mean: Array, variance: Array) -> Array:
-        """Mean of a lognormal rate."""
-        return poisson_mean(mean, variance, np.ones(1))
+        return PoissonLognormal(mean, variance, np.ones(1)).mean
 
     def response(self, link: Array, exposure: Array) -> Array:
         """Expected counts at points of the link scale."""
-        return poisson_mean(link, 0.0, exposure)
+        return PoissonLognormal(link, np.zeros(1), exposure).mean
 
     def predictive(self, model: FittedModel, columns: Array, exposure: Array) -> Predictive:
-        """Poisson-lognormal distributions that vary as the counts do."""
+        """Poisson-lognormal distributions with the dispersion of the training data."""
         moments = (*scoring.link_moments(model, columns), exposure)
-        return PoissonLognormal(*dispersed(*moments, model.noise_variance))
+        return PoissonLognormal.dispersed(*moments, model.noise_variance)
 
     def dispersion(self, model: FittedModel) -> float:
-        """Variance of counts over their mean."""
         return float(model.noise_variance)
 
 
-def mean_exposure(exposure: float, weight: float) -> float:
-    """The exposure that is one to the core: the mean, or nearly so.
-
-    Rounded to 40 bits: sums over rows in another order differ in the last ones, and rates should not.
-
-    Examples
-    --------
-    >>> mean_exposure(96.0, 2.0), mean_exposure(1.0, 3.0)
-    (48.0, 0.3333333333334849)
-    """
-    fraction, exponent = math.frexp(exposure / weight)
-    return math.ldexp(round(fraction * 2**40), exponent - 40)
-
-
-def require_counts(y: Array) -> Array:
-    """Refuse a target that is not counts.
-
-    Raises
-    ------
-    ValueError
-        For negative numbers, and for numbers that are not whole.
-    """
-    _refuse(
-        y,
-        y < 0.0,
-        "negative values",
-        "A count is 0 or more; use {likelihood='gaussian'} for a target that can be negative.",
-    )
-    _refuse(
-        y,
-        y != np.floor(y),
-        "values that are not whole numbers",
-        "If these are rates, pass the counts as y and what they were counted over as {exposure}, for "
-        "example {fit(X, events, exposure=hours)}; for other targets use {likelihood='gaussian'}.",
-    )
-    return y
-
-
-def _refuse(y: Array, bad: np.ndarray, what: str, remedy: str) -> None:
+def _refuse(y: Array, bad: NDArray[np.bool_], what: str, remedy: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         found = f"{what}: {bad.sum()} of {len(y)}, the first, {y[row]:g}, in row {{row}}"
         problem = f"{{likelihood='poisson'}} is for counts, and y has {found}"
         raise InputError(problem, remedy, argument="y", row=row)
-
-
-def require_an_event(total: float) -> None:
-    """Refuse counts that are all zero.
-
-    The logarithm of their rate is minus infinity: where a fit would stop on the way there, and how wide
-    its bands would be, the data does not say.
-    """
-    if total == 0.0:
-        raise ValueError(
-            "y is zero in every row with a positive weight: from no events a rate cannot be learned, "
-            "only that it is small. Gather rows until there is an event."
-        )

@@ -33,12 +33,10 @@ class Softmax(Likelihood):
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are."""
         return self.size
 
     @property
     def n_outputs(self) -> int:
-        """One less than classes."""
         return self.size - 1
 
     @cached_property
@@ -47,7 +45,6 @@ class Softmax(Likelihood):
         return np.asarray(helmert(self.size).T)
 
     def log_prob(self, y: Array, f: Array) -> Array:
-        """Log-probability of the class."""
         links = f @ self.contrasts.T
         own = links[np.arange(len(y)), y.astype(np.intp)]
         return np.asarray(own - logsumexp(links, axis=1))
@@ -67,13 +64,25 @@ class Softmax(Likelihood):
         return np.asarray(squares - mean[:, :, None] * mean[:, None, :])
 
     def start(self, y: Array, weight: Array) -> Array:
-        """The intercepts of the best constant model."""
         share = sum_by(y.astype(np.intp), weight, self.size) / weight.sum()
         return np.asarray(np.log(share) @ self.contrasts)
 
 
 def softmax_log_probability(mean: Array, covariance: Array) -> Array:
-    """Logarithm of :func:`softmax_probability`, also where that is too small for a float."""
+    """Logarithm of approximate ``E[softmax(f)]`` for Gaussian ``f``: (n, C) from (n, C) and (n, C, C).
+
+    By the moderated log-odds of pairs of classes, ``p_c`` is proportional to
+    ``1 / sum_c' exp(-(m_c - m_c') / sqrt(1 + pi / 8 Var(f_c - f_c')))``: the softmax itself without
+    variance, and MacKay's probit approximation for two classes. Rows sum to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> np.exp(softmax_log_probability(np.array([[2.0, 0.0, 0.0]]), np.zeros((1, 3, 3)))).round(3)
+    array([[0.787, 0.107, 0.107]])
+    >>> np.exp(softmax_log_probability(np.array([[2.0, 0.0, 0.0]]), 9.0 * np.eye(3)[None])).round(3)
+    array([[0.503, 0.249, 0.249]])
+    """
     variance = np.diagonal(covariance, axis1=-2, axis2=-1)
     spread = variance[..., :, None] + variance[..., None, :] - 2.0 * covariance
     odds = (mean[..., :, None] - mean[..., None, :]) / np.sqrt(
@@ -81,33 +90,6 @@ def softmax_log_probability(mean: Array, covariance: Array) -> Array:
     )
     log_share = -logsumexp(-odds, axis=-1)
     return np.asarray(log_share - logsumexp(log_share, axis=-1, keepdims=True))
-
-
-def softmax_probability(mean: Array, covariance: Array) -> Array:
-    """Approximate ``E[softmax(f)]`` for Gaussian ``f``, from the moderated log-odds of pairs of classes.
-
-    ``p_c`` is proportional to ``1 / sum_c' exp(-(m_c - m_c') / sqrt(1 + pi / 8 Var(f_c - f_c')))``:
-    the softmax itself without variance, and MacKay's probit approximation for two classes.
-
-    Parameters
-    ----------
-    mean : ndarray of shape (n, C)
-    covariance : ndarray of shape (n, C, C)
-
-    Returns
-    -------
-    probability : ndarray of shape (n, C)
-        Rows sum to one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> softmax_probability(np.array([[2.0, 0.0, 0.0]]), np.zeros((1, 3, 3))).round(3)
-    array([[0.787, 0.107, 0.107]])
-    >>> softmax_probability(np.array([[2.0, 0.0, 0.0]]), 9.0 * np.eye(3)[None]).round(3)
-    array([[0.503, 0.249, 0.249]])
-    """
-    return np.asarray(np.exp(softmax_log_probability(mean, covariance)))
 
 
 class SoftmaxFamily(ClassFamily):
@@ -132,8 +114,7 @@ class SoftmaxFamily(ClassFamily):
         return Softmax(n_classes)
 
     def mean(self, mean: Array, variance: Array) -> Array:
-        """Probability of every class."""
-        return softmax_probability(mean, variance)
+        return np.asarray(np.exp(softmax_log_probability(mean, variance)))
 
     def decision(self, mean: Array, variance: Array) -> Array:
         """Log-probability of every class (n, C)."""
@@ -146,7 +127,6 @@ class SoftmaxFamily(ClassFamily):
         return np.asarray(decision[np.arange(len(numbers)), numbers])
 
     def n_normals(self, n_samples: int, n_classes: int) -> tuple[int, ...]:
-        """One a class and draw."""
         return n_samples, n_classes
 
     def draw(self, mean: Array, variance: Array, normal: Array) -> Array:

@@ -1,9 +1,9 @@
-"""Edits of single terms after the fit: a model to another, one of whose functions was changed by hand.
+"""Edits of single terms after the fit.
 
-A term is what its table says, and every edit is a linear map ``A`` of the table's rows, once there are
-entries where the edit begins and ends. Mean and coordinates' table become ``A mean`` and ``A table``: so
-the posterior of the edited function is exact, jointly with all other terms, and what reads a model need
-not know of edits. The intercept stays, and with it what is predicted elsewhere.
+An edit is a linear map ``A`` of a term's table, once the table has entries where the edit begins and ends.
+Mean and coordinates' table become ``A mean`` and ``A table``: the posterior of the edited function is
+exact, jointly with all other terms, and readers of a model need not know about edits. The intercept is
+unchanged, and so are predictions elsewhere.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.interpolate import BSpline, make_interp_spline
 
 from lanam.core.arrays import Array, IntArray, fixed_point
 from lanam.core.model.fitted import FittedModel, FittedTerm
@@ -26,23 +27,22 @@ Matrix = Any
 
 Mask = NDArray[np.bool_]
 
-#: The least distance of two knots, in a column's units, in which its largest numbers are about one.
+#: The smallest distance between knots, in the column's scale, where its largest values are about one.
 _SMALLEST_STEP = 2.0**-92
 
-#: Single values are the same if they are to six digits, as where rows are located.
+#: Values are equal to six digits, as where rows are located.
 _SAME = 1e-6
 
-#: What differs by less, relative to the largest, is the same but for rounding; of tables, 24 bits are kept.
+#: Relative differences that count as rounding; tables keep 24 bits.
 _ROUNDING = 1e-12
 _CUT_OFF = 2.0**-20
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a column.
+    """A part of a column: the values of an interval, including its ends, or of some ``codes`` (None: all).
 
-    Numbers from ``low`` to ``high``, both included, or levels by their ``codes`` (None: all);
-    ``missing`` ones, and ``others`` that are like none of the data. Without ``values`` only the latter.
+    With ``missing`` values and ``others``, the unseen ones; without ``values`` only these.
     """
 
     low: float = -np.inf
@@ -53,13 +53,12 @@ class Part:
     others: bool = False
 
 
-#: A column from end to end.
 WHOLE = Part(missing=True, others=True)
 
 
 @dataclass(frozen=True)
 class _Finer:
-    """Entries with more among them: what the new ones read of the old, and where the old ones are now."""
+    """Refined entries: how they interpolate the old ones (``reads``), and the old ones' ``places``."""
 
     entries: Any
     reads: Matrix
@@ -67,23 +66,16 @@ class _Finer:
 
 
 def zero(model: FittedModel, index: int, parts: Sequence[Part]) -> tuple[FittedModel, Mask]:
-    """A term that adds nothing, and for sure, where all of its columns are in their parts.
-
-    Returns
-    -------
-    model : FittedModel
-    edited : ndarray of shape (B,)
-        The new term's entries that this edit changed.
-    """
-    finer = [_refined(axis, part, jump=True) for axis, part in _sides(model, index, parts)]
+    """A term that is exactly zero where all columns are in their parts, and the entries (B,) changed."""
+    finer = [_refined(*side, jump=True) for side in zip(_axes(model, index), parts, strict=True)]
     chosen = [_chosen(one.entries, part) for one, part in zip(finer, parts, strict=True)]
     edited = _combined(chosen, np.logical_and)
     return _changed(model, index, finer, sparse.diags((~edited).astype(float)), edited)
 
 
 def clamp(model: FittedModel, index: int, parts: Sequence[Part]) -> tuple[FittedModel, Mask]:
-    """A term that beyond its columns' parts stays as it is at their ends, in the form of `zero`."""
-    finer = [_refined(axis, part) for axis, part in _sides(model, index, parts)]
+    """A term that is constant beyond its columns' parts; the result is that of `zero`."""
+    finer = [_refined(*side) for side in zip(_axes(model, index), parts, strict=True)]
     nearest = [_nearest(one.entries, part) for one, part in zip(finer, parts, strict=True)]
     operators = [sparse.eye(len(own), format="csr")[own] for own in nearest]
     beyond = [own != np.arange(len(own)) for own in nearest]
@@ -93,18 +85,17 @@ def clamp(model: FittedModel, index: int, parts: Sequence[Part]) -> tuple[Fitted
 def smooth(
     model: FittedModel, index: int, part: Part, width: float | None = None
 ) -> tuple[FittedModel, Mask]:
-    """A term of one column that is simpler in a part of it, in the form of `zero`.
+    """A term of one column smoothed in a part of it; the result is that of `zero`.
 
-    Between the ends of a range of numbers it is a straight line or, with a ``width``, its mean over so
-    much on either side; towards the ends, where it stays as it is, over less. Levels have the mean of
-    their effects, weighted by the data.
+    A numeric function becomes a straight line between the ends or, with a ``width``, a moving mean over
+    that half-width, which shrinks towards the ends. Categories get their mean effect, weighted by the data.
     """
-    ((axis, _),) = _sides(model, index, [part])
+    (axis,) = _axes(model, index)
     if isinstance(axis, Categories):
         finer, edited = _refined(axis, part), _chosen(axis, part)
         operator = _pooling(model.terms[index].share, edited)
         return _changed(model, index, [finer], operator, edited)
-    if isinstance(axis, Knots):  # a line to where the data ends, not to where the table does
+    if isinstance(axis, Knots):  # a line to the end of the data, not of the table
         first, last = axis.values[axis.inside][[0, -1]]
         part = replace(part, low=max(part.low, first), high=min(part.high, last))
     finer = _refined(axis, part)
@@ -121,28 +112,26 @@ def smooth(
     return _changed(model, index, [finer], operator.tocsr(), edited)
 
 
-def _sides(
-    model: FittedModel, index: int, parts: Sequence[Part]
-) -> list[tuple[Knots | Levels | Categories, Part]]:
+def _axes(model: FittedModel, index: int) -> tuple[Any, ...]:
     entries = model.terms[index].entries
     assert entries is not None
-    return list(zip(entries.axes, parts, strict=True))
+    return entries.axes
 
 
 def _combined(masks: Sequence[Mask], how: np.ufunc) -> Mask:
-    """Masks of the entries of columns as one of their grid's."""
+    """Masks of the columns' entries as one of the grid's entries."""
     return np.asarray(reduce(how.outer, masks)).ravel()
 
 
 def _product(matrices: Sequence[Matrix]) -> Matrix:
-    """What acts on the entries of a grid, from what acts on those of every column."""
+    """The operator on a grid's entries, from those on each column's."""
     return reduce(lambda first, second: sparse.kron(first, second, format="csr"), matrices)
 
 
 def _changed(
     model: FittedModel, index: int, finer: Sequence[_Finer], operator: Matrix, edited: Mask
 ) -> tuple[FittedModel, Mask]:
-    """The model with new entries for a term, and with its function changed there."""
+    """The model with a term's function changed by an operator on its refined entries."""
     term = model.terms[index]
     reads = _product([one.reads for one in finer])
     change = (operator @ reads).tocsr()
@@ -151,7 +140,7 @@ def _changed(
         edited = np.zeros_like(edited)
     axes = [one.entries for one in finer]
     share = np.zeros([len(axis) for axis in axes])
-    # No row of the data is known to stand between two entries, so the new ones have none of it.
+    # Rows between two entries are not known, so new entries have no weight.
     share[np.ix_(*(one.places for one in finer))] = term.share.reshape(
         [len(one.places) for one in finer]
     )
@@ -161,7 +150,7 @@ def _changed(
         entries=Grid(tuple(axes)) if len(axes) > 1 else axes[0],
         share=share.ravel(),
         mean=mean,
-        # Interpolated rows are rounded as those of a fit are.
+        # Rounded like the tables of a fit.
         table=fixed_point(change @ term.table),
         coupling=None if term.coupling is None else fixed_point(change @ term.coupling),
         own_variance=None
@@ -176,7 +165,7 @@ def _changed(
 
 
 def _differs(term: FittedTerm, change: Matrix, reads: Matrix) -> bool:
-    """Whether a change gives another function than the term has already, but for rounding."""
+    """Whether the change is more than rounding."""
 
     def moved(values: Array | None, tolerance: float, squared: bool = False) -> bool:
         if values is None or not values.size:
@@ -196,22 +185,22 @@ def _differs(term: FittedTerm, change: Matrix, reads: Matrix) -> bool:
 def _gap_variance(
     model: FittedModel, terms: Sequence[FittedTerm], features: Sequence[int]
 ) -> Array | None:
-    """What gaps add to the noise: nothing in those columns of which no term is left."""
+    """The noise variance of missing values: zero for columns without any effect left."""
     if model.gap_variance is None:
         return None
-    left = {feature for term in terms if _says_something(term) for feature in term.features}
+    left = {feature for term in terms if _has_effect(term) for feature in term.features}
     result = model.gap_variance.copy()
     result[[feature for feature in features if feature not in left]] = 0.0
     return result
 
 
-def _says_something(term: FittedTerm) -> bool:
+def _has_effect(term: FittedTerm) -> bool:
     tables = (term.mean, term.table, term.coupling, term.own_variance)
     return term.active and any(table is not None and bool(table.any()) for table in tables)
 
 
 def _importance(term: FittedTerm, share: Array, mean: Array) -> float:
-    """Mean absolute contribution over the data: at the entries, in the fit's proportion to it."""
+    """Mean absolute contribution: the fit's, times the ratio of those at the entries."""
 
     def at_entries(share: Array, mean: Array) -> float:
         return float((share @ np.abs(mean.reshape(len(mean), -1))).mean())
@@ -224,7 +213,7 @@ def _importance(term: FittedTerm, share: Array, mean: Array) -> float:
 
 
 def _refined(axis: Knots | Levels | Categories, part: Part, jump: bool = False) -> _Finer:
-    """Entries that tell a part of the column from the rest; with a ``jump``, where it may leap."""
+    """Entries that separate a part from the rest of the column; ``jump`` allows a discontinuity."""
     if isinstance(axis, Categories) or not part.values:
         return _same(axis)
     low, high = part.low / axis.scale, part.high / axis.scale
@@ -236,12 +225,12 @@ def _refined(axis: Knots | Levels | Categories, part: Part, jump: bool = False) 
 
 def _finite(numbers: Sequence[float]) -> Array:
     array = np.array(numbers)
-    # Beyond the largest number there is nothing, and next to infinity is that.
+    # No value lies beyond the largest float, and the neighbour of infinity is that.
     return np.asarray(array[np.abs(array) < np.finfo(float).max])
 
 
 def _above(point: float) -> float:
-    """The next number; around zero, not so near that a slope between the two would overflow."""
+    """The next float; around zero at a distance at which a slope does not overflow."""
     return max(float(np.nextafter(point, np.inf)), point + _SMALLEST_STEP)
 
 
@@ -254,20 +243,11 @@ def _same(axis: Any) -> _Finer:
 
 
 def _with_knots(knots: Knots, wanted: Array) -> _Finer:
-    """Knots with further ones, where the function is what it was."""
+    """Knots with further ones, at which the function is unchanged."""
     points = np.union1d(knots.points, wanted)
     clipped = np.clip(points, knots.points[0], knots.points[-1])
-    left = np.searchsorted(knots.points, clipped, side="right") - 1
-    right = np.minimum(left + 1, len(knots.points) - 1)
-    gap = knots.points[right] - knots.points[left]
-    fraction = np.divide(
-        clipped - knots.points[left], gap, out=np.zeros(len(points)), where=gap > 0.0
-    )
-    rows = np.arange(len(points))
-    reads = sparse.csr_matrix(
-        (np.r_[1.0 - fraction, fraction], (np.r_[rows, rows], np.r_[left, right])),
-        shape=(len(points), len(knots.points)),
-    )
+    ends = knots.points[[0, -1]]
+    reads = BSpline.design_matrix(clipped, np.r_[ends[0], knots.points, ends[1]], 1)
     places = np.searchsorted(points, knots.points)
     inside = knots.inside
     finer = replace(
@@ -280,7 +260,7 @@ def _with_knots(knots: Knots, wanted: Array) -> _Finer:
 
 
 def _with_edges(levels: Levels, wanted: Array) -> _Finer:
-    """Bins with further edges; a bin that is cut has its data where its middle was."""
+    """Bins with further edges; a divided bin keeps its data at its old centre."""
     edges = np.union1d(levels.edges, wanted)
     bins = np.searchsorted(levels.edges, np.r_[-np.inf, edges], side="right")
     places = np.searchsorted(edges, levels.points, side="right")
@@ -294,7 +274,7 @@ def _with_edges(levels: Levels, wanted: Array) -> _Finer:
 
 
 def _with_tail(entries: Any, reads: Matrix, places: IntArray, n_tail: int) -> _Finer:
-    """The same with the entries behind those of the values, which stay."""
+    """Appends the entries of missing and unseen values, which are unchanged."""
     reads = sparse.block_diag([reads, sparse.eye(n_tail)], format="csr")
     return _Finer(entries, reads, np.r_[places, len(entries) - n_tail + np.arange(n_tail)])
 
@@ -326,13 +306,13 @@ def _chosen(axis: Knots | Levels | Categories, part: Part) -> Mask:
 
 
 def _nearest(axis: Knots | Levels | Categories, part: Part) -> IntArray:
-    """For every entry the one that its nearest value of the part reads; its own if there is none."""
+    """The entry of the part nearest to each entry; itself if there is none."""
     entries = np.arange(len(axis))
     if isinstance(axis, Categories) or not part.values:
         return entries
     values = entries[: len(axis.points)]
     if isinstance(axis, Levels) and axis.exact:
-        # The end itself may be no level: the last one before it says nothing of what is at the end.
+        # An end that is not a level itself is located like any row: it may be an unseen value.
         first, last = axis.locate(np.array([part.low, part.high])).index
         values[axis.points < part.low / axis.scale] = first
         values[axis.points > part.high / axis.scale] = last
@@ -343,11 +323,11 @@ def _nearest(axis: Knots | Levels | Categories, part: Part) -> IntArray:
     return entries
 
 
-# what is simpler
+# smoothing
 
 
 def _pooling(share: Array, chosen: Mask) -> Matrix:
-    """Gives the chosen entries their mean over the data, or over themselves if there is none."""
+    """Averages the chosen entries, weighted by the data or, without any, equally."""
     weight = np.where(chosen, share, 0.0)
     if not weight.any():
         weight = chosen.astype(float)
@@ -367,28 +347,15 @@ def _line(points: Array) -> Array:
 
 
 def _moving_mean(points: Array, width: float) -> Array:
-    """Weights (n, n) of a function's mean over so much on either side, less towards the ends.
+    """Weights (n, n) of the mean over ``width`` on either side, less towards the ends.
 
     The function is linear between the points: with ``C(t)`` its integral from the first to ``t``, as
     weights of its values, the mean at ``x`` is ``(C(x + w) - C(x - w)) / 2 w``.
     """
-    n_points = len(points)
-    eye = np.eye(n_points)
-    gaps = np.diff(points)[:, None]
-    integrals = np.vstack(
-        [np.zeros(n_points), np.cumsum(0.5 * gaps * (eye[1:] + eye[:-1]), axis=0)]
-    )
-
-    def integral(end: float) -> Array:
-        left = min(int(np.searchsorted(points, end, side="right")) - 1, n_points - 2)
-        step = end - points[left]
-        fraction = step / (points[left + 1] - points[left])
-        there = (1.0 - fraction) * eye[left] + fraction * eye[left + 1]
-        return np.asarray(integrals[left] + 0.5 * step * (eye[left] + there))
-
-    result = eye.copy()
-    for k, point in enumerate(points):
-        own = min(width, point - points[0], points[-1] - point)
-        if own > 0.0:
-            result[k] = (integral(point + own) - integral(point - own)) / (2.0 * own)
+    result = np.eye(len(points))
+    integral = make_interp_spline(points, result, k=1).antiderivative()
+    widths = np.minimum(width, np.minimum(points - points[0], points[-1] - points))
+    inner = widths > 0.0
+    x, w = points[inner], widths[inner]
+    result[inner] = (integral(x + w) - integral(x - w)) / (2.0 * w[:, None])
     return result

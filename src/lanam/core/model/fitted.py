@@ -1,12 +1,12 @@
-"""What a fit leaves behind: tables, and the posterior of their coordinates (method.md 3).
+"""The result of a fit: tables, and the posterior of their coordinates (method.md 3).
 
 The function of term ``d`` is ``mean_d + table_d z_d`` at its entries, with all ``z`` and the
 intercept's error jointly ``N(0, root root')``. Everything is on the link scale, in the response's
-own units. Scoring is looking up; no network is needed any more.
+units. Predictions are lookups; the networks are no longer needed.
 
-With several classes a term has a function for each: ``mean_d`` has a column a class, and the functions
-are ``mean_d + table_d [z_d1, z_d2, ...] Q'`` with coordinates ``z_dk`` for each of the outputs, of which
-there is one less than classes, and their ``contrasts`` ``Q``.
+With several classes a term has one function per class: ``mean_d`` has a column per class, and the functions
+are ``mean_d + table_d [z_d1, z_d2, ...] Q'`` with coordinates ``z_dk`` for each output, one fewer than
+classes, and their ``contrasts`` ``Q``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DUPLICATE = "switched off: same values as another column"
 
 @dataclass(frozen=True)
 class ScoredPair:
-    """A pair of columns that might interact: its score, and whether it is in the model or why not."""
+    """A candidate interaction with its score, and its status: active, or why not."""
 
     features: tuple[int, int]
     score: float
@@ -41,61 +41,38 @@ class ScoredPair:
 
 @dataclass(frozen=True)
 class FittedTerm:
-    """One term of the sum.
+    """One term of the sum: a table of ``B`` entries with ``r`` coordinates."""
 
-    Attributes
-    ----------
-    kind
-        ``"smooth"`` (a feature network), ``"categorical"`` (an effect per level), ``"level"`` (an effect
-        per value of a numeric column), ``"pair"`` (a joint term of two columns, without what either
-        says alone) or ``"interaction"`` (of more, without what fewer of them say).
-    features
-        Column indices.
-    entries
-        Where the table's rows stand; None for a constant or empty column.
-    share
-        Share of the data's weight at each entry, summing to one: means over it are means over
-        the data.
-    mean, table
-        Posterior mean at the entries (B,), or (B, C) with several classes, and the coordinates' table
-        (B, r).
-    status
-        ``"active"`` or why it was switched off; a term that is off has zero mean and no coordinates.
-    importance
-        Mean absolute contribution over the data, and over the classes where there are several.
-    effective_parameters
-        How many parameters the data determined.
-    evidence
-        By how much the log evidence would fall without the term; for one that was switched off,
-        what it had when it was.
-    precision
-        Prior precision of each group of parameters.
-    coupling, own_variance
-        Of a column of very many categories, whose levels have no coordinates of their own: their errors
-        are ``coupling`` (B, R + 1) times those of all of the model's coordinates, and independent ones
-        of this variance (B,). Otherwise None.
-    expansion, architecture
-        Parameters at which the network was linearised, and what network it is; empty and None for
-        levels.
-    edited
-        Whether each entry (B,) was changed by hand after the fit; None where none was.
-    """
-
+    #: "smooth" (a feature network), "categorical" (an effect per category), "level" (an effect per value of
+    #: a numeric column), "pair" (a joint term of two columns, without their main effects) or "interaction"
+    #: (of more columns, without the effects of fewer)
     kind: str
+    #: column indices
     features: tuple[int, ...]
+    #: the values of the table's rows; None for a constant or empty column
     entries: Entries | None
+    #: proportion of the data's weight at each entry
     share: Array
+    #: posterior mean (B,), or (B, C) for several classes, and the coordinates' table (B, r)
     mean: Array
     table: Array
+    #: "active", or why it was dropped; a dropped term has zero mean and no coordinates
     status: str
+    #: mean absolute contribution over the data and the classes
     importance: float = 0.0
     effective_parameters: float = 0.0
+    #: log evidence gain of the term; of a dropped one, when it was dropped
     evidence: float = 0.0
+    #: prior precision of each parameter group
     precision: Array = field(default_factory=lambda: np.empty(0))
+    #: parameters at which the network was linearised, and its architecture; empty and None for levels
     expansion: Array = field(default_factory=lambda: np.empty(0))
     architecture: Architecture | None = None
+    #: for a high-cardinality column, whose categories have no coordinates of their own: their errors are
+    #: ``coupling`` (B, R + 1) times those of all coordinates, and independent ones of variance (B,)
     coupling: Array | None = None
     own_variance: Array | None = None
+    #: the entries (B,) edited after the fit; None for none
     edited: NDArray[np.bool_] | None = None
 
     @property
@@ -105,11 +82,11 @@ class FittedTerm:
 
     @property
     def joint(self) -> bool:
-        """Whether the term is of several columns."""
+        """Whether it is a term of several columns."""
         return len(self.features) > 1
 
     def unknown(self, columns: Array) -> NDArray[np.bool_]:
-        """Rows of ``columns`` (n, D) with a missing value where the data had none."""
+        """Rows of ``columns`` (n, D) with a missing value in a column that had none in training."""
         axes = self.entries.axes if isinstance(self.entries, Knots | Grid) else ()
         result = np.zeros(len(columns), dtype=bool)
         for feature, axis in zip(self.features, axes, strict=False):
@@ -120,67 +97,45 @@ class FittedTerm:
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A fitted additive model.
+    """A fitted additive model with ``R`` coordinates."""
 
-    Attributes
-    ----------
-    likelihood
-        ``"gaussian"``, ``"bernoulli"``, ``"poisson"`` or ``"softmax"``; ``"log-variance"`` of a noise.
-    intercept
-        The mean link-scale prediction over the training data; of each class where there are several.
-    terms
-        In a fixed order: the smooth term of every column and level terms, active or not, then the
-        active pairs.
-    root
-        Lower triangular factor ``F`` (R + 1, R + 1) of the posterior covariance ``F F'`` of the active
-        terms' coordinates, in order, and of the intercept, last. Block-diagonal where the posterior
-        is. Each of several outputs has its coordinates in every term, one output after the other, and
-        its intercept.
-    noise_variance
-        Variance of the Gaussian noise; of counts, by how much their variance exceeds their mean; 0 for
-        classes.
-    log_evidence
-        Of the response in its own units.
-    history
-        One record an iteration.
-    stop_reason
-        ``"converged"``, or what else ended the fit.
-    pairs
-        Every pair of columns with its score and why it is in or out, best first; empty where none
-        was asked for.
-    gap_variance
-        What every column adds to the variance of the Gaussian noise where it is missing (D,), or None.
-    contrasts
-        ``Q`` (C, C - 1) where there are several classes, otherwise None.
-    noise
-        Where the noise differs from row to row: the logarithm of its variance, without what gaps add, in
-        units of ``noise_variance``, a model of its own. None where it does not.
-    shape
-        Of noise that is not Gaussian: its distribution in units of its standard deviation in the row.
-    """
-
+    #: the family's tag; "log-variance" of a noise model
     likelihood: str
+    #: mean link-scale prediction over the training data, of each of several classes
     intercept: Intercept
+    #: the term of each column and level terms, active or not, then the active joint terms
     terms: tuple[FittedTerm, ...]
+    #: lower triangular factor ``F`` (R + 1, R + 1) of the posterior covariance ``F F'`` of all coordinates,
+    #: in the order of the active terms, and of the intercept; block-diagonal where the posterior is. Within
+    #: a term, the coordinates of several outputs follow each other; there is one intercept per output
     root: Array
+    #: variance of Gaussian noise; dispersion of counts; 0 for classes
     noise_variance: float
+    #: of the response in its own units
     log_evidence: float
+    #: one record per iteration
     history: tuple[dict[str, Any], ...] = ()
     stop_reason: str = "converged"
+    #: all scored pairs, best first; empty if none were requested
     pairs: tuple[ScoredPair, ...] = ()
+    #: ``Q`` (C, C - 1) for several classes
     contrasts: Array | None = None
+    #: Gaussian noise variance added by a missing value of each column (D,)
     gap_variance: Array | None = None
+    #: for heteroscedastic noise, a model of its log variance relative to ``noise_variance``, without the
+    #: part of missing values
     noise: FittedModel | None = None
+    #: the residual distribution if it is not Gaussian, in units of the row's noise
     shape: NoiseShape | None = None
 
     @property
     def n_outputs(self) -> int:
-        """How many functions a term has coordinates for."""
+        """Number of functions per term with coordinates of their own."""
         return 1 if self.contrasts is None else self.contrasts.shape[1]
 
     @property
     def converged(self) -> bool:
-        """Whether the evidence had stopped rising when the fit ended."""
+        """Whether the evidence had converged."""
         return self.stop_reason == "converged"
 
     @property

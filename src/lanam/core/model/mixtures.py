@@ -1,13 +1,12 @@
-"""The shape of noise that is not Gaussian: a mixture of Gaussians with mean zero and variance one.
+"""Residual distributions: mixtures of Gaussians with mean zero and variance one.
 
-``y = f + s e`` with ``f ~ N(m, v)``, noise of standard deviation ``s`` in this row, and ``e`` from the
-mixture, has a mixture of the same weights as its distribution: component ``k`` is
-``N(m + s c_k, v + s^2 d_k^2)``. So mean and variance are those of Gaussian noise, ``m`` and ``v + s^2``,
-and densities and probabilities are sums.
+``y = f + s e`` with ``f ~ N(m, v)``, noise of standard deviation ``s`` and ``e`` from the mixture is a
+mixture with the same weights: component ``k`` is ``N(m + s c_k, v + s^2 d_k^2)``. So mean and variance are
+those of Gaussian noise, ``m`` and ``v + s^2``, and densities and probabilities are sums.
 
-Where in its distribution a ``y`` lies is told by its *normal score* ``u``, the standard normal number
-with as much below it: ``Phi(u) = F(y)``. That of a Gaussian is ``(y - mean) / std``; of every other it
-rises with ``y`` almost as evenly, far out in the tails too, where probabilities round to zero and one.
+The *normal score* ``u`` of ``y`` is the standard normal quantile of its probability, ``Phi(u) = F(y)``. For
+a Gaussian it is ``(y - mean) / std``; otherwise it is nearly linear in ``y`` even far out in the tails,
+where probabilities round to zero and one.
 """
 
 from __future__ import annotations
@@ -24,29 +23,27 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri_exp
 from lanam.core.arrays import Array
 from lanam.core.model.distributions import Continuous
 
-#: Newton's steps in normal scores, which are nearly straight lines; halving takes over where they are not.
+#: Newton's steps in normal scores, which are nearly linear; bisection where they are not.
 _MOST_STEPS = 100
 _PRECISION = 1e-11
 _LOG_TWO_PI = math.log(2.0 * math.pi)
-#: Points of the curves of quantiles, at first and at most, and how exact the curves are in between.
+#: Points of the curves of quantiles, at first and at most, and the tolerance in between.
 _POINTS, _MOST_POINTS = 33, 4097
 _TOLERANCE = 1e-9
-#: For so many rows a curve does not pay.
+#: With fewer rows, quantiles are computed one by one.
 _FEW_ROWS = 256
-#: Rows times pairs of components that are held at once.
+#: Rows times pairs of components that are held in memory at once.
 _CHUNK_VALUES = 1 << 20
 
 
 @dataclass(frozen=True)
 class NoiseShape:
-    """Weights, means and standard deviations of the Gaussians that the noise is a mixture of.
-
-    In units of the noise's standard deviation: all together have mean zero and variance one.
+    """The residual distribution: a mixture of Gaussians with mean zero and variance one.
 
     Attributes
     ----------
-    weights, means, stds
-        Of every component (K,).
+    weights, means, stds : ndarray of shape (K,)
+        Of the components, in units of the noise's standard deviation.
 
     Examples
     --------
@@ -65,51 +62,41 @@ class NoiseShape:
     stds: Array
 
     def as_lists(self) -> dict[str, list[float]]:
-        """The same as plain numbers."""
+        """The components as lists."""
         return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
 
     def density(self, values: Array) -> Array:
-        """Density of the noise at values in units of its standard deviation, for a picture of it."""
+        """Density at residuals in units of the noise's standard deviation."""
         distance = (np.asarray(values, dtype=np.float64)[..., None] - self.means) / self.stds
         parts = np.exp(-0.5 * (np.square(distance) + _LOG_TWO_PI)) / self.stds
         return np.asarray(parts @ self.weights)
 
     @property
     def skewness(self) -> float:
-        """Third moment: above zero if the larger errors are those above the mean."""
+        """Third moment: positive if the right tail is longer."""
         return float(self.weights @ (self.means**3 + 3.0 * self.means * self.stds**2))
 
     @property
     def excess_kurtosis(self) -> float:
-        """Fourth moment less that of a Gaussian: above zero if errors are small or large."""
+        """Fourth moment less that of a Gaussian: positive for heavy tails."""
         squares = self.means**2 * self.stds**2
         return float(self.weights @ (self.means**4 + 6.0 * squares + 3.0 * self.stds**4)) - 3.0
 
 
 def standardised(weights: Array, means: Array, stds: Array) -> NoiseShape:
-    """The shape of a mixture, whatever its mean and variance."""
+    """A mixture scaled to mean zero and variance one."""
     weights = weights / weights.sum()
     mean = weights @ means
     std = math.sqrt(weights @ (np.square(means - mean) + np.square(stds)))
     return NoiseShape(weights, (means - mean) / std, stds / std)
 
 
-#: The shape of noise that has no other.
 GAUSSIAN = NoiseShape(np.ones(1), np.zeros(1), np.ones(1))
 
 
 @dataclass(frozen=True)
 class Mixture(Continuous):
-    """The predictive distributions of rows with noise of a shape.
-
-    Attributes
-    ----------
-    centre, variance
-        Mean and variance of what is predicted without noise (n,).
-    noise_variance
-        Of every row's noise (n,).
-    shape
-        The noise's shape, in units of its standard deviation.
+    """Predictive distributions of rows, by mean and variance of ``f``, noise variance and shape.
 
     Examples
     --------
@@ -130,32 +117,27 @@ class Mixture(Continuous):
 
     @property
     def mean(self) -> Array:
-        """Means: the noise has none of its own."""
         return self.centre
 
     @property
     def std(self) -> Array:
-        """Standard deviation of a new observation of every row, whatever its noise's shape."""
         return np.asarray(np.sqrt(self.variance + self.noise_variance))
 
     @property
     def tolerance(self) -> float:
-        """By how much :meth:`at_score` may be wrong, in normal scores."""
         return _TOLERANCE if len(self.shape.weights) > 1 else 0.0
 
     def log_prob(self, y: Array) -> Array:
-        """Log-density of an observation of every row."""
         return self._by_parts(_log_density, y)
 
     def normal_score(self, y: Array) -> Array:
-        """The standard normal number with as much below it as an observation of every row has."""
         return self._by_parts(_scores, y)
 
     def at_score(self, score: float) -> Array:
-        """The observation of every row that has this normal score.
+        """The observation of each row with this normal score.
 
-        In units of a row's standard deviation it depends on nothing but the share of the variance that is
-        not noise, so that of many rows is read off a curve over these.
+        In units of the row's standard deviation it depends only on the proportion of the variance that is
+        not noise, so that of many rows is interpolated on a curve over these.
         """
         std = self.std
         if len(self.shape.weights) == 1:
@@ -168,11 +150,9 @@ class Mixture(Continuous):
         return self.mean + std * found
 
     def crps(self, y: Array) -> Array:
-        """Continuous ranked probability score of an observation of every row: the lower the better."""
         return self._by_parts(_crps, y)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> Array:
-        """Draws (n_samples, n)."""
         size = (n_samples, len(self.centre))
         component = rng.choice(len(self.shape.weights), size, p=self.shape.weights)
         noise = self.shape.means[component] + self.shape.stds[component] * rng.standard_normal(size)
@@ -200,7 +180,7 @@ def gaussian_log_density(y: Array, mean: Array, variance: Array) -> Array:
 
 
 class _Components(NamedTuple):
-    """Logarithms of weights (K,), means and standard deviations (n, K) of rows' components."""
+    """Log weights (K,), means and standard deviations (n, K) of rows' components."""
 
     log_weights: Array
     means: Array
@@ -218,12 +198,12 @@ def _scores(rows: _Components, y: Array) -> Array:
         return np.asarray(distance[:, 0])
     below = logsumexp(rows.log_weights + log_ndtr(distance), axis=1)
     above = logsumexp(rows.log_weights + log_ndtr(-distance), axis=1)
-    # From the side that has less: the other rounds to one.
+    # From the smaller tail: the other rounds to one.
     return np.where(below < above, _score_of(below), -_score_of(above))
 
 
 def _curve(shape: NoiseShape, score: float, low: float, high: float) -> CubicSpline:
-    """Where this normal score is in units of the standard deviation, by the root of the share known."""
+    """The standardised value at a normal score, by the standard deviation that is not noise."""
     n_points, high = _POINTS, max(high, low + 1e-6)
     while True:
         points = np.linspace(low, high, n_points)
@@ -236,13 +216,13 @@ def _curve(shape: NoiseShape, score: float, low: float, high: float) -> CubicSpl
 
 
 def _unit_rows(shape: NoiseShape, roots: Array) -> _Components:
-    """Rows of mean zero and variance one, of which the squares of ``roots`` are known."""
+    """Rows of mean zero and variance one, with squares of ``roots`` that are not noise."""
     shares = np.minimum(np.square(roots), 1.0)
     return Mixture(np.zeros(len(roots)), shares, 1.0 - shares, shape)._components(slice(None))
 
 
 def _at_scores(rows: _Components, score: float) -> Array:
-    """By Newton's method within a bracket: what every component has below it, all together have."""
+    """By Newton's method within the bracket of the components' own values."""
     ends = rows.means + rows.stds * score
     low, high = ends.min(axis=1), ends.max(axis=1)
     y = np.clip(score, low, high)
@@ -262,7 +242,7 @@ def _at_scores(rows: _Components, score: float) -> Array:
 
 
 def _crps(rows: _Components, y: Array) -> Array:
-    """Mean distance from an observation less half of that between two draws, both of them sums."""
+    """Mean distance from the observation less half of that between two draws."""
     weights = np.exp(rows.log_weights)
     result = _mean_distance(y[:, None] - rows.means, rows.stds) @ weights
     between = rows.means[:, :, None] - rows.means[:, None, :]

@@ -1,4 +1,4 @@
-"""Fitted model and rows to predictions: looking up tables (method.md 3).
+"""Predictions of a fitted model by table lookup (method.md 3).
 
 ``columns`` is the (n, D) float array of a model's columns. Rows are scored in chunks, so memory does
 not grow with their number beyond the result.
@@ -12,7 +12,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array, quadratic_forms
+from lanam.core.arrays import Array, quadratic_forms, slices
 from lanam.core.model.fitted import FittedModel, FittedTerm
 from lanam.core.model.mixtures import GAUSSIAN, Mixture
 from lanam.core.rows.reading import read
@@ -29,12 +29,12 @@ def _chunks(model: FittedModel, n_rows: int) -> Iterator[slice]:
         yield slice(start, start + size)
 
 
-#: What reads the rows of a term's table, or of any other over its entries.
+#: Reads a table over a term's entries at the rows' positions.
 Reader = Callable[[Array], Array]
 
 
 def _reader(term: FittedTerm, columns: Array) -> Reader:
-    """Reads a term's tables by rows; zero where a value is missing that never was in the data."""
+    """Reads a term's tables by rows; zero for missing values in a column without any in training."""
     assert term.entries is not None
     position = locate(term.entries, term.features, columns)
     unknown = np.flatnonzero(term.unknown(columns))
@@ -47,54 +47,52 @@ def _reader(term: FittedTerm, columns: Array) -> Reader:
     return rows_of
 
 
+def _readers(
+    model: FittedModel, columns: Array, terms: Sequence[int] | None = None
+) -> dict[int, Reader]:
+    """The readers of all active terms, or of the active ones among ``terms``."""
+    chosen = range(len(model.terms)) if terms is None else terms
+    return {k: _reader(model.terms[k], columns) for k in chosen if model.terms[k].active}
+
+
+def _by_term(
+    model: FittedModel, columns: Array, terms: Sequence[int] | None = None
+) -> Iterator[tuple[slice, int, Reader]]:
+    """The readers of one chunk of rows after another."""
+    for part in _chunks(model, len(columns)):
+        for k, rows_of in _readers(model, columns[part], terms).items():
+            yield part, k, rows_of
+
+
+def _intercepts(model: FittedModel, n_rows: int) -> Array:
+    return np.full((n_rows, *np.shape(model.intercept)), model.intercept)
+
+
 def link_mean(model: FittedModel, columns: Array) -> Array:
-    """Mean of the link-scale prediction; of each class where there are several (n, C)."""
+    """Mean of the link-scale prediction (n,), or (n, C) for several classes."""
     result = _intercepts(model, len(columns))
     for part, k, rows_of in _by_term(model, columns):
         result[part] += rows_of(model.terms[k].mean)
     return result
 
 
-def _by_term(
-    model: FittedModel, columns: Array, terms: Sequence[int] | None = None
-) -> Iterator[tuple[slice, int, Reader]]:
-    """Some rows after others, and what reads the tables of every active term there, or of some."""
-    for part in _chunks(model, len(columns)):
-        for k in range(len(model.terms)) if terms is None else terms:
-            if model.terms[k].active:
-                yield part, k, _reader(model.terms[k], columns[part])
-
-
-def _intercepts(model: FittedModel, n_rows: int) -> Array:
-    result = np.empty((n_rows, *np.shape(model.intercept)))
-    result[:] = model.intercept
-    return result
-
-
 def link_moments(model: FittedModel, columns: Array) -> tuple[Array, Array]:
-    """Mean and variance of the link-scale prediction.
-
-    With several classes, each row's mean of every class (n, C) and their covariance (n, C, C).
-    """
-    return _moments(model, None, columns, None)
+    """Mean and variance of the link-scale prediction; (n, C) and (n, C, C) for several classes."""
+    return sum_moments(model, None, columns)
 
 
 def sum_moments(
-    model: FittedModel, terms: Sequence[int], columns: Array, reference: Array | None = None
+    model: FittedModel,
+    terms: Sequence[int] | None,
+    columns: Array,
+    reference: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Mean and variance of the sum of some terms, without the intercept, in the form of `link_moments`.
+    """Mean and variance of the sum of some terms without the intercept (None: all, with it).
 
-    With the rows of ``reference``, as many as those of ``columns`` or a single one for all, of what the
-    sum is in ``columns`` beyond what it is there: errors that both rows share cancel. Missing values
-    where the data had none may be anything in either row. Columns that no term reads may hold anything.
+    With the rows of ``reference``, one for each of ``columns`` or one for all, of the difference between
+    the sums in ``columns`` and there: shared errors cancel. Missing values in a column without any in
+    training may differ between the two. Columns that no term reads are ignored.
     """
-    return _moments(model, terms, columns, reference)
-
-
-def _moments(
-    model: FittedModel, terms: Sequence[int] | None, columns: Array, reference: Array | None
-) -> tuple[Array, Array]:
-    """The same of some terms or, where none are named, of all and the intercept."""
     mean = np.empty((len(columns), *np.shape(model.intercept)))
     variance = np.empty((len(columns), *np.shape(model.intercept) * 2))
     for part in _chunks(model, len(columns)):
@@ -102,12 +100,15 @@ def _moments(
         if reference is not None:
             sides.append(reference[part] if len(reference) == len(columns) else reference)
         readers = [_readers(model, side, terms) for side in sides]
-        told = [
-            _mean_and_design(model, rows, len(side), float(terms is None))
-            for rows, side in zip(readers, sides, strict=True)
-        ]
-        mean[part] = reduce(np.subtract, [own for own, _ in told])
-        variance[part] = _design_variances(model, reduce(np.subtract, [own for _, own in told]))
+        means, designs = zip(
+            *(
+                _mean_and_design(model, rows, len(side), float(terms is None))
+                for rows, side in zip(readers, sides, strict=True)
+            ),
+            strict=True,
+        )
+        mean[part] = reduce(np.subtract, means)
+        variance[part] = _design_variances(model, reduce(np.subtract, designs))
         for side in sides:
             for _, unknown, spread in _unknown_spreads(model, side, terms):
                 variance[part] += np.multiply.outer(unknown, spread)
@@ -118,7 +119,7 @@ def _moments(
 
 
 def _own_variance(term: FittedTerm, readers: Sequence[Reader]) -> Array:
-    """Variance of the errors of a term's own in a row, or in the difference of two: same, same errors."""
+    """Variance of the independent errors in a row, or in the difference of two rows' entries."""
     assert term.own_variance is not None
     total = reduce(np.add, [rows_of(term.own_variance) for rows_of in readers])
     entries = [rows_of(np.arange(len(term.mean), dtype=np.float64)) for rows_of in readers]
@@ -126,7 +127,7 @@ def _own_variance(term: FittedTerm, readers: Sequence[Reader]) -> Array:
 
 
 def _design_variances(model: FittedModel, design: Array) -> Array:
-    """Variances of ``design`` times the model's coordinates; of classes, their covariances."""
+    """Variances of ``design`` times the model's coordinates; covariances of several classes."""
     if model.contrasts is None:
         return np.asarray(np.square(design @ model.root).sum(axis=1))
     factor = _class_factors(model, design, model.root)
@@ -134,7 +135,7 @@ def _design_variances(model: FittedModel, design: Array) -> Array:
 
 
 def _class_factors(model: FittedModel, design: Array, factor: Array) -> Array:
-    """Rows of ``design @ factor`` for each class (n, C, ...), from those of the outputs behind them."""
+    """Rows of ``design @ factor`` for each class (n, C, ...), by the contrasts of the outputs."""
     assert model.contrasts is not None
     widths = [term.table.shape[1] for term in model.terms]
     places = output_places(widths, model.n_outputs)
@@ -142,31 +143,21 @@ def _class_factors(model: FittedModel, design: Array, factor: Array) -> Array:
     return np.asarray(np.einsum("ck,nkr->ncr", model.contrasts, outputs))
 
 
-def _readers(
-    model: FittedModel, columns: Array, terms: Sequence[int] | None = None
-) -> dict[int, Reader]:
-    """What reads the tables of every active term, or of those among some."""
-    chosen = range(len(model.terms)) if terms is None else terms
-    return {k: _reader(model.terms[k], columns) for k in chosen if model.terms[k].active}
-
-
 def _mean_and_design(
     model: FittedModel, readers: dict[int, Reader], n_rows: int, intercept: float = 1.0
 ) -> tuple[Array, Array]:
-    """Sum of the terms' means in each row, and what the coordinates of one output are multiplied by.
+    """Sum of the terms' means, and the design matrix of one output's coordinates.
 
-    ``intercept`` is how often that counts.
+    ``intercept`` is its multiplier.
     """
     mean = intercept * _intercepts(model, n_rows)
+    blocks = slices(term.table.shape[1] for term in model.terms)
     design = np.zeros((n_rows, sum(term.table.shape[1] for term in model.terms) + 1))
     design[:, -1] = intercept
-    start = 0
-    for k, term in enumerate(model.terms):
-        end = start + term.table.shape[1]
-        if k in readers:
-            mean += readers[k](term.mean)
-            design[:, start:end] = readers[k](term.table)
-        start = end
+    # In the order of the terms, whatever that of the readers: sums round alike.
+    for k in sorted(readers):
+        mean += readers[k](model.terms[k].mean)
+        design[:, blocks[k]] = readers[k](model.terms[k].table)
     for k, rows_of in readers.items():
         coupling = model.terms[k].coupling
         if coupling is not None:
@@ -177,7 +168,7 @@ def _mean_and_design(
 def _unknown_spreads(
     model: FittedModel, columns: Array, terms: Sequence[int] | None = None
 ) -> Iterator[tuple[int, NDArray[np.bool_], Array]]:
-    """Terms with rows whose value is missing where the data had none: which rows, and what that adds."""
+    """Active terms with missing values that training had none of: rows, and the added variance."""
     for k in range(len(model.terms)) if terms is None else terms:
         unknown = model.terms[k].unknown(columns)
         if model.terms[k].active and unknown.any():
@@ -185,10 +176,10 @@ def _unknown_spreads(
 
 
 def unknown_spread(model: FittedModel, index: int) -> Array:
-    """The variance of a term where a value is missing and the data had none.
+    """The variance of a term at a missing value if training had none; (C, C) for several classes.
 
-    Whatever the value is, it was drawn as the others were: the term's mean is zero, and its variance
-    that of its function over the data; with several classes, their covariance (C, C).
+    The value is a draw from the training distribution: the mean is zero, the variance that of the
+    term's function over the data.
     """
     term = model.terms[index]
     if model.contrasts is None:
@@ -206,24 +197,17 @@ def _output_parts(model: FittedModel, index: int) -> Array:
     return model.block_covariances[index].reshape(n_outputs, width, n_outputs, width)
 
 
-def _of_terms(model: FittedModel, n_rows: int) -> Array:
-    return np.zeros((n_rows, len(model.terms), *np.shape(model.intercept)))
-
-
 def term_means(model: FittedModel, columns: Array) -> Array:
-    """Every term's contribution (n, n_terms); with the intercept they sum to ``link_mean``.
-
-    With several classes, to each of them (n, n_terms, C).
-    """
-    result = _of_terms(model, len(columns))
+    """Contributions (n, n_terms), or (n, n_terms, C), that sum with the intercept to ``link_mean``."""
+    result = np.zeros((len(columns), len(model.terms), *np.shape(model.intercept)))
     for part, k, rows_of in _by_term(model, columns):
         result[part, k] = rows_of(model.terms[k].mean)
     return result
 
 
 def term_variances(model: FittedModel, columns: Array) -> Array:
-    """Posterior variance of every term's contribution, in the form of ``term_means``."""
-    result = _of_terms(model, len(columns))
+    """Posterior variances of the contributions, in the shape of ``term_means``."""
+    result = np.zeros((len(columns), len(model.terms), *np.shape(model.intercept)))
     for part, k, rows_of in _by_term(model, columns):
         result[part, k] = _variance(model, k, rows_of)
     for k, unknown, spread in _unknown_spreads(model, columns):
@@ -232,18 +216,18 @@ def term_variances(model: FittedModel, columns: Array) -> Array:
 
 
 def edited_rows(model: FittedModel, columns: Array) -> NDArray[np.bool_]:
-    """Whether what every term adds to a row was changed by hand (n, n_terms)."""
+    """Whether each contribution (n, n_terms) was edited after the fit."""
     result = np.zeros((len(columns), len(model.terms)), dtype=bool)
     edited = {k: term.edited for k, term in enumerate(model.terms) if term.edited is not None}
     for part, k, rows_of in _by_term(model, columns, list(edited)):
         result[part, k] = rows_of(edited[k].astype(float)) > 0.0
-        # What is not known to be any value was changed if all of them were.
+        # An unknown value is edited if all values are.
         result[part, k] |= model.terms[k].unknown(columns[part]) & edited[k].all()
     return result
 
 
 def _variance(model: FittedModel, index: int, rows_of: Reader) -> Array:
-    """Posterior variance of a term where ``rows_of`` reads its tables, not below zero by rounding."""
+    """Posterior variance of a term where ``rows_of`` reads its tables; never negative."""
     term = model.terms[index]
     if term.coupling is not None and term.own_variance is not None:
         return _design_variances(model, rows_of(term.coupling)) + rows_of(term.own_variance)
@@ -262,28 +246,25 @@ def _variance(model: FittedModel, index: int, rows_of: Reader) -> Array:
 
 
 def noise_variances(model: FittedModel, columns: Array) -> Array:
-    """Noise variance of every row.
-
-    Larger where a value is missing that would have said something, and where columns say so.
-    """
+    """Noise variance of each row, with that of missing values and of the heteroscedastic model."""
     result = np.full(len(columns), model.noise_variance)
     if model.noise is not None:
         result *= np.exp(log_noise_factors(model.noise, columns))
     if model.gap_variance is not None:
         for feature in np.flatnonzero(model.gap_variance):
-            gone = np.isnan(columns[:, feature])
-            result[gone] += model.gap_variance[feature]
+            missing = np.isnan(columns[:, feature])
+            result[missing] += model.gap_variance[feature]
     return result
 
 
 def predictive(model: FittedModel, columns: Array) -> Mixture:
-    """The distribution of a new observation in every row, of a Gaussian response."""
+    """The predictive distributions of rows of a Gaussian response."""
     mean, variance = link_moments(model, columns)
     return Mixture(mean, variance, noise_variances(model, columns), model.shape or GAUSSIAN)
 
 
 def log_noise_factors(noise: FittedModel, columns: Array) -> Array:
-    """Logarithm of the factor of every row's noise variance."""
+    """Logarithm of each row's noise variance, relative to the model's."""
     result = _intercepts(noise, len(columns))
     tables = {k: held_table(term) for k, term in enumerate(noise.terms) if term.active}
     for part, k, rows_of in _by_term(noise, columns):
@@ -292,7 +273,7 @@ def log_noise_factors(noise: FittedModel, columns: Array) -> Array:
 
 
 def held_table(term: FittedTerm) -> Array:
-    """A term's mean that beyond the data is what it is at their edge: a line would be an exponential."""
+    """A term's mean, constant beyond the data: on a log scale a line would extrapolate exponentially."""
     result = term.mean.copy()
     if isinstance(term.entries, Knots):
         first, last = term.entries.inside.start, term.entries.inside.stop - 1
@@ -308,9 +289,9 @@ def sample_links(
     rng: np.random.Generator,
     terms: Sequence[int] | None = None,
 ) -> Array:
-    """Posterior draws of the link-scale prediction (n_samples, n), one function a draw.
+    """Posterior draws of the link-scale prediction (n_samples, n), one function per draw.
 
-    Of the sum of some terms, without the intercept, where these are named.
+    Of the sum of some ``terms`` without the intercept, if these are given.
     """
     draws = model.root @ rng.standard_normal((len(model.root), n_samples))
     own = {
@@ -321,9 +302,7 @@ def sample_links(
     result = np.empty((n_samples, len(columns), *np.shape(model.intercept)))
     for part in _chunks(model, len(columns)):
         readers = _readers(model, columns[part], terms)
-        mean, design = _mean_and_design(
-            model, readers, len(columns[part]), intercept=float(terms is None)
-        )
+        mean, design = _mean_and_design(model, readers, len(columns[part]), float(terms is None))
         if model.contrasts is None:
             result[:, part] = mean + (design @ draws).T
         else:
@@ -344,6 +323,6 @@ def _root(covariance: Array) -> Array:
 
 
 def entry_moments(model: FittedModel, index: int) -> tuple[Array, Array]:
-    """Mean and variance of one term at its entries, for each class where there are several."""
+    """Mean and variance of one term at its entries, for each of several classes."""
     term = model.terms[index]
     return term.mean, _variance(model, index, lambda table: table)

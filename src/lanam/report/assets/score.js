@@ -275,7 +275,7 @@ const lanam = {};
     return z > 0 ? tail : 1 - tail;
   }
 
-  // Several classes: lanam.core.predictive.softmax_probability.
+  // Several classes: lanam.families.softmax.softmax_log_probability.
   function classProbabilities(mean, covariance) {
     const n = mean.length;
     const share = Array.from({ length: n }, (_, c) => {
