@@ -17,7 +17,7 @@ from lanam.core.terms import knots as core_knots
 from lanam.data import as_frame, learn_schema, learn_table
 from lanam.explain import draws as term_draws
 from lanam.explain import explain_global
-from lanam.explain.bands import require_coverage, simultaneous_half_width
+from lanam.explain.bands import Banded, require_coverage
 from lanam.explain.draws import even_normals
 from lanam.explain.points import read_values
 from lanam.explain.values import plain
@@ -162,7 +162,9 @@ class TestSimultaneous:
                     assert (all_upper >= upper).all()
 
     def test_chance_cannot_make_it_narrower(self):
-        assert simultaneous_half_width(0.95, np.array([0.1, 0.2])) == norm.ppf(0.975)
+        function = Banded()
+        function.largest_deviations = np.array([0.1, 0.2])
+        assert function.half_width(0.95, simultaneous=True) == norm.ppf(0.975)
 
     def test_one_free_number_has_nothing_simultaneous(self):
         # A line through the origin with an uncertain slope: inside somewhere is inside everywhere, but

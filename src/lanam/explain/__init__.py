@@ -23,7 +23,7 @@ each other is only known to the model, which ``difference``, ``differences`` and
 
 from lanam.explain.bands import require_coverage
 from lanam.explain.differences import Compared, Contrast, Difference
-from lanam.explain.importance import importance_std
+from lanam.explain.draws import importance_std
 from lanam.explain.portable import PortableModel, explain_portable
 from lanam.explain.rows import LocalExplanation, explain_local
 from lanam.explain.tables import describe_terms

@@ -15,17 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
-from lanam.data import is_missing, make_frame
+from lanam.data import is_missing
 from lanam.explain.bands import Banded, around
-from lanam.explain.frames import by_class, value_cells
-from lanam.explain.terms import MISSING
-from lanam.explain.values import Labels, PlainData, Values, plain
+from lanam.explain.frames import axis_cells, explanation_frame, function_cells
+from lanam.explain.terms import MISSING, Other
+from lanam.explain.values import Labels, OnLinkScale, PlainData, Values, object_array, plain
 from lanam.families import Family
 from lanam.text import number_format
 
 
 @dataclass(frozen=True, eq=False)
-class Compared(PlainData):
+class Compared(OnLinkScale, PlainData):
     """What is compared: a column, and which of its terms count.
 
     Attributes
@@ -62,11 +62,6 @@ class Compared(PlainData):
     family: Family
     classes: Labels
     beyond: tuple[tuple[str, float, float, float], ...]
-
-    @property
-    def link(self) -> str:
-        """The name of the link."""
-        return self.family.link.name
 
     def _remarks(self) -> list[str]:
         """What a reader has to know about the pairs, and about the data."""
@@ -250,23 +245,18 @@ class Contrast(Compared, Banded):
 
         A missing value, if the training data had any, is the last, ``"(missing)"`` in ``level``.
         """
-        gaps = self.missing_mean is not None
-        numbers, levels = value_cells(self.values)
-        columns: dict[str, Any] = {
-            "term": [self.column] * (len(self.values) + gaps),
-            "value": np.append(numbers, np.full(int(gaps), np.nan)),
-            "level": levels + [MISSING] * gaps,
+        missing: list[Other] = []
+        if self.missing_mean is not None and self.missing_std is not None:
+            missing = [(MISSING, self.missing_mean, self.missing_std, 1.0)]
+        numbers, labels = axis_cells(self.values, [name for name, *_ in missing])
+        columns = {
+            "term": object_array([self.column] * len(numbers)),
+            "value": numbers,
+            "level": labels,
+            **function_cells(self, missing, coverage),
+            "inside": np.append(self.inside, np.ones(len(missing), dtype=bool)),
         }
-        moments = {"mean": (self.mean, self.missing_mean), "std": (self.std, self.missing_std)}
-        for prefix, simultaneous in (("", False), ("simultaneous_", True)):
-            others = self.missing_band(coverage, simultaneous) if gaps else (None, None)
-            ends = zip(self.band(coverage, simultaneous), others, strict=True)
-            moments |= dict(zip((f"{prefix}lower", f"{prefix}upper"), ends, strict=True))
-        for name, (table, missing) in moments.items():
-            columns[name] = np.append(table, [] if missing is None else np.asarray(missing))
-        own = list(moments)
-        columns["inside"] = np.append(self.inside, np.ones(int(gaps), dtype=bool))
-        return make_frame(by_class(columns, self.family, self.classes, own), self.backend)
+        return explanation_frame(columns, self)
 
 
 def _shown(value: object) -> str:

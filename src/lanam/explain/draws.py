@@ -1,28 +1,30 @@
-"""Posterior draws of a term's function at its entries."""
+"""Posterior draws of a term's function: the uncertainty of its importance, and simultaneous bands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
 from lanam.core.arrays import Array
-from lanam.core.model.fitted import FittedModel
+from lanam.core.model.fitted import FittedModel, FittedTerm
+from lanam.explain.bands import ascending, uncertain
 
 #: Draws of a function: 95% quantiles of its largest deviation are known to one or two per cent.
 _MOST_DRAWS = 1000
 
-#: Of a table of very many entries fewer are taken: these many values together, but so many draws at least.
+#: Very large tables get fewer draws, within this total number of values, but not below the minimum.
 _MOST_VALUES = 1 << 22
 _LEAST_DRAWS = 256
 
-#: Values that are held at once.
+#: Values per chunk.
 _CHUNK_VALUES = 1 << 20
 
 
 def draw_count(n_values: int) -> int:
-    """How many draws to take of functions at so many places.
+    """Number of draws of a function that is tabulated at ``n_values`` points.
 
     Examples
     --------
@@ -35,20 +37,14 @@ def draw_count(n_values: int) -> int:
 def term_draws(
     model: FittedModel, index: int, rng: np.random.Generator
 ) -> Iterator[tuple[slice, Array]]:
-    """By how much an active term's function differs from its mean, in draws of it, part by part.
+    """Deviations of posterior draws of an active term from its mean, in chunks of its entries.
 
-    Yields
-    ------
-    part
-        Some of the term's entries, one after the other.
-    deviations
-        For every class, or for the one function that there is, and every entry of the part, what each
-        draw adds to the mean (C, b, n_draws).
+    Yields a slice of b entries and the deviations (C, b, n_draws); C is 1 without classes.
     """
     term, n_entries = model.terms[index], len(model.terms[index].mean)
     n_draws = draw_count(n_entries)
     if term.coupling is None:
-        # A square factor of the term's own covariance: fewer numbers to draw than the model has.
+        # A square factor of the term's own covariance: fewer normal numbers than for the whole model.
         own = model.root[model.blocks[index]]
         table, root = term.table, np.asarray(np.linalg.qr(own.T, mode="r")).T
     else:
@@ -69,12 +65,63 @@ def term_draws(
 
 
 def even_normals(size: int, n_draws: int, rng: np.random.Generator) -> Array:
-    """Standard normal draws (size, n_draws) whose lengths leave nothing to chance, only directions.
+    """Standard normal draws (size, n_draws) with stratified norms.
 
-    The lengths are quantiles of their distribution, evenly spaced: what depends on them most, as do the
-    ends of a band, is then known from few draws; of one number alone, exactly.
+    The norms are evenly spaced quantiles of their distribution, which reduces the variance of band limits;
+    in one dimension they are exact.
     """
     draws = rng.standard_normal((size, n_draws))
     places = (np.arange(n_draws) + 0.5) / n_draws
     lengths = np.sqrt(2.0 * gammaincinv(0.5 * size, places))
     return np.asarray(draws * (lengths / np.linalg.norm(draws, axis=0)))
+
+
+def importance_std(model: FittedModel, index: int, rng: np.random.Generator) -> float:
+    """Posterior standard deviation of a term's importance, from draws of its function."""
+    term = model.terms[index]
+    if not term.active:
+        return 0.0
+    parts = (_importances(term, part, draws) for part, draws in term_draws(model, index, rng))
+    return _deviation(term, sum(parts, np.zeros(1)))
+
+
+def importance_and_largest_deviations(
+    model: FittedModel,
+    index: int,
+    std: Array,
+    within: NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> tuple[float, Array]:
+    """:func:`importance_std`, and the largest deviation from the mean of each of the same draws.
+
+    The deviations (n_draws,) or (n_draws, C) are in units of ``std``, over the entries ``within``, and
+    ascending for each class; empty for an inactive term.
+    """
+    term = model.terms[index]
+    if not term.active:
+        return 0.0, np.empty((0, *std.shape[1:]))
+    spread = std.reshape(len(std), -1)
+    counts = within[:, None] & uncertain(spread)
+    precision = np.divide(1.0, spread, out=np.zeros_like(spread), where=counts).T
+    importances, largest = np.zeros(1), np.zeros(1)
+    for part, draws in term_draws(model, index, rng):
+        importances = importances + _importances(term, part, draws)
+        standard = np.abs(draws, out=draws)
+        standard *= precision[:, part, None]
+        largest = np.maximum(largest, standard.max(axis=1))
+    by_draw = largest.T.reshape(-1, *std.shape[1:])
+    return _deviation(term, importances), ascending(by_draw)
+
+
+def _importances(term: FittedTerm, part: slice, draws: Array) -> Array:
+    """Contribution of a slice of the entries to the importance, for every draw."""
+    mean = term.mean[part].reshape(draws.shape[1], -1).T
+    return np.asarray((term.share[part] @ np.abs(mean[:, :, None] + draws)).mean(axis=0))
+
+
+def _deviation(term: FittedTerm, importances: Array) -> float:
+    # The importance is a mean over rows, these are means over entries: rescale.
+    means = term.mean.reshape(len(term.mean), -1)
+    at_entries = float((term.share @ np.abs(means)).mean())
+    ratio = term.importance / at_entries if at_entries > 0.0 else 1.0
+    return ratio * float(np.std(importances))

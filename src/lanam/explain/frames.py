@@ -1,4 +1,4 @@
-"""Explanations as the columns of a frame: numbers apart from text."""
+"""Explanations as the columns of a frame, with numbers and labels in separate columns."""
 
 from __future__ import annotations
 
@@ -8,114 +8,88 @@ from typing import Any
 import numpy as np
 
 from lanam.core.arrays import Array
-from lanam.data import CATEGORICAL
-from lanam.explain.terms import MISSING, Shape, Surface, Term
-from lanam.explain.values import PLACES, Labels, Values
-from lanam.families import Family
+from lanam.data import CATEGORICAL, make_frame
+from lanam.explain.bands import Banded, around
+from lanam.explain.terms import MISSING, Other, Shape, Surface, Term
+from lanam.explain.values import PLACES, OnLinkScale, Values, object_array
 
-#: Columns of a term's frame that have a row for each class already.
-BY_CLASS = ("mean", "std", "lower", "upper", "simultaneous_lower", "simultaneous_upper")
+#: Columns with one entry per class already.
+_BY_CLASS = ("mean", "contribution", "std", "lower", "upper")
+
+
+def explanation_frame(columns: dict[str, Any], explanation: OnLinkScale) -> Any:
+    """Columns as a frame of the user's library, with one row per class if there are several."""
+    classes = explanation.classes if explanation.family.link.several else None
+    cells: dict[str, Any] = {}
+    for name, column in columns.items():
+        own = classes is None or name.removeprefix("simultaneous_") in _BY_CLASS
+        spread = column if own else np.repeat(column, len(classes or ()))
+        cells[name] = spread.tolist() if spread.dtype == object else spread
+        if name == "term" and classes is not None:
+            cells["class"] = list(classes) * len(column)
+    return make_frame(cells, explanation.backend)
 
 
 def term_cells(term: Shape | Surface, coverage: float, n_places: int) -> dict[str, Any]:
-    """A term's tables as columns, with one entry for each place where it is tabulated.
-
-    There are columns of values for so many of the term's columns.
-    """
+    """A tabulated term as columns, with values of ``n_places`` columns of the data."""
     others = term.others if isinstance(term, Shape) else ()
-    means = [np.ravel(mean) for _, mean, _, _ in others]
-    stds = [np.ravel(std) for _, _, std, _ in others]
-    densities = [density for *_, density in others]
+    densities = np.array([density for *_, density in others])
     edited = term.others_edited if isinstance(term, Shape) else ()
     if isinstance(term, Surface):
-        sides = [_axis_cells(axis.values, axis.others) for axis in term.axes]
+        sides = [axis_cells(axis.values, axis.others) for axis in term.axes]
     else:
-        sides = [_axis_cells(term.values, [name for name, *_ in others])]
+        sides = [axis_cells(term.values, [name for name, *_ in others])]
     return {
         **_grid_cells(sides, n_places),
-        "mean": np.concatenate([term.mean.ravel(), *means]),
-        "std": np.concatenate([term.std.ravel(), *stds]),
-        **_bands(term, coverage),
+        **function_cells(term, others, coverage),
         "density": np.concatenate([term.density.ravel(), densities]),
-        "inside": np.concatenate([term.inside.ravel(), np.array(densities) > 0.0]),
+        "inside": np.concatenate([term.inside.ravel(), densities > 0.0]),
         "edited": np.concatenate([term.edited.ravel(), np.array(edited, dtype=bool)]),
     }
 
 
-def _grid_cells(sides: Sequence[tuple[Array, list[str | None]]], n_places: int) -> dict[str, Any]:
-    """Values and levels of all combinations of the sides' entries; nothing of sides that there are not."""
-    blank: tuple[Array, list[str | None]] = (np.array([np.nan]), [None])
+def _grid_cells(sides: Sequence[tuple[Array, Values]], n_places: int) -> dict[str, Any]:
+    """Values and labels of all combinations of the sides' entries; blank for further columns."""
+    blank = np.array([np.nan]), object_array([None])
     sides = [*sides, *[blank] * (n_places - len(sides))]
     entries = np.indices([len(numbers) for numbers, _ in sides]).reshape(n_places, -1)
     cells: dict[str, Any] = {}
-    for place, ((numbers, levels), own) in enumerate(zip(sides, entries, strict=True)):
-        cells[f"{PLACES[place]}value"] = numbers[own]
-        cells[f"{PLACES[place]}level"] = [levels[entry] for entry in own]
+    for prefix, (numbers, labels), own in zip(PLACES, sides, entries, strict=False):
+        cells |= {f"{prefix}value": numbers[own], f"{prefix}level": labels[own]}
     return cells
 
 
-def _bands(term: Shape | Surface, coverage: float) -> dict[str, Array]:
-    """Both kinds of band, of values and of others."""
-    result = {}
+def function_cells(function: Banded, others: Sequence[Other], coverage: float) -> dict[str, Array]:
+    """Mean, standard deviation, pointwise and simultaneous band of a function, then of ``others``."""
+    mean = np.concatenate([function.mean.ravel(), *(np.ravel(other[1]) for other in others)])
+    std = np.concatenate([function.std.ravel(), *(np.ravel(other[2]) for other in others)])
+    cells = {"mean": mean, "std": std}
     for prefix, simultaneous in (("", False), ("simultaneous_", True)):
-        ends = term.band(coverage, simultaneous)
-        others = term.others_band(coverage, simultaneous) if isinstance(term, Shape) else {}
-        for k, name in enumerate(("lower", "upper")):
-            parts = [ends[k], *(band[k] for band in others.values())]
-            result[f"{prefix}{name}"] = np.concatenate([np.ravel(part) for part in parts])
-    return result
+        half = np.resize(
+            function.half_width(coverage, simultaneous), mean.shape
+        )  # cycles over classes
+        cells[f"{prefix}lower"], cells[f"{prefix}upper"] = around(mean, std, half)
+    return cells
 
 
-def _axis_cells(values: Values, others: Sequence[str]) -> tuple[Array, list[str | None]]:
-    """Values and other entries as numbers, and as text where they are none."""
-    numbers, levels = value_cells(values)
-    return np.concatenate([numbers, np.full(len(others), np.nan)]), [*levels, *others]
+def axis_cells(
+    values: Values, others: Sequence[str] = (), labels: bool | None = None
+) -> tuple[Array, Values]:
+    """Values and further entries as numbers (NaN for labels), and as labels (None for numbers).
 
-
-def value_cells(values: Values) -> tuple[Array, list[str | None]]:
-    """A column's values as numbers, and as text where they are levels, which come as objects."""
-    return _numbers_and_levels(values, values.dtype == object)
-
-
-def row_cells(values: Values, term: Term, place: int) -> tuple[Array, list[str | None]]:
-    """Rows' values of one of a term's columns as numbers, and as text where they are none."""
-    if place >= len(term.features):
-        return np.full(len(values), np.nan), [None] * len(values)
-    return _numbers_and_levels(values, term.feature_kinds[place] == CATEGORICAL)
-
-
-def _numbers_and_levels(values: Values, categorical: bool) -> tuple[Array, list[str | None]]:
-    """Values as numbers, not a number where they are none, and as text where they are none."""
-    levels: list[str | None] = [
-        MISSING if value is None or value != value else str(value) if categorical else None
+    By default values are labels where they are objects.
+    """
+    labels = values.dtype == object if labels is None else labels
+    names = [
+        MISSING if value is None or value != value else str(value) if labels else None
         for value in values.tolist()
     ]
-    if categorical:
-        return np.full(len(values), np.nan), levels
-    return values.astype(np.float64), levels  # None becomes NaN
+    numbers = np.full(len(values), np.nan) if labels else values.astype(np.float64)  # None: NaN
+    return np.append(numbers, np.full(len(others), np.nan)), object_array([*names, *others])
 
 
-def by_class(
-    columns: dict[str, Any], family: Family, classes: Labels, spread: Sequence[str]
-) -> dict[str, Any]:
-    """Columns with a row for each class, if there are several; those of ``spread`` have it already."""
-    if not family.link.several or classes is None:
-        return columns
-    result: dict[str, Any] = {}
-    for name, column in columns.items():
-        if name in spread:
-            result[name] = column
-        elif isinstance(column, list):
-            result[name] = [cell for cell in column for _ in classes]
-        else:
-            result[name] = np.repeat(column, len(classes))
-        if name == "term":
-            result["class"] = list(classes) * len(column)
-    return result
-
-
-def concatenate(parts: list[Any]) -> Any:
-    """One column of several, lists or arrays."""
-    if isinstance(parts[0], list):
-        return [cell for part in parts for cell in part]
-    return np.concatenate(parts)
+def row_cells(values: Values, term: Term, place: int) -> tuple[Array, Values]:
+    """The rows' values of one of a term's columns, as :func:`axis_cells`; blank if it has fewer."""
+    if place >= len(term.features):
+        return np.full(len(values), np.nan), object_array([None] * len(values))
+    return axis_cells(values, labels=term.feature_kinds[place] == CATEGORICAL)

@@ -1,7 +1,7 @@
-"""What InterpretML's ``show`` and ``preserve`` ask of an explanation: facts in its format, and figures.
+"""The interface of InterpretML's ``show`` and ``preserve``: data in its format, and figures.
 
-The format is that of its own additive models, so that its drawings (and what others built on them)
-read it. Bounds are two standard deviations away from the mean.
+The format is that of its own additive models, which its plots and third-party tools read. Bounds are two
+standard deviations from the mean.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from lanam.explain.terms import Shape, Surface, SurfaceAxis, Term
 from lanam.explain.values import Labels, Values, cell_words
 from lanam.families import Family
 
-#: InterpretML's words for kinds of terms.
+#: InterpretML's names for kinds of terms.
 _TYPES = {"smooth": "continuous", "pair": "interaction", "interaction": "interaction"}
 
-#: Of the data's histogram: InterpretML writes a label below each.
+#: Bins of the histogram of the data; InterpretML labels each.
 _BINS = 12
 
 
 class ShownByInterpret:
-    """An explanation that InterpretML shows; ``name`` is what its dashboard calls it."""
+    """An explanation that InterpretML shows, under ``name`` in its dashboard."""
 
     name = "LANAM"
     terms: tuple[Term, ...]
@@ -40,27 +40,27 @@ class ShownByInterpret:
 
     @property
     def feature_types(self) -> list[str]:
-        """The terms' kinds in InterpretML's words: continuous, nominal or interaction."""
+        """The terms' kinds in InterpretML's terms: continuous, nominal or interaction."""
         return [_TYPES.get(term.kind, "nominal") for term in self.terms]
 
     def data(self, key: int | None = None) -> Any:
-        """The facts behind a figure, in InterpretML's format.
+        """The data of a figure, in InterpretML's format.
 
         Parameters
         ----------
         key
-            Which of the selector's entries; None: all of them together, -1: everything there is.
+            An entry of the selector; None: the overview of all, -1: overview and all entries.
         """
         if key is None:
             return self._overall()
         if key != -1:
             return self._specific(self._place(key))
-        everything = [self._specific(place) for place in range(self._n_entries())]
+        everything = [self._specific(place) for place in range(len(self))]
         return {"overall": self._overall(), "specific": everything}
 
     def _place(self, key: int) -> int:
-        if not 0 <= key < self._n_entries():
-            raise KeyError(f"no entry {key}; there are {self._n_entries()}, counted from 0")
+        if not 0 <= key < len(self):
+            raise KeyError(f"no entry {key}; there are {len(self)}, counted from 0")
         return int(key)
 
     def _labels(self) -> list[str] | None:
@@ -69,7 +69,7 @@ class ShownByInterpret:
             return None
         return [str(name) for name in self.classes or (0, 1)]
 
-    def _n_entries(self) -> int:
+    def __len__(self) -> int:
         raise NotImplementedError
 
     def _overall(self) -> dict[str, Any] | None:
@@ -80,14 +80,14 @@ class ShownByInterpret:
 
 
 class ShownTerms(ShownByInterpret):
-    """A whole model that InterpretML shows: importances, and a figure for each term."""
+    """A model for InterpretML: importances, and a figure for each term."""
 
     explanation_type = "global"
     terms: tuple[Shape | Surface, ...]
 
     @property
     def selector(self) -> Any:
-        """A pandas frame with a row for each term, from which InterpretML's users pick one."""
+        """A pandas frame with one row per term, for InterpretML's selection menu."""
         types = [{"nominal": "categorical"}.get(word, word) for word in self.feature_types]
         n_levels = [
             len(term.values) if term.kind == "categorical" else np.nan for term in self.terms
@@ -103,7 +103,7 @@ class ShownTerms(ShownByInterpret):
         return make_frame(columns, "pandas")
 
     def visualize(self, key: int | None = None) -> Any:
-        """A plotly figure of the importances or, with ``key``, of a term; None where there is nothing."""
+        """A plotly figure of the importances or, with ``key``, of a term; None without values."""
         facts = self.data(key)
         if key is None:
             return figures.draw_importances(facts)
@@ -116,9 +116,6 @@ class ShownTerms(ShownByInterpret):
             return None
         draw = figures.draw_curve if term.kind == "smooth" else figures.draw_levels
         return draw(facts, term.name)
-
-    def _n_entries(self) -> int:
-        return len(self.terms)
 
     def _overall(self) -> dict[str, Any]:
         return {
@@ -139,7 +136,7 @@ class ShownTerms(ShownByInterpret):
         return facts
 
     def _range(self) -> tuple[float, float]:
-        """One range for the figures of all terms of one column, so that they can be compared."""
+        """One vertical range for all univariate terms, so that figures can be compared."""
         low, high = 0.0, 0.0
         for term in self.terms:
             facts = {} if isinstance(term, Surface) else _shape_facts(term)
@@ -151,7 +148,7 @@ class ShownTerms(ShownByInterpret):
 
 
 class ShownRows(ShownByInterpret):
-    """Rows' predictions that InterpretML shows: a figure for each row."""
+    """Explained predictions for InterpretML: a figure for each row."""
 
     explanation_type = "local"
     terms: tuple[Term, ...]
@@ -164,10 +161,10 @@ class ShownRows(ShownByInterpret):
 
     @property
     def selector(self) -> Any:
-        """A pandas frame with a row for each prediction, from which InterpretML's users pick one."""
-        rows = [self._performance(place) for place in range(self._n_entries())]
+        """A pandas frame with one row per prediction, for InterpretML's selection menu."""
+        rows = [self._performance(place) for place in range(len(self))]
         labels = self._labels()
-        unknown = np.full(len(rows), np.nan)  # an explanation does not know what came true
+        unknown = np.full(len(rows), np.nan)  # explanations have no targets
         columns: dict[str, Any] = {
             "Actual": unknown,
             "Predicted": [
@@ -180,11 +177,8 @@ class ShownRows(ShownByInterpret):
         return make_frame(columns | {"Resid": unknown, "AbsResid": unknown}, "pandas")
 
     def visualize(self, key: int | None = None) -> Any:
-        """A plotly figure of a row's contributions; None without ``key``, as InterpretML's own models."""
+        """A plotly figure of a row's contributions; None without ``key``, as for InterpretML's models."""
         return None if key is None else figures.draw_row(self.data(key))
-
-    def _n_entries(self) -> int:
-        return len(self.contributions)
 
     def _overall(self) -> None:
         return None
@@ -210,7 +204,7 @@ class ShownRows(ShownByInterpret):
         return facts
 
     def _performance(self, place: int) -> dict[str, Any]:
-        """What is predicted; what came true is not known here."""
+        """The prediction; the actual values are unknown."""
         response = self.response[place]
         several = self.family.link.several
         classes = np.atleast_1d(response) if several else np.array([1.0 - response, response])
@@ -225,7 +219,7 @@ class ShownRows(ShownByInterpret):
 
 
 def _shape_facts(shape: Shape) -> dict[str, Any]:
-    """A term of one column: its curve within the data, or the levels that the data has."""
+    """A univariate term: its curve within the range of the data, or its categories."""
     if shape.kind != "smooth":
         others = [other for other in shape.others if other[3] > 0.0]
         labels = map(str if shape.kind == "categorical" else "{:g}".format, shape.values)
@@ -249,18 +243,18 @@ def _shape_facts(shape: Shape) -> dict[str, Any]:
 
 
 def _surface_facts(surface: Surface) -> dict[str, Any]:
-    """A joint term within what the data has of each column; InterpretML knows two of them."""
+    """An interaction within the range of the data; InterpretML shows its first two columns."""
     part = np.ix_(*(axis.inside for axis in surface.axes))
     largest = float(np.abs(surface.mean[part]).max(initial=0.0)) or 1.0
     return {
         "type": "interaction",
         **dict(zip(("left_names", "right_names"), map(_axis_names, surface.axes), strict=False)),
-        "scores_range": (-largest, largest),  # a colour scale of its own, with zero in its middle
+        "scores_range": (-largest, largest),  # centred at zero, separate for each interaction
     } | _bounds(surface.mean[part], surface.std[part])
 
 
 def _axis_names(axis: SurfaceAxis) -> list[float] | list[str]:
-    """Numbers where there are only numbers; otherwise text, a place each."""
+    """Numbers if all entries are numeric, else labels."""
     values, n_values = axis.values, len(axis.values)
     if values.dtype != object and not axis.inside[n_values:].any():
         return list(values[axis.inside[:n_values]].tolist())
@@ -274,5 +268,5 @@ def _bounds(mean: Array, std: Intercept) -> dict[str, Array]:
 
 
 def _rounded(value: float) -> float:
-    """A number for a table that people read."""
+    """Four significant digits, for display."""
     return float(f"{value:.4g}")

@@ -1,4 +1,4 @@
-"""InterpretML's own plots of facts in its format, and what they leave out: missing values, classes."""
+"""InterpretML's plots of data in its format, with missing values and classes added."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-#: So many bars at most, as InterpretML has it.
+#: Maximum number of bars, as in InterpretML.
 _MOST = 15
 
-#: How far beyond the curve the mark of missing values stands, as a share of its width.
+#: Distance of the mark of missing values from the curve, as a fraction of its width.
 _BESIDE = 0.06
 
 _BAND = "with two standard deviations"
@@ -34,23 +34,22 @@ def draw_importances(facts: dict[str, Any]) -> Any:
 
 
 def draw_curve(facts: dict[str, Any], name: str) -> Any:
-    """A curve, or one a class, with its band above the data's histogram."""
+    """A curve, or one per class, with its band, above a histogram of the data."""
     facts, name = _verbatim(facts), _verbatim(name)
     parts = _by_class(facts)
     title = f"Term: {name} (continuous), {_BAND}"
     low, high = facts["density"]["names"][0], facts["density"]["names"][-1]
     beside = _BESIDE * (high - low)
-    figure = None
-    for part, label, colour in parts:
-        drawn = _plots().plot_line(part, title=title, xtitle=name, name=label, color=colour)
-        if figure is None:
-            figure = drawn
-        else:
-            figure.add_traces([trace for trace in drawn.data if trace.type == "scatter"])
+    figure, *more = (
+        _plots().plot_line(part, title=title, xtitle=name, name=label, color=colour)
+        for part, label, colour in parts
+    )
+    for other in more:
+        figure.add_traces([trace for trace in other.data if trace.type == "scatter"])
+    for part, _, colour in parts:
         if "missing" in part:
             figure.add_scatter(**_mark(part["missing"], high + beside, colour))
-    assert figure is not None
-    for trace in figure.data:  # of a class, its curve stands for all
+    for trace in figure.data:  # only curves, not bands, in the legend
         trace.showlegend = trace.name in [label for _, label, _ in parts]
     if "missing" in facts:
         figure.add_annotation(
@@ -67,36 +66,23 @@ def draw_curve(facts: dict[str, Any], name: str) -> Any:
 
 
 def draw_levels(facts: dict[str, Any], name: str) -> Any:
-    """Bars of levels above the data's shares."""
+    """Bars of categories above their frequencies."""
     facts, name = _verbatim(facts), _verbatim(name)
     figure = _plots().plot_bar(facts, title=f"Term: {name} (categorical), {_BAND}")
-    figure.update_xaxes(type="category")  # a level "10" is a name
+    figure.update_xaxes(type="category")  # a category "10" is a label
     figure.update_traces(selector={"name": "Distribution"}, showlegend=False)
     return figure
 
 
 def draw_pair(facts: dict[str, Any], name: str, columns: Sequence[str]) -> Any:
-    """A heat map; of several classes the one that is picked from a menu."""
+    """A heat map; with several classes the one selected in a menu."""
     facts, name, columns = _verbatim(facts), _verbatim(name), _verbatim(list(columns))
     parts = _by_class(facts)
-    title = f"Term: {name} (interaction)"
-    figure = None
-    for part, label, _ in parts:
-        drawn = _plots().plot_pairwise_heatmap(
-            part, title=title, xtitle=columns[0], ytitle=columns[1]
-        )
-        margin = np.transpose(part["upper_bounds"] - part["scores"])
-        drawn.update_traces(
-            name=label,
-            customdata=margin,
-            hovertemplate="%{x}, %{y}: %{z:.3g} ± %{customdata:.3g}<extra></extra>",
-            visible=figure is None,
-        )
-        if figure is None:
-            figure = drawn
-        else:
-            figure.add_traces(drawn.data)
-    assert figure is not None
+    figure, *more = (_heat_map(part, name, columns) for part, _, _ in parts)
+    for other in more:
+        figure.add_traces(other.data)
+    for trace, (_, label, _) in zip(figure.data, parts, strict=True):
+        trace.update(name=label, visible=trace is figure.data[0])
     if len(parts) > 1:
         buttons = [
             {
@@ -107,6 +93,18 @@ def draw_pair(facts: dict[str, Any], name: str, columns: Sequence[str]) -> Any:
             for k, (_, label, _) in enumerate(parts)
         ]
         figure.update_layout(updatemenus=[{"buttons": buttons, "x": 1.0, "y": 1.12}])
+    return figure
+
+
+def _heat_map(facts: dict[str, Any], name: str, columns: Sequence[str]) -> Any:
+    title = f"Term: {name} (interaction)"
+    figure = _plots().plot_pairwise_heatmap(
+        facts, title=title, xtitle=columns[0], ytitle=columns[1]
+    )
+    figure.update_traces(
+        customdata=np.transpose(facts["upper_bounds"] - facts["scores"]),
+        hovertemplate="%{x}, %{y}: %{z:.3g} ± %{customdata:.3g}<extra></extra>",
+    )
     return figure
 
 
@@ -139,12 +137,12 @@ def draw_row(facts: dict[str, Any]) -> Any:
         xaxis={"title": f"Contribution to {target}, {_BAND}", "range": None},
     )
     if several:
-        figure.update_layout(barmode="group")  # bands of stacked bars could not be told apart
+        figure.update_layout(barmode="group")  # error bars of stacked bars would overlap
     return figure
 
 
 def _by_class(facts: dict[str, Any]) -> list[tuple[dict[str, Any], str, str]]:
-    """The facts of each function there is, its name and its colour."""
+    """Data, name and colour of each function: one, or one per class."""
     colour = _plots().COLORS[0]
     if "meta" not in facts:
         return [(facts, "Main", colour)]
@@ -167,7 +165,7 @@ def _of_class(facts: dict[str, Any], place: int) -> dict[str, Any]:
 
 
 def _mark(missing: dict[str, Any], place: float, colour: str) -> dict[str, Any]:
-    """A mark beside a curve for missing values, with a bar for its band."""
+    """A marker with an error bar beside the curve, for missing values."""
     score = float(missing["scores"])
     return {
         "x": [place],
@@ -180,7 +178,7 @@ def _mark(missing: dict[str, Any], place: float, colour: str) -> dict[str, Any]:
 
 
 def _verbatim(facts: Any) -> Any:
-    """The same with all text as it is: plotly would take ``<b>`` for a change of type."""
+    """The same with text escaped, as plotly interprets some HTML tags."""
     if isinstance(facts, str):
         return facts.replace("<", "&lt;")
     if isinstance(facts, dict):
@@ -189,7 +187,7 @@ def _verbatim(facts: Any) -> Any:
 
 
 def _plots() -> Any:
-    """InterpretML's drawings, or how to get them."""
+    """InterpretML's plots, or an error that says how to install them."""
     try:
         from interpret.visual import plot
     except ImportError as error:

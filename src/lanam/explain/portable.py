@@ -40,7 +40,7 @@ from lanam.core.model.mixtures import NoiseShape
 from lanam.core.terms.knots import Categories, Knots, Levels
 from lanam.data import Schema
 from lanam.explain.tables import describe_terms
-from lanam.explain.values import GivenLabels, Labels, class_labels
+from lanam.explain.values import GivenLabels, Labels, OnLinkScale, class_labels
 from lanam.families import Family, find_family
 
 
@@ -112,7 +112,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class PortableModel:
+class PortableModel(OnLinkScale):
     """A model as tables; the module's text says how to score rows with it.
 
     Attributes
@@ -151,11 +151,6 @@ class PortableModel:
     log_noise: float = 0.0
     noise_tables: tuple[Table, ...] = ()
     shape: NoiseShape | None = None
-
-    @property
-    def link(self) -> str:
-        """The name of the link."""
-        return self.family.link.name
 
 
 def explain_portable(

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Array
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
-from lanam.data import CATEGORICAL, Schema, label, make_frame
+from lanam.data import CATEGORICAL, Schema, label
 from lanam.explain.bands import around, half_width, intervals
-from lanam.explain.frames import by_class, row_cells
+from lanam.explain.frames import explanation_frame, row_cells
 from lanam.explain.interpretml import ShownRows
 from lanam.explain.shapley import ToShap
 from lanam.explain.tables import describe_terms
@@ -23,16 +23,18 @@ from lanam.explain.values import (
     PLACES,
     GivenLabels,
     Labels,
+    OnLinkScale,
     PlainData,
     Values,
     class_labels,
+    object_array,
     scalar,
 )
 from lanam.families import Family, find_family
 
 
 @dataclass(frozen=True, eq=False)
-class LocalExplanation(PlainData, ToShap, ShownRows):
+class LocalExplanation(OnLinkScale, PlainData, ToShap, ShownRows):
     """Some rows' predictions taken apart.
 
     Where there are more than two classes, contributions, predictions, responses and intercept have them
@@ -98,11 +100,6 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
 
     def __len__(self) -> int:
         return len(self.prediction)
-
-    @property
-    def link(self) -> str:
-        """The name of the link: "identity", "log", "logit" or "softmax"."""
-        return self.family.link.name
 
     @property
     def values(self) -> Values:
@@ -190,17 +187,15 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
         names = ["(intercept)", *(term.name for term in self.terms), "(prediction)"]
         columns: dict[str, Any] = {
             "row": np.repeat(np.arange(n_rows), n_terms + 2),
-            "term": names * n_rows,
+            "term": object_array(names * n_rows),
         }
         for place, values in enumerate(self.column_values):
             prefix = PLACES[place]
             cells = [row_cells(values[:, k], term, place) for k, term in enumerate(self.terms)]
-            blank: tuple[Array, list[Any]] = (np.full(n_rows, np.nan), [None] * n_rows)
+            blank = np.full(n_rows, np.nan), object_array([None] * n_rows)
             numbers, levels = zip(blank, *cells, blank, strict=True)
             columns[f"{prefix}value"] = np.column_stack(numbers).ravel()
-            columns[f"{prefix}level"] = [
-                level for row in zip(*levels, strict=True) for level in row
-            ]
+            columns[f"{prefix}level"] = np.column_stack(levels).ravel()
         for name, parts in {
             "contribution": (self.intercept * ones, self.contributions, self.prediction),
             "std": (self.intercept_std * ones, self.contributions_std, self.prediction_std),
@@ -213,9 +208,7 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
         columns["edited"] = np.column_stack(
             [np.zeros(n_rows, dtype=bool), self.edited, self.edited.any(axis=1)]
         ).ravel()
-        own = ("contribution", "std", "lower", "upper")
-        spread = by_class(columns, self.family, self.classes, own)
-        return make_frame(spread, self.backend)
+        return explanation_frame(columns, self)
 
 
 def explain_local(
@@ -255,12 +248,9 @@ def _values_of(
     labelled = any(column is not None and column.kind == CATEGORICAL for column in chosen)
     result = np.full((len(columns), len(chosen)), None if labelled else np.nan, dtype=object)
     for k, (feature, column) in enumerate(zip(features, chosen, strict=True)):
-        if feature is None or column is None:
-            continue
-        if labelled:
-            result[:, k] = [label(column, code) for code in columns[:, feature]]
-        else:
-            result[:, k] = columns[:, feature]
+        if feature is not None and column is not None:
+            values = columns[:, feature]
+            result[:, k] = [label(column, code) for code in values] if labelled else values
     return result if labelled else result.astype(np.float64)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -14,10 +13,10 @@ from lanam.core.model import scoring
 from lanam.core.model.fitted import CONSTANT, EMPTY, FittedModel, FittedTerm
 from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
 from lanam.data import CATEGORICAL, Column, Schema
-from lanam.explain.importance import importance_and_largest_deviations
+from lanam.explain.draws import importance_and_largest_deviations
 from lanam.explain.ranges import is_inside
 from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, SurfaceAxis, Term
-from lanam.explain.values import Values, scalar
+from lanam.explain.values import Values, object_array, scalar
 
 #: What is said of an entry: mean, standard deviation, density, and whether it was edited.
 _Entry: TypeAlias = tuple[Intercept, Intercept, float, bool]
@@ -97,9 +96,11 @@ def _entry_facts(name: str, entry: _Entry | None) -> dict[str, Any]:
 def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
     """The shape of a column that cannot have a term: one value, none, or another column's."""
     column = schema.columns[term.features[0]]
-    values: Values = _array(()) if column.kind == CATEGORICAL else np.empty(0)
+    values: Values = object_array(()) if column.kind == CATEGORICAL else np.empty(0)
     if term.status == CONSTANT:
-        values = _array(column.levels) if column.kind == CATEGORICAL else np.array([column.lowest])
+        values = (
+            object_array(column.levels) if column.kind == CATEGORICAL else np.array([column.lowest])
+        )
     zeros = np.zeros((len(values), *np.shape(model.intercept)))
     nothing = scalar(np.zeros(np.shape(model.intercept)))
     return Shape(
@@ -185,7 +186,7 @@ def axis_values(axis: Axis | Levels, column: Column) -> Values:
     """Numbers in the column's unit, or the labels of the levels with an entry of their own."""
     if isinstance(axis, Categories):
         own = np.flatnonzero(axis.entry_of < axis.n_own)
-        return _array([column.levels[code] for code in own])
+        return object_array([column.levels[code] for code in own])
     return axis.values.copy()
 
 
@@ -195,9 +196,3 @@ def _surface_axis(axis: Axis, column: Column, density: Array) -> SurfaceAxis:
     values, share = axis_values(axis, column), density.reshape(len(axis), -1).sum(axis=1)
     inside = np.concatenate([is_inside(values, column), share[len(values) :] > 0.0])
     return SurfaceAxis(column.name, column.kind, values, others, share, inside)
-
-
-def _array(labels: Sequence[object]) -> NDArray[np.object_]:
-    result = np.empty(len(labels), dtype=object)
-    result[:] = labels
-    return result

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +12,18 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Array, Intercept
 from lanam.explain.bands import Banded, around, half_width
 from lanam.explain.values import PLACES, PlainData, Values, plain
+from lanam.text import cut
 
-#: What tables call the entry of missing values, and that of all levels without one of their own.
+#: Entries of tables for missing values, and for categories (or single values) without their own entry.
 MISSING = "(missing)"
-
 OTHER_LEVELS = "(other levels)"
-
-#: The same for a term of single values.
 _OTHER_VALUES = "(other values)"
 
-#: What is not a value but has an effect of its own: its name, mean, standard deviation and density.
+#: Names of terms, and of each column of an interaction, are cut to this many characters.
+MAX_LONG_NAME = 40
+_MAX_SIDE = 20
+
+#: An effect that belongs to none of the values: its name, mean, standard deviation and density.
 Other: TypeAlias = tuple[str, Intercept, Intercept, float]
 
 
@@ -80,6 +83,18 @@ class Term(PlainData):
     def joint(self) -> bool:
         """Whether the term is of several columns."""
         return len(self.features) > 1
+
+
+def term_names(terms: Sequence[Term]) -> list[str]:
+    """Terms' names, shortened; of an interaction each of its columns' names."""
+    singles = [term.name for term in terms if not term.joint]
+    columns = [name for term in terms if term.joint for name in term.feature_names]
+    short = dict(zip(singles, cut(singles, MAX_LONG_NAME), strict=True))
+    sides = dict(zip(columns, cut(columns, _MAX_SIDE), strict=True))
+    return [
+        " x ".join(sides[name] for name in term.feature_names) if term.joint else short[term.name]
+        for term in terms
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,15 +202,16 @@ class Shape(TabulatedTerm):
     @property
     def others(self) -> tuple[Other, ...]:
         """What is not a value but has an effect of its own: name, mean, std and density of each."""
-        found: list[Other] = []
-        moments = self.missing_mean, self.missing_std, self.missing_density
-        if self.missing_density is not None:
-            found.append(cast(Other, (MISSING, *moments)))
-        moments = self.unseen_mean, self.unseen_std, self.unseen_density
-        if self.unseen_density is not None and self.kind != "smooth":
-            name = OTHER_LEVELS if self.kind == "categorical" else _OTHER_VALUES
-            found.append(cast(Other, (name, *moments)))
-        return tuple(found)
+        unseen = {"categorical": OTHER_LEVELS, "level": _OTHER_VALUES}.get(self.kind)
+        entries = (
+            (MISSING, self.missing_mean, self.missing_std, self.missing_density),
+            (unseen, self.unseen_mean, self.unseen_std, self.unseen_density),
+        )
+        return tuple(
+            (name, mean, std, density)
+            for name, mean, std, density in entries
+            if name is not None and mean is not None and std is not None and density is not None
+        )
 
     @property
     def others_edited(self) -> tuple[bool, ...]:

@@ -1,4 +1,4 @@
-"""Values as everybody knows them: Python's own numbers and words, ready for JSON."""
+"""Plain Python values, ready for JSON, and what all explanations share."""
 
 from __future__ import annotations
 
@@ -12,36 +12,42 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Intercept
 from lanam.core.model.fitted import FittedModel
 from lanam.data.cells import is_missing
+from lanam.families import Family
 
-#: What the names of facts about a term's columns begin with: those about the first, the second, ...
+#: Prefixes of the keys of a term's first, second, ... column.
 PLACES = ("", "second_", "third_", "fourth_", "fifth_", "sixth_")
 
-
-#: A column's values: numbers, or levels as objects.
+#: A column's values: numbers, or labels as objects.
 Values: TypeAlias = NDArray[Any]
 
-#: A classifier's labels, in order; None where there are none.
+#: A classifier's labels, in order; None for other models.
 Labels: TypeAlias = tuple[Any, ...] | None
 
-
-#: The same as an estimator has them.
+#: The same in any array type.
 GivenLabels: TypeAlias = Sequence[Any] | NDArray[Any] | None
 
 
 def class_labels(model: FittedModel, classes: GivenLabels) -> Labels:
-    """The classes' labels as plain values; their numbers where several have none."""
+    """The class labels as plain values; their indices if several classes have none."""
     if classes is None:
         return tuple(range(np.size(model.intercept))) if np.ndim(model.intercept) else None
     return tuple(np.asarray(classes).tolist())
 
 
 def scalar(value: Intercept) -> Intercept:
-    """A float if there is one number, a copy of the array if there is one a class."""
+    """A float, or a copy of an array with one number per class."""
     return float(value) if np.ndim(value) == 0 else np.array(value)
 
 
+def object_array(items: Sequence[object]) -> NDArray[np.object_]:
+    """A one-dimensional array of objects, whatever they are."""
+    result = np.empty(len(items), dtype=object)
+    result[:] = items
+    return result
+
+
 def plain(value: object) -> Any:
-    """The value as JSON knows it, which has no word for what is not a finite number.
+    """The value as JSON represents it; None for numbers that are not finite.
 
     Examples
     --------
@@ -62,20 +68,20 @@ def plain(value: object) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, float):
         return float(value) if np.isfinite(value) else None
-    # A class may be anything that can be told apart: a date, say.
+    # Class labels can be of any hashable type, such as dates.
     return value if value is None or isinstance(value, (str, int)) else str(value)
 
 
 def json_text(facts: Mapping[str, object], indent: int | None = None) -> str:
-    """Plain data as JSON that every reader takes: other alphabets as they are, and nothing like NaN."""
+    """Plain data as standard JSON: Unicode as it is, and no NaN."""
     return json.dumps(facts, indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 class PlainData:
-    """What a record, a curve or an explanation can be written as, whatever its fields are."""
+    """A record, curve or explanation that can be exported as plain data."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data, ready for JSON; of a family, the link."""
+        """All fields as plain data, ready for JSON; a family is given by its link."""
         facts = {}
         for name, value in vars(self).items():
             if name == "family":
@@ -85,12 +91,30 @@ class PlainData:
         return facts
 
     def to_json(self, indent: int | None = None) -> str:
-        """All of it as JSON; ``indent`` spreads it over lines."""
+        """The same as JSON text."""
         return json_text(self.to_dict(), indent)
 
 
+class OnLinkScale:
+    """An explanation on the link scale of a response family."""
+
+    family: Family
+    classes: Labels
+    backend: str | None
+
+    @property
+    def link(self) -> str:
+        """Name of the link: "identity", "log", "logit", "softmax", or "log-variance" for the noise."""
+        return self.family.link.name
+
+    @property
+    def unit(self) -> str:
+        """What contributions add to, as an axis label."""
+        return self.family.words.unit_of(self.classes)
+
+
 def cell_words(*cells: object) -> str:
-    """A row's values of a term's columns, for a label.
+    """A row's values of a term's columns, as a label.
 
     Examples
     --------

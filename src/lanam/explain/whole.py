@@ -10,20 +10,29 @@ import numpy as np
 
 from lanam.core.arrays import Array
 from lanam.core.model.fitted import FittedModel
-from lanam.data import Schema, make_frame
+from lanam.data import Schema
 from lanam.explain.comparing import contrast, difference
 from lanam.explain.differences import Contrast, Difference
-from lanam.explain.frames import BY_CLASS, by_class, concatenate, term_cells
+from lanam.explain.frames import explanation_frame, term_cells
 from lanam.explain.interpretml import ShownTerms
 from lanam.explain.points import Source, evaluate
 from lanam.explain.tables import shape_of, surface_of
 from lanam.explain.terms import Shape, Surface
-from lanam.explain.values import GivenLabels, Labels, PlainData, class_labels, plain, scalar
+from lanam.explain.values import (
+    GivenLabels,
+    Labels,
+    OnLinkScale,
+    PlainData,
+    class_labels,
+    object_array,
+    plain,
+    scalar,
+)
 from lanam.families import Family, find_family
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalExplanation(PlainData, ShownTerms):
+class GlobalExplanation(OnLinkScale, PlainData, ShownTerms):
     """The whole model: every term's function with its uncertainty, data density and importance.
 
     Attributes
@@ -223,11 +232,6 @@ class GlobalExplanation(PlainData, ShownTerms):
         return contrast(self._source(), self._scale, column, reference, given, rng)
 
     @property
-    def link(self) -> str:
-        """The name of the link: "identity", "log", "logit", "softmax", or "log-variance" of a noise."""
-        return self.family.link.name
-
-    @property
     def _scale(self) -> dict[str, Any]:
         return {"family": self.family, "classes": self.classes}
 
@@ -263,13 +267,12 @@ class GlobalExplanation(PlainData, ShownTerms):
         parts = [term_cells(term, coverage, n_places) for term in self.terms]
         sizes = [len(part["density"]) for part in parts]
         columns: dict[str, Any] = {
-            "term": np.repeat([term.name for term in self.terms], sizes).tolist(),
-            "kind": np.repeat([term.kind for term in self.terms], sizes).tolist(),
+            name: np.repeat(object_array([getattr(term, fact) for term in self.terms]), sizes)
+            for name, fact in (("term", "name"), ("kind", "kind"))
         }
         for name in parts[0] if parts else ():
-            columns[name] = concatenate([part[name] for part in parts])
-        spread = by_class(columns, self.family, self.classes, BY_CLASS)
-        return make_frame(spread, self.backend)
+            columns[name] = np.concatenate([part[name] for part in parts])
+        return explanation_frame(columns, self)
 
 
 def explain_global(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from lanam.core.arrays import Array
 from lanam.explain import MISSING, LocalExplanation
 from lanam.explain.bands import around, half_width
-from lanam.explain.words import MAX_LONG_NAME, term_names, unit_of
+from lanam.explain.terms import MAX_LONG_NAME, term_names
 from lanam.plot.words import MAX_LABEL, MAX_NAME, count, in_percent
 from lanam.text import cut, number_format, one_line, shorten
 
@@ -70,7 +70,7 @@ class Account:
     def unit(self) -> str:
         """What the contributions add to."""
         several = self.local.family.link.several
-        return f"score of {self.class_name}" if several else unit_of(self.local)
+        return f"score of {self.class_name}" if several else self.local.unit
 
     def chosen(self, everything: bool, most: int | None) -> list[int]:
         """The terms to draw, the largest contribution first."""

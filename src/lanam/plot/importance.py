@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lanam.explain import GlobalExplanation, Shape, Surface
-from lanam.explain.words import term_names, unit_of
+from lanam.explain.terms import term_names
 from lanam.plot.bars import Bar, bar_panel, draw_bars
 from lanam.plot.common import require, require_axes, require_terms
 from lanam.plot.words import VERBATIM, count, in_percent, named, write
@@ -68,7 +68,7 @@ def plot_importance(
     draw_bars(ax, bars)
     ax.set_xlim(left=0.0)
     several = explanation.family.link.several
-    unit = "scores of the classes" if several else unit_of(explanation)
+    unit = "scores of the classes" if several else explanation.unit
     ax.set_xlabel(f"mean absolute contribution to the {unit}", **VERBATIM)
     if not bars:
         ax.text(0.5, 0.5, "no term is active", transform=ax.transAxes, ha="center", va="center")

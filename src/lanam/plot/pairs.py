@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.explain import GlobalExplanation, Surface
-from lanam.explain.words import unit_of
 from lanam.plot.common import (
     Direction,
     Series,
@@ -107,7 +106,7 @@ def plot_interaction(
         each = f" for each of {len(series)} classes" if several else ""
         raise ValueError(f"a pair is drawn on two axes{each}, and there are {panels.size}")
     panels = panels.reshape(len(series), 2)
-    unit = "score of the class" if several else unit_of(explanation)
+    unit = "score of the class" if several else explanation.unit
     scale = _colour_scale(surface, series)
     for row, one in zip(panels, series, strict=True):
         _draw_pair(row, view, one, scale, unit)

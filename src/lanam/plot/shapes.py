@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from lanam.explain import GlobalExplanation, Shape
 from lanam.explain.bands import around, half_width
 from lanam.explain.ranges import in_bulk
-from lanam.explain.words import unit_of
 from lanam.plot.common import (
     CLASS_COLOURS,
     Series,
@@ -166,7 +165,7 @@ def plot_shapes(
         notes = _notes(explanation, shapes, key)
         below = write(panels[0], [*notes, *hidden_classes(explanation, series)])
         if shapes:
-            write_aside(panels[0], f"contribution to the {unit_of(explanation)}", above, below)
+            write_aside(panels[0], f"contribution to the {explanation.unit}", above, below)
     if not shapes:
         panels[0].set_axis_off()
         panels[0].text(0.5, 0.5, "no term is active", ha="center", va="center")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from lanam.explain import Term
+from lanam.explain.terms import term_names
 from lanam.explain.values import Values
-from lanam.explain.words import term_names
 from lanam.text import cut
 
 if TYPE_CHECKING:

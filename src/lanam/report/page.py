@@ -12,8 +12,8 @@ import numpy as np
 
 from lanam.explain import plain
 from lanam.explain.portable import Table
+from lanam.explain.terms import term_names
 from lanam.explain.values import json_text
-from lanam.explain.words import term_names, unit_of
 from lanam.files import require_place, write_atomically
 from lanam.report.charts import pairs_data, shapes_data, with_strip
 from lanam.report.fields import fields
@@ -119,7 +119,7 @@ def page_data(material: Material) -> dict[str, object]:
         "expected": explanation.family.words.expected,
         "classes": explanation.classes and [str(name) for name in explanation.classes],
         "n_classes": int(np.size(explanation.intercept)),
-        "unit": unit_of(explanation),
+        "unit": explanation.unit,
         "columns": columns,
         "typical": [column["typical"] for column in columns],
         "levels": [_level(level, material.first) for level in material.levels],

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from lanam.data import CATEGORICAL, Column
 from lanam.editing import edit_words
 from lanam.explain import GlobalExplanation, Shape
-from lanam.explain.words import unit_of
 from lanam.metrics import CoverageReport
 from lanam.report.material import Material
 from lanam.summary import shape_words
@@ -53,7 +52,7 @@ def overview(material: Material) -> dict[str, object]:
     return {
         "classes": material.explanation.family.link.classes,
         "reading": material.explanation.family.words.reading_of(names),
-        "unit": unit_of(material.explanation),
+        "unit": material.explanation.unit,
         "converged": facts["converged"],
         "n_active": facts["n_active"],
         "noise_differs": bool(material.portable.noise_tables),
