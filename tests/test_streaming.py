@@ -456,7 +456,7 @@ def test_a_misspelt_pair_is_said_before_any_row_is_read(folders, monkeypatch):
 
 BAD = {
     "a feature": ("plain", "dose", np.inf, ": Input X contains infinity: column 'dose' has 1 inf"),
-    "the target": ("plain", "price", np.nan, ", column 'price': the target is missing in 1 of "),
+    "the target": ("plain", "price", np.nan, ", column 'price': Input y contains NaN: 1 of "),
     "a weight": ("weights", "weight", -1.0, ", column 'weight': Negative values in sample_weight"),
     "an exposure": ("counts", "hours", 0.0, ", column 'hours': exposure must be positive"),
     "a count": ("counts", "events", -2.0, ", column 'events': .* y has negative values: 1 of "),

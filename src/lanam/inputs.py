@@ -25,7 +25,7 @@ from lanam.data import (
     read_categorical,
     warn_of,
 )
-from lanam.errors import InputError
+from lanam.errors import InputError, Line
 from lanam.families import Family
 
 #: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
@@ -36,6 +36,8 @@ _LARGEST_EXPOSURE = 1e100
 
 #: No row was seen more often than this.
 _LARGEST_WEIGHT = 1e12
+
+_DROP = "Drop these rows, because a target cannot be imputed"
 
 
 def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Array, Schema]:
@@ -129,83 +131,74 @@ def _has_truth_values(X: Any) -> bool:
 
 
 def read_target_of(family: Family, estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
-    """The target ``y`` of a response family: finite numbers that it takes, or labels."""
-    if family.link.classes:
-        return plain_labels(read_labels(estimator, y, n_rows))
-    return family.check(read_response(estimator, y, n_rows))
+    """The target ``y`` of a response family: finite numbers in its support, or class labels."""
+    target = read_target(estimator, y, n_rows)
+    if not family.link.classes:
+        return family.check(read_response(target, type(estimator).__name__))
+    _require_finite_target(target)
+    return plain_labels(target)
 
 
 def plain_labels(labels: np.ndarray) -> np.ndarray:
-    """Labels as they are; of objects, numbers are numbers."""
+    """Labels as they are; numbers in an object array become a numeric array."""
     if labels.dtype.kind != "O" or any(isinstance(label, str) for label in labels.tolist()):
         return labels
     return np.array(labels.tolist())
 
 
-def read_response(estimator: BaseEstimator, y: Any, n_rows: int) -> Array:
-    """The regression target ``y`` as a finite float vector."""
-    response = as_response(read_target(estimator, y, n_rows), type(estimator).__name__)
-    require_squares(float(np.max(np.abs(response), initial=0.0)))
-    return response
+def read_response(target: np.ndarray, estimator: str, *, chunk: bool = False) -> Array:
+    """A regression target as finite floats, for an estimator of this name.
 
-
-def as_response(target: np.ndarray, estimator: str) -> Array:
-    """A vector of whatever it holds as finite floats, for an estimator of this name."""
-    if target.dtype.kind == "O":
-        _refuse_target(_missing(target), "NaN")
+    That all values are very small can only be judged by all rows, not in a ``chunk`` of them.
+    """
     if target.dtype.kind in "mM":
         raise ValueError(
             f"y holds {'dates' if target.dtype.kind == 'M' else 'durations'}, and "
             f"{estimator} predicts numbers: pass for example the days since a date, "
             "(y - y.min()) / np.timedelta64(1, 'D')"
         )
-    if target.dtype.kind in "USOV":
-        try:
-            target = target.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"y must be numbers for {estimator}, and it is not ({error}): "
-                "convert it to floats, or use LANAMClassifier if these are classes"
-            ) from error
     _require_finite_target(target)
-    return target.astype(np.float64)
+    try:
+        response = target.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y must be numbers for {estimator}, and it is not ({error}): "
+            "convert it to floats, or use LANAMClassifier if these are classes"
+        ) from error
+    largest = float(np.max(np.abs(response), initial=0.0))
+    require_squares(max(largest, 1.0) if chunk else largest)
+    return response
 
 
-def read_labels(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
-    """The labels ``y`` as a vector of whatever they are, none of them missing."""
-    labels = read_target(estimator, y, n_rows)
-    if labels.dtype.kind == "f":
-        _require_finite_target(labels)
-    elif labels.dtype.kind == "O":
-        _refuse_target(_missing(labels), "NaN")
-    return labels
+def refuse_missing_target(missing: np.ndarray, line: Line | None = None) -> None:
+    """Refuse rows without a target; ``line`` is code that drops them."""
+    _refuse(missing, "y", "NaN", _DROP + "{example}" if line else _DROP, line)
 
 
-def _missing(objects: np.ndarray) -> np.ndarray:
-    return np.array([is_missing(value) for value in objects.tolist()])
+def _refuse(
+    bad: np.ndarray, argument: str, word: str, remedy: str, line: Line | None = None
+) -> None:
+    if bad.any():
+        where = f"{bad.sum()} of {len(bad)} values, the first in row {{row}}"
+        problem = f"Input {{argument}} contains {word}: {where}"
+        raise InputError(problem, remedy, argument=argument, row=int(np.argmax(bad)), line=line)
+
+
+def _require_finite_target(target: np.ndarray) -> None:
+    if target.dtype.kind == "O":
+        refuse_missing_target(np.array([is_missing(value) for value in target.tolist()]))
+    elif target.dtype.kind == "f":
+        refuse_missing_target(np.isnan(target))
+        _refuse(np.isinf(target), "y", "infinity", _DROP)
 
 
 def require_squares(largest: float) -> None:
-    """Refuse a target whose variance no float can hold, by the largest magnitude of its values."""
+    """Refuse a target whose variance overflows, by the largest magnitude of its values."""
     if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
         raise ValueError(
             f"y has values of magnitude {largest:.0e}, whose squares no float can hold: change the "
             f"unit of y, for example to y / {largest:.0e}"
         )
-
-
-def _require_finite_target(target: np.ndarray) -> None:
-    _refuse_target(np.isnan(target), "NaN")
-    _refuse_target(np.isinf(target), "infinity")
-
-
-def _refuse_target(bad: np.ndarray, word: str) -> None:
-    if bad.any():
-        problem = (
-            f"Input y contains {word}: {bad.sum()} of {len(bad)} values, the first in row {{row}}"
-        )
-        remedy = "Drop these rows: a target cannot be imputed."
-        raise InputError(problem, remedy, argument="y", row=int(np.argmax(bad)))
 
 
 def read_target(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
@@ -226,30 +219,15 @@ def read_target(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
     return target
 
 
-def read_weights(sample_weight: Any, n_rows: int) -> Array:
-    """The rows' weights as a vector; ones where there are none.
-
-    Raises
-    ------
-    ValueError
-        For weights that are negative, not finite, all zero, or not one a row.
-    """
+def read_weights(sample_weight: Any, n_rows: int, *, chunk: bool = False) -> Array:
+    """The rows' weights, ones by default; not all zero, unless the rows are a ``chunk`` of all."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weight = _read_numbers(sample_weight, n_rows, "sample_weight")
+    weight = _read_numbers(sample_weight, n_rows, "sample_weight", "use 0 to leave a row out")
     if weight.ndim != 1:
         problem = "{argument} must have one dimension, and has {value}"
         raise InputError(problem, argument="sample_weight", value=weight.ndim)
     check_consistent_length(weight, np.empty(n_rows))
-    require_weights(weight)
-    if not weight.any():
-        problem = "{argument} is zero for every row: nothing is left to fit"
-        raise InputError(problem, argument="sample_weight")
-    return weight
-
-
-def require_weights(weight: Array) -> None:
-    """Refuse weights, one a row, that are negative or beyond counting."""
     if (bad := weight < 0.0).any():
         problem = (
             f"Negative values in {{argument}}: {bad.sum()} of {len(bad)}, the first in row {{row}}"
@@ -262,15 +240,24 @@ def require_weights(weight: Array) -> None:
         )
         remedy = "divide all weights by their mean if only their ratios matter"
         raise InputError(problem, remedy, argument="sample_weight")
+    if not chunk:
+        require_enough(int((weight > 0.0).sum()), least=1)
+    return weight
+
+
+def require_enough(n_rows: int, *, least: int = 2) -> None:
+    """Refuse fewer rows with a positive weight than are needed."""
+    if n_rows == 0:
+        problem = "{argument} is zero for every row: nothing is left to fit"
+        raise InputError(problem, argument="sample_weight")
+    if n_rows < least:
+        raise ValueError(
+            f"only {n_rows} sample has a positive weight: a fit needs at least {least}"
+        )
 
 
 def read_exposure(exposure: Any, n_rows: int) -> Array:
-    """What each row's count was counted over; ones where nothing is said.
-
-    Raises
-    ------
-    ValueError
-        For exposures that are not positive and finite, or not one a row.
+    """The rows' exposures, ones by default.
 
     Examples
     --------
@@ -283,34 +270,43 @@ def read_exposure(exposure: Any, n_rows: int) -> Array:
     """
     if exposure is None:
         return np.ones(n_rows)
-    values = _read_numbers(exposure, n_rows, "exposure")
+    remedy = "leave out rows in which nothing could be counted"
+    values = _read_numbers(exposure, n_rows, "exposure", remedy)
     if values.shape != (n_rows,):
         seen = f"{{X}} has {n_rows} rows, and {{argument}} has the shape {values.shape}"
         problem = f"{{argument}} must be one number, or one a row: {seen}"
         raise InputError(problem, argument="exposure")
-    require_exposures(values)
+    if (bad := values <= 0.0).any():
+        row = int(np.argmax(bad))
+        first = f"{bad.sum()} of {len(values)} values are not, the first, {values[row]:g}, in row {{row}}"
+        problem = f"{{argument}} must be positive, and {first}"
+        raise InputError(problem, remedy.capitalize() + ".", argument="exposure", row=row)
+    if (
+        values.size
+        and not 1.0 / _LARGEST_EXPOSURE <= values.min() <= values.max() <= _LARGEST_EXPOSURE
+    ):
+        problem = f"{{argument}} has values from {values.min():.0e} to {values.max():.0e}"
+        raise InputError(problem, "change its unit", argument="exposure")
     return values
 
 
-def require_exposures(values: Array) -> None:
-    """Refuse exposures, one a row, that are not positive, or of a unit gone wrong."""
-    bad = values <= 0.0
-    if bad.any():
-        row = int(np.argmax(bad))
-        first = f"{bad.sum()} of {len(values)} values are not, the first, {values[row]:g}, in row {{row}}"
-        remedy = "Leave out rows in which nothing could be counted."
-        problem = f"{{argument}} must be positive, and {first}"
-        raise InputError(problem, remedy, argument="exposure", row=row)
-    if values.max() > _LARGEST_EXPOSURE or values.min() < 1.0 / _LARGEST_EXPOSURE:
-        problem = f"{{argument}} has values from {values.min():.0e} to {values.max():.0e}"
-        raise InputError(problem, "change its unit", argument="exposure")
-
-
-def _read_numbers(values: Any, n_rows: int, name: str) -> Array:
-    """Finite numbers, of which one alone is every row's."""
+def _read_numbers(values: Any, n_rows: int, argument: str, remedy: str) -> Array:
+    """Finite numbers; a single one is that of every row."""
     if isinstance(values, numbers.Real):
-        return np.full(n_rows, float(values))
-    checked: Array = check_array(
-        values, dtype=np.float64, ensure_2d=False, ensure_all_finite=True, input_name=name
-    )
+        values = np.full(n_rows, float(values))
+    try:
+        checked: Array = check_array(
+            values,
+            dtype=np.float64,
+            ensure_2d=False,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            input_name=argument,
+        )
+    except (TypeError, ValueError) as error:
+        problem = "{argument} must be numbers, and it is not ({error})"
+        raise InputError(problem, argument=argument, error=str(error)) from error
+    flat = checked.ravel()
+    _refuse(np.isnan(flat), argument, "NaN", remedy)
+    _refuse(np.isinf(flat), argument, "infinity", remedy)
     return checked

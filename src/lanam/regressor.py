@@ -32,7 +32,7 @@ from lanam.explain import (
 )
 from lanam.families import FAMILIES, Family, find_family
 from lanam.families.base import link_interval
-from lanam.inputs import read_response, read_weights
+from lanam.inputs import read_response, read_target, read_weights
 from lanam.parameters import RegressorParameters
 
 
@@ -397,7 +397,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
 
     def _read_values(self, y: Any, n_rows: int) -> Array:
         """Observations that are asked about: one for each row, or one for all."""
-        return read_response(self, np.full(n_rows, y) if np.ndim(y) == 0 else y, n_rows)
+        values = np.full(n_rows, y) if np.ndim(y) == 0 else y
+        return read_response(read_target(self, values, n_rows), type(self).__name__)
 
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
         """Make :meth:`predict_interval` keep its promise, by rows that the model has not seen.

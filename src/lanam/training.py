@@ -15,17 +15,24 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.multiclass import check_classification_targets
 
 from lanam.core.rows.summaries import Summary
 from lanam.core.rows.tables import ArrayTables, Log, LoggedTables, Table, Tables
-from lanam.data import CATEGORICAL, UNSEEN, Schema, as_frame, find_column, warn_user
+from lanam.data import CATEGORICAL, UNSEEN, Schema, as_frame, warn_user
 from lanam.engines.dialects import Dialect
 from lanam.engines.interface import Source
-from lanam.engines.survey import Roles, read_roles, require_enough, survey
+from lanam.engines.roles import Roles, find_features, read_roles
+from lanam.engines.survey import survey
 from lanam.families import Encoding, Family
 from lanam.families.labels import number_labels
-from lanam.inputs import read_columns, read_exposure, read_target_of, read_weights
+from lanam.inputs import (
+    read_columns,
+    read_exposure,
+    read_target_of,
+    read_weights,
+    require_enough,
+    require_squares,
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,11 @@ class Given:
     sample_weight: Any = None
     exposure: Any = None
     drop: Sequence[str] = ()
+
+    @property
+    def roles(self) -> dict[str, Any]:
+        """What is not a feature, by its argument."""
+        return {name: getattr(self, name) for name in ("target", "sample_weight", "exposure")}
 
 
 @dataclass(frozen=True)
@@ -63,8 +75,9 @@ class TrainingRows:
     def look(self, summary: Summary) -> Schema:
         """The schema by what is known of all rows, which are refused or warned of if need be."""
         spread, noisy = summary.spread, self.encoding.family.has_noise
-        # The unit of the spread is about the response's largest magnitude.
-        require_enough(summary.n_rows, spread.magnitude if noisy else 1.0)
+        require_enough(summary.n_rows)
+        if noisy:  # the unit of the spread is about the response's largest magnitude
+            require_squares(spread.magnitude)
         if noisy and spread.constant:
             warn_user(
                 UserWarning(
@@ -150,8 +163,6 @@ class InMemoryData(TrainingData):
             require_known_values(columns, schema)
         require_same_classes(classes, target)
         statistics = family.statistics(target, weight, exposure)
-        if family.link.classes:
-            check_classification_targets(target)
         encoding = family.encoding(statistics)
         self._table = Table(columns, *encoding.response(target, weight, exposure))
         return TrainingRows(partial(ArrayTables, self._table), encoding, schema, ranged=True)
@@ -172,7 +183,7 @@ class ChunkedData(TrainingData):
         known: Schema | None = None,
     ) -> None:
         self._source, self._known, self._given = source, known, given
-        self._roles = find_roles(source, given, known)
+        self._roles = self._find_roles()
         self.names, self.dialect = self._roles.features, source.dialect
         self._categorical = estimator.categorical_features
         if known is not None:
@@ -181,6 +192,20 @@ class ChunkedData(TrainingData):
             return
         estimator.n_features_in_ = len(self.names)
         estimator.feature_names_in_ = np.array(self.names, dtype=object)
+
+    def _find_roles(self) -> Roles:
+        """The roles of the columns; of a model that is fitted on, its features."""
+        source, given = self._source, self._given
+        roles = read_roles(source, given.target, given.sample_weight, given.exposure, given.drop)
+        if self._known is None:
+            return roles
+        lost = [name for name in self._known.names if name not in roles.features]
+        if lost:
+            raise ValueError(
+                f"{source.title} lacks the column {lost[0]!r}, with which the model was fitted: pass the "
+                "training data"
+            )
+        return replace(roles, features=self._known.names)
 
     def read(self, family: Family, classes: np.ndarray | None = None) -> TrainingRows:
         """See `TrainingData`."""
@@ -205,32 +230,6 @@ def fingerprint(table: Table) -> str:
         digest.update(repr(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def find_roles(source: Source, given: Given, known: Schema | None = None) -> Roles:
-    """What the columns of a table in chunks are for; no row is read.
-
-    ``known`` is the schema of a model that is to be fitted on, whose columns these must be.
-
-    Raises
-    ------
-    ValueError
-        If there are no such columns.
-    """
-    roles = read_roles(source, given.target, given.sample_weight, given.exposure)
-    left_out = _left_out(given.drop, source.names)
-    features = tuple(name for name in roles.features if name not in left_out)
-    if known is not None:
-        lost = [name for name in known.names if name not in features]
-        if lost:
-            raise ValueError(
-                f"{source.title} lacks the column {lost[0]!r}, with which the model was fitted: pass the "
-                "training data"
-            )
-        features = known.names
-    if not features:
-        raise ValueError(f"{source.title} has no column left to predict from")
-    return replace(roles, features=features)
 
 
 def _with_ranges(schema: Schema, summary: Summary) -> Schema:
@@ -259,36 +258,19 @@ def name_of_target(y: Any, target: str | None) -> Any:
 def split_frame(given: Given) -> Given:
     """A frame in memory that holds its target, and maybe more, as features and values.
 
-    What is named is taken out of the frame; what is given stays as it is.
+    Columns that are named are taken out of the frame; values that are given stay as they are.
     """
-    values = {
-        "target": given.target,
-        "sample_weight": given.sample_weight,
-        "exposure": given.exposure,
-    }
-    named = {argument: name for argument, name in values.items() if isinstance(name, str)}
+    values = given.roles
+    named = [argument for argument, value in values.items() if isinstance(value, str)]
     if not named and not given.drop:
         return given
     frame: Any = as_frame(given.X)
     if frame is None:
-        word = next(iter(named), "drop")
+        word = (named or ["drop"])[0]
         raise ValueError(f"{word} names columns, and X is an array without names: pass a frame")
-    names = frame.columns
-    for argument, name in named.items():
-        find_column(name, names, argument)
-        values[argument] = frame[name].to_numpy()
-    left_out = _left_out(given.drop, names) | set(named.values())
-    features = [column for column in names if column not in left_out]
-    if not features:
-        raise ValueError("X has no column left to predict from")
-    return Given(frame.select(features).to_native(), **values)
-
-
-def _left_out(drop: Sequence[str], names: Sequence[str]) -> set[str]:
-    """The columns that are not wanted."""
-    if isinstance(drop, str):
-        raise ValueError(f"drop={drop!r} must be a list of columns: write drop=[{drop!r}]")
-    return {names[find_column(each, names, "drop")] for each in drop}
+    features = find_features(values, given.drop, frame.columns, "X")
+    values |= {argument: frame[values[argument]].to_numpy() for argument in named}
+    return Given(frame.select(list(features)).to_native(), **values)
 
 
 def require_known_values(columns: np.ndarray, schema: Schema) -> None:

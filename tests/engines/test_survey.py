@@ -18,13 +18,9 @@ from lanam.data import as_frame, encode_table, learn_table, read_categorical
 from lanam.engines import survey as surveys
 from lanam.engines.files import open_files
 from lanam.engines.interface import Chunk, unnamed_target
-from lanam.engines.survey import (
-    Roles,
-    read_roles,
-    require_enough,
-    survey,
-)
+from lanam.engines.survey import Roles, read_roles, survey
 from lanam.families import BERNOULLI, GAUSSIAN, POISSON
+from lanam.inputs import require_squares
 
 N = 500
 
@@ -441,7 +437,7 @@ class TestRoles:
             self.roles(*arguments)
 
     def test_a_target_alone(self):
-        with pytest.raises(ValueError, match="has no column besides 'y'"):
+        with pytest.raises(ValueError, match="has no column left to predict from"):
             self.roles("y", columns=["y"])
 
 
@@ -471,7 +467,7 @@ class TestRefusals:
     @pytest.mark.parametrize("value", [np.nan, None])
     def test_missing_targets(self, folder, value):
         words = (
-            rf"{self.PARQUET}, column 'y': the target is missing in 1 of 57 rows, the first of them row "
+            rf"{self.PARQUET}, column 'y': Input y contains NaN: 1 of 57 values, the first in row "
             rf"{self.ROW}. Drop these rows, .* `X = X.filter\(pc.is_valid\(X\['y'\]\)\)` \(X being the"
         )
         refused(self.one("y", value), words)
@@ -479,17 +475,15 @@ class TestRefusals:
         refused(self.one("y", value, "csv"), words)
         words = r"in partition 2, column 'y': .* row 63\. Drop .*`X = X.dropna\(subset=\['y'\]\)`"
         refused(self.one("y", value, "pandas"), words)
-        words = f"{self.PARQUET}, column 'label': the target is missing .* row {self.ROW}"
+        words = f"{self.PARQUET}, column 'label': Input y contains NaN: .* row {self.ROW}"
         refused(self.one("label", None), words, "label", family=BERNOULLI)
-        words = f"{self.PARQUET}, column 'n': the target is missing .* row {self.ROW}"
+        words = f"{self.PARQUET}, column 'n': Input y contains NaN: .* row {self.ROW}"
         refused(self.one("n", None), words, "n", family=POISSON)
 
     def test_nan_that_is_not_null(self, folder):
         table = pa.table({"x": [1.0, 2.0], "y": pa.array([1.0, np.nan])})
         pq.write_table(table, "a.parquet")
-        refused(
-            open_files("a.parquet"), "the target is missing in 1 of 2 rows, the first of them row 1"
-        )
+        refused(open_files("a.parquet"), "Input y contains NaN: 1 of 2 values, the first in row 1")
 
     def test_other_targets(self, folder):
         at = f"{self.PARQUET}, column "
@@ -517,8 +511,8 @@ class TestRefusals:
         surveyed = survey(source, read_roles(source, "y"))
         assert encoded(source, surveyed)[1].tolist() == [1e-150, 1.0, 2.0]
         with pytest.raises(ValueError, match="y has values of magnitude 1e-150"):
-            require_enough(3, 1e-150)
-        require_enough(3, 2.0)
+            require_squares(1e-150)
+        require_squares(2.0)
 
     @pytest.mark.parametrize(
         ("value", "words"),
@@ -526,11 +520,11 @@ class TestRefusals:
             (-1.0, "Negative values in sample_weight: 1 of 57, the first in row {row}. A weight"),
             (
                 np.nan,
-                "sample_weight is missing in 1 of 57 rows, the first of them row {row}: use 0",
+                "Input sample_weight contains NaN: 1 of 57 values, the first in row {row}: use 0",
             ),
             (
                 np.inf,
-                "sample_weight is infinite in 1 of 57 rows, the first of them row {row}: use 0",
+                "Input sample_weight contains infinity: 1 of 57 values, the first in row {row}: use 0",
             ),
             (1e13, "sample_weight has values up to 1e.13"),
         ],
@@ -543,7 +537,10 @@ class TestRefusals:
         ("value", "words"),
         [
             (0.0, "exposure must be positive, .*, the first, 0, in row {row}. Leave out"),
-            (np.nan, "exposure is missing in 1 of 57 rows, the first of them row {row}: leave out"),
+            (
+                np.nan,
+                "Input exposure contains NaN: 1 of 57 values, the first in row {row}: leave out",
+            ),
             (1e101, "exposure has values from .*: change its unit"),
         ],
     )

@@ -23,11 +23,10 @@ from lanam.engines.folding import fold
 from lanam.engines.interface import Chunk, Source
 from lanam.engines.places import in_chunk
 from lanam.engines.roles import Roles, read_roles, read_rows
-from lanam.errors import InputError
 from lanam.families import GAUSSIAN, Encoding, Family, Statistics
-from lanam.inputs import require_squares
+from lanam.inputs import require_enough
 
-__all__ = ["Encoder", "Roles", "Surveyed", "read_roles", "require_enough", "survey"]
+__all__ = ["Encoder", "Roles", "Surveyed", "read_roles", "survey"]
 
 #: So many different values are not gathered if they are free text so far: memory is not for that.
 _MANY_LEVELS = 1 << 20
@@ -180,7 +179,8 @@ class _Look:
             return _Found(columns)
         rows = read_rows(chunk, self.roles, self.family)
         target = rows.labels[np.unique(rows.target)] if self.family.link.classes else rows.target
-        return _Found(columns, self.family.statistics(target, rows.weight, rows.exposure))
+        with in_chunk(chunk, self.roles.target):
+            return _Found(columns, self.family.statistics(target, rows.weight, rows.exposure))
 
 
 def _read_values(series: Any, name: str, declared: bool) -> _Values:
@@ -248,25 +248,3 @@ def _refuse_free_text(values: _Values, title: str) -> None:
         example = min(values.levels)
         error = free_text(values.place, len(values.levels), values.n_values, example)
         raise error.located(f"in {title}: ")
-
-
-def require_enough(n_rows: int, largest: float = 1.0) -> None:
-    """Refuse what no model can be fitted to, by what is known of all rows.
-
-    Parameters
-    ----------
-    n_rows
-        How many have a positive weight.
-    largest
-        The largest magnitude of a response that is a number.
-
-    Raises
-    ------
-    ValueError
-    """
-    if n_rows == 0:
-        problem = "{argument} is zero for every row: nothing is left to fit"
-        raise InputError(problem, argument="sample_weight")
-    if n_rows == 1:
-        raise ValueError("only 1 sample has a positive weight: a fit needs at least 2")
-    require_squares(largest)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
 from lanam.core.arrays import Array, IntArray
 from lanam.families.base import Encoding, Family, Statistics, mixed_labels
@@ -42,7 +43,9 @@ class ClassFamily(Family):
     def statistics(self, target: NDArray[Any], weight: Array, exposure: Array) -> Statistics:
         if target.dtype.kind == "O" and not all(isinstance(label, str) for label in target):
             raise mixed_labels()
-        return Statistics(len(weight), float(weight.sum()), classes=np.unique(target))
+        classes = np.unique(target)
+        check_classification_targets(classes)
+        return Statistics(len(weight), float(weight.sum()), classes=classes)
 
     def encoding(self, statistics: Statistics) -> Encoding:
         """Labels are encoded in ascending order."""
