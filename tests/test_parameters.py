@@ -11,7 +11,7 @@ from sklearn.base import clone
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.arguments import read_options
 from lanam.core.fit.solvers import CURVATURES, SOLVERS
-from lanam.core.inference.updates import UPDATES
+from lanam.core.inference.evidence import UPDATES
 from lanam.errors import InputError
 from lanam.parameters import DEFAULTS, PARAMETERS
 

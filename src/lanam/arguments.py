@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lanam.core.fit.interactions import Pair
+from lanam.core.fit.prepare import Pair
 from lanam.core.fit.solvers import CURVATURES, SOLVERS
 from lanam.core.inference.options import Options
 from lanam.data import find_column, read_categorical

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from lanam.core.fit import fitting, interactions, pairs, prepare
+from lanam.core.fit import fitting, interactions, prepare
 from lanam.core.fit import resume as resuming
 from lanam.core.rows import cross_tables, quadratics, statistics
 from lanam.core.rows.statistics import Around
@@ -84,13 +84,13 @@ def units(y, weight, likelihood):
 
 
 def place_grids(columns, weight, own, categories=NO_CATEGORIES):
-    """``pairs.place_grids``."""
-    return pairs.place_grids(summary(columns, weight, categories), own, categories)
+    """``prepare.place_grids``."""
+    return prepare.place_grids(summary(columns, weight, categories), own, categories)
 
 
 def pair_terms(columns, weight, own, options, categories=NO_CATEGORIES):
-    """``pairs.pair_terms``."""
-    return pairs.pair_terms(summary(columns, weight, categories), own, options, categories)
+    """``prepare.pair_terms``."""
+    return prepare.pair_terms(summary(columns, weight, categories), own, options, categories)
 
 
 def evidence_scores(columns, weight, slope, curvature, own, categories=NO_CATEGORIES):

@@ -7,9 +7,9 @@ from scipy.special import expit
 
 from lanam.core.fit.resume import term_of
 from lanam.core.inference import evidence
+from lanam.core.inference.evidence import UPDATES, Moments, mackay
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, State
-from lanam.core.inference.updates import UPDATES, Moments, mackay
 from lanam.core.terms.linearise import initial_precision
 from lanam.core.terms.term import LevelTerm
 from tests.core import at_hand

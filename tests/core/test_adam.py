@@ -7,9 +7,9 @@ import pytest
 import scipy.linalg
 
 from lanam.core.fit.solvers import find_solver
+from lanam.core.inference.evidence import UPDATES, Moments
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, State, add_terms
-from lanam.core.inference.updates import UPDATES, Moments
 from lanam.core.model.fitted import ACTIVE, SWITCHED_OFF
 from lanam.core.paper import adam, kron, laplace, stacked
 from lanam.core.paper.objective import Objective

@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import poisson
 
 from lanam.core.inference import evidence
+from lanam.core.inference.evidence import UPDATES
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.inference.selection import null_evidence, null_fit
-from lanam.core.inference.updates import UPDATES
 from lanam.core.model import scoring
 from lanam.core.rows.statistics import Rows
 from lanam.families.poisson import Poisson

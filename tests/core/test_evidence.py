@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 
 from lanam.core.inference import evidence
 from lanam.core.inference.evidence import (
+    UPDATES,
     Hyper,
     LinearModel,
     gradient,
@@ -18,7 +19,6 @@ from lanam.core.inference.evidence import (
 )
 from lanam.core.inference.prior import Prior, inverse_and_log_det
 from lanam.core.inference.problem import Regression
-from lanam.core.inference.updates import UPDATES
 from lanam.core.rows import reading, statistics
 from tests.core.examples import SMALL, additive_data, mackay_step, started
 from tests.oracles import (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lanam.core.fit import interactions
+from lanam.core.fit.first_stage import add_levels
 from lanam.core.fit.interactions import Effects, gain_scores, information_scores
-from lanam.core.fit.levels import add_levels
 from lanam.core.inference import gauss_newton
 from lanam.core.rows import statistics
 from lanam.core.terms.knots import standard_inputs, summarise

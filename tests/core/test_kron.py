@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core.fit.pairs import pair_term
+from lanam.core.fit.prepare import pair_term
 from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, State

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
-from lanam.core.fit.levels import add_levels, level_gain
+from lanam.core.fit.first_stage import add_levels, level_gain
 from lanam.core.inference import gauss_newton
 from lanam.core.rows import statistics
 from lanam.core.terms.knots import place_levels, summarise

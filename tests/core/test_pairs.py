@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core.fit import pairs
+from lanam.core.fit import prepare
 from lanam.core.fit.solvers import CURVATURES
 from lanam.core.inference.problem import Regression, add_terms
 from lanam.core.paper import kron, laplace
@@ -87,7 +87,7 @@ class TestGrids:
         inside = grid.axes[0].values[grid.axes[0].inside]
         assert grid.shape == (n_knots + 4, 8 + 4)
         assert inside[[0, -1]].tolist() == [0.0, 1.5 * (n_values - 1)]
-        if n_values <= pairs._MAX_KNOTS:
+        if n_values <= prepare._PAIR_KNOTS:
             np.testing.assert_array_equal(inside, np.unique(column))
 
     def test_the_users_number_of_knots_is_of_single_columns(self):

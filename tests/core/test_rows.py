@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core.fit import assembly, first_stage, interactions, levels
+from lanam.core.fit import assembly, first_stage, interactions
 from lanam.core.fit.prepare import rows_of, wanted
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.selection import null_evidence, null_fit
@@ -210,7 +210,7 @@ class TestChunks:
         learned = {n_before + 1: np.random.default_rng(2).standard_normal(shape)}
         found, expected = (
             rows.with_terms(candidates).total(
-                core_job(levels._level_sums, Around(*example.point), learned, n_before)
+                core_job(first_stage._level_sums, Around(*example.point), learned, n_before)
             )
             for rows in example.both()[::-1]
         )

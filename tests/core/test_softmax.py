@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
-from lanam.core.fit import levels
+from lanam.core.fit import first_stage
 from lanam.core.inference import evidence
 from lanam.core.inference.gauss_newton import refit_posterior
 from lanam.core.inference.options import Options
@@ -494,8 +494,8 @@ class TestOtherTerms:
     def test_level_gains_of_several_outputs_are_those_of_all_levels(self):
         rng = np.random.default_rng(0)
         weight, score = rng.uniform(1.0, 9.0, (6, 2)), 5.0 * rng.standard_normal((6, 2))
-        found = levels.level_gain(weight, score)
-        flat = levels.level_gain(weight.ravel(), score.ravel())
+        found = first_stage.level_gain(weight, score)
+        flat = first_stage.level_gain(weight.ravel(), score.ravel())
         assert found.evidence == pytest.approx(flat.evidence)
         assert found.variance == pytest.approx(flat.variance)
         expected = found.variance * score / (1.0 + found.variance * weight)
@@ -525,7 +525,7 @@ class TestOtherTerms:
         made = at_hand.prepared(columns, y, np.ones(900), Softmax(3), QUICK)
         problem = Problem.of((), made.rows.keep_terms([]), Softmax(3))
         state = State((), Softmax(3).start(y, np.ones(900)), 1.0)
-        wider, after = levels.add_levels(problem, state, made.levels, rng)
+        wider, after = first_stage.add_levels(problem, state, made.levels, rng)
         assert [term.kind for term in wider.terms] == ["level"]
         assert after.values[0].shape == (13, 2)
 

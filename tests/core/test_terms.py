@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core.fit.pairs import pair_term
+from lanam.core.fit.prepare import pair_term
 from lanam.core.inference.options import Options
 from lanam.core.rows import statistics
 from lanam.core.rows.statistics import Rows

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanam.core.fit.pairs import pair_term
+from lanam.core.fit.prepare import pair_term
 from lanam.core.inference.options import Options
 from lanam.core.paper.objective import _stack_positions
 from lanam.core.paper.stacked import Stack

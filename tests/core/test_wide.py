@@ -9,12 +9,18 @@ from scipy.special import expit
 from lanam.core.fit import interactions, prepare
 from lanam.core.fit.assembly import assemble
 from lanam.core.inference import evidence, posterior
-from lanam.core.inference.evidence import Hyper, LinearModel, WideLevels, gradient, noise_gradient
+from lanam.core.inference.evidence import (
+    UPDATES,
+    Hyper,
+    LinearModel,
+    WideLevels,
+    gradient,
+    noise_gradient,
+)
 from lanam.core.inference.options import Options
 from lanam.core.inference.prior import Prior
 from lanam.core.inference.problem import Problem, Regression
 from lanam.core.inference.selection import eliminate
-from lanam.core.inference.updates import UPDATES
 from lanam.core.model import scoring
 from lanam.core.rows import quadratics, statistics
 from lanam.core.rows.statistics import Rows

@@ -17,9 +17,8 @@ import numpy as np
 from lanam.core.arrays import Rng
 from lanam.core.fit.assembly import assemble, switched_off, unused
 from lanam.core.fit.first_stage import first_stage, refit_noise
-from lanam.core.fit.prepare import Look, prepare
+from lanam.core.fit.prepare import Look, Run, prepare, threads
 from lanam.core.fit.resume import resume
-from lanam.core.fit.run import Run, threads
 from lanam.core.fit.second_stage import second_stage
 from lanam.core.fit.solvers import make_problem
 from lanam.core.inference.options import Options

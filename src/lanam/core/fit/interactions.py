@@ -21,6 +21,7 @@ import numpy as np
 
 from lanam.core.arrays import Array, IntArray, Rng, sum_by
 from lanam.core.blas import limited_threads
+from lanam.core.fit.prepare import Pair, pair_levels
 from lanam.core.inference.evidence import marginal_precision
 from lanam.core.inference.prior import inverse_and_log_det
 from lanam.core.inference.problem import Problem, Regression, State
@@ -33,20 +34,13 @@ from lanam.core.terms.knots import (
     NO_CATEGORIES,
     Categories,
     Levels,
-    choose_categories,
     place_levels,
     standard_inputs,
 )
 from lanam.core.terms.purity import purify
 
-Pair = tuple[int, int]
-
 #: Cells of a column where a pair is binned.
 _N_BINS = 12
-
-#: Levels of a column that take part in a pair one by one, the most frequent ones; all others are taken
-#: together.
-_MAX_LEVELS = 24
 
 #: Length scales of the kernels, in units of a column's spread, and the prior variances tried, in
 #: units of the response's (on the link scale).
@@ -175,11 +169,6 @@ def cell_sums(
         sums = [[sum_by(joint, own, n_cells) for own in values] for values in outputs]
         totals.append(np.swapaxes(np.array(sums), 1, 2))
     return tuple(totals)
-
-
-def pair_levels(column: ColumnSummary) -> Categories:
-    """The entries that a column of codes has in a pair."""
-    return choose_categories(column.mass, column.arrival, _MAX_LEVELS)
 
 
 def _bin(column: ColumnSummary, *, coded: bool) -> Binned:

@@ -1,71 +1,91 @@
-"""Tables to what a fit works on: terms, rows at their positions, standard units."""
+"""Tables to the inputs of a fit: terms, rows at their positions, standard units; joint terms of pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from lanam.core.arrays import Intercept
+from lanam.core.blas import limited_threads
 from lanam.core.fit.solvers import CURVATURES, find_solver
 from lanam.core.inference.options import Options
+from lanam.core.inference.problem import State
 from lanam.core.inference.solver import Solver
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows
-from lanam.core.rows.summaries import Summary, Wanted, summarise_tables
+from lanam.core.rows.plan import Plan
+from lanam.core.rows.summaries import ColumnSummary, Summary, Wanted, summarise_tables
 from lanam.core.rows.tables import ArrayTables, Tables
 from lanam.core.rows.units import Units
 from lanam.core.terms.knots import (
+    NO_CATEGORIES,
+    Axis,
     Categories,
     Entries,
+    Grid,
     Levels,
     choose_categories,
     place_knots,
     place_levels,
 )
-from lanam.core.terms.term import LevelTerm, SmoothTerm, Term
+from lanam.core.terms.term import LevelTerm, MixedTerm, SmoothTerm, Term
 
-#: Columns with at most this many distinct values have a level each: values that recur. Others have
+#: Columns with at most this many distinct values get an effect per value: values that recur. Others get
 #: bins, whose number matters little because their borders mean nothing.
 _MAX_LEVELS = 1000
 _N_BINS = 150
 
-#: A likelihood that is no quadratic is fitted to so many rows first, if there are several times as many.
+#: Rows to which a non-quadratic likelihood is fitted first, if there are several times as many.
 SAMPLE_ROWS = 1 << 15
-#: How noisy rows are is learned from so many: the size of the noise needs no more.
+#: Rows from which heteroscedastic noise and the residual distribution are estimated.
 NOISE_ROWS = 1 << 13
 
-#: Rows that count more often than this on average (a bootstrap, weights that are counts) are copies: a
-#: value that recurs in copies only must not have an effect of its own, which would be their noise.
+#: Rows with a larger mean weight (a bootstrap, frequency weights) are copies: a value that recurs in copies
+#: only must not get an effect of its own, which would be their noise.
 _REPEATED = 1.2
 
-#: The dispersion of counts cannot be told from an effect per row, so values of counts' columns must recur
-#: this often on average to have effects of their own.
+#: The dispersion of counts is not identified beside an effect per row, so values must recur this often
+#: on average to get effects of their own.
 _RECURRING = 5.0
 
-#: More levels than this are integrated out of the regression; that can be done for one column only, and
-#: the others' are at most so many (fewer where there are several classes): their rarest are taken
-#: together.
+#: More categories than this are integrated out of the regression, which is possible for one column only.
+#: The rarest of other columns are pooled (earlier with several classes).
 _WIDE = 1000
 
+#: Knots of a column within a pair: fewer than for a column alone, because a grid has their square. And
+#: every knot takes a mean of its rows out of the pair: with few rows that mean is noise, so where a
+#: column has more values than knots there are no more than half the root of the rows. (Still fewer
+#: fit a little better, but between far knots a pair is not pure.)
+_PAIR_KNOTS = 16
+_FEWEST_PAIR_KNOTS = 8
 
-#: Shown the summary of all rows, before anything else is made of it.
+#: Knots beyond the data on either side of a pair's grid, as for single columns but fewer.
+_PAIR_MARGINS = np.array([0.2, 1.0])
+
+#: The most frequent categories that take part in a pair individually; the others are pooled.
+_PAIR_LEVELS = 24
+
+#: With fewer coordinates than this one BLAS thread is faster than several.
+_THREADED_WIDTH = 1000
+
+
+#: Called with the summary of all rows before the fit goes on.
 Look: TypeAlias = Callable[[Summary], object]
 
-
-def is_wide(entries: Entries) -> bool:
-    """Whether a column's levels are too many to be coordinates."""
-    return isinstance(entries, Categories) and entries.n_own > _WIDE
+Pair: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything that is the same for all restarts.
+    """The inputs that all restarts share.
 
-    ``unused`` maps columns without a term to why; ``levels`` are the levels of numeric columns, and
+    ``unused`` maps columns without a term to the reason; ``levels`` are the values of numeric columns, and
     ``categories`` those of the others.
     """
 
@@ -79,6 +99,70 @@ class Prepared:
     solver: Solver
 
 
+@dataclass(frozen=True)
+class Run:
+    """A fit in progress: its inputs and its history, the only mutable state."""
+
+    prepared: Prepared
+    options: Options
+    history: list[dict[str, Any]] = field(default_factory=list)
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def solver(self) -> Solver:
+        """The solver that trains the terms."""
+        return self.prepared.solver
+
+    def announce(self, stage: str, n_terms: int, n_entries: int) -> None:
+        """Report the plan of a stage."""
+        if self.options.on_plan is not None:
+            rows, likelihood = self.prepared.rows, self.prepared.units.likelihood
+            shape = (len(rows), rows.n_columns)
+            memory = self.options.memory
+            self.options.on_plan(Plan.of(stage, n_terms, shape, likelihood, memory, n_entries))
+
+    def record(self, stage: str, state: State) -> None:
+        """Append an iteration to the history, in the response's units, and report it."""
+        units = self.prepared.units
+        noise_std = float(np.sqrt(state.noise)) * units.scale
+        entry = {
+            "iteration": len(self.history) + 1,
+            "stage": stage,
+            "log_evidence": units.log_evidence(state.evidence),
+            "noise_std": noise_std if units.likelihood.quadratic else None,
+            "n_active": len(state.terms),
+            "effective_parameters": state.n_effective,
+            "seconds": time.perf_counter() - self.began,
+        }
+        self.history.append(entry)
+        if self.options.on_iteration is not None:
+            self.options.on_iteration(entry)
+
+
+def threads(width: int, n_jobs: int) -> AbstractContextManager[Any]:
+    """BLAS threads for matrices of a width: one where they are small."""
+    return limited_threads(1 if width < _THREADED_WIDTH else n_jobs)
+
+
+def summarise(
+    tables: Tables,
+    likelihood: Likelihood,
+    options: Options,
+    n_levels: Sequence[int],
+    look: Look | None,
+) -> tuple[Summary, Units]:
+    """The summary of all rows with a sample of them, and the units they are fitted in."""
+    summary = summarise_tables(tables, n_levels, wanted(likelihood), options.n_jobs)
+    if look is not None:
+        look(summary)
+    return summary, Units.of(summary.spread, likelihood)
+
+
+def wanted(likelihood: Likelihood) -> Wanted:
+    """The statistics of the response to collect, and the size of the sample."""
+    return Wanted(likelihood.n_classes or -1, NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS)
+
+
 def prepare(
     tables: Tables,
     likelihood: Likelihood,
@@ -86,21 +170,17 @@ def prepare(
     n_levels: Sequence[int] = (),
     look: Look | None = None,
 ) -> Prepared:
-    """Place every column's entries, and find the rows among them.
+    """Place the entries of each column's term, and locate the rows among them.
 
-    ``n_levels`` has the number of levels of every column of categories, and -1 for numeric ones; none
-    is given where all are numeric. Whoever wants to ``look`` at the summary of the rows is shown it.
+    ``n_levels`` has each column's number of categories, -1 for numeric ones; empty if all are numeric.
     """
-    summary = summarise_tables(tables, n_levels, wanted(likelihood), options.n_jobs)
-    if look is not None:
-        look(summary)
-    units = Units.of(summary.spread, likelihood)
+    summary, units = summarise(tables, likelihood, options, n_levels, look)
     architecture = options.architecture(1)
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}
     widest = None
     if n_levels and likelihood.n_outputs == 1 and not CURVATURES[options.curvature].factored:
-        # The levels of one column may be integrated out: of that with most of them.
+        # The categories of one column can be integrated out: that with most of them.
         widest = int(np.argmax(n_levels))
     repeated = summary.total_weight > _REPEATED * summary.n_distinct
     for feature, column in enumerate(summary.columns):
@@ -124,32 +204,21 @@ def prepare(
             if column.n_values <= few:
                 levels[feature] = place_levels(distribution, _MAX_LEVELS, _N_BINS)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
-    if options.interactions in (0, ()):  # as large as the columns, and only pairs would ask again
+    if options.interactions in (0, ()):  # as large as the columns, and only pairs use them again
         summary = summary.without_distributions()
     solver = find_solver(options)
     return Prepared(units, tuple(terms), rows, levels, categories, unused, summary, solver)
 
 
-def wanted(likelihood: Likelihood) -> Wanted:
-    """What of the response must be known, and a sample of rows to go over again and again."""
-    return Wanted(likelihood.n_classes or -1, NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS)
-
-
 def rows_of(
     tables: Tables, terms: Sequence[Term], units: Units, summary: Summary, n_threads: int = 1
 ) -> AnyRows:
-    """All rows, found among the entries of the terms: at once if they are at hand."""
+    """All rows located among the terms' entries, at once if they are in memory."""
     if isinstance(tables, ArrayTables):
         return Rows.of(tables.table, terms, units, n_threads, tables.log)
-    return StreamedRows(
-        tables,
-        tuple(terms),
-        units,
-        summary.total_weight,
-        summary.n_rows,
-        summary.gaps,
-        _start(summary, units),
-    )
+    n_rows, weight = summary.n_rows, summary.total_weight
+    start = _start(summary, units)
+    return StreamedRows(tables, tuple(terms), units, weight, n_rows, summary.gaps, start)
 
 
 def _start(summary: Summary, units: Units) -> Intercept:
@@ -158,3 +227,53 @@ def _start(summary: Summary, units: Units) -> Intercept:
         return units.likelihood.start(np.arange(n_classes, dtype=np.float64), summary.classes)
     mean = np.array([summary.spread.mean * summary.spread.magnitude])
     return units.likelihood.start(units.standard(mean), np.ones(1))
+
+
+def is_wide(entries: Entries) -> bool:
+    """Whether a column has too many categories for coordinates of their own."""
+    return isinstance(entries, Categories) and entries.n_own > _WIDE
+
+
+# --- joint terms (method.md 6) ----------------------------------------------------------------------
+
+
+def pair_levels(column: ColumnSummary) -> Categories:
+    """The entries of a categorical column within a pair."""
+    return choose_categories(column.mass, column.arrival, _PAIR_LEVELS)
+
+
+def place_grids(
+    summary: Summary, pairs: Sequence[Pair], categories: Mapping[int, Categories] = NO_CATEGORIES
+) -> list[Grid]:
+    """A grid of entries for each pair; ``categories`` are the categorical columns."""
+    axes: dict[int, Axis] = {}
+    weight = summary.total_weight
+    affordable = int(np.clip(np.sqrt(weight) / 2.0, _FEWEST_PAIR_KNOTS, _PAIR_KNOTS))
+    for feature in sorted({feature for pair in pairs for feature in pair}):
+        column = summary.columns[feature]
+        if feature in categories:
+            axes[feature] = pair_levels(column)
+            continue
+        few = len(column.distribution.values) <= _PAIR_KNOTS
+        n_knots = _PAIR_KNOTS if few else affordable
+        knots = place_knots(column.distribution, n_knots, _PAIR_MARGINS)
+        assert knots is not None, "a constant column cannot interact"
+        axes[feature] = knots
+    return [Grid(tuple(axes[feature] for feature in pair)) for pair in pairs]
+
+
+def pair_terms(
+    summary: Summary,
+    pairs: Sequence[Pair],
+    options: Options,
+    categories: Mapping[int, Categories] = NO_CATEGORIES,
+) -> list[SmoothTerm | MixedTerm]:
+    """A joint term for each pair."""
+    grids = place_grids(summary, pairs, categories)
+    return [pair_term(pair, grid, options) for pair, grid in zip(pairs, grids, strict=True)]
+
+
+def pair_term(pair: tuple[int, ...], grid: Grid, options: Options) -> SmoothTerm | MixedTerm:
+    """The joint term of columns on their grid."""
+    kind = SmoothTerm if grid.smooth else MixedTerm
+    return kind(pair, grid, options.architecture(len(grid.axes)), options.prior_groups)

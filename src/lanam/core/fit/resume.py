@@ -1,12 +1,11 @@
-"""How to stand where a fit ended, with nothing but the fitted model."""
+"""Restores the end of a fit from the fitted model."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from lanam.core.fit.pairs import pair_term
-from lanam.core.fit.prepare import Look, Prepared, is_wide, rows_of, wanted
+from lanam.core.fit.prepare import Look, Prepared, is_wide, pair_term, rows_of, summarise
 from lanam.core.fit.solvers import find_solver, make_problem
 from lanam.core.inference.gauss_newton import refit_posterior
 from lanam.core.inference.options import Options
@@ -14,9 +13,7 @@ from lanam.core.inference.problem import State, TermState
 from lanam.core.inference.solver import Dropped, Solver, Stage
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import FittedModel, FittedTerm
-from lanam.core.rows.summaries import summarise_tables
 from lanam.core.rows.tables import Tables
-from lanam.core.rows.units import Units
 from lanam.core.terms.knots import Categories, Grid, Levels
 from lanam.core.terms.term import LevelTerm, SmoothTerm, Term
 
@@ -28,13 +25,7 @@ def resume(
     options: Options,
     look: Look | None = None,
 ) -> tuple[Prepared, Stage]:
-    """The end of the fit that made ``model``, on these rows: its own knots, terms and precisions.
-
-    Raises
-    ------
-    ValueError
-        If ``options`` describe other networks than those of the model.
-    """
+    """The end of the fit of ``model`` on these rows, with its knots, terms and precisions."""
     categories = {
         t.features[0]: t.entries for t in model.terms if isinstance(t.entries, Categories)
     }
@@ -42,10 +33,7 @@ def resume(
         len(categories[k].entry_of) if k in categories else -1 for k in range(tables.n_columns)
     ]
     solver = find_solver(options)
-    summary = summarise_tables(tables, n_levels, wanted(likelihood), options.n_jobs)
-    if look is not None:
-        look(summary)
-    units = Units.of(summary.spread, likelihood)
+    summary, units = summarise(tables, likelihood, options, n_levels, look)
     active = [term for term in model.terms if term.active]
     terms = tuple(_term(fitted, options, solver) for fitted in active)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)

@@ -15,9 +15,7 @@ import numpy as np
 
 from lanam.core.arrays import Rng
 from lanam.core.fit import interactions
-from lanam.core.fit.interactions import Pair
-from lanam.core.fit.pairs import pair_terms
-from lanam.core.fit.run import Run, threads
+from lanam.core.fit.prepare import Pair, Run, pair_terms, threads
 from lanam.core.inference import selection
 from lanam.core.inference.problem import Problem, add_terms
 from lanam.core.inference.selection import Needed

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from lanam.core.inference.evidence import UPDATES
 from lanam.core.inference.gauss_newton import GaussNewton
 from lanam.core.inference.options import Options
 from lanam.core.inference.posterior import ExactCurvature
 from lanam.core.inference.problem import Problem
 from lanam.core.inference.solver import Curvature, Solver
-from lanam.core.inference.updates import UPDATES
 from lanam.core.likelihoods import Likelihood
 from lanam.core.paper.adam import Adam
 from lanam.core.paper.kron import KronCurvature

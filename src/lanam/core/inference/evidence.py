@@ -21,13 +21,13 @@ over the terms with several groups: their determinants count ``1 + c`` times (do
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lanam.core.arrays import Array, quadratic_forms
 from lanam.core.inference.prior import Prior, PriorPrecision, block_inverse, inverse_and_log_det
-from lanam.core.inference.updates import Moments, Update
 
 #: The intercept's prior is flat but for this, which only matters where the data says nothing of it: a
 #: classifier's separable classes.
@@ -37,9 +37,53 @@ INTERCEPT_PRECISION = 1e-6
 #: help where rows are few, more costs where they are many.
 TUNING_CHARGE = 0.15
 
+#: Adam's learning rate for log hyperparameters (the paper's).
+RATE = 0.1
+
 _LOG_STEP = 1.5
 _LOG_REACH = 6.0
 _RELAXATION = 1.3
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Adam's running means of a gradient and of its square."""
+
+    first: Array
+    second: Array
+    count: int
+
+    @classmethod
+    def zeros(cls, size: int) -> Moments:
+        """Before the first step."""
+        return cls(np.zeros(size), np.zeros(size), 0)
+
+    def step(self, gradient: Array, rate: float) -> tuple[Array, Moments]:
+        """The ascent step, and the moments after it."""
+        count = self.count + 1
+        first = 0.9 * self.first + 0.1 * gradient
+        second = 0.999 * self.second + 0.001 * np.square(gradient)
+        scale = np.sqrt(second / (1.0 - 0.999**count)) + 1e-8
+        return rate / (1.0 - 0.9**count) * first / scale, Moments(first, second, count)
+
+
+#: A rule for steps of log hyperparameters. It is given the step to where the gradient would vanish if
+#: nothing else changed, the gradient, and the moments of those before; it returns a step and the moments.
+Update = Callable[[Array, Array, Moments], tuple[Array, Moments]]
+
+
+def mackay(fixed_point: Array, gradient: Array, moments: Moments) -> tuple[Array, Moments]:
+    """To the fixed point at once (MacKay's)."""
+    return fixed_point, moments
+
+
+def ascend(fixed_point: Array, gradient: Array, moments: Moments) -> tuple[Array, Moments]:
+    """Along the gradient by Adam's rule (the paper's)."""
+    return moments.step(gradient, RATE)
+
+
+#: By the names that the estimators' argument ``evidence_update`` has for them.
+UPDATES: Mapping[str, Update] = {"mackay": mackay, "gradient": ascend}
 
 
 def at_noise(value: float, n_rows: float, noise: float) -> float:

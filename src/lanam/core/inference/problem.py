@@ -14,9 +14,15 @@ import numpy as np
 
 from lanam.core.arrays import Array, IntArray, Intercept, Rng
 from lanam.core.inference import evidence
-from lanam.core.inference.evidence import Hyper, LinearModel, Posterior, WideLevels
+from lanam.core.inference.evidence import (
+    Hyper,
+    LinearModel,
+    Posterior,
+    Update,
+    WideLevels,
+    mackay,
+)
 from lanam.core.inference.prior import Prior
-from lanam.core.inference.updates import Update, mackay
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import cross_tables, quadratics
 from lanam.core.rows.located import AnyRows, StreamedRows

@@ -21,12 +21,12 @@ from typing import ClassVar
 import numpy as np
 
 from lanam.core.arrays import Array, Rng
+from lanam.core.inference.evidence import RATE, Moments, Update
 from lanam.core.inference.gauss_newton import GaussNewton
 from lanam.core.inference.options import Options
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, Task
-from lanam.core.inference.updates import RATE, Moments, Update
 from lanam.core.paper import laplace
 from lanam.core.paper.laplace import Evidence, Hyper, Laplace
 from lanam.core.paper.objective import Objective, smooth_terms
