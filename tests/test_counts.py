@@ -369,7 +369,7 @@ class TestQuantilesOfNumbers:
         with pytest.raises(ValueError, match="between 0 and 1, and one is"):
             model.predict_quantile(X, [0.5, 95])
         for method in (model.predict, model.predict_interval, model.predict_quantile, model.sample):
-            with pytest.raises(ValueError, match="exposure is what counts are counted over"):
+            with pytest.raises(ValueError, match="exposure is for counts, and"):
                 method(X, exposure=2.0)
 
 

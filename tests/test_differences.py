@@ -441,7 +441,7 @@ class TestNewLevels:
             explanation.difference("city", "Quito", "Graz")
         assert explanation.difference("city", "Quito", "Quito").std == 0.0
 
-    @pytest.mark.filterwarnings("ignore:of the .* levels of column")
+    @pytest.mark.filterwarnings("ignore:of the .* categories of column")
     def test_very_many_and_rare_ones(self, monkeypatch):
         # Of two such columns only one can have all of its levels; a thousand would take their time.
         monkeypatch.setattr(prepare, "_WIDE", 30)

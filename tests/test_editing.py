@@ -352,7 +352,7 @@ class TestNewModel:
     def test_no_further_training(self, small):
         model, X, y = small
         edited = model.edit_term("age", "zero").edit_term("bmi", "zero")
-        with pytest.raises(ValueError, match="this model has 2 edits, and adding pairs trains all"):
+        with pytest.raises(ValueError, match="this model has 2 edits, which training would undo"):
             edited.add_interactions(X, y)
 
     def test_a_calibration_is_forgotten(self):
@@ -806,7 +806,7 @@ class TestErrors:
         assert found[0].filename == __file__
         assert edited.edits_[0]["changed_share"] == 0.0
 
-    @pytest.mark.filterwarnings("ignore:of the 60 levels")
+    @pytest.mark.filterwarnings("ignore:of the 60 categories")
     def test_rare_levels(self, monkeypatch):
         """Those that share the effect of all others."""
         monkeypatch.setattr(prepare, "_WIDE", 10)

@@ -426,7 +426,7 @@ class TestArguments:
     def test_what_reaches_the_core(self, data, monkeypatch, arguments, field, expected):
         seen = {}
 
-        def stop(tables, likelihood, options, *_):
+        def stop(tables, likelihood, options, *_, **__):
             seen["options"] = options
             raise RuntimeError("far enough")
 
@@ -440,7 +440,7 @@ class TestTalking:
     def test_not_converging_is_a_warning_and_a_field(self, data):
         model = LANAMRegressor(max_iter=2, random_state=0)
         with pytest.warns(
-            ConvergenceWarning, match="Raise max_iter to train on, or raise tol"
+            ConvergenceWarning, match="Raise max_iter to train longer, or raise tol"
         ) as told:
             model.fit(*data)
         assert told[0].filename == __file__  # the user's line, not ours
@@ -451,13 +451,13 @@ class TestTalking:
     def test_interrupting_keeps_the_best_so_far(self, data, monkeypatch):
         whole = LANAMRegressor(random_state=0).fit(*data)
 
-        def fit(tables, likelihood, options, *more):
+        def fit(tables, likelihood, options, *more, **keywords):
             def interrupt(record):
                 if record["iteration"] == 2:
                     raise KeyboardInterrupt
 
             options = replace(options, on_iteration=interrupt)
-            return original(tables, likelihood, options, *more)
+            return original(tables, likelihood, options, *more, **keywords)
 
         original = fitting.fit
         monkeypatch.setattr(fitting, "fit", fit)

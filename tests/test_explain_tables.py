@@ -317,9 +317,7 @@ class TestVeryManyLevels:
         y = rng.normal(0.0, 1.0, 51)[shop] + rng.normal(0.0, 1.0, 60)[street]
         y += 0.1 * rng.standard_normal(1500)
         X = pd.DataFrame({"street": street.astype(str), "shop": [f"shop {k}" for k in shop]})
-        said = (
-            r"of the \d+ levels of column 'shop' the 30 most frequent have an effect of their own"
-        )
+        said = r"of the \d+ categories of column 'shop' the 30 most frequent have an effect of their own"
         with pytest.warns(UserWarning, match=said):
             model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
         explanation = model.explain_global()

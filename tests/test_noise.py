@@ -194,7 +194,7 @@ class TestPredictions:
         model = fit(X, counts, likelihood="poisson")
         assert model.noise_terms_ == ()
         for method in (model.explain_noise, lambda: model.predict_noise(X)):
-            with pytest.raises(ValueError, match="the noise of counts is that of their rate"):
+            with pytest.raises(ValueError, match="the noise of counts follows from their rate"):
                 method()
 
 
@@ -318,16 +318,16 @@ class TestExplained:
     @pytest.mark.parametrize(
         ("options", "why"),
         [
-            ({"noise": "constant"}, "noise='constant' asks for that"),
-            ({"curvature": "kron", "posterior": "block"}, "the paper's, know no other"),
-            ({}, "no column was found that says how large it is better than a constant does"),
+            ({"noise": "constant"}, "it was fitted with noise='constant'"),
+            ({"curvature": "kron", "posterior": "block"}, "the paper's, support no other"),
+            ({}, "heteroscedastic noise did not improve the cross-validated"),
         ],
     )
     def test_nothing_to_explain(self, options, why):
         rng = np.random.default_rng(0)
         X = rng.uniform(size=(200, 2))
         model = fit(X, X[:, 0] + rng.standard_normal(200), **options)
-        with pytest.raises(ValueError, match=f"is the same everywhere: .*{why}"):
+        with pytest.raises(ValueError, match=f"is homoscedastic: .*{why}"):
             model.explain_noise()
 
     def test_classifiers_have_no_noise(self):

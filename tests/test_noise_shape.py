@@ -109,7 +109,7 @@ def test_counts_have_no_shape_but_such_a_score():
     below = np.stack([model.predict_cdf(X, row) for row in k])
     wanted = np.square(below - (k >= y)).sum(axis=0).mean()
     assert model.crps(X, y) == pytest.approx(wanted, rel=1e-6)
-    with pytest.raises(ValueError, match="the noise of counts is that of their rate"):
+    with pytest.raises(ValueError, match="the noise of counts follows from their rate"):
         model.predict_noise(X)
 
 

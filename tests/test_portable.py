@@ -235,7 +235,7 @@ class TestVeryManyLevels:
         assert portable(model).tables[0].own_variance is not None
         check(model, self.rows(X))
 
-    @pytest.mark.filterwarnings("ignore:of the 60 levels")
+    @pytest.mark.filterwarnings("ignore:of the 60 categories")
     def test_levels_that_share_an_entry(self):
         X, y = shops()
         model = LANAMClassifier(hidden_sizes=(16,), interactions=0, random_state=0)

@@ -560,7 +560,9 @@ def test_an_interrupt_keeps_the_best_model(how, folders, monkeypatch):
 def test_what_is_no_total_is_refused(folders, tmp_path):
     model = LANAMRegressor(solver="adam", **SMALL)
     for table in (folders["parquet"], make_ddf()):
-        with pytest.raises(ValueError, match="solver='adam', the paper's, draws batches of rows"):
+        with pytest.raises(
+            ValueError, match="solver='adam', the paper's, draws mini-batches of rows"
+        ):
             model.fit(table, "price", drop=OTHERS[1:])
     rows = all_rows()[["dose", "price"]]
     with pytest.raises(ValueError, match="solver='adam'"):

@@ -1,14 +1,14 @@
-"""What both estimators share: fitting, taking predictions apart, explaining.
+"""Base class of the estimators: fitting, contributions, explanations, reports, files.
 
-Thin on purpose: it checks, delegates and names things. ``inputs`` reads tables, ``arguments`` reads
-options, ``core`` fits and scores, ``explain`` and ``summary`` put the result into words.
+A thin layer: ``inputs`` validates tables, ``arguments`` validates options, ``core`` fits and predicts,
+``explain`` and ``summary`` describe the result.
 """
 
 from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -46,17 +46,25 @@ from lanam.outputs import Wanted
 from lanam.parameters import Parameters, read_memory
 from lanam.sessions import FitPlan, Session
 from lanam.summary import Summary, summarise
-from lanam.training import ChunkedData, Given, InMemoryData, Looked, TrainingData, name_of_target
+from lanam.training import (
+    ChunkedData,
+    Given,
+    InMemoryData,
+    Looked,
+    TrainingData,
+    TrainingRows,
+    name_of_target,
+)
 
 #: How many columns an error names before it only counts them.
 _MAX_LISTED = 10
 
-#: The part of its memory in which a fit keeps rows of files, if all fit.
-_KEPT = 0.25
+#: Fraction of ``memory`` in which a fit caches the encoded rows of files, if all of them fit.
+_CACHE_FRACTION = 0.25
 
 
 class UnfinishedWarning(Message, ConvergenceWarning):  # type: ignore[misc]
-    """A fit that did not end by itself; the best model so far is kept."""
+    """The fit stopped before convergence; the best model so far is kept."""
 
 
 class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -69,7 +77,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     dialect_: Dialect
     metadata_: Mapping[str, object]
     plan_: FitPlan
-    _exposed = False  # whether the fit was given exposures other than one
+    _exposed = False  # whether the model was fitted with exposures other than one
 
     def fit(
         self,
@@ -84,33 +92,33 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
     ) -> Self:
         """Fit the model.
 
-        Ctrl-C stops training and keeps the best model so far.
+        Ctrl-C stops training early and keeps the best model so far.
 
         Parameters
         ----------
         X : frame, array-like of shape (n_samples, n_features), or files
-            A pandas, polars or pyarrow frame, an array, or a list of rows. Columns are numbers, or
-            categories (see ``categorical_features``); values may be missing. Or what need not fit in
-            memory: the name of a Parquet, CSV or Arrow file, of a folder of them or a pattern such as
-            "sales/*.parquet", a Dask frame, a relation of DuckDB, a polars LazyFrame, or a function that
-            opens a stream of Arrow's; these hold the target as well. CSV files that are not written as
-            usual are named by :func:`lanam.csv_files`.
+            A pandas, polars or pyarrow frame, an array, or a list of rows. Columns are numeric or
+            categorical (see ``categorical_features``); missing values are allowed. Or out-of-core data,
+            which includes the target: the name of a Parquet, CSV or Arrow file, of a folder of them, or a
+            pattern such as "sales/*.parquet"; a Dask frame, a DuckDB relation, a polars LazyFrame, or a
+            function that returns a new Arrow stream. CSV files with another delimiter, decimal mark or
+            encoding are described by :func:`lanam.csv_files`.
         y : array-like of shape (n_samples,), or str
             The target, or the name of its column.
         sample_weight : array-like of shape (n_samples,), or str, default=None
-            How often each row counts: a weight of 2 is the row twice, 0 leaves it out. Of files and
-            Dask frames the name of a column.
+            Frequency weights: a weight of 2 counts the row twice, 0 leaves it out. For files and Dask
+            frames the name of a column.
         exposure : float, array-like of shape (n_samples,), or str, default=None
-            For counts, what each was counted over: hours, kilometres, insured years, inhabitants. The
-            mean of y is the exposure times the rate, and the rate is what is learned. One by
-            default. Of files and Dask frames a number or the name of a column.
+            For counts, the exposure of each row: hours, kilometres, insured years, inhabitants. The mean
+            of y is exposure times rate, and the model predicts the rate (``log(exposure)`` is the offset of
+            a GLM). One by default. For files and Dask frames a number or the name of a column.
         target : str, default=None
             The name of the target's column, in place of ``y``.
         drop : sequence of str, default=()
             Columns to leave out.
         checkpoint : str or path, default=None
-            A folder for what is learned of the rows on the way: a fit that was stopped goes on from
-            there when it is started again with the same data and arguments.
+            A folder for intermediate results: an interrupted fit resumes there when it is called again
+            with the same data and arguments.
 
         Returns
         -------
@@ -125,7 +133,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         >>> model.converged_
         True
 
-        Twice the hours, twice the events:
+        Counts with an exposure: twice the hours, twice the events.
 
         >>> hours = np.tile([1.0, 2.0], 100)
         >>> X, events = np.tile(X, (4, 1)), 10 * hours
@@ -135,7 +143,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         """
         refuse_exposure(self._asked_family, exposure)
         options = read_options(self.get_params(deep=False))
-        # A fit that fails leaves no mixture of two.
+        # A fit that fails must not leave a mixture of two models.
         for learned in ("_model", "calibration_", "metadata_", "dialect_"):
             self.__dict__.pop(learned, None)
         given = Given(X, name_of_target(y, target), sample_weight, exposure, drop)
@@ -146,41 +154,48 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             require_applicable(options, rows.schema, rows.encoding)
             self._learn_classes(rows.encoding.classes)
             if checkpoint is not None:
-                own = {"family": rows.encoding.family.name, "levels": rows.schema.n_levels}
-                session.keep_at(checkpoint, {**data.about(), **own, "pairs": self.interactions})
-            looked = Looked(rows)
-            model = fitting.fit(
-                rows.tables(session.log),
-                rows.encoding.likelihood,
-                replace(session.options, interactions=pairs),
-                session.seed,
-                rows.schema.n_levels,
-                looked,
-            )
-        self._set_fitted(
-            rows.encoding.to_user(model), looked.schema, looked.n_rows, options.interaction_score
-        )
+                response = {"family": rows.encoding.family.name, "levels": rows.schema.n_levels}
+                session.keep_at(
+                    checkpoint, {**data.about(), **response, "pairs": self.interactions}
+                )
+            session.options = replace(session.options, interactions=pairs)
+            self._train(session, rows, partial(fitting.fit, n_levels=rows.schema.n_levels))
         if data.dialect is not None:
             self.dialect_ = data.dialect
-        self.plan_ = session.plan
         self._warn_if_unfinished()
-        self._warn_of_shared_levels()
+        self._warn_of_pooled_categories()
         self._exposed = exposure is not None and bool(np.any(np.asarray(exposure) != 1.0))
         return self
+
+    def _train(
+        self, session: Session, rows: TrainingRows, train: Callable[..., FittedModel]
+    ) -> None:
+        """Train a model on the rows and set the learned attributes."""
+        summarised = Looked(rows)
+        model = train(
+            rows.tables(session.log),
+            rows.encoding.likelihood,
+            session.options,
+            session.seed,
+            look=summarised,
+        )
+        score = session.options.interaction_score
+        self._set_fitted(rows.encoding.to_user(model), summarised.schema, summarised.n_rows, score)
+        self.plan_ = session.plan
 
     def _open(
         self, given: Given, session: Session, totals: bool, known: Schema | None = None
     ) -> TrainingData:
-        """The training data, read with the threads and the memory that this fit may have.
+        """The training data, opened with the threads and the memory of this fit.
 
-        ``totals`` is whether the solver may ask for totals over the rows only.
+        ``totals`` is whether the fit may use nothing of the rows but totals over them.
         """
         in_chunks = is_chunked(given.X)
         if totals or in_chunks:
             require_totals(session.options)
         if not in_chunks:
             return InMemoryData(self, given, known)
-        room = int(read_memory(self.memory) * _KEPT)
+        room = int(read_memory(self.memory) * _CACHE_FRACTION)
         dialect = getattr(self, "dialect_", None)
         reading = Reading(session.options.n_jobs, room, session.show_rows, dialect=dialect)
         return ChunkedData(self, given, open_source(given.X, reading), known)
@@ -190,7 +205,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
 
     @property
     def _asked_family(self) -> Family:
-        """The response family that :meth:`fit` is asked for."""
+        """The response family of the next fit."""
         raise NotImplementedError
 
     @property
@@ -209,12 +224,11 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         sample_weight: Any = None,
         exposure: Any = None,
     ) -> Self:
-        """Add pairs of columns to a fitted model without fitting its first stage again.
+        """Add pairwise interactions to a fitted model without refitting its main effects from scratch.
 
-        All terms that are there are where training starts; then all are trained together, and pairs that
-        the evidence does not pay for are switched off, as :meth:`fit` does. Without a pair that
-        pays, the model stays as it is. A model whose terms were edited is refused: training would undo
-        that, so add pairs first.
+        Training starts from the fitted terms and updates all of them jointly; interactions that the data
+        do not support are dropped, as in :meth:`fit`. If none is supported, the model does not change. A
+        model with edited terms is refused, because training would undo the edits: add interactions first.
 
         Parameters
         ----------
@@ -223,13 +237,13 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         y : array-like of shape (n_samples,)
             The target.
         interactions : "auto", int or sequence of pairs of columns, default="auto"
-            As for the constructor: how many, or which.
+            As in the constructor: how many, or which.
         interaction_score : str, default=None
-            As for the constructor, whose value it has by default.
+            As in the constructor, whose value is the default.
         sample_weight : array-like of shape (n_samples,), default=None
-            As for :meth:`fit`.
+            As in :meth:`fit`.
         exposure : float or array-like of shape (n_samples,), default=None
-            As for :meth:`fit`.
+            As in :meth:`fit`.
 
         Returns
         -------
@@ -260,52 +274,41 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             replace(options, interactions=pairs), self.random_state, self.verbose
         ) as session:
             data = self._open(given, session, False, self._schema)
-            if not pairs:  # what was learned of pairs before is still so
+            if not pairs:
                 return self
             rows = data.read(self.family_, self._labels)
             require_applicable(options, self._schema, rows.encoding)
-            looked = Looked(rows)
-            model = fitting.fit_on(
-                rows.encoding.to_core(self._model),
-                rows.tables(session.log),
-                rows.encoding.likelihood,
-                session.options,
-                session.seed,
-                looked,
-            )
-        self._set_fitted(
-            rows.encoding.to_user(model), self._schema, looked.n_rows, options.interaction_score
-        )
-        self.plan_ = session.plan
+            first_stage = rows.encoding.to_core(self._model)
+            self._train(session, rows, partial(fitting.fit_on, first_stage))
         self._warn_if_unfinished()
         return self
 
     def _require_exposure(self, exposure: Any) -> None:
-        """Refuse targets of a model of rates without what they were counted over.
+        """Refuse counts without their exposure if the model was fitted with one.
 
-        Predictions without it are rates; counts against these would say that the model is all wrong.
+        Predictions without an exposure are rates, to which counts must not be compared.
         """
         check_is_fitted(self)
         if exposure is None and self._exposed:
             raise InputError(
-                "the model was fitted with an exposure, and y is counts over some",
-                "{pass} what these were counted over as {exposure=...}, or {exposure=1.0} if it was one "
-                "for every row",
+                "the model was fitted with an exposure, and y has counts without one",
+                "{pass} the exposure of these rows as {exposure=...}, or {exposure=1.0} if it was one for "
+                "every row",
                 argument="exposure",
             )
 
     def _read_target(self, family: Family, y: Any, n_rows: int) -> np.ndarray:
-        """The target of the rows, checked."""
+        """The validated target of the rows."""
         return read_target_of(family, self, y, n_rows)
 
     def _read_exposure(self, family: Family, exposure: Any, n_rows: int) -> Array:
-        """What the rows' targets were counted over, checked."""
+        """The validated exposures of the rows."""
         refuse_exposure(family, exposure)
         return read_exposure(exposure, n_rows)
 
     def _set_fitted(self, model: FittedModel, schema: Schema, n_rows: int, score: str) -> None:
         """Set the learned attributes."""
-        self.__dict__.pop("calibration_", None)  # that was of another model
+        self.__dict__.pop("calibration_", None)  # of the previous model
         self._model, self._schema, self._n_rows = model, schema, n_rows
         self.edits_ = ()
         self.terms_ = explain.describe_terms(model, schema)
@@ -318,42 +321,40 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self.history_ = [dict(record) for record in model.history]
 
     def _warn_if_unfinished(self) -> None:
-        """Warn if the fit did not end by itself."""
+        """Warn if the fit stopped before convergence."""
         if self._model.stop_reason == "interrupted":
             problem = (
                 "Training was interrupted after {n_iter} iterations; the best model so far is kept"
             )
-            remedy = "Fit again to train to the end."
+            remedy = "Fit again to train to convergence."
             warn_user(UnfinishedWarning(problem, remedy, n_iter=self.n_iter_))
         elif not self.converged_:
             warn_user(
                 UnfinishedWarning(
                     "The log evidence was still rising after {given} iterations; the best model so far is "
                     "kept",
-                    "Raise {argument} to train on, or raise tol={tol} to call this converged.",
+                    "Raise {argument} to train longer, or raise tol={tol} to accept this as converged.",
                     argument="max_iter",
                     value=self.max_iter,
                     tol=self.tol,
                 )
             )
 
-    def _warn_of_shared_levels(self) -> None:
-        """Warn of columns with more levels than can have effects of their own."""
-        told = []
-        for term in self._model.terms:
-            own = term.entries
-            if isinstance(own, Categories) and own.n_own < len(own.entry_of):
-                name = self._schema.names[term.features[0]]
-                told.append(
-                    f"of the {len(own.entry_of)} levels of column {name!r} the {own.n_own} most "
-                    "frequent"
-                )
-        if told:
+    def _warn_of_pooled_categories(self) -> None:
+        """Warn of columns with more categories than can have effects of their own."""
+        pooled = [
+            f"of the {len(term.entries.entry_of)} categories of column "
+            f"{self._schema.names[term.features[0]]!r} the {term.entries.n_own} most frequent"
+            for term in self._model.terms
+            if isinstance(term.entries, Categories)
+            and term.entries.n_own < len(term.entries.entry_of)
+        ]
+        if pooled:
             warn_user(
                 UserWarning(
-                    f"{', and '.join(told)} have an effect of their own; all others share that of a new "
-                    "level. Very many levels are for one column, and for two classes at most: combine "
-                    "levels, or leave the column out if it only numbers the rows."
+                    f"{', and '.join(pooled)} have an effect of their own; all others share that of an "
+                    "unseen category. One column of very many categories is supported, for at most two "
+                    "classes: merge categories, or drop the column if it is a row identifier."
                 )
             )
 
@@ -362,8 +363,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # Not `string`, though text is welcome: scikit-learn's check of it asks that a dictionary
-        # among numbers is taken without an error.
+        # Not `string`, though strings are supported: scikit-learn's check of it wants a dictionary among
+        # numbers to be accepted.
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         return tags
@@ -374,40 +375,31 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         return None
 
     def _columns(self, X: Any) -> Array:
-        """Rows to score, as an array in the order of the fit."""
+        """Rows to predict, encoded as an array with columns in the order of the fit."""
         check_is_fitted(self)
         require_in_memory(X)
         return read_columns(self, X, fitting=False)[0]
 
-    def _link_mean(self, X: Any) -> Array:
-        columns = self._columns(X)
-        return scoring.link_mean(self._model, columns)
-
-    def _link_moments(self, X: Any) -> tuple[Array, Array]:
-        columns = self._columns(X)
-        return scoring.link_moments(self._model, columns)
-
     @in_chunks(contributions)
     def predict_terms(self, X: Any, return_std: bool = False) -> Any:
-        """What each term adds to the prediction of each row.
+        """Contribution of each term to the prediction of each row.
 
-        Together with ``intercept_`` the terms sum to the prediction on the link scale, on which
-        terms add up: the target's own for a regressor, its logarithm for counts, log-odds for a
-        classifier of two classes. Of more than two each has a score, its log-probability up to what
-        all have in common: contributions then sum to zero over the classes.
+        Contributions and ``intercept_`` sum to the prediction on the link scale: the unit of y for a
+        regressor, its logarithm for counts, log-odds for two classes. With more classes each has a centred
+        logit (its log-probability up to a constant), and contributions sum to zero over the classes.
 
         Parameters
         ----------
         X : frame, array-like of shape (n_samples, n_features), files or Dask frame
-            Of a Dask frame the results are a Dask frame with the terms' names.
+            For a Dask frame the result is a Dask frame with one column per term.
         return_std : bool, default=False
-            Whether to return the contributions' posterior standard deviations as well.
+            Whether to return posterior standard deviations as well.
 
         Returns
         -------
         contributions : ndarray of shape (n_samples, n_terms)
-            In the order of ``terms_``; zero for terms that are switched off. Of more than two
-            classes, (n_samples, n_terms, n_classes).
+            In the order of ``terms_``; zero for dropped terms. With more than two classes,
+            (n_samples, n_terms, n_classes).
         std : ndarray of the same shape
             Only with ``return_std=True``.
 
@@ -429,22 +421,22 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         return means, np.sqrt(scoring.term_variances(self._model, columns))
 
     def transform(self, X: Any) -> Any:
-        """What each term adds to the prediction of each row, as :meth:`predict_terms`.
+        """Contribution of each term to the prediction of each row, as :meth:`predict_terms`.
 
-        For pipelines, and for frames: after ``set_output(transform="pandas")`` or ``"polars"``
-        contributions come with the terms' names.
+        For pipelines, and for frames: after ``set_output(transform="pandas")`` or ``"polars"`` columns
+        have the names of the terms.
 
         Parameters
         ----------
         X : frame, array-like of shape (n_samples, n_features), files or Dask frame
-            Of a Dask frame the results are one with these names, unless ``set_output`` asks for another,
+            For a Dask frame the result is a Dask frame, unless ``set_output`` asks for another library,
             which then holds all rows in memory.
 
         Returns
         -------
         contributions : ndarray or frame of shape (n_samples, n_terms)
-            Of more than two classes, (n_samples, n_terms * n_classes): those of the first term to
-            every class, then those of the second.
+            With more than two classes, (n_samples, n_terms * n_classes): the contributions of the first
+            term to every class, then those of the second.
 
         Examples
         --------
@@ -459,17 +451,17 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         return terms.reshape(len(terms), -1) if isinstance(terms, np.ndarray) else terms
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns of :meth:`transform`: those of the terms, and of the classes if many.
+        """Names of the columns of :meth:`transform`.
 
         Parameters
         ----------
         input_features : sequence of str, default=None
-            Names of the columns, if any: those of the fit.
+            If given, must equal ``feature_names_in_``.
 
         Returns
         -------
         names : ndarray of shape (n_terms,)
-            Of more than two classes "term [class]", (n_terms * n_classes,).
+            Names of the terms; with more than two classes "term [class]", (n_terms * n_classes,).
 
         Examples
         --------
@@ -494,8 +486,8 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
                 f"input_features should have length equal to the number of columns, "
                 f"{self.n_features_in_}, and has {len(names)}"
             )
-        known = getattr(self, "feature_names_in_", None)
-        if known is not None and list(known) != names:
+        fitted_names = getattr(self, "feature_names_in_", None)
+        if fitted_names is not None and list(fitted_names) != names:
             raise ValueError(
                 "input_features is not equal to feature_names_in_: terms are named after the "
                 "columns of the fit, so leave input_features out"
@@ -515,40 +507,39 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         prefix: str = "",
         overwrite: bool = False,
     ) -> int:
-        """Predict rows in files, or of a Dask frame, into files; memory is for a few chunks.
+        """Predict rows of files, or of a Dask frame, and write the predictions to files, chunk by chunk.
 
-        Results are there when they are whole: whatever happens on the way, nothing half is left.
+        Output is written atomically: an interrupted run leaves no partial file.
 
         Parameters
         ----------
         X : str, path, sequence of these, or Dask frame
-            Files as :meth:`fit` takes them. Columns that the model does not need are left alone.
+            Files as in :meth:`fit`. Columns that the model does not use are ignored.
         output : str or path
-            A folder, in which there is a Parquet file of the same name for every file, or one for every
-            partition; or one file for all, if the name ends in ".parquet" or ".csv". Workers of a Dask
-            cluster must see the folder.
+            A folder, which gets one Parquet file per input file or partition; or a single file, if the
+            name ends in ".parquet" or ".csv". Workers of a Dask cluster need access to the folder.
         interval : float, default=None
-            Add "lower" and "upper", the ends of intervals of this coverage.
+            Add "lower" and "upper", the ends of intervals with this coverage.
         std : bool, default=False
             Add "std", the standard deviation of a new observation.
         terms : bool, default=False
-            Add the intercept and what each term contributes.
+            Add the intercept and the contribution of each term.
         proba : bool, default=False
             Add the probability of each class.
         keep : sequence of str, default=()
-            Columns of the table that stand beside the predictions; those of CSV files that the model does
-            not need stay the text that they are.
+            Columns of the input to copy to the output. Columns of CSV files that the model does not use are
+            copied verbatim.
         exposure : str or float, default=None
-            For counts, the name of the column that says what they will be counted over, or one number.
+            For counts, the name of the column with the exposure, or one number.
         prefix : str, default=""
-            What stands before the names of all that is predicted.
+            Prefix of the names of all predicted columns.
         overwrite : bool, default=False
-            Whether a file, or a folder of Parquet files, that is there is replaced.
+            Whether to replace an existing file, or folder of Parquet files.
 
         Returns
         -------
         n_rows : int
-            How many rows were predicted.
+            Number of predicted rows.
 
         Examples
         --------
@@ -569,40 +560,18 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             self, X, output, wanted, keep=keep, exposure=exposure, overwrite=overwrite
         )
 
-    def sample(self, X: Any, n_samples: int = 100, random_state: Any = None) -> Array:
-        """Posterior draws of the mean: each draw is one function, evaluated at all rows.
-
-        Parameters
-        ----------
-        X : frame or array-like of shape (n_samples, n_features)
-        n_samples : int, default=100
-            How many draws.
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        draws : ndarray of shape (n_samples, n_rows)
-            Draws of the mean of y, without noise; for a classifier, of probabilities.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from lanam import LANAMRegressor
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = LANAMRegressor(random_state=0).fit(X[:, [2, 3]], y)
-        >>> model.sample(X[:5, [2, 3]], n_samples=10, random_state=0).shape
-        (10, 5)
-        """
+    def _sample_links(self, X: Any, n_samples: int, random_state: Any) -> Array:
+        """Posterior draws (n_samples, n_rows) of the linear predictor, each a function of all rows."""
         columns = self._columns(X)
         return scoring.sample_links(self._model, columns, n_samples, generator(random_state))
 
     def summary(self) -> Summary:
-        """What the fit found, as a table with one row a term.
+        """Summary of the fit, with one row per term.
 
         Returns
         -------
         summary : Summary
-            Print it, or take it as data with ``to_frame()`` or ``to_dict()``.
+            To print, or as data by ``to_frame()`` or ``to_dict()``.
 
         Examples
         --------
@@ -636,44 +605,43 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         width: float | None = None,
         reason: str | None = None,
     ) -> Self:
-        """A new model with a term that was changed by hand; this one stays as it is.
+        """A copy of the model with a term edited by hand; this model does not change.
 
-        What is known better than the data says it, or must not count, can be put in, and the record
-        goes along: in ``edits_``, in the summary, in reports and in saved files, and what was edited is
-        marked in explanations and drawings. Bands, draws and all else follow exactly from the posterior
-        of the fit: where a term was set to zero its band has no width, by decision and not by knowledge.
-        The intercept stays, so predictions change nowhere else. ``evidence`` and
-        ``effective_parameters`` are still those of the fit; a calibration is forgotten, because it was
-        of another model. The noise is that of the fit as well: intervals of new observations do not know
-        of edits until ``calibrate`` was called with held-out rows.
+        For expert knowledge that overrides the data, or effects that must not be used. Every edit is
+        recorded in ``edits_``, the summary, reports and saved files, and is marked in explanations and
+        plots. Credible bands and posterior draws follow exactly from the posterior of the fit: where a term
+        was set to zero its band has zero width, by decision and not by evidence. The intercept does not
+        change, so predictions elsewhere stay as they are. ``evidence`` and ``effective_parameters`` remain
+        those of the fit; a calibration is discarded. The residual variance is that of the fit, too:
+        prediction intervals do not account for edits until ``calibrate`` is called with held-out rows.
 
         Parameters
         ----------
         name : str or pair of str
-            A column's, for all that it does alone; or a term's, from ``terms_``: "a x b" is a pair, "a
-            (levels)" the effects of single values.
+            A column, for its main effect; or a term, by its name in ``terms_``: "a x b" for an interaction,
+            "a (levels)" for per-value effects.
         action : {"zero", "clamp", "smooth"}
-            "zero": the term adds nothing there. "clamp": below ``low`` and above ``high`` it stays as
-            it is at these. "smooth": between ``low`` and ``high`` it is a straight line, or smoother, see
-            ``width``; levels of a categorical column get their mean effect.
+            "zero": the contribution is zero there. "clamp": below ``low`` and above ``high`` the function
+            is constant. "smooth": between ``low`` and ``high`` the function is a straight line, or a moving
+            average (see ``width``); categories get their mean effect.
         low, high : number, default=None
-            The range in the column's unit, both ends included; None or infinity is no end. Of a pair
-            mappings, such as ``low={"age": 60}``: what is in all of the ranges is edited.
-        levels : level or sequence of levels, default=None
-            Those to edit of a categorical column; of a pair, a mapping.
+            The range in the column's unit, both ends included; None or infinity is unbounded. For an
+            interaction mappings, such as ``low={"age": 60}``; the intersection of the ranges is edited.
+        levels : category or sequence of categories, default=None
+            Categories of a categorical column to edit; for an interaction, a mapping.
         missing : bool, default=None
-            For "zero", whether missing values are edited, with a range or alone. By default they are if
-            nothing else is said and the whole term is. Of a pair, a mapping.
+            For "zero", whether the effect of missing values is edited, with a range or alone. By default
+            only if the whole term is. For an interaction, a mapping.
         width : float, default=None
-            For "smooth", in the column's unit: the function becomes its mean over so much on either
-            side, over less towards the ends of the range. By default it becomes a straight line.
+            For "smooth", half the window of the moving average in the column's unit; the window shrinks
+            towards the ends of the range. By default the function becomes a straight line.
         reason : str, default=None
-            Why, for the record.
+            The reason, for the record.
 
         Returns
         -------
         model : estimator
-            Of the same class, fitted.
+            A fitted estimator of the same class.
 
         Examples
         --------
@@ -696,17 +664,17 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         result = copy.copy(self)
         result._set_fitted(model, self._schema, self._n_rows, self.interaction_scores_.score)
         result.edits_ = (*self.edits_, record)
-        if hasattr(self, "metadata_"):  # what is noted of one is not noted of the other
+        if hasattr(self, "metadata_"):  # each model has metadata of its own
             result.metadata_ = copy.deepcopy(self.metadata_)
         return result
 
     def explain_global(self) -> GlobalExplanation:
-        """The functions the model consists of, with uncertainty, data density and importance.
+        """Shape functions of all terms, with uncertainty, data density and importance.
 
         Returns
         -------
         explanation : GlobalExplanation
-            Plain data; :func:`lanam.plot.plot_shapes` draws it.
+            Plain data; :func:`lanam.plot.plot_shapes` plots it.
 
         Examples
         --------
@@ -721,7 +689,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         return explain.explain_global(self._model, self._schema, self._labels)
 
     def explain_local(self, X: Any) -> LocalExplanation:
-        """The predictions of some rows, taken apart.
+        """Predictions of single rows, decomposed into contributions.
 
         Parameters
         ----------
@@ -757,31 +725,30 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         exposure: Any = None,
         sample_weight: Any = None,
     ) -> Path:
-        """Write a report: one HTML file to hand to others, which opens from disk without a network.
+        """Write a report: a single, self-contained HTML file that works offline.
 
-        It shows the data and the fit, what was switched off and why, shapes, pairs and importances,
-        calibration on the rows that are given, and a what-if page: move a slider or pick a row, and the
-        prediction, its band and every contribution follow.
+        It has the data and the fit, dropped terms with the reason, shape functions, interactions and
+        importances, calibration on the given rows, and a what-if page on which the prediction, its interval
+        and every contribution follow the inputs.
 
         Parameters
         ----------
         path : str or path
-            The file to write, such as "report.html". A file that is there is replaced.
+            The file to write, such as "report.html". An existing file is replaced.
         X : frame or array-like of shape (n_samples, n_features), default=None
-            Rows that can be picked on the what-if page. Best are rows that the model has not seen.
+            Rows to pick from on the what-if page, preferably held out.
         y : array-like of shape (n_samples,), default=None
             Their targets, for the section on calibration.
         title : str, default=None
-            What stands on top.
+            Title of the page.
         n_rows : int, default=200
-            How many of the rows are put into the file, evenly spread over them; 0 for none, if the data
-            must not leave the house.
+            Number of rows stored in the file, evenly spaced; 0 for none, if the data are confidential.
         coverage : float, default=0.95
-            Of the bands on the what-if page, before the reader chooses another.
+            Initial coverage of the intervals on the what-if page.
         exposure : float or array-like of shape (n_samples,), default=None
-            For counts, what they were counted over.
+            For counts, the exposure of the rows.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts for the calibration.
+            Frequency weights of the rows, for the calibration.
 
         Returns
         -------
@@ -802,12 +769,12 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         True
         """
         check_is_fitted(self)
-        from lanam import report  # only here: its parts are an extra
+        from lanam import report  # only here: its dependencies are an extra
         from lanam.metrics import coverage_report
 
         if X is None and (y is not None or exposure is not None or sample_weight is not None):
             raise ValueError("y, exposure and sample_weight belong to rows: pass X as well")
-        rows = checked = noise = None
+        rows = coverages = noise = None
         if X is not None:
             columns = self._columns(X)
             family = self.family_
@@ -819,9 +786,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             if self._model.noise is not None:
                 noise = np.sqrt(scoring.noise_variances(self._model, columns))
         if y is not None:
-            with warnings.catch_warnings():  # what is new in these rows was said above
+            with warnings.catch_warnings():  # unseen values of these rows were warned of above
                 warnings.simplefilter("ignore", NewValuesWarning)
-                checked = coverage_report(
+                coverages = coverage_report(
                     self, X, y, exposure=exposure, sample_weight=sample_weight
                 )
         n_classes = np.size(self._model.intercept)
@@ -832,25 +799,25 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             normals=generator(0).standard_normal((1000, n_classes)) if n_classes > 1 else None,
             title=title,
             coverage=explain.require_coverage(coverage),
-            report=checked,
+            report=coverages,
             rows=rows,
             noise=noise,
         )
         return report.write_report(path, material)
 
     def save(self, path: Any, *, overwrite: bool = True) -> Path:
-        """Write the fitted model into a file, from which :func:`lanam.load` makes it again.
+        """Save the fitted model to a file, which :func:`lanam.load` reads.
 
-        The file holds plain values and arrays, no pickle and no code, in a documented format: it can be
-        read in years, by newer versions too. It has no rows of the training data, but ranges, names
-        and levels of its columns. A file that is there stays whole until the new one is.
+        The file has plain values and arrays, no pickle and no code, in a documented format that newer
+        versions read as well. It has no rows of the training data, but ranges, names and categories of its
+        columns. It is written atomically.
 
         Parameters
         ----------
         path : str or path
             The file to write, such as "model.lanam".
         overwrite : bool, default=True
-            Whether a file that is there is replaced; if not, it is an error.
+            Whether to replace an existing file; if not, it is an error.
 
         Returns
         -------
@@ -874,29 +841,29 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         return write_atomically(target, storage.to_bytes(storage.of_estimator(self)), "the model")
 
     def export(self, path: Any, to: str | None = None, **options: Any) -> Any:
-        """Write the model for where there is no Python: lookup tables, a rating table, SQL or ONNX.
+        """Export the model for use without Python: lookup tables, a rating table, SQL or ONNX.
 
-        Each is complete: rows are scored with it as :meth:`predict` does, also where values are missing,
-        new, or beyond the range of the training data.
+        Exports are complete: they reproduce :meth:`predict`, also for missing values, unseen categories,
+        and values outside the range of the training data.
 
         Parameters
         ----------
         path : str, path or None
-            The file to write; one that is there is replaced. None returns the content instead.
+            The file to write; an existing one is replaced. None returns the content instead.
         to : {"json", "csv", "sql", "onnx"}, default=None
-            The format; by default what the file's name ends in. "json": all lookup tables. "csv": a
-            rating table that people can read. "sql": a query with mean and variance. "onnx": a
-            graph, which takes the package onnx.
+            The format; by default the extension of ``path``. "json": all lookup tables. "csv": a
+            human-readable rating table. "sql": a query with mean and variance. "onnx": a graph, which
+            requires the package onnx.
         **options
-            ``variance=False`` leaves the variance out, of all but "csv". Of "sql": ``table``,
-            ``dialect`` ("sqlite", "duckdb" or "standard"), ``columns`` (a dictionary of what columns are
-            called there) and ``keep`` (columns that stand beside the results). Of "onnx": ``columns``,
-            and ``missing``, the text that stands for a missing one. Of "json": ``indent``.
+            ``variance=False`` omits the variance (all but "csv"). For "sql": ``table``, ``dialect``
+            ("sqlite", "duckdb" or "standard"), ``columns`` (a mapping from columns of the model to columns
+            of the table) and ``keep`` (further columns to select). For "onnx": ``columns``, and
+            ``missing``, the string that encodes a missing value. For "json": ``indent``.
 
         Returns
         -------
         path : Path
-            The file; or with ``path=None`` its content, text or bytes.
+            The file; or with ``path=None`` its content, str or bytes.
 
         Examples
         --------
@@ -909,10 +876,10 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         >>> query = model.export(None, to="sql", table="patients", variance=False)
         """
         check_is_fitted(self)
-        from lanam import export  # only here: few need it
+        from lanam import export  # only here, to keep imports fast
 
         if path is None and to is None:
-            raise ValueError("path=None returns the content, and to= must say in which format")
+            raise ValueError("path=None returns the content: specify its format with to=")
         kind = export.require_format(to) if path is None else export.format_of(path, to)
         portable = explain.explain_portable(self._model, self._schema, self._labels)
         content = partial(
@@ -928,40 +895,29 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
 
 
 def require_unedited(edits: tuple[Edit, ...]) -> None:
-    """Refuse to train a model further that was edited.
-
-    Raises
-    ------
-    ValueError
-        It says in which order to do both.
-    """
+    """Refuse to train an edited model further."""
     if edits:
         plural = "s" if len(edits) > 1 else ""
         raise ValueError(
-            f"this model has {len(edits)} edit{plural}, and adding pairs trains all terms again, which "
-            "would undo that: add pairs to the model before it was edited, then edit"
+            f"this model has {len(edits)} edit{plural}, which training would undo, and adding interactions "
+            "trains all terms again: add interactions before editing"
         )
 
 
 def require_totals(options: Options) -> None:
-    """Refuse a solver that asks more of the rows than totals over them.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a solver that needs more of the rows than totals over them."""
     if SOLVERS[options.solver].in_memory:
         raise ValueError(
-            f"solver={options.solver!r}, the paper's, draws batches of rows in memory: files, Dask frames "
-            "and checkpoints are for solver='gauss-newton', the default"
+            f"solver={options.solver!r}, the paper's, draws mini-batches of rows in memory: use "
+            "solver='gauss-newton', the default, for files, Dask frames and checkpoints"
         )
 
 
 def refuse_exposure(family: Family, exposure: Any) -> None:
-    """Refuse an exposure for a response that is not counted over one."""
+    """Refuse an exposure for a response family without one."""
     if exposure is not None and not family.takes_exposure:
         raise InputError(
-            "{argument} is what counts are counted over, and {family} is not for counts",
+            "{argument} is for counts, and {family} is not",
             "{set likelihood='poisson'}, or leave {argument} out",
             argument="exposure",
             family=Setting("likelihood", family.name),
@@ -969,20 +925,15 @@ def refuse_exposure(family: Family, exposure: Any) -> None:
 
 
 def require_applicable(options: Options, schema: Schema, encoding: Encoding) -> None:
-    """Refuse the paper's solver and curvature for data that the paper does not treat.
-
-    Raises
-    ------
-    ValueError
-        It says what of the data it is, and what to do.
-    """
+    """Refuse the paper's solver and curvature for data that the paper does not cover."""
     n_classes = len(encoding.classes)
     several = [f"y has {n_classes} classes"] if n_classes > 2 else []
-    if SOLVERS[options.solver].networks_only and (found := several + _not_numbers(schema)):
+    if SOLVERS[options.solver].networks_only and (problems := several + _not_numeric(schema)):
+        more = [f"and so on, {len(problems)} in all"] if len(problems) > _MAX_LISTED else []
         raise ValueError(
-            f"solver={options.solver!r}, the paper's, trains networks of numeric columns without gaps, for "
-            f"numbers, counts or two classes: {_listed(found)}. Use solver='gauss-newton', the default, "
-            "for these."
+            f"solver={options.solver!r}, the paper's, trains networks of numeric columns without missing "
+            f"values, for numbers, counts or two classes: {', '.join(problems[:_MAX_LISTED] + more)}. Use "
+            "solver='gauss-newton', the default, for these."
         )
     if CURVATURES[options.curvature].factored and several:
         raise ValueError(
@@ -991,7 +942,7 @@ def require_applicable(options: Options, schema: Schema, encoding: Encoding) -> 
         )
 
 
-def _not_numbers(schema: Schema) -> list[str]:
+def _not_numeric(schema: Schema) -> list[str]:
     return [
         f"column {column.name!r} "
         + ("is categorical" if column.kind == CATEGORICAL else "has missing values")
@@ -1000,13 +951,8 @@ def _not_numbers(schema: Schema) -> list[str]:
     ]
 
 
-def _listed(found: list[str]) -> str:
-    more = [f"and so on, {len(found)} in all"] if len(found) > _MAX_LISTED else []
-    return ", ".join(found[:_MAX_LISTED] + more)
-
-
 def generator(random_state: Any) -> np.random.Generator:
-    """A numpy generator from what scikit-learn calls a random state."""
+    """A numpy generator from scikit-learn's ``random_state``."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if random_state is None:
@@ -1015,11 +961,11 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def distinct(names: list[str]) -> list[str]:
-    """The names, with a number behind those that occurred before.
+    """The names, made unique by a number.
 
     Examples
     --------
-    >>> distinct(["a", "b", "a x b", "a x b"])  # the last one a column of that name, perhaps
+    >>> distinct(["a", "b", "a x b", "a x b"])  # the last one is a column of that name
     ['a', 'b', 'a x b', 'a x b (2)']
     """
     seen: dict[str, int] = {}
@@ -1035,5 +981,5 @@ def distinct(names: list[str]) -> list[str]:
 
 
 def weighted_mean(values: Array, sample_weight: Any) -> float:
-    """Mean over rows, weighted if there are weights."""
+    """Weighted mean over rows."""
     return float(np.average(values, weights=read_weights(sample_weight, len(values))))

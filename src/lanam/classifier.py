@@ -1,4 +1,4 @@
-"""LANAMClassifier: scikit-learn's classifier over the core."""
+"""LANAMClassifier: a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -30,42 +30,41 @@ from lanam.families.base import link_interval
 from lanam.families.labels import number_labels
 from lanam.inputs import read_weights
 
-#: Values that are held at once where every row has draws, or a covariance of its classes.
+#: Maximum number of values in memory when each row has draws, or a covariance matrix of its classes.
 _CHUNK_VALUES = 1 << 22
 
 
 class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
-    """Laplace-approximated neural additive model for classes.
+    """Laplace-approximated neural additive model for classification.
 
-    Of two classes, the log-odds of the second are an intercept and a sum of functions of single
-    columns, each a small neural network. Of more, every class has such a sum, its log-probability up
-    to what all classes have in common (softmax): the terms' functions sum to zero over the classes. A
-    term is in the model for all classes or for none.
+    With two classes, the log-odds of the second are an intercept plus a sum of shape functions, one small
+    neural network per column, plus pairwise interactions. With more, every class has such a sum, its
+    centred logit (softmax), and shape functions sum to zero over the classes. A term is active for all
+    classes or for none.
 
-    Probabilities are averaged over the posterior: where the model is unsure they move towards each
-    other.
+    Probabilities are averaged over the posterior: uncertainty moves them towards each other.
 
     Parameters
     ----------
     interactions, interaction_score, level_effects, hidden_sizes, pair_hidden_sizes, activation
-        As for :class:`LANAMRegressor`.
+        As in :class:`LANAMRegressor`.
     init_scales, prior_groups, posterior, curvature, solver, evidence_update, categorical_features
-        As for :class:`LANAMRegressor`.
+        As in :class:`LANAMRegressor`.
     max_knots, max_iter, tol, n_restarts, memory, n_jobs, random_state, verbose
-        As for :class:`LANAMRegressor`.
+        As in :class:`LANAMRegressor`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted; probabilities' columns are in this order.
+        Sorted class labels, the order of the columns of probabilities.
     intercept_ : float or ndarray of shape (n_classes,)
-        Mean log-odds over the training data; of more than two classes, a score for each.
+        Mean log-odds over the training data; with more than two classes, the mean centred logits.
     terms_, log_evidence_, interaction_scores_
-        As for :class:`LANAMRegressor`, in log-odds.
+        As in :class:`LANAMRegressor`, in log-odds.
     calibration_ : Calibration
-        What :meth:`calibrate` found on held-out rows; only after that, and until the next fit.
+        The result of :meth:`calibrate`; discarded by the next fit.
     edits_, plan_, n_iter_, converged_, history_, n_features_in_, feature_names_in_
-        As for :class:`LANAMRegressor`.
+        As in :class:`LANAMRegressor`.
 
     Examples
     --------
@@ -76,7 +75,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     >>> bool(model.score(X[:, :5], y) > 0.9)
     True
 
-    Of more than two classes each has a column, and a function in every term:
+    With more than two classes every term has one shape function per class:
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -89,13 +88,13 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     @property
     def _asked_family(self) -> Family:
-        return BERNOULLI  # or that of more classes, once they are counted
+        return BERNOULLI  # the encoding of y replaces it if there are more than two classes
 
     def _learn_classes(self, classes: np.ndarray) -> None:
         self.classes_ = classes
 
     def _numbers(self, labels: np.ndarray) -> np.ndarray:
-        """Which class each label is; others than the training data's are refused."""
+        """Indices of the labels in ``classes_``; unseen labels are refused."""
         return number_labels(labels, self.classes_)
 
     @property
@@ -112,7 +111,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     def _of_links(
         self, X: Any, function: Callable[[Array, Array], Array], n_draws: int = 1
     ) -> Array:
-        """A function of mean and variance of the rows' links, in parts that fit into memory."""
+        """A function of mean and variance of the rows' logits, applied in chunks to bound memory."""
         columns = self._columns(X)
         n_classes = len(self.classes_)
         size = max(_CHUNK_VALUES // (n_classes * max(n_classes, n_draws)), 1)
@@ -122,11 +121,10 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     @in_chunks(decisions)
     def decision_function(self, X: Any) -> Array:
-        """Log-odds of the second class, or the log-probability of each of more than two.
+        """Log-odds of the second class, or log-probabilities of more than two classes.
 
-        Averaged over the posterior: the logit or the logarithm of ``predict_proba``, so both rank
-        rows alike. What they are at the posterior mean, of more than two classes up to what all have
-        in common, is ``intercept_ + predict_terms(X).sum(axis=1)``.
+        Averaged over the posterior: the logit, or logarithm, of ``predict_proba``.
+        Logits at the posterior mean are ``intercept_ + predict_terms(X).sum(axis=1)``.
 
         Parameters
         ----------
@@ -135,7 +133,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         Returns
         -------
         decision : ndarray of shape (n_samples,)
-            Of more than two classes, (n_samples, n_classes).
+            With more than two classes, (n_samples, n_classes).
 
         Examples
         --------
@@ -158,8 +156,8 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         Parameters
         ----------
         X : frame, array-like of shape (n_samples, n_features), files or Dask frame
-            Files as :meth:`fit` takes them are read chunk by chunk. Of a Dask frame the result is Dask's,
-            "prediction", and as lazy. Columns that the model does not need are left alone.
+            Files as in :meth:`fit` are read chunk by chunk. For a Dask frame the result is a lazy Dask
+            series "prediction". Columns that the model does not use are ignored.
 
         Returns
         -------
@@ -175,11 +173,11 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         array([0, 0, 0])
         """
         if self.family_.link.several:
-            # Doubt about a class moves its probability, so here the variance may decide.
+            # The variance of the logits changes which class is the most probable.
             number = self.decision_function(X).argmax(axis=1)
         else:
-            # Of two the class does not depend on the variance, which is dearer than the mean.
-            number = (self._link_mean(X) > 0.0).astype(int)
+            # With two classes it does not, and the mean alone is cheaper.
+            number = (scoring.link_mean(self._model, self._columns(X)) > 0.0).astype(int)
         labels: np.ndarray = self.classes_[number]
         return labels
 
@@ -192,14 +190,14 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         Parameters
         ----------
         X : frame, array-like of shape (n_samples, n_features), files or Dask frame
-            As for :meth:`predict`; of a Dask frame the columns are called as the classes.
+            As in :meth:`predict`; for a Dask frame columns have the names of the classes.
         method : {"probit", "mc"}, default="probit"
-            MacKay's closed-form approximation of the average (of more than two classes, of the
-            log-odds of every two of them), or a mean over draws.
+            MacKay's probit approximation of the posterior average (with more than two classes, of all
+            pairwise log-odds), or Monte Carlo.
         n_samples : int, default=1000
-            How many draws, for "mc".
+            Number of draws, for "mc".
         random_state : int, RandomState or None, default=0
-            Of the draws, for "mc".
+            Seed of the draws, for "mc".
 
         Returns
         -------
@@ -226,7 +224,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     ) -> Array:
         """A function of draws (n, n_samples, n_classes) of the rows' probabilities."""
         family = self.family_
-        # A row's links are Gaussian, so draws of single rows are as good as draws of functions.
+        # Only marginal posteriors of rows are needed, so each row is drawn independently.
         shape = family.n_normals(n_samples, len(self.classes_))
         normal = generator(random_state).standard_normal(shape)
 
@@ -244,9 +242,9 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         n_samples: int = 1000,
         random_state: Any = 0,
     ) -> Array:
-        """Central intervals of the probability of the second class, or of each of more than two.
+        """Central credible intervals of the probability of the second class, or of every class.
 
-        :meth:`calibrate` does not change them: no row shows a probability, only a class.
+        :meth:`calibrate` does not change them, because probabilities are not observed.
 
         Parameters
         ----------
@@ -254,16 +252,16 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         coverage : float, default=0.95
             Posterior probability of the interval.
         kind : {"mean"}, default="mean"
-            Only the probability has an interval; a class has none.
+            For compatibility with the regressor; see :meth:`predict_set` for sets of classes.
         n_samples : int, default=1000
-            Of more than two classes, intervals are quantiles of so many draws.
+            With more than two classes, the number of posterior draws of which intervals are quantiles.
         random_state : int, RandomState or None, default=0
-            Of these draws.
+            Seed of these draws.
 
         Returns
         -------
         interval : ndarray of shape (n_samples, 2)
-            Lower and upper ends. Of more than two classes, (n_samples, n_classes, 2).
+            Lower and upper ends. With more than two classes, (n_samples, n_classes, 2).
 
         Examples
         --------
@@ -290,15 +288,15 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         return self.family_.link.inverse(ends)
 
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Make :meth:`predict_set` keep its promise, by rows that the model has not seen.
+        """Calibrate :meth:`predict_set` with held-out rows (split conformal prediction, adaptive sets).
 
-        Split conformal prediction with adaptive sets: afterwards, of new rows that come from where these
-        did, sets hold the class of at least as many as their coverage says, on average over rows
-        and over draws of the held-out ones, whatever the model got wrong. Probabilities and their
-        intervals stay as they are.
+        Sets of exchangeable new rows then contain the true class with at least the requested coverage,
+        marginally over rows and calibration sets, even if the model is misspecified. Probabilities and
+        their intervals do not change.
 
-        **The rows must not be training rows**, on which the model is too sure. A few hundred are enough;
-        a coverage of 0.95 needs 19 at least, one of 0.99 needs 99. The next fit forgets them.
+        **The rows must be held out**: the model is overconfident on training rows. A few hundred are
+        enough; a coverage of 0.95 needs at least 19, one of 0.99 at least 99. The next fit discards the
+        calibration.
 
         Parameters
         ----------
@@ -307,7 +305,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         y : array-like of shape (n_samples,)
             Their classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
+            Frequency weights.
 
         Returns
         -------
@@ -334,19 +332,19 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
     def predict_set(
         self, X: Any, coverage: float = 0.9, calibrated: bool = True
     ) -> NDArray[np.bool_]:
-        """Sets of classes that hold each row's own with the given probability.
+        """Prediction sets: sets of classes that contain the true class with the given probability.
 
-        The fewest most probable classes whose probabilities sum to the coverage; after :meth:`calibrate`,
-        to what the held-out rows ask. The most probable class is always in. Sets hold *at least* their
-        coverage: where one class is right more often than that, no smaller set is left.
+        The smallest sets of most probable classes whose probabilities sum to the coverage, or after
+        :meth:`calibrate` to the conformal threshold. The most probable class is always included, so
+        coverage is *at least* the requested one.
 
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
         coverage : float, default=0.9
-            Probability that the set holds the class.
+            Probability that the set contains the true class.
         calibrated : bool, default=True
-            After :meth:`calibrate`, whether to use the held-out rows; False gives the model's own sets.
+            After :meth:`calibrate`, whether to use the calibration.
 
         Returns
         -------
@@ -369,21 +367,21 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         return smallest_sets(probability, coverage)
 
     def sample(self, X: Any, n_samples: int = 100, random_state: Any = None) -> Array:
-        """Posterior draws of the probability of the second class, or of each of more than two.
+        """Posterior draws of the probability of the second class, or of every class.
 
-        Each draw is one model, evaluated at all rows.
+        Each draw is one function, evaluated at all rows.
 
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
         n_samples : int, default=100
-            How many draws.
+            Number of draws.
         random_state : int, RandomState or None, default=None
 
         Returns
         -------
         draws : ndarray of shape (n_samples, n_rows)
-            Of more than two classes, (n_samples, n_rows, n_classes).
+            With more than two classes, (n_samples, n_rows, n_classes).
 
         Examples
         --------
@@ -394,18 +392,17 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         >>> model.sample(X[:3, :5], n_samples=10, random_state=0).shape
         (10, 3)
         """
-        links = super().sample(X, n_samples, random_state)
-        return self.family_.link.inverse(links)
+        return self.family_.link.inverse(self._sample_links(X, n_samples, random_state))
 
     @averaged
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy: the share of rows whose most probable class is their own.
+        """Accuracy: the fraction of rows whose most probable class is the true one.
 
         Parameters
         ----------
         X : frame, array-like of shape (n_samples, n_features), files or Dask frame
         y : array-like of shape (n_samples,), or str
-            Of files and Dask frames ``y`` and ``sample_weight`` are names of columns.
+            For files and Dask frames ``y`` and ``sample_weight`` are names of columns.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -424,12 +421,12 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
     @averaged
     def log_likelihood(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Mean log probability of the observed classes: the higher the better.
+        """Mean log probability of the observed classes; higher is better.
 
         Parameters
         ----------
         X, y, sample_weight
-            As for :meth:`score`.
+            As in :meth:`score`.
 
         Returns
         -------

@@ -81,7 +81,7 @@ class TestExplain:
         Path("quiet.csv").write_text("x,y\n" + "\n".join(f"{k},{k % 7}" for k in range(50)))
         lanam("fit", "quiet.csv", "-q", "--noise", "constant", "-o", "quiet.lanam")
         done = lanam("explain", "quiet.lanam", "--noise", code=1)
-        assert "the same everywhere: --noise constant asks for that" in done.err
+        assert "homoscedastic: it was fitted with --noise constant" in done.err
         assert "tells classes apart" in lanam("explain", "ill.lanam", "--noise", code=1).err
         rest = ("--noise", "--row", 1, "--data", "rides.csv")
         assert "choose one" in lanam("explain", "price.lanam", *rest, code=2).err

@@ -168,7 +168,7 @@ class TestErrors:
             )
         assert str(caught[0].message) == (
             "The log evidence was still rising after max_iter=1 iterations; the best model so far is "
-            "kept. Raise max_iter to train on, or raise tol=0.05 to call this converged."
+            "kept. Raise max_iter to train longer, or raise tol=0.05 to accept this as converged."
         )
         assert errors.in_flags(caught[0].message) == (
             "The log evidence was still rising after --max-iter 1 iterations; the best model so far is "

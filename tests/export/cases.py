@@ -10,6 +10,7 @@ import pytest
 
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.fit import prepare
+from lanam.core.model.scoring import link_moments
 from tests.report.examples import example, hard_rows
 
 #: What differences are allowed to be: relative, as the exports promise.
@@ -26,7 +27,7 @@ class Case:
     @property
     def link(self):
         """Means and covariances of the sums: (n, C) and (n, C, C)."""
-        mean, covariance = self.model._link_moments(self.X)
+        mean, covariance = link_moments(self.model._model, self.model._columns(self.X))
         mean = mean.reshape(len(self.X), -1)
         return mean, covariance.reshape(len(self.X), mean.shape[1], mean.shape[1])
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.export.cases import KINDS, case, check_link
 
-pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 levels")
+pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 categories")
 
 
 def lines_of(model):

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "docs" / "hooks"))
 
 from blocks import python_blocks  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 levels")
+pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 categories")
 
 
 def printed_scorer(tables):

@@ -12,7 +12,7 @@ import pytest
 from lanam import LANAMRegressor
 from tests.export.cases import KINDS, NAME, case, check_link, check_response
 
-pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 levels")
+pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 categories")
 
 
 def session_of(content):

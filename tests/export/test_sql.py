@@ -16,7 +16,7 @@ from lanam.export.sql_text import number, stretches, total
 from lanam.families import SOFTMAX
 from tests.export.cases import KINDS, NAME, Case, case, check_link, check_response
 
-pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 levels")
+pytestmark = pytest.mark.filterwarnings("ignore:column '", "ignore:of the 60 categories")
 
 TABLE = 'rows "of" data; --'
 

@@ -101,7 +101,7 @@ def test_bad_input_is_refused(call, message):
 
 def test_classes_have_no_exposure_and_no_strange_labels():
     model = LogisticRegression().fit([[0.0], [1.0]], ["a", "b"])
-    with pytest.raises(ValueError, match="exposure is what counts are counted over"):
+    with pytest.raises(ValueError, match="exposure is for counts, and"):
         metrics.retention_of(model, [[0.0]], ["a"], exposure=1.0)
     with pytest.raises(ValueError, match=r"y has the label 'z', which is none of \['a', 'b'\]"):
         metrics.retention_of(model, [[0.0]], ["z"])

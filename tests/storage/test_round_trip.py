@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import lanam
 from lanam import LANAMClassifier, LANAMRegressor
+from lanam.core.model.scoring import link_moments
 from lanam.persistence import _restored
 from lanam.storage import from_bytes, of_estimator, to_bytes
 from lanam.storage.container import unpack
@@ -75,7 +76,8 @@ def test_predictions(pair):
     assert_same(
         model.predict_terms(rows, return_std=True), same.predict_terms(rows, return_std=True)
     )
-    assert_same(model._link_moments(rows), same._link_moments(rows))
+    moments = (link_moments(each._model, each._columns(rows)) for each in (model, same))
+    assert_same(*moments)
     np.testing.assert_array_equal(
         model.sample(rows, 5, random_state=0), same.sample(rows, 5, random_state=0)
     )

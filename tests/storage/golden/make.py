@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lanam import LANAMClassifier, LANAMRegressor
+from lanam.core.model.scoring import link_moments
 from lanam.storage.container import VERSION
 
 FOLDER = Path(__file__).parent
@@ -54,7 +55,7 @@ def rows():
 def answers(model):
     """Predictions of the rows, as lists."""
     frame = pd.DataFrame(rows())
-    mean, variance = model._link_moments(frame)
+    mean, variance = link_moments(model._model, model._columns(frame))
     result = {"link mean": mean, "link variance": variance}
     result["terms"] = model.predict_terms(frame)
     if isinstance(model, LANAMRegressor):
