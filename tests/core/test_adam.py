@@ -11,9 +11,9 @@ from lanam.core.inference.evidence import UPDATES, Moments
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, State, add_terms
 from lanam.core.model.fitted import ACTIVE, SWITCHED_OFF
-from lanam.core.paper import adam, kron, laplace, stacked
-from lanam.core.paper.objective import Objective
-from lanam.core.paper.stacked import Stack
+from lanam.core.paper import adam, kron, laplace
+from lanam.core.paper import objective as objectives
+from lanam.core.paper.objective import Objective, Stack
 from lanam.core.rows import reading, statistics
 from lanam.core.terms import linearise, networks
 from lanam.core.terms.networks import Architecture
@@ -72,7 +72,7 @@ class TestStack:
     )
     @pytest.mark.parametrize("bundle", [256, 5, 1])
     def test_values_and_gradient(self, hidden_sizes, activation, bundle, monkeypatch):
-        monkeypatch.setattr(stacked, "_BUNDLE_ENTRIES", bundle)
+        monkeypatch.setattr(objectives, "_BUNDLE_ENTRIES", bundle)
         rng = np.random.default_rng(0)
         # Networks of one and of two inputs stand in one stack.
         architectures = tuple(Architecture(n, hidden_sizes, activation) for n in (1, 2, 1))

@@ -149,9 +149,9 @@ class TestBlock:
         variance = np.square(factor).sum(axis=1)
         np.testing.assert_allclose(variance, 1.0 / (curvature + 4.0))
 
-    def test_one_precision_a_tensor_is_required(self):
+    def test_one_precision_per_tensor_is_required(self):
         term = make_term((4,), scales=(1.0, 4.0))
-        with pytest.raises(AssertionError, match="one prior precision a tensor"):
+        with pytest.raises(AssertionError, match="one prior precision per tensor"):
             make_block(term)
         *_, block = make_block(make_term((4,), prior_groups="network", scales=(1.0, 4.0)))
         assert block.groups.max() == 0

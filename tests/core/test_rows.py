@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from lanam.core.fit import assembly, first_stage, interactions
-from lanam.core.fit.prepare import rows_of, wanted
+from lanam.core.fit.prepare import rows_of, summarise
+from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.selection import null_evidence, null_fit
 from lanam.core.noise import missingness
@@ -17,9 +18,7 @@ from lanam.core.rows import cross_tables, quadratics, reading, statistics
 from lanam.core.rows import located as core_rows
 from lanam.core.rows.located import Rows, StreamedRows
 from lanam.core.rows.statistics import Around
-from lanam.core.rows.summaries import summarise_tables
 from lanam.core.rows.tables import ArrayTables, Table
-from lanam.core.rows.units import Units
 from lanam.core.terms.knots import Grid, choose_categories, locate, place_knots, place_levels
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, SmoothTerm
@@ -67,8 +66,8 @@ class Example:
         self.likelihood = find_likelihood(name, 3)
         self.table = made_up(name)
 
-        self.summary = summarise_tables(ArrayTables(self.table), N_LEVELS, wanted(self.likelihood))
-        self.units = Units.of(self.summary.spread, self.likelihood)
+        tables = ArrayTables(self.table)
+        self.summary, self.units = summarise(tables, self.likelihood, Options(), N_LEVELS)
         self.chunks = cut(how, self.table.columns, self.table.response, self.table.weight)
         known = [own.distribution for own in self.summary.columns]
         few, many = place_knots(known[1], 20), place_knots(known[0], 9)
@@ -422,7 +421,7 @@ def test_pearsons_sum():
 class TestThreads:
     @pytest.fixture(autouse=True)
     def _few_rows_a_thread(self, monkeypatch):
-        monkeypatch.setattr(core_rows, "_ROWS_A_THREAD", 20)
+        monkeypatch.setattr(core_rows, "_ROWS_PER_THREAD", 20)
 
     def shared(self, example, n_threads=3):
         return replace(example.at_hand, n_threads=n_threads)
@@ -432,7 +431,7 @@ class TestThreads:
         [(1, 20, 1), (3, 20, 3), (100, 20, 20), (3, 201, 1), (3, 200, 2), (3, 500, 1)],
     )
     def test_each_has_enough_rows(self, n_threads, least, parts, monkeypatch):
-        monkeypatch.setattr(core_rows, "_ROWS_A_THREAD", least)
+        monkeypatch.setattr(core_rows, "_ROWS_PER_THREAD", least)
         rows = self.shared(Example("gaussian"), n_threads)
         n_parts, sizes = rows.total(number_of_parts, _counted, heavy=True)
         assert n_parts == len(sizes) == parts

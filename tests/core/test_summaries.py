@@ -13,7 +13,7 @@ from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import DUPLICATE
 from lanam.core.rows import quadratics, sketches, summaries
-from lanam.core.rows.summaries import Wanted, summarise_tables
+from lanam.core.rows.summaries import summarise_tables
 from lanam.core.rows.tables import ArrayTables, Table
 from lanam.core.terms.knots import choose_categories
 from tests.core import at_hand
@@ -53,9 +53,9 @@ def example(n=500, seed=0):
 N_LEVELS = (-1, -1, -1, -1, -1, -1, 7, 5, 12)
 
 
-def whole_and_chunks(how, columns, y, weight, n_levels=(), wanted=Wanted()):  # noqa: B008
+def whole_and_chunks(how, columns, y, weight, n_levels=(), **extras):
     tables = (at_hand.tables(columns, y, weight), cut(how, columns, y, weight))
-    return tuple(summarise_tables(own, n_levels, wanted) for own in tables)
+    return tuple(summarise_tables(own, n_levels, **extras) for own in tables)
 
 
 class TestSummaries:
@@ -135,7 +135,7 @@ class TestSummaries:
         rng = RNG(0)
         y, weight = rng.choice([0.0, 1.0, 3.0], 200), rng.uniform(0.5, 2.0, 200)
         given = (rng.standard_normal((200, 1)), y, weight, (-1,))
-        expected, found = whole_and_chunks(how, *given, Wanted(n_classes=5))
+        expected, found = whole_and_chunks(how, *given, n_classes=5)
         by_hand = [weight[y == k].sum() for k in range(5)]
         np.testing.assert_allclose(found.classes, by_hand)
         np.testing.assert_allclose(expected.classes, by_hand)
@@ -178,8 +178,7 @@ class TestSample:
 
     def test_it_is_the_same_whatever_the_chunks_and_the_order(self, how):
         columns, y, weight = self.given()
-        wanted = Wanted(n_sample=50)
-        expected, found = whole_and_chunks(how, columns, y, weight, (), wanted)
+        expected, found = whole_and_chunks(how, columns, y, weight, n_sample=50)
         assert len(found.sample) == len(expected.sample) == 50
         for field in ("columns", "response", "weight"):
             np.testing.assert_array_equal(
@@ -188,12 +187,12 @@ class TestSample:
         assert self.rows(found.sample) <= self.rows(Table(columns, y, weight))
         order = RNG(1).permutation(700)
         turned = cut(how, columns[order], y[order], weight[order])
-        again = summarise_tables(turned, (), wanted).sample
+        again = summarise_tables(turned, n_sample=50).sample
         np.testing.assert_array_equal(again.columns, found.sample.columns)
 
     def test_all_rows_are_a_sample_of_more(self, how):
         columns, y, weight = self.given(60)
-        for own in whole_and_chunks(how, columns, y, weight, (), Wanted(n_sample=100)):
+        for own in whole_and_chunks(how, columns, y, weight, n_sample=100):
             assert self.rows(own.sample) == self.rows(Table(columns, y, weight))
 
     def test_none_where_none_is_wanted(self, how):
@@ -210,8 +209,7 @@ class TestSample:
         assert len(expected) == 18
         samples = []
         for n_sample in (5, 18, 100):
-            wanted = Wanted(n_sample=n_sample)
-            for own in whole_and_chunks(how, columns, y, weight, (), wanted):
+            for own in whole_and_chunks(how, columns, y, weight, n_sample=n_sample):
                 table = own.sample
                 assert len(table) == min(n_sample, 18)
                 rows = [tuple(row) for row in np.column_stack([table.columns, table.response])]
@@ -223,9 +221,7 @@ class TestSample:
 
     def test_it_is_fair(self):
         columns, y, weight = self.given(20_000)
-        sample = summarise_tables(
-            at_hand.tables(columns, y, weight), (), Wanted(n_sample=2000)
-        ).sample
+        sample = summarise_tables(at_hand.tables(columns, y, weight), n_sample=2000).sample
         # Three standard errors.
         assert sample.columns.mean() == pytest.approx(0.0, abs=3 / np.sqrt(4000))
         assert sample.response.mean() == pytest.approx(2.0, abs=3 * np.sqrt(2.0 / 2000))

@@ -8,8 +8,7 @@ import pytest
 
 from lanam.core.fit.prepare import pair_term
 from lanam.core.inference.options import Options
-from lanam.core.paper.objective import _stack_positions
-from lanam.core.paper.stacked import Stack
+from lanam.core.paper.objective import Stack, _stack_positions
 from lanam.core.rows import reading, statistics
 from lanam.core.rows.located import Rows
 from lanam.core.terms.knots import Grid, Knots, locate, place_knots, summarise

@@ -14,7 +14,7 @@ IntArray: TypeAlias = NDArray[np.signedinteger[Any]]
 
 Rng: TypeAlias = np.random.Generator
 
-#: One number, or one for each of several outputs.
+#: One number, or one per output.
 Intercept: TypeAlias = float | Array
 
 
@@ -24,7 +24,7 @@ def sum_by(index: NDArray[np.integer[Any]], values: Array, size: int) -> Array:
 
 
 def slices(sizes: Iterable[int]) -> tuple[slice, ...]:
-    """Where parts of these sizes are that follow each other."""
+    """Slices of consecutive parts of these sizes."""
     return tuple(slice(*ends) for ends in pairwise(accumulate(sizes, initial=0)))
 
 
@@ -33,16 +33,16 @@ def quadratic_forms(rows: Array, covariance: Array) -> Array:
     return np.asarray(((rows @ covariance) * rows).sum(axis=1))
 
 
-#: Bits of numbers that only variances are made of: a standard deviation moves by a millionth.
+#: Bits of numbers that only variances depend on: standard deviations change by a millionth.
 _VARIANCE_BITS = 24
 
 
 def fixed_point(matrix: Array) -> Array:
-    """A matrix with 24 bits of every number: what a model keeps of that which only bands are made of.
+    """A matrix truncated to 24 bits, for what only variances depend on: a third of the bytes in a file.
 
-    Whole multiples of ``2 ** (row + column)``, with an exponent of each: a third of the bytes in a file.
-    Cut off, not rounded: then the largest numbers, and with them the exponents, are the same afterwards.
-    Row by row in memory, as they come from a file: products with them are then the same to the bit.
+    Numbers are integer multiples of ``2 ** (row + column)``, with one exponent per row and column. They are
+    truncated, not rounded, which keeps the exponents; and row-major, as read from a file, so that products
+    with them are the same to the bit.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def fixed_point(matrix: Array) -> Array:
 
 
 def unit_exponents(matrix: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """By rows and by columns, the exponents whose sums are those of the numbers' units."""
+    """Exponents of rows and of columns, which add up to those of the numbers' units."""
     rows = np.frexp(np.max(np.abs(matrix), axis=1, initial=0.0))[1]
     relative = np.ldexp(np.abs(matrix), -rows[:, None])
     columns = np.frexp(np.max(relative, axis=0, initial=0.0))[1] - _VARIANCE_BITS

@@ -1,8 +1,8 @@
-"""Likelihoods ``p(y | f)`` of the link-scale prediction, as the core sees them.
+"""Likelihoods ``p(y | f)`` of the link-scale prediction.
 
 Each family (``lanam.families``) has one: the log-density, its slope and its curvature in ``f`` (``gamma``
 of the paper's eq. for ``Sigma_d``), all per row and without weights. With several outputs, ``f`` and the
-slope have a column each, and the curvature is a matrix per row.
+slope have one column per output, and the curvature is one matrix per row.
 """
 
 from __future__ import annotations
@@ -14,42 +14,28 @@ import numpy as np
 
 from lanam.core.arrays import Array, Intercept
 
-#: Rates up to ``exp`` of this can be multiplied by weights, squared and summed.
+#: Rates up to ``exp`` of this can be weighted, squared and summed without overflow.
 _LARGEST_LOG = 300.0
 
 
 class Likelihood(ABC):
-    """What the core must know of a likelihood.
+    """What the core must know of a likelihood."""
 
-    Attributes
-    ----------
-    name
-        The family's tag, in fitted models and in files.
-    quadratic
-        Whether the log-density is quadratic in ``f``, so that one expansion is exact.
-    noise_bounds
-        Bounds of a factor by which the variance of ``y`` exceeds what the likelihood says: the noise
-        variance of a Gaussian (in units of the response's), the dispersion of counts. None where there is
-        nothing of the kind to learn.
-    heteroscedastic
-        Whether a second additive model may say how the noise differs between rows.
-    pearson_dispersion
-        Whether the dispersion is at least Pearson's estimate, by :meth:`pearson`.
-    n_classes
-        How many classes the response numbers; 0 where it is a number itself.
-    contrasts
-        ``Q`` (C, C - 1), from outputs to classes, where there are several outputs.
-    """
-
+    #: the family's tag, in fitted models and in files
     name: ClassVar[str]
+    #: whether the log-density is quadratic in ``f``, so that one expansion is exact
     quadratic: ClassVar[bool] = False
+    #: bounds of the factor by which the variance of ``y`` exceeds the likelihood's own: a Gaussian's noise
+    #: variance (in units of the response's), the dispersion of counts; None where there is none to learn
     noise_bounds: ClassVar[tuple[float, float] | None] = None
+    #: whether the noise may be heteroscedastic, by a second additive model
     heteroscedastic: ClassVar[bool] = False
+    #: whether the dispersion is at least Pearson's estimate, by :meth:`pearson`
     pearson_dispersion: ClassVar[bool] = False
 
     @property
     def n_classes(self) -> int:
-        """See the class."""
+        """How many classes the response encodes; 0 for numeric responses."""
         return 0
 
     @property
@@ -59,12 +45,12 @@ class Likelihood(ABC):
 
     @property
     def contrasts(self) -> Array | None:
-        """See the class."""
+        """``Q`` (C, C - 1), from outputs to classes, where there are several outputs."""
         return None
 
     @abstractmethod
     def log_prob(self, y: Array, f: Array) -> Array:
-        """Log-density at unit noise, without what does not depend on ``f``."""
+        """Log-density at unit noise, up to terms that do not depend on ``f``."""
 
     @abstractmethod
     def slope(self, y: Array, f: Array) -> Array:
@@ -80,9 +66,9 @@ class Likelihood(ABC):
 
     def pearson(self, y: Array, f: Array) -> Array:
         """Squared deviations from the mean in units of the variance at dispersion one."""
-        raise AssertionError(f"{self.name} has no dispersion of Pearson's")
+        raise AssertionError(f"{self.name} has no Pearson dispersion")
 
 
 def bounded_exp(f: Array) -> Array:
-    """``exp`` that a step too far finds large, and not infinite less infinite."""
+    """``exp`` without overflow, so that a step too far gives a large number instead of NaN."""
     return np.asarray(np.exp(np.minimum(f, _LARGEST_LOG)))

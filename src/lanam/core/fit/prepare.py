@@ -20,7 +20,7 @@ from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows
 from lanam.core.rows.plan import Plan
-from lanam.core.rows.summaries import ColumnSummary, Summary, Wanted, summarise_tables
+from lanam.core.rows.summaries import ColumnSummary, Summary, summarise_tables
 from lanam.core.rows.tables import ArrayTables, Tables
 from lanam.core.rows.units import Units
 from lanam.core.terms.knots import (
@@ -149,18 +149,14 @@ def summarise(
     likelihood: Likelihood,
     options: Options,
     n_levels: Sequence[int],
-    look: Look | None,
+    look: Look | None = None,
 ) -> tuple[Summary, Units]:
     """The summary of all rows with a sample of them, and the units they are fitted in."""
-    summary = summarise_tables(tables, n_levels, wanted(likelihood), options.n_jobs)
+    n_sample = NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS
+    summary = summarise_tables(tables, n_levels, likelihood.n_classes, n_sample, options.n_jobs)
     if look is not None:
         look(summary)
     return summary, Units.of(summary.spread, likelihood)
-
-
-def wanted(likelihood: Likelihood) -> Wanted:
-    """The statistics of the response to collect, and the size of the sample."""
-    return Wanted(likelihood.n_classes or -1, NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS)
 
 
 def prepare(

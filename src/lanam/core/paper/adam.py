@@ -1,14 +1,13 @@
 """The paper's solver: Adam on all network parameters, alternating with evidence steps.
 
-A round is 100 epochs of Adam on the log-likelihood plus log prior, in batches of at most 512 rows,
-then 30 steps of the log precisions and the log noise on the Laplace evidence (``laplace.py``). Rounds
-go on until the evidence stops rising; the best one is restored. All of it is done for three
-learning rates, of which the one with most evidence is kept (paper, appendix C).
+A round is 100 epochs of Adam on the log-likelihood plus log prior, in batches of at most 512 rows, then 30
+steps of the log precisions and the log noise on the Laplace evidence (``laplace.py``). Rounds continue
+until the evidence stops rising, and the best one is restored. Of three learning rates the one with the
+highest evidence is kept (paper, appendix C).
 
-Networks start as torch's linear layers do, at precisions and noise variance 1. They are evaluated at
-the entries of their tables and rows read them, as everywhere in lanam; a term centred over the data
-gives its mean to the intercept, which changes no prediction. Features are selected by the precisions
-alone; level effects do not exist here.
+Networks start as torch's linear layers do, at precisions and noise variance 1. They are evaluated at the
+entries of their tables, between which rows interpolate. Features are selected by the precisions alone, and
+there are no level effects.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, Task
 from lanam.core.paper import laplace
 from lanam.core.paper.laplace import Evidence, Hyper, Laplace
-from lanam.core.paper.objective import Objective, smooth_terms
-from lanam.core.paper.stacked import Stack
+from lanam.core.paper.objective import Objective, Stack, smooth_terms
 from lanam.core.rows import statistics
 from lanam.core.terms import networks
 
@@ -39,18 +37,18 @@ LEARNING_RATES = (0.1, 0.01, 0.001)
 _EPOCHS = 100
 _EVIDENCE_STEPS = 30
 
-#: Rounds without a rise of the evidence after which a run ends.
+#: Rounds without a rise of the evidence after which a run stops.
 _PATIENCE = 4
 
-#: A term is off when the data determines less of it than this (effective parameters), or when its
-#: spread is below this share of the model's.
+#: A term is dropped if its effective degrees of freedom are fewer than this, or if its standard deviation
+#: is below this fraction of the model's.
 _EFFECTIVE_OFF = 0.01
 _SPREAD_OFF = 1e-3
 
 
 @dataclass(frozen=True)
 class AdamResult:
-    """The best networks found; a term's parameters are its state's ``expansion``."""
+    """The best networks; a term's parameters are its state's ``expansion``."""
 
     state: State
     learning_rate: float
@@ -59,10 +57,10 @@ class AdamResult:
 
 @dataclass(frozen=True)
 class Adam:
-    """Terms are networks, and all of their parameters are trained.
+    """Trains all parameters of networks.
 
-    ``options.max_iter`` counts the rounds of one learning rate, ``options.tol`` is the rise of the evidence
-    that counts as one.
+    ``options.max_iter`` is the number of rounds per learning rate, ``options.tol`` the least rise of the
+    evidence.
     """
 
     options: Options
@@ -78,10 +76,7 @@ class Adam:
         return State((), statistics.start(problem.rows, problem.likelihood), 1.0)
 
     def train(self, task: Task, rng: Rng, record: Record) -> Stage:
-        """Train, and drop what the precisions have switched off, whatever is needed.
-
-        Terms that are new start at random.
-        """
+        """Train, new terms from random parameters, and drop those that the precisions have removed."""
         problem, before = task.problem, task.before
         if not problem.terms:  # nothing to train
             other = GaussNewton(self.options, self.curvature)
@@ -114,10 +109,10 @@ class Adam:
         on_round: Callable[[State], None] = lambda state: None,
         known: State | None = None,
     ) -> AdamResult:
-        """Train with every learning rate from the same start; the one with most evidence is kept.
+        """Train with every learning rate from the same start, and keep the one with the highest evidence.
 
-        ``known`` is an earlier result for the first of the terms, from which they go on. ``on_round`` is
-        told every round's state. Ctrl-C ends the training and keeps the best so far.
+        ``known`` is an earlier state of the first terms, to continue from; ``on_round`` is called with
+        every round's state. Ctrl-C ends the training and keeps the best so far.
         """
         objective = Objective.of(problem)
         begin = _start(problem, self.start(problem, rng) if known is None else known, rng)
@@ -178,23 +173,17 @@ class Adam:
 
 
 def _start(problem: Problem, known: State, rng: Rng) -> tuple[Array, Hyper]:
-    """Parameters and hyperparameters of all terms before training.
-
-    ``known`` is an earlier result for the first of the terms, from which they go on.
-    """
-    fresh = problem.terms[len(known.terms) :]
-    # A state's intercept has the single columns' means, which their networks still have too.
-    intercept = known.intercept - sum(
-        float(
-            share @ networks.forward(term.architecture, own.expansion, term.entries.network_inputs)
-        )
-        for term, own, share in zip(
-            smooth_terms(problem.terms), known.terms, problem.shares, strict=False
-        )
-        if not term.joint
-    )
-    parameters = [term.expansion for term in known.terms]
-    parameters += [networks.initialise(term.architecture, rng) for term in smooth_terms(fresh)]
+    """Parameters and hyperparameters of all terms before training, the first of them from ``known``."""
+    terms, n_known = smooth_terms(problem.terms), len(known.terms)
+    fresh, intercept = terms[n_known:], known.intercept
+    # The intercept of a state includes the means of single columns, which their networks still have.
+    for term, state, share in zip(terms[:n_known], known.terms, problem.shares, strict=False):
+        if not term.joint:
+            inputs = term.entries.network_inputs
+            values = networks.forward(term.architecture, state.expansion, inputs)
+            intercept = intercept - float(share @ values)
+    parameters = [state.expansion for state in known.terms]
+    parameters += [networks.initialise(term.architecture, rng) for term in fresh]
     precisions = [np.log(term.precision) for term in known.terms]
     precisions += [np.zeros(int(term.group_index.max()) + 1) for term in fresh]
     hyper = Hyper(np.concatenate(precisions), float(np.log(known.noise)))
@@ -210,7 +199,7 @@ def _train(
     rate: float,
     rng: Rng,
 ) -> tuple[Array, Moments]:
-    """A round's epochs."""
+    """The epochs of a round."""
     per_term = laplace.per_term(problem, np.exp(hyper.log_precision))
     precision = np.concatenate(
         [own[term.group_index] for own, term in zip(per_term, problem.terms, strict=True)]
@@ -226,10 +215,10 @@ def _train(
 def _raise_evidence(
     now: Laplace, hyper: Hyper, moments: Moments, update: Update
 ) -> tuple[Hyper, Evidence, Moments]:
-    """A round's steps of the hyperparameters."""
+    """The evidence steps of a round."""
     value = now.evidence(hyper)
     for _ in range(_EVIDENCE_STEPS):
-        # Bounded as the gradient's steps are: networks need time to follow.
+        # Bounded like the gradient's steps, because the networks adapt slowly.
         fixed_point = np.clip(now.mackay_step(hyper, value), -RATE, RATE)
         step, moments = update(fixed_point, value.slope, moments)
         hyper = hyper.moved(step, now.noise_bounds)
@@ -238,13 +227,11 @@ def _raise_evidence(
 
 
 def _worth(problem: Problem, state: State, log_dets: Sequence[float]) -> list[float]:
-    """By how much the evidence falls when a term is taken out and nothing else changes."""
+    """By how much the log evidence falls without a term, all else fixed."""
 
     def log_likelihood(values: Sequence[Array]) -> float:
-        return (
-            statistics.log_likelihood(problem.rows, problem.likelihood, values, state.intercept)
-            / state.noise
-        )
+        point = (problem.likelihood, values, state.intercept)
+        return statistics.log_likelihood(problem.rows, *point) / state.noise
 
     worth, whole = [], log_likelihood(state.values)
     for k, (term, known) in enumerate(zip(problem.terms, state.terms, strict=True)):
@@ -256,7 +243,7 @@ def _worth(problem: Problem, state: State, log_dets: Sequence[float]) -> list[fl
 
 
 def switched_off(problem: Problem, found: Solution) -> list[int]:
-    """Terms whose precisions have switched them off."""
+    """Terms that their precisions have reduced to nothing."""
     variances = [
         float(share @ np.square(mean))
         for share, mean in zip(problem.shares, found.means, strict=True)

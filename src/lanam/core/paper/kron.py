@@ -1,25 +1,21 @@
-"""Kronecker-factored curvature, layer by layer: the paper's own choice (section 3.1; KFAC).
+"""Kronecker-factored curvature, layer by layer: the paper's choice (section 3.1; KFAC).
 
-A layer's weights get inputs ``a_n`` (activations) and give back signals ``g_n`` (derivative of the
-network's output in the layer's pre-activations). A row's Jacobian in the weights is the outer
-product ``a_n g_n'``. The tensor's Gauss-Newton matrix, a sum over rows of
-``gamma_n (a_n a_n') kron (g_n g_n')``, is replaced by
+With a layer's inputs ``a_n`` (activations) and signals ``g_n`` (derivatives of the output in its
+pre-activations), a row's Jacobian in the weights is the outer product ``a_n g_n'``. The tensor's
+Gauss-Newton matrix, a sum over rows of ``gamma_n (a_n a_n') kron (g_n g_n')``, is replaced by
 
     H = A kron B / N,   A = sum_n w_n a_n a_n',   B = sum_n gamma_n g_n g_n',   N = sum_n w_n,
 
 in the order of the flat parameter vector, with ``w_n`` the rows' weights and ``gamma_n`` the
-likelihood's curvature times ``w_n``. A bias is a weight whose input is 1: ``A = N``, and ``H = B`` is
-exact. The output weights' signal is 1: ``H`` is exact where the likelihood's curvature is constant
-(Gaussian noise). For a single row all tensors are exact. Tensors and terms do not see each other.
+likelihood's curvature times ``w_n``. ``H`` is exact for biases (inputs of 1), for output weights (signals
+of 1) where the likelihood's curvature is constant (Gaussian noise), and for a single row. Tensors and terms
+are independent of each other.
 
-Rows are summed through the entries of a term's table (``w`` and ``gamma`` spread over them), which
-is exact where every row stands on an entry.
-
-The factors are those of the network itself, not centred; only functions are: the variance is that
-of the function centred over the data, so that bands mean the same as with exact curvature.
-
-The eigenvectors diagonalise ``H + Lambda`` only if a tensor has one prior precision. A first layer
-with several bands of scales, each with its own, has no such form: use one scale.
+Rows are summed at the entries of a term's table, which is exact where every row is at an entry. The
+factors are those of the network itself; the variance is that of the function centred over the data, so
+that credible bands are comparable with those of exact curvature. The eigenvectors diagonalise ``H +
+Lambda`` only if a tensor has one prior precision, which excludes several bands of scales in the first
+layer.
 """
 
 from __future__ import annotations
@@ -40,16 +36,15 @@ from lanam.core.terms import networks
 from lanam.core.terms.linearise import centred
 from lanam.core.terms.term import LevelTerm, MixedTerm, Term
 
-#: Directions of the function's posterior smaller than this share of the largest are left out.
+#: Directions of the function's posterior below this fraction of the largest are dropped.
 _FACTOR_TOLERANCE = 1e-6
-
 
 #: Eigenvalues and eigenvectors of a positive semi-definite factor.
 Spectrum = tuple[Array, Array]
 
 
 def _spectrum(matrix: Array) -> Spectrum:
-    """Decompose; rounding below zero is cut off."""
+    """Eigendecomposition without negative eigenvalues."""
     values, vectors = np.linalg.eigh(matrix)
     return np.maximum(values, 0.0), vectors
 
@@ -75,7 +70,7 @@ class TensorBlock:
 class KronBlock:
     """A term's curvature ``H`` at unit noise; its posterior is ``Sigma = (H / noise + Lambda)^-1``.
 
-    ``precision`` holds one value a prior group of the term, everywhere below.
+    The argument ``precision`` has one value per prior group of the term.
     """
 
     tensors: tuple[TensorBlock, ...]
@@ -92,10 +87,7 @@ class KronBlock:
         return np.repeat([tensor.group for tensor in self.tensors], sizes)
 
     def measure(self, precision: Array, noise: float = 1.0) -> tuple[float, Array]:
-        """``log |H / noise + Lambda| - log |Lambda|``, and every group's effective parameters.
-
-        These are the trace of ``H / noise Sigma``.
-        """
+        """``log |H / noise + Lambda| - log |Lambda|``, and every group's part of tr ``H / noise Sigma``."""
         ratio = self.eigenvalues / (noise * precision[self.groups])
         effective = sum_by(self.groups, ratio / (1.0 + ratio), len(precision))
         return float(np.log1p(ratio).sum()), effective
@@ -106,15 +98,13 @@ class KronBlock:
         for tensor in self.tensors:
             posterior = 1.0 / (tensor.eigenvalues / noise + precision[tensor.group])
             # The Jacobian in the tensor's eigenvectors.
-            activations, signals = (
-                tensor.activations @ tensor.left[1],
-                tensor.signals @ tensor.right[1],
-            )
+            activations = tensor.activations @ tensor.left[1]
+            signals = tensor.signals @ tensor.right[1]
             part = activations[:, :, None] * signals[:, None, :] * np.sqrt(posterior)
             parts.append(part.reshape(len(part), -1))
         factor = centred(term, np.concatenate(parts, axis=1), share)
         size, vectors = np.linalg.eigh(factor @ factor.T)
-        # Eigenvalues are squares of what the tolerance is about.
+        # The tolerance is that of singular values.
         keep = size > _FACTOR_TOLERANCE**2 * size[-1]
         return np.asarray(vectors[:, keep] * np.sqrt(size[keep]))
 
@@ -125,7 +115,7 @@ def block(term: Term, expansion: Array, weight: Array, curvature: Array) -> Kron
     for activations, signals, through in _outer_factors(term, expansion):
         size = activations.shape[1] * signals.shape[1]
         groups = np.unique(term.group_index[start : start + size])
-        assert len(groups) == 1, "Kronecker factors need one prior precision a tensor"
+        assert len(groups) == 1, "Kronecker factors need one prior precision per tensor"
         left = _spectrum(activations.T @ (activations * weight[:, None]))
         right = _spectrum(signals.T @ (signals * curvature[:, None]))
         total = float(weight @ through[:, 0])
@@ -135,10 +125,7 @@ def block(term: Term, expansion: Array, weight: Array, curvature: Array) -> Kron
 
 
 def _outer_factors(term: Term, expansion: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """Every tensor's derivative at the entries as an outer product: (B, fan_in), (B, fan_out).
-
-    The third is one at the entries whose rows go through the tensor (B, 1).
-    """
+    """Factors (B, fan_in), (B, fan_out) of every tensor's Jacobian, and (B, 1) the entries that use it."""
     ones = np.ones((len(term.entries), 1))
     if isinstance(term, LevelTerm):
         yield ones, np.eye(len(term.entries)), ones
@@ -149,7 +136,7 @@ def _outer_factors(term: Term, expansion: Array) -> Iterator[tuple[Array, Array,
             "curvature='exact', or interactions=0"
         )
     sweep = networks.trace(term.architecture, expansion, term.entries.network_inputs)
-    # A missing value goes through no layer: it has an effect of its own.
+    # A missing value passes through no layer: its effect is independent.
     n_missing = int(term.has_missing)
 
     def padded(values: Array) -> Array:
@@ -165,7 +152,7 @@ def _outer_factors(term: Term, expansion: Array) -> Iterator[tuple[Array, Array,
 
 
 def blocks(problem: Problem, state: State) -> tuple[KronBlock, ...]:
-    """Every term's curvature where its network is expanded."""
+    """Every term's curvature at its expansion point."""
     total = problem.rows.count
     curvatures = problem.quadratic(state).entry_curvature()
     return tuple(
@@ -177,14 +164,14 @@ def blocks(problem: Problem, state: State) -> tuple[KronBlock, ...]:
 
 
 class KronCurvature:
-    """Every term's Kronecker-factored blocks, and the intercept on its own."""
+    """Kronecker-factored blocks per term, and an independent intercept."""
 
     factored: ClassVar[bool] = True
 
     def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
         """The tuned regression's mean with Kronecker-factored covariances and determinants.
 
-        The precisions were tuned on exact curvature, and so is what a term is worth.
+        Precisions and the terms' log evidence gains are those of exact curvature.
         """
         linear = Regression.of(problem, state, rng, UNSEEN_PRECISION)
         tuned, own = linear.solve(), self.functions(problem, state, rng)
@@ -211,7 +198,7 @@ class KronCurvature:
         return Functions(tables, covariance, effective, tuple(own for own, _ in measured))
 
     def determinant(self, problem: Problem, state: State, rng: Rng) -> Determinant:
-        """The determinant around networks that were trained."""
+        """The determinant around trained networks."""
         made = blocks(problem, state)
         ends = np.cumsum([len(known.precision) for known in state.terms])[:-1]
 

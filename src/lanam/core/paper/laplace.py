@@ -4,10 +4,10 @@ At trained parameters ``theta*`` with prediction ``f*`` it is (paper, eq. margli
 
     log p(D | f*) - 1/2 theta*' Lambda theta* - 1/2 log |H / noise + Lambda| + 1/2 log |Lambda|.
 
-``theta*``, ``f*`` and the curvature ``H`` at unit noise stay; precisions and noise move. ``H`` is the
-Gauss-Newton matrix of all terms together, of each term alone, or Kronecker-factored. The intercept
-has a flat prior and is in no determinant. The prediction does not change when terms are centred
-over the data and the intercept takes their means, so exact curvature is that of centred terms.
+``theta*``, ``f*`` and the curvature ``H`` at unit noise are fixed; precisions and noise vary. ``H`` is the
+Gauss-Newton matrix of all terms jointly, of each term alone, or Kronecker-factored. The intercept has a
+flat prior and is in no determinant. Centring terms over the data, with their means in the intercept,
+leaves the prediction unchanged, so exact curvature is that of centred terms.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lanam.core.terms import networks
 from lanam.core.terms.linearise import centred, tangent
 from lanam.core.terms.term import SmoothTerm
 
-#: The precisions' bounds: beyond them a group is free, or off.
+#: Bounds of the log precisions: beyond them a group is unpenalised, or dropped.
 _LOG_PRECISION_BOUNDS = (-12.0, 18.0)
 
 
@@ -44,7 +44,7 @@ class Hyper:
         return math.exp(self.log_noise)
 
     def moved(self, step: Array, noise_bounds: tuple[float, float] | None) -> Hyper:
-        """After a step in all logs (the noise's last), within bounds."""
+        """After a bounded step in all logs, the noise's last."""
         log_precision = np.clip(self.log_precision + step[:-1], *_LOG_PRECISION_BOUNDS)
         if noise_bounds is None:
             return Hyper(log_precision, self.log_noise)
@@ -54,10 +54,7 @@ class Hyper:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The log evidence at some hyperparameters and what moves them.
-
-    ``slope`` is its derivative in the log precisions and, last, in the log noise variance.
-    """
+    """The log evidence at some hyperparameters, and its ``slope`` in their logs, the noise's last."""
 
     value: float
     effective: Array
@@ -72,7 +69,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Laplace:
-    """The evidence's ingredients that stay while the hyperparameters move.
+    """What the evidence is computed from at any hyperparameters.
 
     ``log_likelihood`` is at unit noise, ``squares`` is ``||theta_g||^2`` of every group.
     """
@@ -102,19 +99,19 @@ class Laplace:
         )
 
     def mackay_step(self, hyper: Hyper, now: Evidence) -> Array:
-        """Where MacKay's updates lead, as a step in the logs (method.md 3)."""
+        """MacKay's update as a step in the logs (method.md 3)."""
         tiny = 1e-12
         step = np.log(np.maximum(now.effective, tiny) / (now.energy + tiny))
         if self.n_rows is None:
             return np.append(step, 0.0)
-        # One degree of freedom is the intercept's.
+        # The intercept takes one degree of freedom.
         freedom = max(self.n_rows - now.n_effective - 1.0, 1.0)
         noise = max(-2.0 * self.log_likelihood / freedom, tiny)
         return np.append(step, math.log(noise) - hyper.log_noise)
 
 
 def trained(problem: Problem, thetas: Sequence[Array], intercept: float, hyper: Hyper) -> State:
-    """The state of trained networks: values centred, the intercept taking their means."""
+    """The state of trained networks: centred values, with their means in the intercept."""
     precisions = per_term(problem, np.exp(hyper.log_precision))
     known = []
     for term, theta, share, precision in zip(
@@ -122,7 +119,7 @@ def trained(problem: Problem, thetas: Sequence[Array], intercept: float, hyper: 
     ):
         assert isinstance(term, SmoothTerm)
         values = networks.forward(term.architecture, theta, term.entries.network_inputs)
-        # A pair is trained as its pure part; others give their mean to the intercept.
+        # Joint terms are trained as their pure part; others give their mean to the intercept.
         if not term.joint:
             intercept += float(share @ values)
         values = centred(term, values[:, None], share)[:, 0]
@@ -134,26 +131,21 @@ def trained(problem: Problem, thetas: Sequence[Array], intercept: float, hyper: 
 def retuned(problem: Problem, state: State, hyper: Hyper, now: Evidence) -> State:
     """The same networks at other hyperparameters, and the evidence there."""
     precisions = per_term(problem, np.exp(hyper.log_precision))
-    return State(
-        tuple(
-            replace(known, precision=precision, smallest_precision=precision)
-            for known, precision in zip(state.terms, precisions, strict=True)
-        ),
-        state.intercept,
-        hyper.noise,
-        now.value,
-        now.n_effective,
+    terms = tuple(
+        replace(known, precision=precision, smallest_precision=precision)
+        for known, precision in zip(state.terms, precisions, strict=True)
     )
+    return State(terms, state.intercept, hyper.noise, now.value, now.n_effective)
 
 
 def per_term(problem: Problem, of_groups: Array) -> list[Array]:
-    """Values of all groups, a vector a term."""
+    """Values of all groups, one vector per term."""
     sizes = [int(term.group_index.max()) + 1 for term in problem.terms]
     return np.split(of_groups, np.cumsum(sizes)[:-1])
 
 
 def approximate(problem: Problem, state: State, curvature: Curvature, rng: Rng) -> Laplace:
-    """Expand around trained networks; the evidence may then be asked near their precisions."""
+    """The Laplace approximation around trained networks."""
     log_likelihood = statistics.log_likelihood(
         problem.rows, problem.likelihood, state.values, state.intercept
     )

@@ -1,23 +1,25 @@
-"""What Adam climbs: the log-likelihood of batches of rows plus the log prior of all networks.
+"""Adam's objective: the log-likelihood of batches of rows plus the log prior of all networks.
 
-Networks are evaluated at the entries of their tables (``stacked.py``) and rows read them there; a
-row's slope goes back the same way. Everything per row is done for all terms at once.
+Networks are evaluated at the entries of their tables and rows interpolate there; a row's slope goes back
+the same way, and through the networks by one backward sweep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array, IntArray, Rng
+from lanam.core.arrays import Array, IntArray, Rng, slices
 from lanam.core.inference.problem import Problem
 from lanam.core.likelihoods import Likelihood
-from lanam.core.paper.stacked import Stack
 from lanam.core.rows import reading
 from lanam.core.rows.located import Rows
+from lanam.core.terms import networks
 from lanam.core.terms.knots import Position
 from lanam.core.terms.linearise import centred
 from lanam.core.terms.term import SmoothTerm, Term
@@ -28,13 +30,144 @@ Single = NDArray[np.float32]
 BATCH_ROWS = 512
 
 
+#: A bundle takes terms until it has this many entries. An activation is a dozen passes over its argument,
+#: and with several thousand entries at once each number took several times longer.
+_BUNDLE_ENTRIES = 256
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Values at the entries, with the tensors and layers they came through."""
+
+    values: Array
+    tensors: tuple[list[Array], ...]
+    activations: tuple[Array, ...]
+    slopes: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class _Networks:
+    """Networks and their inputs (B_d, n_inputs), stacked."""
+
+    architectures: tuple[networks.Architecture, ...]
+    inputs: tuple[Array, ...]
+
+    @cached_property
+    def entries(self) -> tuple[slice, ...]:
+        """Each network's entries."""
+        return slices(map(len, self.inputs))
+
+    @cached_property
+    def parameters(self) -> tuple[slice, ...]:
+        """Each network's parameters in the vector of all."""
+        return slices(architecture.n_parameters for architecture in self.architectures)
+
+
+@dataclass(frozen=True)
+class _Bundle(_Networks):
+    """Networks with the same hidden layers and activation, swept together.
+
+    A layer is one small matrix product per network, written into its part of the bundle, and one pass of
+    the activation over all: no padding, and no Jacobian is formed.
+    """
+
+    def forward(self, theta: Array) -> Sweep:
+        """Values of all networks at parameters ``theta``, with what their derivatives need."""
+        hidden_sizes = self.architectures[0].hidden_sizes
+        activate = networks.ACTIVATIONS[self.architectures[0].activation]
+        tensors = self._tensors(theta)
+        n_entries = self.entries[-1].stop
+        activations, slopes = list[Array](), list[Array]()
+        for layer, size in enumerate(hidden_sizes):
+            before = np.empty((n_entries, size), dtype=theta.dtype)
+            for k, own in enumerate(self.entries):
+                weight, bias = tensors[k][2 * layer : 2 * layer + 2]
+                entering = activations[-1][own] if layer else self.inputs[k]
+                np.matmul(entering, weight, out=before[own])
+                before[own] += bias
+            value, slope = activate(before)
+            activations.append(value)
+            slopes.append(slope)
+        values = np.empty(n_entries, dtype=theta.dtype)
+        for k, own in enumerate(self.entries):
+            np.matmul(activations[-1][own], tensors[k][-1], out=values[own])
+        return Sweep(values, tensors, tuple(activations), tuple(slopes))
+
+    def pull_back(self, sweep: Sweep, entry_slopes: Array) -> Array:
+        """The gradient in all parameters of ``entry_slopes' values``: a vector-Jacobian product."""
+        gradient = np.empty(self.parameters[-1].stop, dtype=entry_slopes.dtype)
+        parts = self._tensors(gradient)
+        signal = np.empty_like(sweep.slopes[-1])
+        for k, own in enumerate(self.entries):
+            np.matmul(entry_slopes[own], sweep.activations[-1][own], out=parts[k][-1])
+            np.multiply.outer(entry_slopes[own], sweep.tensors[k][-1], out=signal[own])
+        for layer in reversed(range(len(sweep.slopes))):
+            signal *= sweep.slopes[layer]
+            below = np.empty_like(sweep.slopes[layer - 1])
+            for k, own in enumerate(self.entries):
+                entering = sweep.activations[layer - 1][own] if layer else self.inputs[k]
+                np.matmul(entering.T, signal[own], out=parts[k][2 * layer])
+                np.sum(signal[own], axis=0, out=parts[k][2 * layer + 1])
+                if layer:
+                    np.matmul(signal[own], sweep.tensors[k][2 * layer].T, out=below[own])
+            signal = below
+        return gradient
+
+    def _tensors(self, theta: Array) -> tuple[list[Array], ...]:
+        return tuple(
+            networks.unflatten(architecture, theta[own])
+            for architecture, own in zip(self.architectures, self.parameters, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Stack(_Networks):
+    """All terms' networks, in bundles that fit into the cache."""
+
+    @cached_property
+    def _bundles(self) -> list[tuple[slice, slice, _Bundle]]:
+        """Each bundle's entries, its parameters, and itself."""
+
+        def kind(k: int) -> tuple[object, ...]:
+            # An interaction's network may have other layers than a column's.
+            network, block = self.architectures[k], self.entries[k].start // _BUNDLE_ENTRIES
+            return network.hidden_sizes, network.activation, block
+
+        bundles = []
+        for _, group in groupby(range(len(self.inputs)), kind):
+            members = list(group)
+            own = slice(members[0], members[-1] + 1)
+            entries, parameters = self.entries[own], self.parameters[own]
+            bundles.append(
+                (
+                    slice(entries[0].start, entries[-1].stop),
+                    slice(parameters[0].start, parameters[-1].stop),
+                    _Bundle(self.architectures[own], self.inputs[own]),
+                )
+            )
+        return bundles
+
+    def forward(self, theta: Array) -> tuple[Array, list[Sweep]]:
+        """Values at all entries at parameters ``theta``, with what their derivatives need."""
+        sweeps = [bundle.forward(theta[parameters]) for _, parameters, bundle in self._bundles]
+        return np.concatenate([sweep.values for sweep in sweeps]), sweeps
+
+    def pull_back(self, sweeps: Sequence[Sweep], entry_slopes: Array) -> Array:
+        """The gradient in all parameters of ``entry_slopes' values``: a vector-Jacobian product."""
+        return np.concatenate(
+            [
+                bundle.pull_back(sweep, entry_slopes[entries])
+                for (entries, _, bundle), sweep in zip(self._bundles, sweeps, strict=True)
+            ]
+        )
+
+
 @dataclass(frozen=True)
 class Batch:
-    """Rows in the precision networks are trained in, each with a position in every term's table.
+    """Rows in the floating-point type of the networks, with their positions in the stack of all tables.
 
-    ``position`` holds the rows' places in the stack of all tables, row by row. A row reads a grid in
-    several places, one at either side of it along every axis but the last; ``share`` is the part each
-    place has, None where there are no grids.
+    Positions are row by row. A row has several in a grid, one at either side of it along every axis but the
+    last; ``share`` is the interpolation weight of each, None without grids.
     """
 
     position: Position
@@ -47,8 +180,8 @@ class Batch:
 class Objective:
     """Log-likelihood plus log prior of all networks, per unit of the rows' weight.
 
-    Parameters are those of all networks and, last, the intercept. ``pure`` are the maps from a joint
-    network's values at its entries to their pure part, which is what rows read.
+    Parameters are those of all networks and, last, the intercept. ``pure`` are the matrices that purify the
+    values of joint networks at their entries.
     """
 
     stack: Stack
@@ -59,14 +192,14 @@ class Objective:
 
     @classmethod
     def of(cls, problem: Problem, dtype: type[np.floating] = np.float32) -> Objective:
-        """Single precision is enough for noisy gradients and takes half of the time."""
+        """Single precision suffices for noisy gradients and takes half of the time."""
         terms = smooth_terms(problem.terms)
         stack = Stack(
             tuple(term.architecture for term in terms),
             tuple(term.entries.network_inputs.astype(dtype) for term in terms),
         )
         rows = problem.rows
-        assert isinstance(rows, Rows), "batches are drawn from rows at hand"
+        assert isinstance(rows, Rows), "batches are drawn from rows in memory"
         position, share = _stack_positions(rows, stack)
         batch = Batch(position, share, rows.y.astype(dtype), rows.weight.astype(dtype))
         pure = tuple(
@@ -96,11 +229,11 @@ class Objective:
             yield Batch(position, share, whole.y[part], whole.weight[part])
 
     def gradient(self, parameters: Array, batch: Batch, precision: Array, noise: float) -> Array:
-        """The gradient as a batch sees it; ``precision`` is every parameter's."""
+        """The gradient estimated from a batch; ``precision`` is that of every parameter."""
         values, sweeps = self.stack.forward(parameters[:-1].astype(batch.y.dtype))
         for own, pure in self.pure:
             values[own] = pure @ values[own]
-        # One more entry: the right neighbour, never read, of a row on the last one.
+        # One more entry: the right neighbour, with weight zero, of a row on the last one.
         table = np.append(values, values[-1:])
         n_rows = len(batch.y)
         parts = reading.read(batch.position, table).reshape(n_rows, -1)
@@ -121,14 +254,14 @@ class Objective:
 
 
 def smooth_terms(terms: Sequence[Term]) -> list[SmoothTerm]:
-    """The terms, which must all be networks."""
-    networks = [term for term in terms if isinstance(term, SmoothTerm)]
-    assert len(networks) == len(terms), "Adam trains networks only"
-    return networks
+    """The terms, all of them networks."""
+    smooth = [term for term in terms if isinstance(term, SmoothTerm)]
+    assert len(smooth) == len(terms), "Adam trains networks only"
+    return smooth
 
 
 def _stack_positions(rows: Rows, stack: Stack) -> tuple[Position, Single | None]:
-    """Rows' places in the stack of all tables, all places of a row together, and their parts."""
+    """Positions in the stack of all tables, those of a row together, and their interpolation weights."""
     index, along, share = list[IntArray](), list[Single](), list[Single]()
     zeros, ones = np.zeros(len(rows), np.float32), np.ones(len(rows), np.float32)
     for position, own in zip(rows.positions, stack.entries, strict=True):

@@ -1,7 +1,4 @@
-"""The quadratic summed into cross-tables ``W_d' diag(gamma) W_d'`` of entry pairs.
-
-They are summed once over the rows; after that nothing depends on how many there are.
-"""
+"""The quadratic summed once over the rows, into cross-tables ``W_d' diag(gamma) W_d'`` of entry pairs."""
 
 from __future__ import annotations
 
@@ -19,15 +16,15 @@ from lanam.core.rows.statistics import Around, same_arrays
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Position
 
-#: Rows at a time: cross-tables are large themselves, so that it pays to have many for each.
+#: Rows at a time: cross-tables are large, and each addition must pay.
 _TABLE_CHUNK_ROWS = 1 << 17
 
-#: Of more terms than this fewer rows are summed at once.
+#: With more terms than this, fewer rows are summed at a time.
 _TERMS_AT_ONCE = 16
 
 
 def cross_table_bytes(n_entries: int) -> int:
-    """Bytes of the cross-tables of so many entries."""
+    """Bytes of the cross-tables."""
     return 8 * n_entries**2
 
 
@@ -35,9 +32,9 @@ def cross_table_bytes(n_entries: int) -> int:
 class TableQuadratic:
     """The quadratic summed into cross-tables.
 
-    ``cross`` holds ``W' diag(gamma) W`` over the entries that rows read, of all terms, and the intercept,
-    upper blocks only; ``pseudo`` is ``W' h``. ``seen`` are each term's entries that are there, of so
-    many as ``sizes`` says: a grid has many that no row reads.
+    ``cross`` holds the upper blocks of ``W' diag(gamma) W`` over the entries of all terms and the
+    intercept; ``pseudo`` is ``W' h``. Of each term's entries, ``sizes`` many, only those ``seen`` by rows
+    are included: a grid has many without rows.
     """
 
     cross: Array
@@ -45,25 +42,25 @@ class TableQuadratic:
     constant: float
     seen: tuple[IntArray, ...]
     sizes: tuple[int, ...]
-    #: what it was made around, and the log-likelihood at unit noise there; of zero where it is exact
+    #: where it is expanded, and the log-likelihood at unit noise there; at zero if it is exact
     around: tuple[Array, ...] = ()
     value: float = np.nan
 
     def is_around(self, values: Sequence[Array]) -> bool:
-        """Whether it was made around just these arrays."""
+        """Whether it is the expansion around these arrays."""
         return same_arrays(self.around, values)
 
     def moved_to(self, values: Sequence[Array]) -> TableQuadratic:
-        """The same, to be taken for that around other values."""
+        """The same quadratic, in place of that around other values."""
         return replace(self, around=tuple(values))
 
     def of(self, values: Sequence[Array], intercept: Intercept) -> float:
         """The quadratic's value for a prediction by tabulated values."""
-        known = [value[own] for value, own in zip(values, self.seen, strict=True)]
-        whole = np.concatenate([*known, [intercept]])
+        seen = [value[own] for value, own in zip(values, self.seen, strict=True)]
+        whole = np.concatenate([*seen, [intercept]])
         total = self.constant + float(self.pseudo @ whole)
         for own in self.blocks:
-            # Upper blocks only are there; those beside the diagonal count twice.
+            # Blocks above the diagonal count twice.
             product = whole[: own.stop] @ self.cross[: own.stop, own]
             before = whole[: own.start] @ self.cross[: own.start, own]
             total -= 0.5 * float((product + before) @ whole[own])
@@ -71,7 +68,7 @@ class TableQuadratic:
 
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
-        """Each term's entries and, last, the intercept's."""
+        """Each term's entries and, last, that of the intercept."""
         return _blocks(self.seen)
 
     @property
@@ -80,7 +77,7 @@ class TableQuadratic:
         return float(self.cross[-1, -1])
 
     def entry_curvature(self) -> list[Array]:
-        """Sums of ``gamma`` per table entry, a vector a term."""
+        """Sums of ``gamma`` per table entry, one vector per term."""
         result = [np.zeros(size) for size in self.sizes]
         for sums, own, block in zip(result, self.seen, self.blocks, strict=False):
             sums[own] = self.cross[block, -1]
@@ -117,7 +114,7 @@ class TableQuadratic:
         """``W_k' gamma Z`` and ``W_k' h`` for the levels of term ``k``."""
         here, parts = self.blocks[k], []
         for table, own, there in zip(tables, self.seen, self.blocks, strict=False):
-            # Upper blocks only are there.
+            # Only upper blocks are stored.
             before = there.start < here.start
             block = self.cross[there, here].T if before else self.cross[here, there]
             parts.append(block @ table[own])
@@ -131,9 +128,9 @@ class TableQuadratic:
 def summed(
     rows: AnyRows, around: Around, seen: tuple[IntArray, ...] | None = None
 ) -> tuple[TableQuadratic, Totals]:
-    """The expansion in cross-tables of some entries, and the weight at every entry.
+    """The expansion in cross-tables of the entries ``seen`` by rows, and the weight at every entry.
 
-    Without ``seen`` they are those that rows read, which is known when all are summed.
+    Without ``seen``, all are summed and those without rows dropped.
     """
     asked = tuple(np.arange(size) for size in rows.sizes) if seen is None else seen
     totals = rows.total(partial(_cross_tables, around, rows.sizes, asked), heavy=True)
@@ -144,7 +141,7 @@ def summed(
         kept = [*seen, np.zeros(1, dtype=int)]
     else:
         kept = [np.arange(len(strip)) for strip in strips]
-    # What is left out is never part of the square, which is large.
+    # Dropped entries never take part in the square, which is large.
     starts = [own.start for own in _blocks(asked)]
     entries = np.concatenate([start + own for start, own in zip(starts, kept, strict=True)])
     cross = np.zeros((len(entries), len(entries)))
@@ -159,14 +156,14 @@ def summed(
 
 
 def _blocks(seen: Sequence[IntArray]) -> tuple[slice, ...]:
-    """Where each term's entries are and, last, the intercept's."""
+    """Slices of each term's entries and, last, of the intercept."""
     return slices([*map(len, seen), 1])
 
 
 def _cross_tables(
     around: Around, sizes: Sequence[int], seen: Sequence[IntArray], parts: Iterable[Rows]
 ) -> Totals:
-    """Upper blocks, a strip for each term from its own block on: half of what a square would move."""
+    """Upper blocks, one strip per term from its diagonal block on: half the memory of a square."""
     blocks = _blocks(seen)
     end = blocks[-1].stop
     strips = [np.zeros((own.stop - own.start, end - own.start)) for own in blocks]
@@ -198,7 +195,7 @@ def _cross_tables(
 
 
 def _table_chunk(n_terms: int) -> int:
-    """Rows of which all readers are made at once: fewer where there are many terms."""
+    """Rows at a time, fewer where there are many terms."""
     return max(_TABLE_CHUNK_ROWS * _TERMS_AT_ONCE // max(n_terms, _TERMS_AT_ONCE), 1)
 
 

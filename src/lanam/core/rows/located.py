@@ -1,8 +1,6 @@
-"""Rows as a fit sees them: at their positions among the terms' entries, wherever they live.
+"""Rows at their positions among the terms' entries: in memory (``Rows``) or out of core (``StreamedRows``).
 
-``Rows`` are at hand, as arrays. ``StreamedRows`` are tables in chunks (``tables.py``), of which each is
-located when it comes up. Both answer jobs: what is asked of all rows is asked of parts of them, and the
-answers are merged.
+Statistics of all rows are map-reduce jobs: computed of parts of the rows, and merged.
 """
 
 from __future__ import annotations
@@ -24,18 +22,17 @@ from lanam.core.rows.units import Units
 from lanam.core.terms.knots import Position, locate
 from lanam.core.terms.term import Term
 
-#: Rows that each of several threads should have at least.
-_ROWS_A_THREAD = 1 << 15
+#: A thread is worth starting for this many rows.
+_ROWS_PER_THREAD = 1 << 15
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows at hand: a position in every term's table, and a response.
+    """Rows in memory: a position in every term's table, a response, and its weight.
 
-    ``weight`` is how often a row was seen. Where gaps make some noisier than others (``gaps.py``),
-    ``precision`` is how much each says compared to one without, and ``gap_noise`` what every column adds
-    to the noise where it is missing, in units of it. ``columns`` are what positions were found in, for
-    those who look for more.
+    Where missing values add noise (``missingness.py``), ``gap_noise`` is the variance that every column
+    adds, in units of the noise of complete rows, and ``precision`` that of each row relative to these.
+    ``columns`` are kept to locate rows in further terms.
     """
 
     positions: tuple[Position, ...]
@@ -57,7 +54,7 @@ class Rows:
         n_threads: int = 1,
         log: Log | None = None,
     ) -> Rows:
-        """Rows of a table, found among the entries of all terms."""
+        """Rows of a table, located in all terms."""
         y = units.standard(table.response)
         empty = cls((), (), y, table.weight, columns=table.columns, n_threads=n_threads, log=log)
         return empty.with_terms(terms)
@@ -67,7 +64,7 @@ class Rows:
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return int(self.columns.shape[1])
 
     @cached_property
@@ -77,17 +74,17 @@ class Rows:
 
     @cached_property
     def information(self) -> Array:
-        """How much every row says."""
+        """Weight times precision."""
         return self.weight if self.precision is None else self.weight * self.precision
 
     @cached_property
     def log_precision(self) -> float:
-        """What the rows' precisions add to a Gaussian log-likelihood."""
+        """The part of a Gaussian log-likelihood due to the rows' precisions."""
         return 0.0 if self.precision is None else 0.5 * float(self.weight @ np.log(self.precision))
 
     @cached_property
     def count(self) -> float:
-        """How many observations there are."""
+        """The number of observations: the total weight."""
         return float(self.weight.sum())
 
     def part(self, own: slice) -> Rows:
@@ -102,7 +99,7 @@ class Rows:
         )
 
     def parts(self, size: int) -> Iterator[Rows]:
-        """These rows, so many at a time."""
+        """These rows in parts of at most ``size``."""
         if len(self) <= size:
             yield self
             return
@@ -110,28 +107,24 @@ class Rows:
             yield self.part(slice(start, start + size))
 
     def total(self, job: RowJob, merge: Merge = add, *, heavy: bool = False) -> Totals:
-        """What a job says of all rows.
-
-        A ``heavy`` job is shared by threads: it spends its time in few long steps. Between many short ones
-        threads of Python would only wait for each other.
-        """
+        """The job's total over all rows; a ``heavy`` job, of few long steps, is threaded."""
         if self.log is None:
             return self._total(job, merge, heavy)
         return self.log(job, lambda: self._total(job, merge, heavy))
 
     def _total(self, job: RowJob, merge: Merge, heavy: bool) -> Totals:
-        n_parts = min(self.n_threads, len(self) // _ROWS_A_THREAD) if heavy else 1
+        n_parts = min(self.n_threads, len(self) // _ROWS_PER_THREAD) if heavy else 1
         if n_parts < 2:
             return job([self])
         ends = np.linspace(0, len(self), n_parts + 1).astype(int)
         parts = [self.part(slice(*pair)) for pair in pairwise(ends)]
-        # Threads of ours or of BLAS, not both.
+        # Our threads or those of BLAS, not both.
         with limited_threads(1), ThreadPoolExecutor(n_parts) as pool:
             totals = pool.map(lambda part: job([part]), parts)
             return reduce(_add_to if merge is add else merge, totals)
 
     def with_terms(self, terms: Sequence[Term]) -> Rows:
-        """The same rows with more terms."""
+        """These rows with more terms."""
         positions = [locate(term.entries, term.features, self.columns) for term in terms]
         return replace(
             self,
@@ -140,7 +133,7 @@ class Rows:
         )
 
     def keep_terms(self, kept: Sequence[int]) -> Rows:
-        """The same rows with some of the terms."""
+        """These rows with some of the terms."""
         return replace(
             self,
             positions=tuple(self.positions[k] for k in kept),
@@ -148,39 +141,38 @@ class Rows:
         )
 
     def weighed_by(self, gap_noise: Array) -> Rows:
-        """The same rows, weighed by how noisy their gaps make them."""
+        """These rows with the noise that missing values add."""
         noisier = np.flatnonzero(gap_noise)
         relative = 1.0 + np.isnan(self.columns[:, noisier]) @ gap_noise[noisier]
         return replace(self, precision=1.0 / relative, gap_noise=gap_noise)
 
 
 def _add_to(first: Totals, second: Totals) -> Totals:
-    """Totals that are sums, the first of which nobody else has: tables may be large."""
+    """Sums in place, without another copy: totals may be large."""
     return tuple(map(iadd, first, second))
 
 
 def chunks(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
-    """Parts of the rows, cut so that none has more rows than this."""
+    """Parts of at most ``size`` rows."""
     for part in parts:
         yield from part.parts(size)
 
 
 def added(parts: Iterable[Rows], size: int, of: Callable[[Rows], Totals]) -> Totals:
-    """Sums of new arrays that are made of at most so many rows at a time."""
+    """Sums of the arrays that ``of`` returns for at most ``size`` rows at a time."""
     return reduce(_add_to, map(of, chunks(parts, size)))
 
 
-#: Goes over parts of the rows once, and can be sent elsewhere.
+#: Goes over parts of the rows once; it can be pickled.
 RowJob: TypeAlias = Callable[[Iterable[Rows]], Totals]
 
 
 @dataclass(frozen=True)
 class StreamedRows:
-    """Rows of tables in chunks: of each its part is made when it comes up.
+    """Rows of tables in chunks, each located when it is read.
 
     ``start`` is the intercept of the best constant model and ``null`` its log-likelihood at unit noise, if
-    that is known: nobody should go over all rows for these. ``log_precision`` is what the rows' precisions
-    add to a Gaussian log-likelihood.
+    known: neither is worth a pass. The other fields are as in ``Rows``.
     """
 
     tables: Tables
@@ -199,29 +191,29 @@ class StreamedRows:
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return self.tables.n_columns
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many entries each term has."""
+        """The number of entries of each term."""
         return tuple(len(term.entries) for term in self.terms)
 
     def total(self, job: RowJob, merge: Merge = add, *, heavy: bool = False) -> Totals:
-        """What a job says of all rows; whoever holds them knows how to share it."""
-        own = partial(_located, job, self.terms, self.units, self.gap_noise)
-        return self.tables.total(own, merge)
+        """The job's total over all rows; the engine parallelises."""
+        located = partial(_total_of_tables, job, self.terms, self.units, self.gap_noise)
+        return self.tables.total(located, merge)
 
     def with_terms(self, terms: Sequence[Term]) -> StreamedRows:
-        """The same rows with more terms."""
+        """These rows with more terms."""
         return replace(self, terms=(*self.terms, *terms))
 
     def keep_terms(self, kept: Sequence[int]) -> StreamedRows:
-        """The same rows with some of the terms."""
+        """These rows with some of the terms."""
         return replace(self, terms=tuple(self.terms[k] for k in kept))
 
     def weighed_by(self, gap_noise: Array) -> StreamedRows:
-        """The same rows, weighed by how noisy their gaps make them."""
+        """These rows with the noise that missing values add."""
         weighed = replace(self, gap_noise=gap_noise, null=None)
         (value,) = weighed.keep_terms([]).total(_log_precision)
         return replace(weighed, log_precision=float(value))
@@ -230,21 +222,16 @@ class StreamedRows:
 AnyRows: TypeAlias = Rows | StreamedRows
 
 
-def _located(
+def _total_of_tables(
     job: RowJob,
     terms: Sequence[Term],
     units: Units,
     gap_noise: Array | None,
     tables: Iterable[Table],
 ) -> Totals:
-    """What a job says of tables, each made a part of the rows first."""
-
-    def parts() -> Iterator[Rows]:
-        for table in tables:
-            part = Rows.of(table, terms, units)
-            yield part if gap_noise is None else part.weighed_by(gap_noise)
-
-    return job(parts())
+    """The job's total over tables, each of them located first."""
+    parts = (Rows.of(table, terms, units) for table in tables)
+    return job(parts if gap_noise is None else (part.weighed_by(gap_noise) for part in parts))
 
 
 def _log_precision(parts: Iterable[Rows]) -> Totals:

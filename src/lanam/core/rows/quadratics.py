@@ -1,8 +1,7 @@
-"""The quadratic in the form that is cheaper: as rows, or summed into cross-tables.
+"""The quadratic in the cheaper form: as rows, or summed into cross-tables.
 
-- ``RowQuadratic`` goes over the rows and builds ``Z`` on each call; cheap for few rows, and for an
-  expansion that is used once;
-- ``TableQuadratic`` (``cross_tables.py``) sums over the rows once; after that no call depends on them.
+``RowQuadratic`` goes over the rows and builds ``Z`` on each call, which is cheap for few rows and for an
+expansion that is used once; ``TableQuadratic`` (``cross_tables.py``) sums over the rows once.
 """
 
 from __future__ import annotations
@@ -31,29 +30,26 @@ from lanam.core.rows.statistics import (
 )
 from lanam.core.rows.tables import Totals
 
-#: Rows at a time of which ``Z`` is built.
+#: Rows of ``Z`` at a time.
 _DESIGN_CHUNK_ROWS = 1 << 11
 
-#: From so many rows on, going over them once more costs more than all else.
+#: With this many rows, a pass over them costs more than all else.
 MANY_ROWS = 1 << 18
 
-#: Cross-tables larger than this are not made, unless somebody says otherwise.
+#: Default limit of the cross-tables' memory.
 CROSS_TABLE_BYTES = 600e6
 
 
 @dataclass(frozen=True)
 class RowQuadratic:
-    """The quadratic as rows: made anew whenever it is asked.
-
-    ``kept`` are the terms it is for, of all that the expansion is around.
-    """
+    """The quadratic as rows, for the terms ``kept`` of all that the expansion is around."""
 
     rows: AnyRows
     around: Around
     kept: tuple[int, ...]
 
     def is_around(self, values: Sequence[Array]) -> bool:
-        """Whether it was made around just these arrays."""
+        """Whether it is the expansion around these arrays."""
         return same_arrays(self.around.values, values)
 
     @cached_property
@@ -67,16 +63,16 @@ class RowQuadratic:
 
     @property
     def value(self) -> float:
-        """Log-likelihood at unit noise of what it was made around; of zero where it is exact."""
+        """Log-likelihood at unit noise where it is expanded; at zero if it is exact."""
         return float(self._sums[-1][1])
 
     @property
     def total_curvature(self) -> float:
-        """Sum of ``gamma`` over all rows, and outputs."""
+        """Sum of ``gamma`` over all rows and outputs."""
         return float(self._sums[-1][2])
 
     def entry_curvature(self) -> list[Array]:
-        """Sums of ``gamma`` per table entry, a vector a term; over all outputs."""
+        """Sums of ``gamma`` per table entry over all outputs, one vector per term."""
         return [self._sums[k] for k in self.kept]
 
     def keep_terms(self, kept: Sequence[int]) -> RowQuadratic:
@@ -100,7 +96,7 @@ class RowQuadratic:
 
 
 def _expansion_sums(around: Around, parts: Iterable[Rows]) -> Totals:
-    """Curvature at every entry, a vector a term; then constant, value and all curvature."""
+    """Curvature at every entry, one vector per term; then constant, value and total curvature."""
 
     def of(part: Rows) -> Totals:
         expansion = around.expand(part)
@@ -146,7 +142,7 @@ def _level_equations(
 def _joint_equations(
     around: Around, kept: Sequence[int], tables: Sequence[Array], parts: Iterable[Rows]
 ) -> Totals:
-    """Normal equations of several outputs, each with its own coordinates in the same tables."""
+    """Normal equations of several outputs with separate coordinates in the same tables."""
     places = output_places([table.shape[1] for table in tables], around.likelihood.n_outputs)
     gram, target = np.zeros((places.size, places.size)), np.zeros(places.size)
     made = Design(tables)
@@ -173,9 +169,9 @@ def weights_and_quadratic(
 ) -> tuple[Totals, float, Quadratic | None]:
     """Weight at every entry, the log-likelihood of the intercept alone, and the quadratic if it is exact.
 
-    In the cheaper form; ``memory`` are the bytes that cross-tables may have. ``on_decision`` is told the
-    number of entries by which that is decided (``tables_pay``), before rows are summed: all entries or,
-    if these are too many, those that rows read.
+    ``memory`` limits the bytes of cross-tables. ``on_decision`` is called with the number of entries by
+    which the form is decided (``tables_pay``), before rows are summed: all or, if too many, those that
+    rows read.
     """
     null = (likelihood, start(rows, likelihood))
     around = Around(likelihood, tuple(np.zeros(size) for size in rows.sizes), 0.0)
@@ -184,7 +180,7 @@ def weights_and_quadratic(
     if whole:
         on_decision(n_entries)
     if whole and likelihood.quadratic:
-        # Both at once, and what no row has read is left out afterwards.
+        # Both at once; entries without rows are dropped afterwards.
         made, weights = summed(rows, around)
         return weights, made.of(around.values, null[1]), made
     *sums, value = rows.total(partial(weigh_entries, null))
@@ -200,9 +196,9 @@ def weights_and_quadratic(
 
 
 def tables_pay(likelihood: Likelihood, n_rows: int, n_entries: int, memory: float) -> bool:
-    """Whether so many rows are summed into cross-tables of so many entries; nobody else decides that.
+    """Whether rows are summed into cross-tables of ``n_entries``: the one place that decides it.
 
-    Those of a likelihood that is no quadratic are made several times, and of several outputs none.
+    They are summed several times if the likelihood is not quadratic, and not at all for several outputs.
     """
     many = n_rows > 2 * n_entries if likelihood.quadratic else n_rows >= MANY_ROWS
     return many and likelihood.n_outputs == 1 and cross_table_bytes(n_entries) <= memory

@@ -1,4 +1,4 @@
-"""How rows read tables: by interpolation, one table after the other or all of them at once."""
+"""Interpolation: rows of tables, one table at a time or as a design matrix, and the adjoint sums."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def spread(position: Position, values: Array, size: int) -> Array:
 
 
 class Design:
-    """Makes ``Z`` of some rows after others, the intercept's column last; each is valid until the next."""
+    """Computes ``Z``, with the intercept's column last, part by part; each is valid until the next."""
 
     def __init__(self, tables: Sequence[Array]) -> None:
         self._columns = slices(table.shape[1] for table in tables)
@@ -57,17 +57,17 @@ class Design:
         return design
 
     def _read(self, k: int, position: Position, out: Array) -> None:
-        """``W_k T_k``: what ``read`` says, with one look at the table for all that it needs."""
+        """``W_k T_k`` as ``read`` computes it, with one indexing of the table."""
         strides = tuple(stride for stride, _ in position.steps)
         if (k, strides) not in self._stacked:
             self._stacked[k, strides] = _with_differences(self._tables[k], strides)
         stacked = self._stacked[k, strides]
-        found = self._space.get("found", (len(position.index), stacked.shape[1]))
-        # "clip" only because with it nothing is copied: all positions are within.
-        np.take(stacked, position.index.astype(np.intp), axis=0, out=found, mode="clip")
-        parts = found.reshape(len(found), 1 << len(strides), out.shape[1])
+        taken = self._space.get("taken", (len(position.index), stacked.shape[1]))
+        # "clip" avoids a copy; all positions are within.
+        np.take(stacked, position.index.astype(np.intp), axis=0, out=taken, mode="clip")
+        parts = taken.reshape(len(taken), 1 << len(strides), out.shape[1])
         fractions = [fraction.astype(np.float64)[:, None] for _, fraction in position.steps]
-        # The later half are the earlier one's differences along an axis.
+        # The second half holds the first one's differences along an axis.
         for fraction in fractions[:-1]:
             parts, change = np.split(parts, 2, axis=1)
             change *= fraction[:, None]
@@ -80,7 +80,7 @@ class Design:
 
 
 def _with_differences(table: Array, strides: Sequence[int]) -> Array:
-    """A table beside its differences along the last axis, both beside theirs along the one before, ..."""
+    """A table beside its differences along the last axis, both beside theirs along the previous one, ..."""
     parts = [table]
     for stride in reversed(strides):
         parts += [_difference(part, stride) for part in parts]
@@ -88,7 +88,7 @@ def _with_differences(table: Array, strides: Sequence[int]) -> Array:
 
 
 def _difference(table: Array, stride: int) -> Array:
-    """Differences to the entries so far on; the last have none there, and no row asks for them."""
+    """Differences to the entries ``stride`` further on; zero for the last ones, which no row needs."""
     change = np.zeros_like(table)
     np.subtract(table[stride:], table[:-stride], out=change[:-stride])
     return change

@@ -1,14 +1,13 @@
-"""Columns and rows that are not in memory, in short: summaries of chunks that can be merged.
+"""Mergeable summaries of chunks of a column.
 
-A `ColumnSketch` is a column's distribution: its distinct values and the weight at each, as long as they
-are few, and buckets of values otherwise. Buckets are nested or apart, never across each other: all
-floats in their order are the leaves of one binary tree of 64 levels, and a bucket is one of its nodes
-(a q-digest: Shrivastava et al. 2004; mergeable: Agarwal et al. 2012). So buckets of two chunks merge
-without loss, in whatever order, and only taking small buckets together costs precision: at most
-``PRECISION`` of the weight, however many chunks there are.
+A `ColumnSketch` is a column's distribution: its distinct values and the weight at each if they are few,
+and buckets of values otherwise. All floats in their order are the leaves of one binary tree of 64 levels,
+and a bucket is one of its nodes (a q-digest: Shrivastava et al. 2004; mergeable: Agarwal et al. 2012), so
+that any two buckets are nested or disjoint. Buckets of two chunks merge without loss, in any order; only
+joining small buckets costs precision: at most ``PRECISION`` of the weight, for any number of chunks.
 
-The rest is made of hashes: how many values or rows are distinct (`DistinctCount`), and which columns
-are the same (signatures).
+Hashes give the number of distinct values or rows (`count_distinct`), and which columns are duplicates
+(signatures).
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from lanam.core.terms.knots import Distribution, ascending, distinct_values, pow
 Hashes: TypeAlias = NDArray[np.uint64]
 Bytes: TypeAlias = NDArray[np.uint8]
 
-#: A column with at most this many distinct values is known exactly; of others so many points are kept,
-#: which is 0.4 MB. As many hashes tell how many distinct values there are, to 0.8%.
+#: A column with at most this many distinct values is exact; of others this many points are kept (0.4 MB).
+#: As many hashes estimate the number of distinct values to a standard error of 0.8%.
 EXACT_VALUES = 16384
 
-#: Buckets around any place hold at most this share of the weight.
+#: Buckets around any value hold at most this fraction of the weight.
 PRECISION = 1.0 / 2048.0
 
 #: Numbers are mixed in blocks that stay in the cache.
@@ -40,53 +39,18 @@ _SIGN = np.uint64(1 << 63)
 
 
 @dataclass(frozen=True)
-class DistinctCount:
-    """How many different hashes were seen: the smallest of them, ascending and as shares of the largest.
-
-    There are at most ``EXACT_VALUES``. Below that they are all; otherwise the last tells how close
-    together all are. Its one array is all there is to send.
-
-    Examples
-    --------
-    >>> first = count_distinct(hash_values(np.arange(60_000.0)))
-    >>> second = count_distinct(hash_values(np.arange(50_000.0, 100_000.0)))
-    >>> both = merge_counts(first, second)
-    >>> abs(both.estimate - 100_000) < 3 * both.relative_error * 100_000
-    True
-    """
-
-    smallest: Array
-
-    @property
-    def estimate(self) -> float:
-        """How many there are; exact below ``EXACT_VALUES``."""
-        if len(self.smallest) < EXACT_VALUES:
-            return float(len(self.smallest))
-        return (EXACT_VALUES - 1) / float(self.smallest[-1])
-
-    @property
-    def relative_error(self) -> float:
-        """The standard error of the estimate, as a share of it."""
-        return 0.0 if len(self.smallest) < EXACT_VALUES else (EXACT_VALUES - 2) ** -0.5
-
-
-@dataclass(frozen=True)
 class ColumnSketch:
     """The distribution of a column's values, by weight.
 
     ``points`` are distinct values where ``level`` is 0; otherwise the mean of the values in a bucket,
     a node that many levels above the floats. They are in the order of the nodes' first floats, larger
     nodes first. The smallest and the largest value are always points of their own, and so is the value
-    of any row that has more than ``PRECISION`` of the weight.
+    of any row that has more than ``PRECISION`` of the weight. ``n_rows`` have a value; rows without one
+    weigh ``missing``. ``hashes`` estimate the number of distinct values once these are too many to keep.
 
-    ``n_rows`` have a value; rows without one weigh ``missing``. ``distinct`` counts values once there are
-    too many to know all.
-
-    The share of the weight up to any value is that of ``points`` but for an error, and so is the rank of
-    any quantile. The error is at most ``PRECISION`` (0.05%), whatever the number of rows and
-    chunks and the order in which they are merged, unless more than ``EXACT_VALUES`` buckets would be
-    needed for that (continuous columns need about 3000, and up to 10,000 where chunks differ); then it is
-    larger.
+    The error of any rank is at most ``PRECISION`` (0.05%), whatever the number of rows and chunks and the
+    order in which they are merged, unless that takes more than ``EXACT_VALUES`` buckets (continuous columns
+    need about 3000, and up to 10,000 where chunks differ).
     """
 
     points: Array
@@ -94,11 +58,11 @@ class ColumnSketch:
     level: Bytes
     n_rows: int
     missing: float
-    distinct: DistinctCount
+    hashes: Array
 
     @property
     def exact(self) -> bool:
-        """Whether the points are all values there are."""
+        """Whether the points are all distinct values."""
         return not self.level.any()
 
     @property
@@ -108,12 +72,12 @@ class ColumnSketch:
 
     @property
     def n_distinct(self) -> float:
-        """How many distinct values there are: exact, or to ``distinct.relative_error``."""
-        return float(len(self.points)) if self.exact else self.distinct.estimate
+        """Number of distinct values, exact or estimated."""
+        return float(len(self.points)) if self.exact else estimate_distinct(self.hashes)
 
 
 def sketch_column(values: Array, weight: Array) -> ColumnSketch:
-    """Sort a chunk of a column into its sketch; a missing value is not a number.
+    """The sketch of a chunk of a column; missing values are NaN.
 
     Examples
     --------
@@ -126,11 +90,11 @@ def sketch_column(values: Array, weight: Array) -> ColumnSketch:
     missing = float(weight[n_rows:].sum())
     points, mass = distinct_values(ordered[:n_rows], weight[:n_rows])
     level = np.zeros(len(points), dtype=np.uint8)
-    distinct = _NO_HASHES
+    hashes = np.empty(0)
     if len(points) > EXACT_VALUES:
-        distinct = count_distinct(_mix(points.view(np.uint64)))
+        hashes = count_distinct(_mix(points.view(np.uint64)))
         points, mass, level = _compress(points, mass, level)
-    return ColumnSketch(points, mass, level, n_rows, missing, distinct)
+    return ColumnSketch(points, mass, level, n_rows, missing, hashes)
 
 
 def merge(first: ColumnSketch, second: ColumnSketch) -> ColumnSketch:
@@ -143,20 +107,19 @@ def merge(first: ColumnSketch, second: ColumnSketch) -> ColumnSketch:
         np.concatenate([first.mass, second.mass]),
         np.concatenate([first.level, second.level]),
     )
-    distinct = _NO_HASHES
+    hashes = np.empty(0)
     if len(points) > EXACT_VALUES or level.any():
-        distinct = merge_counts(_distinct_of(first), _distinct_of(second))
+        hashes = merge_counts(_hashes_of(first), _hashes_of(second))
     if len(points) > EXACT_VALUES:
         points, mass, level = _compress(points, mass, level)
     n_rows = first.n_rows + second.n_rows
-    return ColumnSketch(points, mass, level, n_rows, missing, distinct)
+    return ColumnSketch(points, mass, level, n_rows, missing, hashes)
 
 
 def distribution(sketch: ColumnSketch) -> Distribution:
-    """The points of a sketch, as ``summarise`` gives those of a column in memory.
+    """The points of a sketch as a distribution.
 
-    Their ends are the column's ends, and their mean is its mean; they spread a little less, by what
-    values within a bucket differ.
+    Its range and its mean are the column's; its variance is smaller by that within buckets.
     """
     points = ascending(sketch.points / sketch.scale, sketch.mass)
     return Distribution(*distinct_values(*points), sketch.scale, sketch.missing)
@@ -164,30 +127,23 @@ def distribution(sketch: ColumnSketch) -> Distribution:
 
 def to_arrays(sketch: ColumnSketch) -> tuple[Array, ...]:
     """A sketch as five arrays."""
-    level, numbers = (
-        sketch.level.astype(np.float64),
-        np.array([sketch.n_rows, sketch.missing], float),
-    )
-    return sketch.points, sketch.mass, level, sketch.distinct.smallest, numbers
+    numbers = np.array([sketch.n_rows, sketch.missing], float)
+    return sketch.points, sketch.mass, sketch.level.astype(np.float64), sketch.hashes, numbers
 
 
 def from_arrays(arrays: Iterable[Array]) -> ColumnSketch:
-    """The other way round."""
-    points, mass, level, smallest, (n_rows, missing) = arrays
-    distinct = DistinctCount(smallest)
-    return ColumnSketch(points, mass, level.astype(np.uint8), int(n_rows), float(missing), distinct)
+    """The inverse of ``to_arrays``."""
+    points, mass, level, hashes, (n_rows, missing) = arrays
+    return ColumnSketch(points, mass, level.astype(np.uint8), int(n_rows), float(missing), hashes)
 
 
 def hash_values(column: Array) -> Hashes:
-    """A number of 64 bits for every value: the same for the same value, on any machine.
-
-    Zeros are the same whatever their sign, and so are missing values.
-    """
+    """A 64-bit hash of every value, the same on any machine; of either zero, and of any NaN, the same."""
     return _mix(_bits(column))
 
 
 def hash_rows(columns: Array, response: Array) -> Hashes:
-    """A number of 64 bits for every row of columns (n, D) and its response."""
+    """A 64-bit hash of every row of columns (n, D) and its response."""
     hashes = np.empty(len(response), dtype=np.uint64)
     for start in range(0, len(response), _BLOCK):
         part = slice(start, start + _BLOCK)
@@ -198,76 +154,76 @@ def hash_rows(columns: Array, response: Array) -> Hashes:
     return hashes
 
 
-def count_distinct(hashes: Hashes) -> DistinctCount:
-    """Count the different ones among hashes."""
-    # Hashes are spread evenly: how many lie below a bound can be told beforehand, if they differ.
-    share = 1.1 * EXACT_VALUES / max(len(hashes), 1)
+def count_distinct(hashes: Hashes) -> Array:
+    """The smallest distinct hashes, at most ``EXACT_VALUES``, ascending and as fractions of the largest.
+
+    Examples
+    --------
+    >>> first = count_distinct(hash_values(np.arange(60_000.0)))
+    >>> second = count_distinct(hash_values(np.arange(50_000.0, 100_000.0)))
+    >>> abs(estimate_distinct(merge_counts(first, second)) - 100_000) < 2500
+    True
+    """
+    # Hashes are uniform: if they differ, the number below a bound is known beforehand.
+    fraction = 1.1 * EXACT_VALUES / max(len(hashes), 1)
     while True:
-        found = hashes if share >= 1.0 else hashes[hashes < np.uint64(share * 2.0**64)]
+        below = hashes if fraction >= 1.0 else hashes[hashes < np.uint64(fraction * 2.0**64)]
         # The leading 53 bits are exact as a float.
-        smallest = _sorted_set((found >> np.uint64(11)).astype(np.float64) * 2.0**-53)
-        if len(smallest) >= EXACT_VALUES or share >= 1.0:
-            return DistinctCount(smallest[:EXACT_VALUES])
-        share *= 8.0
+        smallest = _sorted_set((below >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+        if len(smallest) >= EXACT_VALUES or fraction >= 1.0:
+            return smallest[:EXACT_VALUES]
+        fraction *= 8.0
 
 
-def merge_counts(first: DistinctCount, second: DistinctCount) -> DistinctCount:
-    """The count of two chunks together."""
-    both = np.concatenate([first.smallest, second.smallest])
-    return DistinctCount(_sorted_set(both)[:EXACT_VALUES])
+def merge_counts(first: Array, second: Array) -> Array:
+    """The smallest hashes of two chunks together."""
+    return _sorted_set(np.concatenate([first, second]))[:EXACT_VALUES]
+
+
+def estimate_distinct(smallest: Array) -> float:
+    """The number of distinct values: exact below ``EXACT_VALUES``, then by the density of hashes."""
+    if len(smallest) < EXACT_VALUES:
+        return float(len(smallest))
+    return (EXACT_VALUES - 1) / float(smallest[-1])
 
 
 def sign_numbers(column: Array, row_hash: Hashes) -> Hashes:
-    """The signature (1,) of a numeric column, by the hashes of its whole rows.
-
-    Signatures of chunks add up, and are the same for columns that have the same value in every row.
+    """The signature (1,) of a numeric column: additive over chunks, and the same for equal columns.
 
     Examples
     --------
     >>> table = np.array([[1.0, 1.0, 2.0], [2.0, 2.0, 1.0]])
     >>> rows = hash_rows(table, np.zeros(2))
-    >>> first, twin, other = (sign_numbers(table[:, feature], rows) for feature in range(3))
-    >>> first == twin, first == other
+    >>> first, copy, other = (sign_numbers(table[:, feature], rows) for feature in range(3))
+    >>> first == copy, first == other
     (array([ True]), array([False]))
     """
     return np.array([_mix(hash_values(column) ^ row_hash).sum()])
 
 
 def sign_codes(column: Array, row_hash: Hashes, n_levels: int) -> Hashes:
-    """What the signature of a column of codes below ``n_levels`` is made of: sums of every level's rows.
-
-    The last entry of the array (K + 1,) is of rows without a level. Those of chunks add up, and all are
-    one number by ``sign_levels``.
-    """
-    sums = np.zeros(n_levels + 1, dtype=np.uint64)
+    """Sums of the rows' hashes per code below ``n_levels``: additive over chunks, for ``sign_levels``."""
+    sums = np.zeros(n_levels, dtype=np.uint64)
     known = (column >= 0.0) & (column < n_levels)
-    np.add.at(sums, np.where(known, column, n_levels).astype(np.intp), _mix(row_hash))
+    np.add.at(sums, column[known].astype(np.intp), _mix(row_hash[known]))
     return sums
 
 
 def sign_levels(sums: Hashes) -> int:
-    """The signature of a column of codes: the same where the same rows share a level.
-
-    Whatever the levels' codes, and whether there are more that no row has. Rows without a level are
-    the rest.
-    """
-    levels = sums[:-1]
-    return int(_mix(levels[levels != 0]).sum())
+    """The signature of a column of codes: equal if codes partition the rows in the same way."""
+    return int(_mix(sums[sums != 0]).sum())
 
 
 def _sorted_set(numbers: Array) -> Array:
-    """Distinct ones among numbers, ascending (``np.unique`` is slower by far)."""
+    """Distinct numbers, ascending (``np.unique`` is much slower)."""
     ordered = np.sort(numbers)
     return np.delete(ordered, np.flatnonzero(ordered[1:] == ordered[:-1]))
 
 
-_NO_HASHES = DistinctCount(np.empty(0))
-
-
-def _distinct_of(sketch: ColumnSketch) -> DistinctCount:
-    """The count of a sketch's values, which one that is exact does not keep."""
-    if len(sketch.distinct.smallest):
-        return sketch.distinct
+def _hashes_of(sketch: ColumnSketch) -> Array:
+    """The smallest hashes of a sketch's values, which an exact sketch does not keep."""
+    if len(sketch.hashes):
+        return sketch.hashes
     return count_distinct(_mix(sketch.points.view(np.uint64)))
 
 

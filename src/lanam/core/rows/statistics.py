@@ -24,8 +24,7 @@ from lanam.core.rows.located import AnyRows, Rows, StreamedRows, added
 from lanam.core.rows.reading import read, spread
 from lanam.core.rows.tables import Totals
 
-#: Rows at a time: few enough for what is computed of each to stay in the cache, and for memory to be used
-#: again.
+#: Rows at a time: intermediate results stay in the cache, and memory is reused.
 CHUNK_ROWS = 1 << 13
 
 
@@ -39,7 +38,7 @@ def predict(rows: Rows, values: Sequence[Array], intercept: Intercept) -> Array:
 
 
 def entry_sums(rows: Rows, row_values: Array) -> list[Array]:
-    """Sums of a row value per table entry, a vector a term."""
+    """Sums of a row value per table entry, one vector per term."""
     return [
         spread(position, row_values, size)
         for position, size in zip(rows.positions, rows.sizes, strict=True)
@@ -47,7 +46,7 @@ def entry_sums(rows: Rows, row_values: Array) -> list[Array]:
 
 
 def weigh_entries(null: tuple[Likelihood, Intercept], parts: Iterable[Rows]) -> Totals:
-    """Weights at the entries, a vector a term, and the log-likelihood of a constant."""
+    """Weights at the entries, one vector per term, and the log-likelihood of a constant."""
 
     def of(part: Rows) -> Totals:
         return *entry_sums(part, part.weight), _value(part.keep_terms([]), null[0], [], null[1])
@@ -72,7 +71,7 @@ def _log_likelihood(
 def _value(
     part: Rows, likelihood: Likelihood, values: Sequence[Array], intercept: Intercept
 ) -> Array:
-    """The log-likelihood of rows at hand."""
+    """The log-likelihood of rows in memory."""
     f = predict(part, values, intercept)
     return np.array(part.information @ likelihood.log_prob(part.y, f))
 
@@ -92,42 +91,38 @@ def null_log_likelihood(rows: AnyRows, likelihood: Likelihood) -> float:
 
 
 def own_curvature(curvature: Array) -> Array:
-    """The curvature of each output by itself: the rows' diagonals where there are several."""
+    """The curvature of each output by itself: the diagonals where there are several."""
     return curvature if curvature.ndim == 1 else np.diagonal(curvature, axis1=1, axis2=2)
 
 
 def curved(curvature: Array, f: Array) -> Array:
-    """``diag(gamma) f``; with several outputs ``gamma`` is a matrix a row."""
+    """``diag(gamma) f``; with several outputs ``gamma`` is one matrix per row."""
     return curvature * f if f.ndim == 1 else np.einsum("nij,nj->ni", curvature, f)
 
 
 def output_places(widths: Sequence[int], n_outputs: int) -> IntArray:
-    """Where each output's coordinates stand, and its intercept's (n_outputs, R + 1).
+    """Indices of each output's coordinates and of its intercept (n_outputs, R + 1).
 
-    All outputs of a term follow each other, so that a term has one block; the intercepts come last.
+    All outputs of a term are consecutive, so that a term has one block; the intercepts come last.
     """
     starts = np.cumsum([0, *widths]) * n_outputs
-    places = [
-        start + width * output + np.arange(width)
-        for output in range(n_outputs)
+    outputs = np.arange(n_outputs)[:, None]
+    blocks = [
+        start + width * outputs + np.arange(width)
         for start, width in zip(starts[:-1], widths, strict=True)
     ]
-    own = np.concatenate([np.empty(0, np.intp), *places]).reshape(n_outputs, -1)
-    return np.column_stack([own, starts[-1] + np.arange(n_outputs)])
+    return np.hstack([*blocks, starts[-1] + outputs])
 
 
 def evaluate(table: Array, coordinates: Array, n_outputs: int) -> Array:
-    """A term's function at its entries; a column for each of several outputs."""
+    """A term's function at its entries; one column per output where there are several."""
     values = table @ coordinates.reshape(n_outputs, -1).T
     return values[:, 0] if n_outputs == 1 else values
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """The quadratic of some rows: ``pseudo_response`` is ``h``, ``curvature`` is ``gamma``.
-
-    With several outputs the first has a column each, the second a matrix a row.
-    """
+    """The quadratic of some rows: ``h``, ``gamma``, its constant, and its value where it is expanded."""
 
     pseudo_response: Array
     curvature: Array
@@ -137,7 +132,7 @@ class Expansion:
 
 @dataclass(frozen=True)
 class Around:
-    """The point that the log-likelihood is expanded around."""
+    """The point around which the log-likelihood is expanded."""
 
     likelihood: Likelihood
     values: tuple[Array, ...]
@@ -148,15 +143,15 @@ class Around:
         return predict(part, self.values, self.intercept)
 
     def slopes(self, part: Rows, f: Array | None = None) -> tuple[Array, Array]:
-        """Slope and curvature of every row's weighted log-likelihood, or at another prediction ``f``."""
+        """Slope and curvature of every row's weighted log-likelihood, at ``f`` or at the prediction."""
         f = self.predict(part) if f is None else f
         slope, curvature = self.likelihood.slope(part.y, f), self.likelihood.curvature(f)
-        # Weights are a row's, whatever it has.
+        # One weight per row, whatever the shape.
         return (slope.T * part.information).T, (curvature.T * part.information).T
 
     def expand(self, part: Rows) -> Expansion:
         """The quadratic of some rows: a second-order expansion of their weighted log-likelihood."""
-        # One that is exact is the same wherever it is made.
+        # An exact quadratic is the same around any point.
         exact = self.likelihood.quadratic
         f = np.zeros(len(part)) if exact else self.predict(part)
         slope, curvature = self.slopes(part, f)
@@ -166,16 +161,16 @@ class Around:
         return Expansion(slope + bent, curvature, constant, value)
 
     def expand_all(self, part: Rows) -> Expansion:
-        """The same for many rows."""
-        made = [self.expand(chunk) for chunk in part.parts(CHUNK_ROWS)]
+        """The same for many rows, chunk by chunk."""
+        chunks = [self.expand(chunk) for chunk in part.parts(CHUNK_ROWS)]
         return Expansion(
-            np.concatenate([one.pseudo_response for one in made]),
-            np.concatenate([one.curvature for one in made]),
-            sum(one.constant for one in made),
-            sum(one.value for one in made),
+            np.concatenate([chunk.pseudo_response for chunk in chunks]),
+            np.concatenate([chunk.curvature for chunk in chunks]),
+            sum(chunk.constant for chunk in chunks),
+            sum(chunk.value for chunk in chunks),
         )
 
 
 def same_arrays(first: Sequence[Array], second: Sequence[Array]) -> bool:
-    """Whether these are the very same arrays."""
+    """Whether these are identical objects."""
     return len(first) == len(second) and all(map(operator.is_, first, second))

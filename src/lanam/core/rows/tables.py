@@ -1,8 +1,8 @@
-"""Rows wherever they live: tables in chunks, and totals over them.
+"""Tables in chunks, and totals over them.
 
-A fit asks for nothing of its rows but totals: a job is given some chunks of the table and returns
-arrays, and the arrays of several jobs are merged, mostly by adding them up. Whether chunks are views of
-an array, parts of files, or partitions on other machines is for those who hold them to know.
+A fit needs only totals of its rows: a job is given some chunks of the table and returns arrays, and the
+arrays of several jobs are merged, mostly by addition. Chunks may be views of an array, parts of files, or
+partitions on other machines.
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ Totals: TypeAlias = tuple[Array, ...]
 
 @dataclass(frozen=True)
 class Table:
-    """Some rows: columns (n, D) as ``knots.py`` wants them, a response and a positive weight each.
-
-    ``number`` is which chunk of the whole they are: chunks are in the order of the rows.
-    """
+    """Rows: columns (n, D) as in ``knots.py``, response and positive weight; ``number`` is the chunk's."""
 
     columns: Array
     response: Array
@@ -33,7 +30,7 @@ class Table:
         return len(self.response)
 
 
-#: Goes over chunks once. It can be sent elsewhere: a function of a module, or a ``partial`` of one.
+#: Goes over chunks once; it can be pickled: a function of a module, or a ``partial`` of one.
 Job: TypeAlias = Callable[[Iterable[Table]], Totals]
 Merge: TypeAlias = Callable[[Totals, Totals], Totals]
 
@@ -48,17 +45,17 @@ class Tables(Protocol):
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
 
     def total(self, job: Job, merge: Merge = add) -> Totals:
-        """What a job says of all chunks.
+        """The job's total over all chunks.
 
-        It is given one group of chunks or several, each with a chunk at least and in the order of the
-        rows; what it says of these is merged in that order, the earlier first.
+        The job runs on one or more groups of consecutive chunks, none of them empty, and the results are
+        merged in the order of the rows.
         """
 
 
-#: Told of a job and of what computes its totals, which it may know already.
+#: Called with a job and a function that computes its totals, which a log may have already.
 Log: TypeAlias = Callable[[Callable[..., Totals], Callable[[], Totals]], Totals]
 
 
@@ -71,26 +68,26 @@ class LoggedTables:
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return self.tables.n_columns
 
     def total(self, job: Job, merge: Merge = add) -> Totals:
-        """What a job says of all chunks."""
+        """The job's total over all chunks, through the log."""
         return self.log(job, lambda: self.tables.total(job, merge))
 
 
 @dataclass(frozen=True)
 class ArrayTables:
-    """Rows at hand: one table, and no other; what is asked of its rows goes through the log, if any."""
+    """One table in memory; the fit's passes over its rows go through the log, if any."""
 
     table: Table
     log: Log | None = None
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return int(self.table.columns.shape[1])
 
     def total(self, job: Job, merge: Merge = add) -> Totals:
-        """What a job says of the table."""
+        """The job's total over the table."""
         return job([self.table])

@@ -22,36 +22,36 @@ class Spread:
 
     @classmethod
     def of(cls, response: Array, weight: Array) -> Spread:
-        """Of rows at hand, with care for huge and tiny ones."""
+        """The spread of rows in memory, without overflow for huge responses or underflow for tiny ones."""
         total = float(weight.sum())
         magnitude = power_of_two_scale(response)
         scaled = response / magnitude
-        share = weight / total
-        mean = float(share @ scaled)
-        return cls(total, magnitude, mean, float(share @ (scaled - mean) ** 2))
+        fraction = weight / total
+        mean = float(fraction @ scaled)
+        return cls(total, magnitude, mean, float(fraction @ (scaled - mean) ** 2))
 
     @property
     def constant(self) -> bool:
-        """Whether there is one value only; rounding is none."""
+        """Whether there is one value only, up to rounding."""
         return bool(np.sqrt(self.variance) <= 1e-14 * abs(self.mean))
 
     def merged(self, other: Spread) -> Spread:
-        """Of these rows and others."""
+        """The spread of these rows and others."""
         both = (self, other)
         # Zeros alone have no magnitude: theirs must not make others vanish.
         magnitude = max((own.magnitude for own in both if own.mean or own.variance), default=1.0)
         one, two = (min(own.magnitude / magnitude, 1.0) for own in both)
         total = self.total_weight + other.total_weight
-        share = other.total_weight / total
+        fraction = other.total_weight / total
         step = other.mean * two - self.mean * one
-        within = (1.0 - share) * self.variance * one**2 + share * other.variance * two**2
-        between = share * (1.0 - share) * step**2
-        return Spread(total, magnitude, self.mean * one + share * step, within + between)
+        within = (1.0 - fraction) * self.variance * one**2 + fraction * other.variance * two**2
+        between = fraction * (1.0 - fraction) * step**2
+        return Spread(total, magnitude, self.mean * one + fraction * step, within + between)
 
 
 @dataclass(frozen=True)
 class Units:
-    """How the core sees the response: a Gaussian one has mean 0 and variance 1."""
+    """The core's units of the response: a Gaussian one has mean 0 and variance 1."""
 
     likelihood: Likelihood
     shift: float
@@ -65,7 +65,7 @@ class Units:
         if not likelihood.quadratic:
             return cls(likelihood, 0.0, 1.0, total)
         shift, size = spread.mean, float(np.sqrt(spread.variance))
-        # A constant response has rounding at most; its unit is small so that its noise is.
+        # A constant response varies by rounding only; a small unit keeps its noise small.
         if spread.constant:
             size = 1e-9 * max(abs(shift), 1.0)
         return cls(likelihood, shift * spread.magnitude, size * spread.magnitude, total)
@@ -74,17 +74,17 @@ class Units:
         """A response in these units."""
         if not self.likelihood.quadratic:
             return response
-        # In two steps, of which the first is exact: squares of neither may leave what floats can hold.
+        # In two steps, the first of them exact: squares of neither result may overflow or underflow.
         magnitude = power_of_two_scale(np.array([self.scale]))
         centred = response / magnitude - self.shift / magnitude
         return np.asarray(centred / (self.scale / magnitude))
 
     def log_evidence(self, standard: float) -> float:
-        """Log evidence of the response in its own units."""
+        """Log evidence of the response in its original units."""
         if not self.likelihood.quadratic:
             return standard
         return standard - self.total_weight * float(np.log(self.scale))
 
-    def standard_evidence(self, own: float) -> float:
-        """The other way round."""
-        return own - self.log_evidence(0.0)
+    def standard_evidence(self, original: float) -> float:
+        """The inverse of ``log_evidence``."""
+        return original - self.log_evidence(0.0)

@@ -1,14 +1,13 @@
-"""Columns to knots: where a term is tabulated, and how a row reads the table (method.md 2a).
+"""Knots and other table entries of a term, and the rows' positions among them (method.md 2a).
 
-A smooth term is evaluated at ``points`` and rows read it by linear interpolation; a level term has
-one entry per level and rows read theirs. Either way a row's value is
+A smooth term is tabulated at knots, between which rows interpolate linearly; a level term has one entry per
+level. Either way a row's value is
 
     (1 - fraction) * table[index] + fraction * table[index + 1].
 
-Several columns together have a grid of their entries, and rows read it by multilinear interpolation.
-
-Columns are floats. A missing value is not a number and has an entry of its own; a column of categories
-holds codes 0, 1, ..., and any other number for a level that was not seen.
+Several columns together have a grid of their entries, with multilinear interpolation. Columns are floats:
+a missing value is NaN and has an entry of its own; a column of categories holds codes 0, 1, ..., and any
+other number for an unseen category.
 """
 
 from __future__ import annotations
@@ -26,33 +25,33 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.core.terms.searching import SortedPoints
 
-#: Rows that are located at a time: what is computed for them stays in the cache.
+#: Rows located at a time: intermediate results stay in the cache.
 _BLOCK = 1 << 14
 
 #: Beyond this many standard deviations a network's input grows logarithmically, so that an outlier
 #: does not squeeze all other values into one point.
 _TAIL = 2.0
 
-#: A margin ends where the next knot would not be a finite number; and a spread this small, in units of
-#: the largest value, is no unit to measure that value in.
+#: A margin ends where the next knot would not be finite, and a spread this small, in units of the largest
+#: value, is no unit for that value.
 _LARGEST_BEYOND = 700.0
 _SMALLEST_SPREAD = 1e-307
 
-#: Knots beyond the data on either side, in units of the spread of the network's input: bands widen
-#: there instead of being cut off. Further out the outermost knot holds.
+#: Knots beyond the data on either side, in units of the range of the network's input: credible bands widen
+#: there instead of being cut off. Beyond the outermost knot the function is constant.
 MARGINS = np.array([0.1, 0.25, 0.5, 1.0])
 
 
-#: How many entries on the next one along an axis is, and how far towards it each row stands.
+#: The offset of the next entry along an axis, and the fraction of the way towards it, per row.
 Step: TypeAlias = tuple[int, NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where rows stand among the entries of a table.
+    """Positions of rows among the entries of a table.
 
-    ``index`` is the entry at or before a row along every axis. ``steps`` are of the axes along which some
-    rows stand between two entries, in the order of the axes; where all stand on one there is none.
+    ``index`` is the entry at or before a row along every axis; ``steps`` are those of the axes, in their
+    order, along which some rows lie between two entries.
     """
 
     index: IntArray
@@ -64,8 +63,8 @@ class Position:
         return Position(self.index[part], steps)
 
 
-class _Column:
-    """Entries of one column: a table of one axis."""
+class _SingleAxis:
+    """Entries of one column."""
 
     @property
     def axes(self) -> tuple[Self, ...]:
@@ -74,12 +73,12 @@ class _Column:
 
 
 @dataclass(frozen=True)
-class Knots(_Column):
+class Knots(_SingleAxis):
     """The entries of a smooth term's table.
 
     ``points`` are the knots in units of ``scale`` (a power of two that keeps huge and tiny columns
-    away from overflow), ``inputs`` what the network sees there; ``inside`` are those within the data's
-    range. Where the data has missing values, one more entry is theirs: the last.
+    away from overflow), ``inputs`` the network's inputs there; ``inside`` are those within the data's
+    range. Where the data has missing values, the last entry is theirs.
     """
 
     points: Array
@@ -93,29 +92,29 @@ class Knots(_Column):
 
     @property
     def network_inputs(self) -> Array:
-        """What the network sees at the knots (B, 1)."""
+        """The network's inputs at the knots (B, 1)."""
         return self.inputs[:, None]
 
     @property
     def n_single(self) -> int:
-        """How many entries have an effect of their own: that of missing values."""
+        """The number of entries with an independent effect: that of missing values."""
         return int(self.missing)
 
     def quantile_input(self, place: Array) -> Array:
-        """Network inputs at places between 0 and 1 along the knots within the data's range."""
+        """Network inputs at fractions of the knots within the data's range."""
         inside = self.inputs[self.inside]
         return np.interp(place, np.linspace(0.0, 1.0, len(inside)), inside)
 
     @property
     def values(self) -> Array:
-        """The knots in the column's own units."""
+        """The knots in the column's units."""
         with np.errstate(over="ignore"):
             return np.clip(self.points * self.scale, -np.finfo(float).max, np.finfo(float).max)
 
     def locate(self, column: Array) -> Position:
-        """Positions of a column's values; beyond the outermost knots these hold.
+        """Positions of a column's values, clipped to the outermost knots.
 
-        Missing values stand on their entry or, where there is none, on the first knot.
+        Missing values are at their entry or, where there is none, at the first knot.
         """
         index = np.empty(len(column), dtype=_index_type(len(self)))
         fraction = np.empty(len(column), dtype=np.float32)
@@ -130,19 +129,19 @@ class Knots(_Column):
         return Position((index + (fraction == 1.0)).astype(index.dtype))
 
     def _locate(self, column: Array) -> tuple[IntArray, Array]:
-        """The knot at or before every value, and how far it is towards the next."""
+        """The knot at or before every value, and the fraction of the way to the next."""
         with np.errstate(over="ignore"):
             scaled = np.clip(column / self.scale, self.points[0], self.points[-1])
-        gone = np.isnan(scaled)
-        some_gone = bool(gone.any())
-        if some_gone:
-            scaled[gone] = self.points[0]
+        missing = np.isnan(scaled)
+        any_missing = bool(missing.any())
+        if any_missing:
+            scaled[missing] = self.points[0]
         index = np.minimum(self._search.last_at_most(scaled), len(self.points) - 2)
         left = np.take(self.points, index)
         scaled -= left
         scaled /= np.take(self.points[1:], index) - left
-        if some_gone and self.missing:
-            index[gone] = len(self.points)
+        if any_missing and self.missing:
+            index[missing] = len(self.points)
         return index, scaled
 
     @cached_property
@@ -151,11 +150,11 @@ class Knots(_Column):
 
 
 @dataclass(frozen=True)
-class Levels(_Column):
-    """The entries of a level term's table: one per unique value, or per bin between ``edges``.
+class Levels(_SingleAxis):
+    """The entries of a level term's table: one per distinct value, or per bin between ``edges``.
 
-    The last entry stands for values that were not seen: no row of the data reads it, so its
-    posterior is its prior. Where the data has missing values, the one before it is theirs.
+    The last entry is that of unseen values: without data, its posterior is its prior. Where the data has
+    missing values, the one before it is theirs.
     """
 
     points: Array
@@ -169,37 +168,36 @@ class Levels(_Column):
 
     @property
     def values(self) -> Array:
-        """The levels (or the bins' middles) in the column's own units, the unseen one left out."""
+        """The levels (or the bins' means) in the column's units, without that of unseen values."""
         return self.points * self.scale
 
     def locate(self, column: Array) -> Position:
         """Positions of a column's values."""
         with np.errstate(over="ignore"):
             scaled = column / self.scale
-        gone = np.isnan(scaled)
-        scaled[gone] = 0.0
+        missing = np.isnan(scaled)
+        scaled[missing] = 0.0
         index = self._search.last_at_most(scaled) + 1
         if self.exact:
-            # The nearest level, if the number is the same to six digits: it may come back as float32.
+            # The nearest level, if it agrees to six digits: values may have been float32.
             seen = np.abs(scaled - self.points[index]) <= 1e-6 * np.abs(self.points[index])
             index = np.where(seen, index, len(self) - 1)
-        index[gone] = len(self.points)
+        index[missing] = len(self.points)
         return Position(_compact(index, len(self)))
 
     @cached_property
     def _search(self) -> SortedPoints:
-        """Among what divides the levels: their middles, or the bins' edges."""
+        """The boundaries between levels: their midpoints, or the bins' edges."""
         return SortedPoints(
             0.5 * (self.points[1:] + self.points[:-1]) if self.exact else self.edges
         )
 
 
 @dataclass(frozen=True)
-class Categories(_Column):
-    """The entries of a column of categories: its levels, then missing values, then all other levels.
+class Categories(_SingleAxis):
+    """The entries of a column of categories: ``n_own`` of them, then missing values, then all others.
 
-    ``entry_of`` is the entry of every code. Levels that share the last entry with those never seen are
-    too rare to have one.
+    ``entry_of`` is the entry of every code; rare categories share the last one with unseen ones.
     """
 
     entry_of: IntArray
@@ -210,21 +208,20 @@ class Categories(_Column):
 
     @property
     def n_single(self) -> int:
-        """How many entries have an effect of their own: all."""
+        """The number of entries with an independent effect: all."""
         return len(self)
 
     @property
     def missing(self) -> bool:
-        """Missing values have an entry."""
+        """Missing values always have an entry."""
         return True
 
     def locate(self, column: Array) -> Position:
         """Positions of a column's codes."""
-        gone = np.isnan(column)
-        known = (column >= 0.0) & (column < len(self.entry_of))
+        seen = (column >= 0.0) & (column < len(self.entry_of))
         index = np.full(len(column), self.n_own + 1)
-        index[known] = self.entry_of[column[known].astype(np.intp)]
-        index[gone] = self.n_own
+        index[seen] = self.entry_of[column[seen].astype(np.intp)]
+        index[np.isnan(column)] = self.n_own
         return Position(_compact(index, len(self)))
 
 
@@ -242,12 +239,12 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many entries every column has."""
+        """The number of entries of every column."""
         return tuple(len(axis) for axis in self.axes)
 
     @property
     def smooth(self) -> bool:
-        """Whether the grid is of knots only."""
+        """Whether all entries are knots."""
         return all(axis.n_single == 0 for axis in self.axes)
 
     def __len__(self) -> int:
@@ -255,10 +252,10 @@ class Grid:
 
     @property
     def network_inputs(self) -> Array:
-        """What the network of columns of knots sees there, one column an axis."""
+        """The network's inputs at a grid of knots, one column per axis."""
         inputs = [axis.inputs for axis in self.axes if isinstance(axis, Knots)]
         assert len(inputs) == len(self.axes)
-        return np.column_stack([own.ravel() for own in np.meshgrid(*inputs, indexing="ij")])
+        return np.column_stack([grid.ravel() for grid in np.meshgrid(*inputs, indexing="ij")])
 
     def locate(self, *columns: Array) -> Position:
         """Positions of the rows of the columns."""
@@ -276,17 +273,16 @@ Entries = Knots | Grid | Levels | Categories
 
 def locate(entries: Entries, features: tuple[int, ...], columns: Array) -> Position:
     """Positions of the rows of ``columns`` (n, D) among the entries of a term over ``features``."""
-    own = [columns[:, feature] for feature in features]
-    return entries.locate(*own)
+    return entries.locate(*(columns[:, feature] for feature in features))
 
 
 def _compact(index: IntArray, size: int) -> IntArray:
-    """Indices in as few bytes as fit."""
+    """Indices in as few bytes as possible."""
     return index.astype(_index_type(size))
 
 
 def _index_type(size: int) -> type[np.int16 | np.int32]:
-    """Two bytes where they are enough: positions are most of what a fit keeps of its rows."""
+    """Two bytes where they suffice: positions take most of the memory of a fit."""
     return np.int16 if size <= np.iinfo(np.int16).max else np.int32
 
 
@@ -299,22 +295,16 @@ def power_of_two_scale(column: Array) -> float:
 
 
 def weighted_quantiles(values: Array, weight: Array, levels: Array) -> Array:
-    """Quantiles of ascending ``values``: the first whose share of the weight reaches the level.
-
-    Always one of the values, and the same whether a row is repeated or weighted.
-    """
-    share = np.cumsum(weight)
-    # The tolerance keeps a share that reaches a level exactly from missing it by rounding.
-    reached = np.searchsorted(share, levels * share[-1] * (1.0 - 1e-12), side="left")
+    """Quantiles of ascending ``values``, always one of these: the first that reaches the level."""
+    below = np.cumsum(weight)
+    # With a tolerance for weights that reach a level exactly but for rounding.
+    reached = np.searchsorted(below, levels * below[-1] * (1.0 - 1e-12), side="left")
     return np.asarray(values[np.minimum(reached, len(values) - 1)])
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """A column's distinct values, ascending and in units of ``scale``, and the weight at each.
-
-    ``missing`` is the weight of the rows without a value.
-    """
+    """A column's distinct values in units of ``scale``, ascending; their weights, and that of missing."""
 
     values: Array
     mass: Array
@@ -323,19 +313,19 @@ class Distribution:
 
 
 def summarise(column: Array, weight: Array, space: Array | None = None) -> Distribution:
-    """Sort a column into its distribution, which may be made in a space of the column's size."""
-    gone = np.isnan(column)
-    if gone.any():
-        lost = float(weight[gone].sum())
-        return replace(summarise(column[~gone], weight[~gone], space), missing=lost)
+    """The distribution of a column; ``space`` is an array of the column's size to sort in."""
+    missing = np.isnan(column)
+    if missing.any():
+        known = summarise(column[~missing], weight[~missing], space)
+        return replace(known, missing=float(weight[missing].sum()))
     scale = power_of_two_scale(column)
     scaled = np.divide(column, scale, out=None if space is None else space[: len(column)])
-    scaled += 0.0  # of two zeros one
+    scaled += 0.0  # no negative zero
     return Distribution(*distinct_values(*ascending(scaled, weight)), scale)
 
 
 def ascending(values: Array, weight: Array) -> tuple[Array, Array]:
-    """Values that nobody else has in their order, missing ones last, and the weight of each."""
+    """Values in ascending order, sorted in place, missing ones last; and the weight of each."""
     if len(values) == 0 or np.all(weight == weight[0]):
         values.sort()
         return values, weight
@@ -344,7 +334,7 @@ def ascending(values: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def distinct_values(ordered: Array, weight: Array) -> tuple[Array, Array]:
-    """Distinct ones among ascending values, and the weight of each."""
+    """The distinct values of ascending ones, and the weight of each."""
     new = np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)]
     if new.all():  # nothing to sum, nor to copy
         return ordered, weight
@@ -353,10 +343,10 @@ def distinct_values(ordered: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def _location_and_spread(distribution: Distribution) -> tuple[float, float]:
-    """Mean and standard deviation, or median and quartiles where outliers make the latter."""
-    share = distribution.mass / distribution.mass.sum()
-    centre = float(share @ distribution.values)
-    spread = float(np.sqrt(share @ (distribution.values - centre) ** 2))
+    """Mean and standard deviation, or median and interquartile range where outliers dominate."""
+    fraction = distribution.mass / distribution.mass.sum()
+    centre = float(fraction @ distribution.values)
+    spread = float(np.sqrt(fraction @ (distribution.values - centre) ** 2))
     low, median, high = weighted_quantiles(
         distribution.values, distribution.mass, np.array([0.25, 0.5, 0.75])
     )
@@ -380,7 +370,7 @@ def _expand_tails(inputs: Array) -> Array:
 
 
 def standard_inputs(distribution: Distribution) -> Array:
-    """A column's distinct values in the units that networks see."""
+    """A column's distinct values as network inputs."""
     centre, spread = _location_and_spread(distribution)
     return _compress_tails((distribution.values - centre) / spread)
 
@@ -388,11 +378,10 @@ def standard_inputs(distribution: Distribution) -> Array:
 def place_knots(
     distribution: Distribution, max_knots: int, margins: Array = MARGINS
 ) -> Knots | None:
-    """Knots for a column: its distinct values where there are few, else quantiles.
+    """Knots for a column: its distinct values where these are few, else quantiles.
 
-    Of the data (where the rows are) and an even spread over its range (where the shape is) in equal
-    parts, so that no two knots nearly coincide. None where the column is constant: all missing, or none
-    and all the same.
+    Quantiles of an equal mixture of the data and a uniform distribution over its range, so that no two
+    knots nearly coincide. None for constant columns.
     """
     unique = distribution.values
     if len(unique) == 0 or (len(unique) == 1 and not distribution.missing):
@@ -410,7 +399,7 @@ def place_knots(
     first, last = len(margins), len(inputs) - len(margins)
     if len(unique) <= max_knots:
         points[first:last] = unique
-    # Rounding must not put the data's own ends outside.
+    # Rounding must not put the data's range outside.
     points[first], points[last - 1] = unique[0], unique[-1]
     distinct = np.r_[True, np.diff(points) > 0.0]
     inside = slice(int(distinct[:first].sum()), int(distinct[:last].sum()))
@@ -419,7 +408,7 @@ def place_knots(
 
 
 def place_levels(distribution: Distribution, max_levels: int, n_bins: int) -> Levels:
-    """Levels for a column: its distinct values, or quantile bins where they are too many."""
+    """Levels for a column: its distinct values, or quantile bins where these are too many."""
     unique, mass = distribution.values, distribution.mass
     missing = distribution.missing > 0.0
     if len(unique) <= max_levels:
@@ -432,10 +421,10 @@ def place_levels(distribution: Distribution, max_levels: int, n_bins: int) -> Le
 
 
 def _bin_edges(unique: Array, mass: Array, n_bins: int) -> Array:
-    """Where the bins after the first begin; about so many bins of equal weight.
+    """Edges of about ``n_bins`` bins of equal weight.
 
-    A value as heavy as a bin has one of its own (the zeros of amounts, of rain), and the others
-    are split as if it were not there: quantiles alone would all fall on it.
+    A value as heavy as a bin (the zeros of amounts, of rain) has its own, and the others are split without
+    it: all quantiles would fall on it.
     """
     spike = mass >= mass.sum() / n_bins
     n_left = n_bins - int(spike.sum())
@@ -447,23 +436,22 @@ def _bin_edges(unique: Array, mass: Array, n_bins: int) -> Array:
 
 
 def level_counts(column: Array, weight: Array, n_levels: int) -> tuple[Array, Array]:
-    """Weight of every code below ``n_levels``, and the row in which it first comes up."""
+    """Weight of every code below ``n_levels``, and the row in which it first occurs."""
     if n_levels < 0:
         return np.empty(0), np.empty(0)
-    known = np.flatnonzero((column >= 0.0) & (column < n_levels))
-    codes = column[known].astype(np.intp)
-    mass = sum_by(codes, weight[known], n_levels)
+    rows = np.flatnonzero((column >= 0.0) & (column < n_levels))
+    codes = column[rows].astype(np.intp)
+    mass = sum_by(codes, weight[rows], n_levels)
     arrival = np.full(n_levels, np.inf)
     # The earliest is written last.
-    arrival[codes[::-1]] = known[::-1]
+    arrival[codes[::-1]] = rows[::-1]
     return mass, arrival
 
 
 def choose_categories(mass: Array, arrival: Array, max_own: int | None = None) -> Categories:
-    """Entries for codes of which the weight and the row of arrival are known.
+    """Entries for codes: one each, or for the ``max_own`` most frequent ones.
 
-    Of more than ``max_own`` levels the most frequent have an entry of their own; of equally frequent ones
-    those that come first in the data, so that their names do not matter.
+    Ties are broken by the first occurrence, so that the categories' names do not matter.
     """
     n_levels = len(mass)
     if max_own is None or n_levels <= max_own:

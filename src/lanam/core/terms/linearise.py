@@ -1,4 +1,4 @@
-"""Networks at their entries to whitened, centred, rank-compressed tables (method.md 2b).
+"""Networks as whitened, centred, rank-compressed tables (method.md 2b).
 
 A term's function is linear in its tangent features: ``f = J theta`` with ``J`` the network's Jacobian
 at the expansion point, centred over the data, and ``theta ~ N(0, Lambda^-1)``. (The network itself is
@@ -18,18 +18,18 @@ from lanam.core.terms.knots import Grid
 from lanam.core.terms.purity import purify
 from lanam.core.terms.term import LevelTerm, Term
 
-#: Directions whose squared prior size, in units of the noise and summed over the data, is below
-#: this cannot be told from noise and are left to the prior.
+#: Directions whose squared prior size, in units of the noise and summed over the data, is below this are
+#: not identifiable and are left to the prior.
 RANK_TOLERANCE = 1e-3
 
-#: The same for a pair, which has many more directions that are hardly visible.
+#: The same for an interaction, which has many more directions near the threshold.
 PAIR_TOLERANCE = 1e-2
 
-#: At the first look, before any prior was tuned, only the larger directions are worth having: below
-#: this, and below a hundredth of the largest.
+#: In a term's first compression, before its prior was tuned, directions below this are dropped, unless they
+#: exceed a hundredth of the largest.
 COARSE_TOLERANCE = 0.1
 
-#: A group with less variance over the data than this share of that over its entries is not seen.
+#: A group is without data if its variance over the data is below this fraction of that over its entries.
 _UNSEEN = 1e-8
 
 _SKETCH_WIDTH = 24
@@ -38,10 +38,7 @@ _OVERSAMPLING = 6
 
 @dataclass(frozen=True)
 class Compressed:
-    """A term's prior in few coordinates: ``Phi ~ table @ basis.T``.
-
-    ``group_grams[g] = V_g' V_g`` for the rows of ``basis`` that belong to prior group ``g``.
-    """
+    """A term's prior in few coordinates: ``Phi ~ table @ basis.T``, and ``group_grams[g] = V_g' V_g``."""
 
     table: Array
     basis: Array
@@ -54,24 +51,21 @@ def tangent(term: Term, expansion: Array, share: Array) -> Array:
 
 
 def centred(term: Term, table: Array, share: Array) -> Array:
-    """A table without its mean over the data; a pair's, without its means in either column.
-
-    ``share`` is the data's weight at the entries, summing to 1.
-    """
+    """A table without its mean over the data; on a grid, its pure part."""
     if isinstance(term.entries, Grid):
         return purify(table, share, term.entries.shape)
     return table - share @ table
 
 
 def initial_precision(term: Term, jacobian: Array, share: Array, prior_variance: float) -> Array:
-    """Precisions that give every group an equal part in a prior variance averaged over the data."""
+    """Precisions that give every group an equal part of a prior variance averaged over the data."""
     if isinstance(term, LevelTerm) and term.wide:
         # The sum of share @ square(eye - share), without making the matrix.
         return np.array([(1.0 - float(share @ share)) / prior_variance])
     per_parameter = share @ np.square(jacobian)
     per_group = np.bincount(term.group_index, weights=per_parameter)
-    # A group that no row sees has the mean over the entries: a variance without bound would drown the
-    # others where the prior is all there is.
+    # A group without data is scaled over the entries: an unbounded variance would dominate the others where
+    # the posterior is the prior.
     everywhere = np.bincount(term.group_index, weights=np.square(jacobian).mean(axis=0))
     per_group = np.where(per_group > _UNSEEN * everywhere, per_group, everywhere)
     return np.maximum(per_group, np.finfo(float).tiny) * (len(per_group) / prior_variance)
@@ -86,20 +80,19 @@ def compress(
     start: Array | None = None,
     coarse: bool = False,
 ) -> Compressed:
-    """Whiten and compress; ``curvature`` (per entry, in units of the noise) says what is seen.
+    """Whiten and compress; ``curvature`` is the data's precision per entry, in units of the noise.
 
-    ``start`` is an earlier basis, from which the range finder needs one product only; ``coarse`` keeps
-    the larger directions only.
+    From ``start``, an earlier basis, the range finder needs one product only; ``coarse`` keeps the larger
+    directions only.
     """
     if isinstance(term, LevelTerm) and term.wide:
         return Compressed(jacobian, np.empty((0, 0)), np.ones((1, 1, 1)))
     root = np.sqrt(precision[term.group_index])
     phi = jacobian / root
     if isinstance(term, LevelTerm):
-        basis = np.eye(len(root))
-        return Compressed(phi, basis, np.ones((1, 1, 1)))
+        return Compressed(phi, np.eye(len(root)), np.ones((1, 1, 1)))
     if start is not None and start.shape[1] == 0:
-        # Nothing was left of the term, and nothing can bring it back.
+        # A term without coordinates stays without.
         basis = start
     else:
         tolerance = PAIR_TOLERANCE if term.joint else RANK_TOLERANCE
@@ -111,14 +104,9 @@ def compress(
 def _group_grams(term: Term, basis: Array) -> Array:
     n_groups = int(term.group_index.max()) + 1
     if n_groups == 1:
-        # One group: its Gram matrix is the identity, which nobody needs to store.
-        return np.ones((1, 1, 1))
-    return np.stack(
-        [
-            basis[term.group_index == group].T @ basis[term.group_index == group]
-            for group in range(n_groups)
-        ]
-    )
+        return np.ones((1, 1, 1))  # stands for the identity
+    rows = [basis[term.group_index == group] for group in range(n_groups)]
+    return np.stack([own.T @ own for own in rows])
 
 
 def _visible_directions(
@@ -136,7 +124,7 @@ def _visible_directions(
         lift = span.T @ seen
         size, vectors = np.linalg.eigh(lift @ lift.T)
         keep = size > _floor(size, coarse, tolerance)
-        # A sketch full of visible directions may have missed some: widen it.
+        # A sketch full of visible directions may have missed some.
         if keep.sum() <= probe.shape[1] - _OVERSAMPLING // 2:
             return np.asarray((lift.T @ vectors[:, keep]) / np.sqrt(size[keep]))
         more = rng.standard_normal((n_parameters, probe.shape[1]))

@@ -4,9 +4,8 @@ A network ``f(x; theta)`` of hidden sizes ``(h_1, ..., h_L)`` is
 
     a_0 = x,   h_l = a_(l-1) W_l + b_l,   a_l = act(h_l),   f = a_L w,
 
-without an output bias: terms are centred over the data and the model has one intercept
-(paper, section 3.2.2). ``theta`` is one flat vector; its tensors ``W_1, b_1, ..., w`` are the groups
-that may each have a prior precision of their own.
+without an output bias: terms are centred over the data and the model has one intercept (paper, section
+3.2.2). ``theta`` is one flat vector of the tensors ``W_1, b_1, ..., w``, each a prior group or several.
 """
 
 from __future__ import annotations
@@ -60,13 +59,13 @@ ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a network is before it has parameters."""
+    """Sizes, activation and initial scales of a network."""
 
     n_inputs: int
     hidden_sizes: tuple[int, ...]
     activation: str
-    #: The first layer's units start in bands, one per scale of their weights: units of a large scale
-    #: bend sharply, units of a small one gently.
+    #: Scales of the first layer's initial weights, one per band of units; larger ones allow higher
+    #: frequencies.
     scales: tuple[float, ...] = (1.0,)
 
     @cached_property
@@ -86,12 +85,12 @@ class Architecture:
 
     @property
     def n_parameters(self) -> int:
-        """Number of all parameters."""
+        """Number of parameters."""
         return sum(self.sizes)
 
     @cached_property
     def band_of_unit(self) -> NDArray[np.intp]:
-        """The band of scales each unit of the first layer belongs to."""
+        """The band of scales of each unit of the first layer."""
         n_units = self.hidden_sizes[0]
         return np.arange(n_units) * min(len(self.scales), n_units) // n_units
 
@@ -113,7 +112,7 @@ class Architecture:
 
     @cached_property
     def _bands(self) -> list[NDArray[np.intp]]:
-        """The band of every parameter, a vector a tensor; -1 beyond the first layer's units."""
+        """The band of every parameter, one vector per tensor; -1 beyond the first layer's units."""
         bands = []
         for position, shape in enumerate(self.shapes):
             first = position < 2 or (len(self.hidden_sizes) == 1 and position == 2)
@@ -125,10 +124,10 @@ class Architecture:
 def initialise(
     architecture: Architecture, rng: np.random.Generator, centres: Array | None = None
 ) -> Array:
-    """Random parameters: uniform on ``+-1/sqrt(fan_in)`` as torch's linear layers start.
+    """Random parameters: uniform on ``+-1/sqrt(fan_in)`` as in torch's linear layers.
 
-    The first layer's weights are scaled band by band, and its units bend at ``centres``
-    (n_units, n_inputs) if those are given.
+    The first layer's weights are scaled band by band, and its units are centred at ``centres``
+    (n_units, n_inputs) if these are given.
     """
     unit_scale = np.asarray(architecture.scales)[architecture.band_of_unit]
     tensors: list[Array] = []
@@ -145,29 +144,17 @@ def initialise(
 
 
 def unflatten(architecture: Architecture, theta: Array) -> list[Array]:
-    """Views of the flat parameter vector, one a tensor."""
-    places = slices(architecture.sizes)
-    return [
-        theta[own].reshape(shape) for own, shape in zip(places, architecture.shapes, strict=True)
-    ]
-
-
-def forward(architecture: Architecture, theta: Array, inputs: Array) -> Array:
-    """Values of the network at ``inputs`` of shape (B, n_inputs)."""
-    activate = ACTIVATIONS[architecture.activation]
-    *hidden, output = unflatten(architecture, theta)
-    values = inputs
-    for weight, bias in zip(hidden[::2], hidden[1::2], strict=True):
-        values = activate(values @ weight + bias)[0]
-    return values @ output
+    """Views of the flat parameter vector, one per tensor."""
+    parts = (theta[own] for own in slices(architecture.sizes))
+    return [part.reshape(shape) for part, shape in zip(parts, architecture.shapes, strict=True)]
 
 
 @dataclass(frozen=True)
 class Trace:
-    """One evaluation with what its derivatives need.
+    """Values and the factors of their derivatives.
 
-    ``activations[l]`` enters layer ``l`` (B, fan_in); ``signals[l]`` is the derivative of the
-    output with respect to that layer's pre-activation (B, fan_out). The last layer's signal is 1.
+    ``activations[l]`` enters layer ``l`` (B, fan_in); ``signals[l]`` is the derivative of the output in its
+    pre-activation (B, fan_out), 1 in the last layer.
     """
 
     values: Array
@@ -176,7 +163,7 @@ class Trace:
 
 
 def trace(architecture: Architecture, theta: Array, inputs: Array) -> Trace:
-    """Forward and backward sweep: every derivative of ``f`` is an outer product of the result."""
+    """Forward and backward sweep: a derivative in a tensor is an outer product of the result."""
     activate = ACTIVATIONS[architecture.activation]
     *hidden, output = unflatten(architecture, theta)
     weights = hidden[::2]
@@ -190,6 +177,11 @@ def trace(architecture: Architecture, theta: Array, inputs: Array) -> Trace:
         signals.append((signals[-1] @ weight.T) * slope)
     signals.reverse()
     return Trace(activations[-1] @ output, tuple(activations), tuple(signals))
+
+
+def forward(architecture: Architecture, theta: Array, inputs: Array) -> Array:
+    """Values of the network at ``inputs`` of shape (B, n_inputs)."""
+    return trace(architecture, theta, inputs).values
 
 
 def jacobian(architecture: Architecture, theta: Array, inputs: Array) -> tuple[Array, Array]:

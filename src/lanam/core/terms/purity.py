@@ -1,14 +1,14 @@
-"""Pure joint terms: what is their own, without all that fewer of their columns say (method.md 6).
+"""Purification of joint terms: removing all effects of fewer columns (method.md 6).
 
-A table over a grid is pure if its mean over the data along any axis is zero, whatever the entries of the
-others: nothing of it can be said by functions of fewer columns. With the data's share ``S`` in every cell,
-the pure part of a table ``t`` of two columns is ``t - a_i - b_j`` with
+A table over a grid is pure if its mean over the data along any axis is zero at every entry of the others.
+With the fraction ``S`` of the data in every cell, the pure part of a table ``t`` of two columns is
+``t - a_i - b_j`` with
 
     sum_j S_ij (t_ij - a_i - b_j) = 0  for all i,     sum_i S_ij (t_ij - a_i - b_j) = 0  for all j,
 
 the residual of the best additive fit (functional ANOVA for dependent columns); of three columns it is
-``t - a_ij - b_ik - c_jk``, and so on. It is linear in ``t``, so that tables of tangent features are made
-pure once, and means and draws are pure with them.
+``t - a_ij - b_ik - c_jk``, and so on. It is linear in ``t``: with pure tangent features, means and draws
+are pure.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 
 from lanam.core.arrays import Array
 
-#: Parts of a grid that hardly share data with the others have nearly their own intercept; below this
-#: the additive fit leaves it out.
+#: Eigenvalue below which parts of a grid count as disconnected: the additive fit leaves out their own
+#: intercepts.
 _DISCONNECTED = 1e-9
 
 
@@ -49,9 +49,9 @@ def purify(table: Array, share: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _given_others(cells: Array, mass: Array) -> Array:
-    """The data's distribution along the axis that ``mass`` is summed over, given all entries of the others.
+    """The data's conditional distribution along the axis that ``mass`` is summed over, or the marginal one.
 
-    Where these have no data together, the axis' own.
+    The latter where the entries of the other axes have no data together.
     """
     others = tuple(k for k, size in enumerate(mass.shape) if size == cells.shape[k])
     seen = mass > 0.0
@@ -59,10 +59,10 @@ def _given_others(cells: Array, mass: Array) -> Array:
 
 
 def _solution(weights: Sequence[Array], masses: Sequence[Array]) -> Array:
-    """Makes means along all axes the functions of fewer columns that have them.
+    """The matrix from the means along all axes to the functions of fewer columns with these means.
 
-    Their equations are ``a_i + sum_j R_ij b_j = mean_i`` for every cell of each. Those of cells with data
-    have only such in them, and are solved by the symmetric form of their matrix; the others follow.
+    It solves ``a_i + sum_j R_ij b_j = mean_i``. Cells with data depend on such cells only and are solved in
+    symmetric form; the others follow.
     """
     matrix = _mean_matrix(weights, masses)
     mass = np.concatenate([own.ravel() for own in masses])
@@ -78,7 +78,7 @@ def _solution(weights: Sequence[Array], masses: Sequence[Array]) -> Array:
 
 
 def _inverse(symmetric: Array, first_mass: Array) -> Array:
-    """The inverse, with the first function eliminated: its own block is the identity."""
+    """The inverse by elimination of the first function, whose block is the identity."""
     n_first = int((first_mass > 0.0).sum())
     lift = symmetric[:n_first, n_first:]
     size, vectors = np.linalg.eigh(symmetric[n_first:, n_first:] - lift.T @ lift)
@@ -89,7 +89,7 @@ def _inverse(symmetric: Array, first_mass: Array) -> Array:
 
 
 def _mean_matrix(weights: Sequence[Array], masses: Sequence[Array]) -> Array:
-    """How the means along every axis depend on every function of the others."""
+    """The dependence of the means along every axis on every function of the others."""
     ends = np.cumsum([mass.size for mass in masses])
     matrix = np.eye(ends[-1])
     places = [
@@ -98,6 +98,6 @@ def _mean_matrix(weights: Sequence[Array], masses: Sequence[Array]) -> Array:
     ]
     for (own, weight), other in product(zip(places, weights, strict=True), places):
         if own is not other:
-            # The two together say which cell it is.
+            # Broadcast together, the two index one cell.
             matrix[own, other] = weight
     return matrix

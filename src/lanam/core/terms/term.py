@@ -1,12 +1,7 @@
-"""Terms: what is added up. Each is a table over its entries, linear in a parameter vector.
+"""Terms of the additive model, each a table over its entries and linear in a parameter vector.
 
-- ``SmoothTerm``: a network of one column at knots, or a joint network of several on a grid of them. Missing
-  values of a single column have an effect of their own beside the network.
-- ``LevelTerm``: an independent effect per level of a column.
-- ``MixedTerm``: a joint term in which categories or missing values take part.
-
-A term knows its entries, the tangent features of its network there, and which parameters share a prior
-precision. It holds no state: a network's expansion point is passed in.
+A term has entries, the tangent features of its network there, and groups of parameters that share a prior
+precision. It holds no state: a network's expansion point is an argument.
 """
 
 from __future__ import annotations
@@ -26,12 +21,12 @@ from lanam.core.arrays import Array, slices
 from lanam.core.terms import networks
 from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
 
-#: Features of a level's curve in a mixed term, for each band of scales; of a surface, their square.
+#: Features per band of scales of a level's curve in a mixed term; of a surface, their square.
 _CURVE_FEATURES = 6
 
 
 def joint_kind(features: Sequence[int]) -> str:
-    """What the user calls a term of several columns."""
+    """The user's name for a term of several columns."""
     return "pair" if len(features) == 2 else "interaction"
 
 
@@ -39,10 +34,10 @@ def joint_kind(features: Sequence[int]) -> str:
 class SmoothTerm:
     """A network of one column tabulated at knots, or a joint network of several on a grid of them.
 
-    ``prior_groups`` is "layer" (a precision per layer tensor and, in the first layer's units, per
-    initial scale) or "network" (one for all, the paper's main choice). Joint networks have one per
-    scale at most: there may be many of them, and more were measured to be fitted to noise where rows
-    are few. The effect of missing values always has a precision of its own.
+    ``prior_groups`` is "layer" (a precision per layer tensor and, in the first layer's units, per initial
+    scale) or "network" (one for all, the paper's main choice). Joint networks have one per scale at most:
+    with more, many interactions overfit small data. Missing values of a single column have an independent
+    effect with its own precision.
     """
 
     features: tuple[int, ...]
@@ -62,21 +57,20 @@ class SmoothTerm:
 
     @property
     def has_missing(self) -> bool:
-        """Whether missing values have an effect, the last parameter."""
+        """Whether the last parameter is the effect of missing values."""
         return isinstance(self.entries, Knots) and self.entries.missing
 
     @cached_property
     def group_index(self) -> NDArray[np.intp]:
         """The prior group of every parameter."""
-        network = self.architecture.group_index
-        if self.joint:
-            network = self.architecture.band_index
+        architecture = self.architecture
+        network = architecture.band_index if self.joint else architecture.group_index
         if self.prior_groups == "network":
             network = np.zeros_like(network)
         return np.append(network, network.max() + 1) if self.has_missing else network
 
     def initial(self, rng: np.random.Generator) -> Array:
-        """A random expansion point; the units of each band bend all over the data."""
+        """A random expansion point."""
         axes = [axis for axis in self.entries.axes if isinstance(axis, Knots)]
         return _initial_network(self.architecture, axes, rng)
 
@@ -89,10 +83,9 @@ class SmoothTerm:
 
 @dataclass(frozen=True)
 class LevelTerm:
-    """An independent effect per level, ``N(0, 1/lambda)`` with one precision (method.md 5).
+    """An independent effect ``N(0, 1/lambda)`` per category or per value of a numeric column (method.md 5).
 
-    Of a column of categories, or of the single values of a numeric column beside its network. One
-    column of very many categories may be ``wide``: its levels are integrated out of the regression
+    One column of very many categories may be ``wide``: its levels are integrated out of the regression
     (``evidence.py``) instead of being coordinates in it.
     """
 
@@ -114,23 +107,22 @@ class LevelTerm:
         return np.zeros(len(self.entries), dtype=np.intp)
 
     def initial(self, rng: np.random.Generator) -> Array:
-        """Levels have no expansion point: they are linear as they are."""
+        """Levels are linear and have no expansion point."""
         return np.empty(0)
 
     def jacobian(self, expansion: Array) -> Array:
-        """Each level is its own parameter; those of a wide term have no coordinates."""
+        """The identity; the levels of a wide term have no coordinates."""
         return np.empty((len(self.entries), 0)) if self.wide else np.eye(len(self.entries))
 
 
 @dataclass(frozen=True)
 class MixedTerm:
-    """A joint term of columns of which one at least has categories or missing values.
+    """A joint term of columns of which at least one has categories or missing values.
 
     Knots of all columns have a joint network, as numeric columns have. At every level of one column (or
-    where it is missing) the knots of the others have a function: the tangent features of a network of
-    theirs, with independent coefficients at each level; and so on, until levels of all have an effect per
-    cell. Networks of as many columns have precisions of their own, which all levels share: they are
-    shrunk together.
+    where it is missing) the others have a function of their knots: tangent features of a network, with
+    independent coefficients per level; and so on, down to one effect per cell of levels. Networks of the
+    same number of columns share precisions over all levels: they are shrunk together.
     """
 
     features: tuple[int, ...]
@@ -147,7 +139,7 @@ class MixedTerm:
 
     @cached_property
     def _networks(self) -> list[_Network]:
-        """The networks of all columns of knots, then of fewer."""
+        """The network of all columns of knots, then those of fewer."""
         smooth = [k for k, axis in enumerate(self.entries.axes) if isinstance(axis, Knots)]
         return [
             _Network(replace(self.architecture, n_inputs=size), self.entries.axes, chosen)
@@ -157,7 +149,7 @@ class MixedTerm:
 
     @cached_property
     def group_index(self) -> NDArray[np.intp]:
-        """A group per band of the networks of as many columns, and one for the cells."""
+        """A group per number of columns and band of scales, and one for the cells."""
         parts, start = list[NDArray[np.intp]](), 0
         for size in range(len(self.entries.axes), 0, -1):
             own = [network.group_index for network in self._networks if len(network.chosen) == size]
@@ -169,10 +161,8 @@ class MixedTerm:
         return np.zeros_like(index) if self.prior_groups == "network" else index
 
     def initial(self, rng: np.random.Generator) -> Array:
-        """Random expansion points of all networks, one after the other."""
-        parts = [
-            _initial_network(network.architecture, network.knots, rng) for network in self._networks
-        ]
+        """Random expansion points of all networks, concatenated."""
+        parts = (_initial_network(own.architecture, own.knots, rng) for own in self._networks)
         return np.concatenate([np.empty(0), *parts])
 
     def jacobian(self, expansion: Array) -> Array:
@@ -189,13 +179,13 @@ Term = SmoothTerm | LevelTerm | MixedTerm
 def _initial_network(
     architecture: networks.Architecture, axes: Sequence[Knots], rng: np.random.Generator
 ) -> Array:
-    """A random expansion point; the units of each band bend all over the data."""
+    """A random expansion point; the units of each band have their kinks all over the data."""
     band = architecture.band_of_unit
     centres = np.empty((len(band), len(axes)))
     for own in range(band.max() + 1):
         members = np.flatnonzero(band == own)
         for k, knots in enumerate(axes):
-            # One centre in each of equal parts of the knots, which are dense where the data is.
+            # Stratified over the knots, which are dense where the data is.
             order = np.arange(len(members)) if k == 0 else rng.permutation(len(members))
             place = (order + rng.uniform(size=len(members))) / len(members)
             centres[members, k] = knots.quantile_input(place)
@@ -212,13 +202,13 @@ class _Network:
 
     @property
     def knots(self) -> list[Knots]:
-        """What the network sees."""
+        """The network's axes."""
         axes = [self.grid[k] for k in self.chosen]
         return [axis for axis in axes if isinstance(axis, Knots)]
 
     @cached_property
     def _widths(self) -> NDArray[np.intp]:
-        """How many features each band has at a level; all of its parameters where there are no levels."""
+        """The number of features per band: all parameters of a network of all axes, few at each level."""
         n_parameters = np.bincount(self.architecture.band_index)
         if len(self.chosen) == len(self.grid):
             return n_parameters
@@ -234,21 +224,17 @@ class _Network:
         return np.tile(np.repeat(np.arange(len(self._widths)), self._widths), math.prod(others))
 
     def jacobian(self, expansion: Array) -> Array:
-        """Features at the grid's entries, zero where a column that the network sees is missing."""
+        """Features at the grid's entries, zero where one of the network's columns is missing."""
         points = Grid(tuple(replace(knots, missing=False) for knots in self.knots))
         features = networks.jacobian(self.architecture, expansion, points.network_inputs)[1]
         if len(self.chosen) < len(self.grid):
-            features = self._few(features)
+            features = self._leading(features)
         missing = [(0, int(knots.missing)) for knots in self.knots]
         padded = np.pad(features.reshape(*points.shape, -1), [*missing, (0, 0)])
         return _at_levels(padded, self.grid, self.chosen)
 
-    def _few(self, jacobian: Array) -> Array:
-        """Few features of a network.
-
-        With one precision a band only a band's leading singular vectors matter: the same prior of functions
-        in few coordinates, of which every level has its own.
-        """
+    def _leading(self, jacobian: Array) -> Array:
+        """Each band's leading singular vectors: the same prior over functions in fewer coordinates."""
         bands = []
         for band, width in enumerate(self._widths):
             own = jacobian[:, self.architecture.band_index == band]
@@ -258,7 +244,7 @@ class _Network:
 
 
 def _at_levels(features: Array, grid: Sequence[Axis], chosen: Sequence[int]) -> Array:
-    """Features (..., p) of the chosen axes, once for every combination of the others' levels (B, P)."""
+    """Features (..., p) of the chosen axes, repeated for every combination of the others' levels (B, P)."""
     letters = ascii_lowercase[: len(grid)]
     own = "".join(letters[k] for k in chosen)
     others = [k for k in range(len(grid)) if k not in chosen]
@@ -270,5 +256,5 @@ def _at_levels(features: Array, grid: Sequence[Axis], chosen: Sequence[int]) -> 
 
 
 def _single_entries(axis: Axis) -> Array:
-    """Which entries have an effect of their own: the identity, below nothing for the knots."""
+    """Indicators of the entries with an independent effect: the identity, below zeros for the knots."""
     return np.eye(len(axis))[:, len(axis) - axis.n_single :]
