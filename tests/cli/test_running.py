@@ -294,11 +294,11 @@ class TestSignals:
 
         real = fitting.fit
 
-        def fit(tables, likelihood, options, *more):
+        def fit(tables, likelihood, options, *more, **keywords):
             def stop(_):
                 os.kill(os.getpid(), number)
 
-            return real(tables, likelihood, replace(options, on_iteration=stop), *more)
+            return real(tables, likelihood, replace(options, on_iteration=stop), *more, **keywords)
 
         monkeypatch.setattr(fitting, "fit", fit)
         before = signal.getsignal(number)
