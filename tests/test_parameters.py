@@ -89,7 +89,7 @@ def test_dask_tells_two_fits_apart():
         (
             "n_jobs",
             0,
-            "n_jobs=0 is not known: give a number of threads, -1 for all, or None for as many",
+            "n_jobs=0 is not known: give a number of threads, -1 for all cores, or None for",
         ),
     ],
 )

@@ -1,7 +1,7 @@
-"""The estimators' parameters, each declared once: name, default, what it may be, and what the core is told.
+"""The estimators' parameters, each declared once: name, default, validation, and the core's option.
 
-The declarations are the constructors: ``dataclass`` writes these, with the signatures that scikit-learn,
-type checkers and editors read. To add one, write a line here, and read the option of its name in the core.
+The declarations define the constructors, with signatures that scikit-learn, type checkers and editors
+understand. A new parameter is one line here, and an option of the same name in the core.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from lanam.errors import InputError, choose
 
-#: What the core is told of a value of a parameter with this name, once it is checked.
+#: From the value and the name of a parameter to the core's option; raises if the value is invalid.
 Reader = Callable[[Any, str], Any]
 
 
@@ -41,7 +41,7 @@ def one_of(*choices: Any) -> dict[str, Any]:
 
 
 def switch(on: Any, off: Any) -> dict[str, Any]:
-    """One of two values, which switch something on or off."""
+    """One of two values, read as True and False."""
     choice = one_of(on, off)["read"]
     return _read(lambda value, name: choice(value, name) == on, (on, off))
 
@@ -100,27 +100,27 @@ def read_scales(value: Any, name: str) -> tuple[float, ...] | None:
 
 
 def read_n_jobs(value: Any, name: str = "n_jobs") -> int:
-    """How many threads to use: of None, as many as the environment gives us.
+    """Number of threads; None is ``OMP_NUM_THREADS`` or the number of cores.
 
     Examples
     --------
     >>> read_n_jobs(3), read_n_jobs(None) >= 1
     (3, True)
     """
-    from joblib import cpu_count  # only here: the command line's help needs the defaults alone
+    from joblib import cpu_count  # only here: ``lanam --help`` needs nothing but the defaults
 
     available = int(cpu_count())
     if value is None:
-        given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-        return min(int(given), available) if given.isdigit() and int(given) > 0 else available
+        limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+        return min(int(limit), available) if limit.isdigit() and int(limit) > 0 else available
     if isinstance(value, int) and not isinstance(value, bool) and value != 0:
         return value if value > 0 else max(available + 1 + value, 1)
-    remedy = "give a number of threads, -1 for all, or None for as many as the environment gives"
+    remedy = "give a number of threads, -1 for all cores, or None for the environment's default"
     raise _refusal(name, value, "is not known", remedy)
 
 
 def read_memory(value: Any, name: str = "memory") -> float:
-    """A number of bytes, or text such as "500MB" or "2GB".
+    """A number of bytes, or a string such as "500MB" or "2GB".
 
     Examples
     --------
@@ -128,10 +128,10 @@ def read_memory(value: Any, name: str = "memory") -> float:
     (1500000000.0, 1000000000.0)
     """
     if isinstance(value, str):
-        found = re.fullmatch(r"\s*([\d.]+)\s*([kKMGT]?)(i?)B?\s*", value)
-        if found is not None and found[1].count(".") <= 1 and found[1] != ".":
-            power = " KMGT".index(found[2].upper() or " ")
-            value = float(found[1]) * (1024.0 if found[3] else 1000.0) ** power
+        match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([kKMGT]?)(i?)B?\s*", value)
+        if match is not None:
+            power = " KMGT".index(match[2].upper() or " ")
+            value = float(match[1]) * (1024.0 if match[3] else 1000.0) ** power
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
         return float(value)
     remedy = "give a number of bytes, or for example '2GB'"
@@ -140,7 +140,7 @@ def read_memory(value: Any, name: str = "memory") -> float:
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class Parameters:
-    """What both estimators take. Parameters without a reader are read where the columns are known."""
+    """Parameters of both estimators; those without a reader are validated against the columns."""
 
     interactions: Any = "auto"
     interaction_score: str = field(
@@ -176,7 +176,7 @@ class Parameters:
 
 @dataclass(kw_only=True, eq=False, repr=False, match_args=False)
 class RegressorParameters(Parameters):
-    """What only a regressor takes."""
+    """Parameters of the regressor alone."""
 
     likelihood: str = "gaussian"  # of those that ``families`` knows
     noise: str = field(default="auto", metadata=switch("auto", "constant"))
@@ -185,16 +185,16 @@ class RegressorParameters(Parameters):
 #: All declarations by name.
 PARAMETERS: dict[str, Field[Any]] = {each.name: each for each in fields(RegressorParameters)}
 
-# Estimators are no dataclasses to others: Dask names such an object by its fields alone, and two fits with
-# the same parameters would be one to it.
+# Estimators must not look like dataclasses: Dask hashes a dataclass by its fields, so two fits with equal
+# parameters would be equal.
 for _declared in (RegressorParameters, Parameters):
     del _declared.__dataclass_fields__
 
 
-#: What the constructors take where nothing is given.
+#: The constructors' defaults.
 DEFAULTS = RegressorParameters()
 
 
 def choices(name: str) -> tuple[Any, ...]:
-    """What a parameter with a fixed list of values may be."""
+    """The valid values of a parameter with a fixed list of them."""
     return tuple(PARAMETERS[name].metadata["choices"])
