@@ -18,8 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import lanam
 from lanam import LANAMRegressor
 from lanam.cli.errors import _WORDS, FLAGS
-from lanam.engines.interface import Chunk
-from lanam.engines.places import in_chunk
+from lanam.engines.interface import Chunk, in_chunk
 from lanam.errors import InputError, InputTypeError, Line, Message, Speech, located
 from lanam.storage.errors import ModelFileError
 

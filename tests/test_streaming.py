@@ -399,9 +399,9 @@ def test_processes_change_nothing(kind, folders, processes, monkeypatch):
     started = []
     running = files.FileSource._in_processes
 
-    def run(self, work):
-        started.append(self.reading.n_jobs)
-        return running(self, work)
+    def run(self, *arguments):
+        started.append(self.options.n_jobs)
+        return running(self, *arguments)
 
     monkeypatch.setattr(files.FileSource, "_in_processes", run)
     found = in_chunks("plain", folders[kind], n_jobs=2)
@@ -429,7 +429,7 @@ def test_joblibs_workers_are_left_as_they_were(folders, processes, monkeypatch, 
     told = []
     monkeypatch.setattr(allocation, "_adjust", lambda *said: told.append(said))
     source = files.open_files(folders["parquet"])
-    files._with_counts(lambda source: told.append("work"), source, str(tmp_path))
+    files._in_process(["dose"], lambda chunks: told.append("work"), source, str(tmp_path))
     kept, work, given_back = told
     assert work == "work"
     assert given_back[1] < kept[1]
@@ -440,7 +440,8 @@ def test_workers_whose_folder_is_gone(tmp_path, monkeypatch):
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    found = files._with_counts(lambda source: os.getcwd(), SimpleNamespace(_counted={}), tmp_path)
+    source = SimpleNamespace(_counted={}, each=iter)
+    found = files._in_process([], lambda chunks: os.getcwd(), source, tmp_path)
     assert found == (str(tmp_path), {})
 
 

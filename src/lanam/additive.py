@@ -35,7 +35,7 @@ from lanam.data import CATEGORICAL, NewValuesWarning, Schema
 from lanam.editing import Edit, Where, edit
 from lanam.engines import is_chunked, open_source
 from lanam.engines.dialects import Dialect
-from lanam.engines.interface import Reading
+from lanam.engines.interface import ReadOptions
 from lanam.errors import InputError, Message, Setting, warn_user
 from lanam.explain import GlobalExplanation, LocalExplanation
 from lanam.families import Encoding, Family, find_family
@@ -197,7 +197,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             return InMemoryData(self, given, known)
         room = int(read_memory(self.memory) * _CACHE_FRACTION)
         dialect = getattr(self, "dialect_", None)
-        reading = Reading(session.options.n_jobs, room, session.show_rows, dialect=dialect)
+        reading = ReadOptions(session.options.n_jobs, room, session.show_rows, dialect=dialect)
         return ChunkedData(self, given, open_source(given.X, reading), known)
 
     def _learn_classes(self, classes: np.ndarray) -> None:

@@ -15,8 +15,8 @@ from lanam.data import collect_unseen, find_column
 from lanam.engines import is_chunked
 from lanam.engines.formats import arrow
 from lanam.engines.interface import Chunk, Parse, Source
-from lanam.engines.output import kind_of
 from lanam.engines.roles import read_exposures
+from lanam.engines.writing import output_format
 from lanam.outputs import Outputs, Wanted
 
 AnySource = TypeVar("AnySource", bound=Source)
@@ -79,7 +79,7 @@ def predict_files(
         )
     job = Job(outputs, model, tuple(dict.fromkeys(kept)), over)
     job.try_on(row_of_missing(source))
-    as_text = not os.path.isdir(output) and kind_of(output) == "csv"
+    as_text = not os.path.isdir(output) and output_format(output) == "csv"
     job, source = keep_text(job, source, as_text=as_text)
     return source.write(job, output, overwrite, progress)
 
@@ -91,7 +91,7 @@ def keep_text(job: Job, source: AnySource, *, as_text: bool) -> tuple[Job, AnySo
     """
     read = {name for name in (*job.features, job.exposure) if isinstance(name, str)}
     if isinstance(job.exposure, str):
-        source = source.typed({job.exposure: arrow().float64()})
+        source = source.with_types({job.exposure: arrow().float64()})
     kept = [name for name in job.kept if as_text or name not in read]
     source, parse = source.verbatim(kept, read)
     return replace(job, parse=parse), source

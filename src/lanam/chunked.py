@@ -21,8 +21,7 @@ from lanam.core.arrays import Array
 from lanam.data import Schema, UnseenValues, add_up, as_frame, collect_unseen, warn_of
 from lanam.engines import engine_of, is_chunked, open_source
 from lanam.engines.delimited import LARGEST_WHOLE
-from lanam.engines.interface import Chunk, Columns, Reading, Source
-from lanam.engines.places import in_chunk
+from lanam.engines.interface import Chunk, ReadOptions, ResultColumns, Source, in_chunk
 from lanam.engines.roles import (
     Roles,
     read_exposure_role,
@@ -39,7 +38,7 @@ from lanam.text import few
 _MAX_LISTED = 10
 
 
-def in_chunks(describe: Callable[..., Columns]) -> Callable[[Any], Any]:
+def in_chunks(describe: Callable[..., ResultColumns]) -> Callable[[Any], Any]:
     """A method that says something of each row, which takes tables in chunks as well.
 
     Parameters
@@ -73,42 +72,42 @@ def in_chunks(describe: Callable[..., Columns]) -> Callable[[Any], Any]:
 # What the columns of results are, by the arguments of the methods.
 
 
-def predictions(model: Any, *, return_std: bool = False) -> Columns:
+def predictions(model: Any, *, return_std: bool = False) -> ResultColumns:
     """Of ``predict``."""
     if model._labels is not None:
-        return Columns("prediction", label_dtype(model._labels))
-    return Columns(("prediction", "std") if return_std else "prediction")
+        return ResultColumns("prediction", label_dtype(model._labels))
+    return ResultColumns(("prediction", "std") if return_std else "prediction")
 
 
-def decisions(model: Any) -> Columns:
+def decisions(model: Any) -> ResultColumns:
     """Of ``decision_function``."""
-    return Columns(_class_names(model) if len(model._labels) > 2 else "decision")
+    return ResultColumns(_class_names(model) if len(model._labels) > 2 else "decision")
 
 
-def probabilities(model: Any, **_: Any) -> Columns:
+def probabilities(model: Any, **_: Any) -> ResultColumns:
     """Of ``predict_proba``."""
-    return Columns(_class_names(model))
+    return ResultColumns(_class_names(model))
 
 
-def sets(model: Any, **_: Any) -> Columns:
+def sets(model: Any, **_: Any) -> ResultColumns:
     """Of ``predict_set``."""
-    return Columns(_class_names(model), bool)
+    return ResultColumns(_class_names(model), bool)
 
 
-def intervals(model: Any, **_: Any) -> Columns:
+def intervals(model: Any, **_: Any) -> ResultColumns:
     """Of ``predict_interval``."""
-    return Columns(end_names([] if model._labels is None else model._labels.tolist()))
+    return ResultColumns(end_names([] if model._labels is None else model._labels.tolist()))
 
 
-def quantiles(model: Any, *, quantiles: Any) -> Columns:
+def quantiles(model: Any, *, quantiles: Any) -> ResultColumns:
     """Of ``predict_quantile``."""
-    return Columns([f"quantile_{quantile}" for quantile in np.atleast_1d(quantiles).tolist()])
+    return ResultColumns([f"quantile_{quantile}" for quantile in np.atleast_1d(quantiles).tolist()])
 
 
-def contributions(model: Any, *, return_std: bool) -> Columns:
+def contributions(model: Any, *, return_std: bool) -> ResultColumns:
     """Of ``predict_terms``."""
     names = model.get_feature_names_out().tolist()
-    return Columns(names + [f"{name} (std)" for name in names] if return_std else names)
+    return ResultColumns(names + [f"{name} (std)" for name in names] if return_std else names)
 
 
 def _class_names(model: Any) -> list[str]:
@@ -190,7 +189,7 @@ def open_for(model: Any, table: Any, others: Mapping[str, Any] | None = None) ->
         If it lacks some; it names them.
     """
     # To predict is a few long steps, in which threads do not wait for each other.
-    reading = Reading(
+    reading = ReadOptions(
         read_n_jobs(model.n_jobs),
         processes=False,
         dialect=getattr(model, "dialect_", None),
@@ -211,7 +210,7 @@ def open_for(model: Any, table: Any, others: Mapping[str, Any] | None = None) ->
             f"{source.title} has no column{plural} {listed}, with which the model was fitted. If "
             "values are not known, add the column and leave it empty"
         )
-    return source.typed(column_types(model._schema))
+    return source.with_types(column_types(model._schema))
 
 
 def exposure_role(model: Any, source: Source, exposure: Any) -> str | float | None:

@@ -16,13 +16,9 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from lanam.core.rows.tables import Table
-from lanam.engines.dask import (
-    DaskSource,
-    _Carried,
-    is_dask_frame,
-    map_partitions,
-    merge_in_order,
-)
+from lanam.engines.dask import DaskSource, is_dask_frame
+from lanam.engines.dask_tasks import Carried, merge_in_order
+from lanam.engines.interface import ResultColumns
 
 pd = pytest.importorskip("pandas")
 dd = pytest.importorskip("dask.dataframe")
@@ -76,7 +72,8 @@ def in_a_row(first, second):
 
 
 def encode(chunk, log=None):
-    note(log, chunk.number)
+    if len(chunk.frame):  # an empty one tells how many columns there are
+        note(log, chunk.number)
     columns = chunk.frame[["x", "z"]].to_numpy()
     return Table(columns, chunk.frame["y"].to_numpy(), np.ones(len(columns)), chunk.number)
 
@@ -176,8 +173,8 @@ class Heavy:
 
 
 class HeavyModel(Heavy):
-    def __call__(self, frame):
-        return frame["x"].to_numpy()
+    def __call__(self, chunk):
+        return chunk.frame["x"].to_numpy()
 
 
 def whole(frame, job):
@@ -210,17 +207,9 @@ def test_dask_frames_are_known_without_importing_dask(frame, ddf):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_without_dask_the_extra_is_named(monkeypatch, ddf):
-    monkeypatch.setitem(sys.modules, "dask.dataframe", None)
-    for call in (lambda: DaskSource(ddf), lambda: map_partitions(len, ddf, "n")):
-        with pytest.raises(ImportError, match=r'pip install "lanam\[dask\]"'):
-            call()
-
-
 def test_names_dtypes_and_fingerprint(frame, ddf):
     source = DaskSource(ddf)
     assert source.names == ("x", "z", "y", "city", "row")
-    assert source.n_rows is None
     empty = source.empty()
     assert isinstance(empty, pd.DataFrame)
     assert len(empty) == 0
@@ -265,7 +254,6 @@ def test_chunks_are_the_partitions_in_order(frame, ddf, where, request):
     source = DaskSource(ddf)
     chunks = source.reduce(["y", "x"], described, in_a_row)
     assert chunks == [(f"partition {k}", 0, k, ["y", "x"], 30) for k in range(N_PARTITIONS)]
-    assert source.n_rows == N_ROWS
 
 
 def test_partitions_of_parquet_keep_their_numbers(frame, tmp_path):
@@ -280,7 +268,7 @@ def test_partitions_without_rows_are_no_chunks(ddf):
     source = DaskSource(ddf[ddf["row"] >= 60])
     chunks = source.reduce(["x"], described, in_a_row)
     assert [number for _, _, number, _, _ in chunks] == list(range(2, N_PARTITIONS))
-    assert source.n_rows == N_ROWS - 60
+    assert sum(n_rows for *_, n_rows in chunks) == N_ROWS - 60
     tables = source.encoded(["x", "z", "y"], encode)
     assert tables.n_columns == 2
     assert list(np.unique(tables.total(numbers, joined)[0])) == list(range(2, N_PARTITIONS))
@@ -334,7 +322,7 @@ def pairs(nodes):
 
 
 def test_merging_passes_nothing_by():
-    a, b = _Carried("a"), _Carried("b")
+    a, b = Carried("a"), Carried("b")
     assert merge_in_order(bracket, None, a, None, None, b).value == "(ab)"
     assert merge_in_order(bracket, None, None) is None
 
@@ -416,7 +404,7 @@ def test_tables_are_whole_wherever_they_are(ddf, client):
     assert np.all(tables_of(ddf, encode_views).total(layout, joined)[0])
     # What goes over the wire comes as it was, not as a view at any address, and Dask knows its size.
     sizes = np.arange(1001, 1011)
-    there = client.map(straight, client.scatter([_Carried(np.ones(size)) for size in sizes]))
+    there = client.map(straight, client.scatter([Carried(np.ones(size)) for size in sizes]))
     aligned, measured = map(np.array, zip(*client.gather(there), strict=True))
     assert np.all(aligned)
     assert np.all((measured >= 8 * sizes) & (measured < 8 * sizes + 500))
@@ -499,9 +487,9 @@ def test_errors_name_the_partition(ddf, where, request, cluster):
     source, tables = DaskSource(ddf), tables_of(ddf)
     with pytest.raises(ValueError, match=r"^partition 3, row 5: column 'x' holds 'abc'$") as caught:
         source.reduce(["x"], complaining, in_a_row)
-    # From this module to that module and back: nothing of how Dask got there.
+    # From this module to those modules and back: nothing of how Dask got there.
     files = [os.path.basename(entry.path) for entry in caught.traceback]
-    assert set(files) == {"test_dask.py", "dask.py"}
+    assert set(files) == {"test_dask.py", "dask.py", "dask_tasks.py"}
     assert len(files) == 5
     with pytest.raises(TypeError, match=r"^partition 7: no$"):
         tables.total(partial(failing, TypeError("no")))
@@ -535,38 +523,42 @@ def test_an_interrupt_leaves_nothing_running(ddf, client, cluster):
 # Predictions
 
 
+def mapped(function, ddf, names, dtype=float):
+    return DaskSource(ddf).map(list(ddf.columns), function, ResultColumns(names, dtype))
+
+
 def test_a_series_of_predictions(frame, ddf):
-    result = map_partitions(twice, ddf, "prediction")
+    result = mapped(twice, ddf, "prediction")
     assert result.divisions == ddf.divisions
     assert result.npartitions == N_PARTITIONS
     assert result.dtype == float
     pd.testing.assert_series_equal(result.compute(), 2.0 * frame["x"].rename("prediction"))
 
 
-def twice(frame):
-    assert len(frame)
-    return 2.0 * frame["x"].to_numpy()
+def twice(chunk):
+    assert len(chunk.frame)
+    return 2.0 * chunk.frame["x"].to_numpy()
 
 
 def test_a_frame_of_predictions(frame, ddf):
-    both = map_partitions(mean_and_terms, ddf, ["mean", "x", "z"]).compute()
+    both = mapped(mean_and_terms, ddf, ["mean", "x", "z"]).compute()
     expected = pd.DataFrame({"mean": frame["y"], "x": frame["x"], "z": frame["z"]})
     pd.testing.assert_frame_equal(both, expected)
-    cube = map_partitions(cubes, ddf, ["x a", "x b", "z a", "z b"]).compute()
+    cube = mapped(cubes, ddf, ["x a", "x b", "z a", "z b"]).compute()
     for term in "xz":
         assert np.array_equal(cube[f"{term} a"], frame[term])
         assert np.array_equal(cube[f"{term} b"], -frame[term])
-    one = map_partitions(twice, ddf, ["prediction"])  # a sequence is a frame
+    one = mapped(twice, ddf, ["prediction"])  # a sequence is a frame
     assert list(one.columns) == ["prediction"]
     assert list(one.compute().columns) == ["prediction"]
 
 
-def mean_and_terms(frame):
-    return frame["y"].to_numpy(), frame[["x", "z"]].to_numpy()
+def mean_and_terms(chunk):
+    return chunk.frame["y"].to_numpy(), chunk.frame[["x", "z"]].to_numpy()
 
 
-def cubes(frame):
-    terms = frame[["x", "z"]].to_numpy()
+def cubes(chunk):
+    terms = chunk.frame[["x", "z"]].to_numpy()
     return np.stack([terms, -terms], axis=2)
 
 
@@ -575,7 +567,7 @@ def cubes(frame):
 def test_partitions_without_rows_have_results_of_the_right_dtype(frame, dtype, columns):
     rows = dd.from_pandas(frame, npartitions=4)
     rows = rows[rows["row"] >= 200]
-    result = map_partitions(partial(labels, dtype), rows, columns, dtype)
+    result = mapped(partial(labels, dtype), rows, columns, dtype)
     parts = [part.compute() for part in result.to_delayed()]
     assert len(parts[0]) == 0
     wanted = result._meta
@@ -586,17 +578,15 @@ def test_partitions_without_rows_have_results_of_the_right_dtype(frame, dtype, c
     assert len(result.compute()) == N_ROWS - 200
 
 
-def labels(dtype, frame):
-    assert len(frame)
-    return np.asarray(frame["city"], dtype) if np.dtype(dtype).kind in "OU" else ones(dtype, frame)
-
-
-def ones(dtype, frame):
-    return np.ones(len(frame), dtype)
+def labels(dtype, chunk):
+    assert len(chunk.frame)
+    if np.dtype(dtype).kind in "OU":
+        return np.asarray(chunk.frame["city"], dtype)
+    return np.ones(len(chunk.frame), dtype)
 
 
 def test_models_are_sent_once(frame, ddf, client):
     Heavy.pickled = 0
-    result = map_partitions(HeavyModel(), ddf, "x").compute()
+    result = mapped(HeavyModel(), ddf, "x").compute()
     assert np.array_equal(result, frame["x"])
     assert 1 <= Heavy.pickled <= 4  # not once for each of eleven partitions

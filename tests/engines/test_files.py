@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lanam.core.rows.tables import Table
-from lanam.engines import delimited, formats, local
+from lanam.engines import delimited, files, formats, local
 from lanam.engines.files import open_files
 
 N = 1000
@@ -70,7 +70,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def small_chunks(monkeypatch, rows: int = 64, block: int = 2048) -> None:
-    for module in (delimited, formats, local):
+    for module in (files, formats, local):
         monkeypatch.setattr(module, "LARGEST_CHUNK", rows)
     monkeypatch.setattr(delimited, "BLOCK_SIZE", block)
 

@@ -12,7 +12,7 @@ import pytest
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.data import NewValuesWarning
 from lanam.engines import is_chunked, local, open_source, polars, streams
-from lanam.engines.interface import Reading
+from lanam.engines.interface import ReadOptions
 
 duckdb = pytest.importorskip("duckdb")
 pa = pytest.importorskip("pyarrow")
@@ -287,7 +287,7 @@ def test_an_error_leaves_the_connection_free():
 
 def test_rows_are_read_in_chunks():
     n_rows = 700_000
-    sizes = open_source(lambda: pa.table({"x": np.zeros(n_rows)}), Reading()).reduce(
+    sizes = open_source(lambda: pa.table({"x": np.zeros(n_rows)}), ReadOptions()).reduce(
         ["x"], lambda chunks: [len(chunk.frame) for chunk in chunks], list.__add__
     )
     assert sizes == [262_144, 262_144, n_rows - 2 * 262_144]

@@ -17,7 +17,7 @@ from lanam.core.rows.tables import Table
 from lanam.data import as_frame, encode_table, learn_table, read_categorical
 from lanam.engines import survey as surveys
 from lanam.engines.files import open_files
-from lanam.engines.interface import Chunk, unnamed_target
+from lanam.engines.interface import Chunk, Source
 from lanam.engines.survey import Roles, read_roles, survey
 from lanam.families import BERNOULLI, GAUSSIAN, POISSON
 from lanam.inputs import require_squares
@@ -25,7 +25,7 @@ from lanam.inputs import require_squares
 N = 500
 
 
-class Frames:
+class Frames(Source):
     """Frames of pandas in chunks, as Dask has them."""
 
     title = "the frames"
@@ -40,11 +40,7 @@ class Frames:
     def empty(self):
         return self.frames[0].iloc[:0]
 
-    def unnamed(self):
-        return unnamed_target(self.title, self.names)
-
-    def require_numbers(self, names):
-        assert set(names) <= set(self.names)
+    fingerprint = encoded = map = write = None
 
     def reduce(self, columns, function, merge):
         self.asked.append(tuple(columns))

@@ -247,7 +247,7 @@ def _require_usable(request: Fit, columns: Columns, console: Console) -> None:
                 f"column {name!r} holds dates or times, and lanam takes numbers and categories: leave it "
                 f"out with --drop {name!r}, or make a number of it that matters"
             )
-    source.require_numbers(others if _asked(request).family.link.classes else [*others, target])
+    source.require_numeric(others if _asked(request).family.link.classes else [*others, target])
     for name, cell in _padded(source, others).items():
         console.note(
             f"column {name!r} is read as numbers, and has zeros in front of them ({cell!r}): if they are "

@@ -19,7 +19,6 @@ from lanam.cli.requests import BLOCK_SIZE, Predict
 from lanam.cli.writing import open_table, require_new, require_table_name
 from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
-from lanam.engines.output import write_one
 from lanam.outputs import Outputs, Wanted
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def _write(request: Predict, console: Console) -> tuple[int, list[str]]:
         else:
             job = Job(outputs, model, tuple(kept), exposure)
             job, source = keep_text(job, source, as_text=kind == "csv")
-            n_rows = write_one(source, job, partial(open_table, request.output), advance)
+            n_rows = source.write_to(partial(open_table, request.output), job, advance)
     return n_rows, [*kept, *outputs.names]
 
 

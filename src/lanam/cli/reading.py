@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.stopping import Waiting
-from lanam.engines.delimited import COMPRESSED, Once
+from lanam.engines.delimited import COMPRESSED, PeekableStream
 from lanam.engines.dialects import CsvFiles, Dialect
 from lanam.engines.files import FileSource, open_files, open_stream
 
@@ -74,7 +74,7 @@ def open_table(
     # What is read once: standard input, a pipe.
     file = _standard_input() if path == "-" else open(path, "rb")  # noqa: SIM115 (until the end)
     title = "standard input" if path == "-" else path
-    stream = Once(Waiting(file))
+    stream = PeekableStream(Waiting(file))
     return open_stream(stream, title, dialect, types=types, block_size=block_size)
 
 

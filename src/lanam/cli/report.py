@@ -85,7 +85,7 @@ def _read(request: Report, data: str, model: Estimator, console: Console) -> Row
     for name in (weight, exposure):
         if isinstance(name, str):
             own[name] = pa.float64()
-    table = read_rows(source.typed(own), [*needed, *own])
+    table = read_rows(source.with_types(own), [*needed, *own])
     if target is not None and table[target].null_count:
         console.note(f"{table[target].null_count} rows have no target and are left out")
         table = table.filter(pc.is_valid(table[target]))

@@ -1,6 +1,6 @@
-"""Where rows live that are not an array: files larger than memory, databases, frames on other machines.
+"""Tables that are read in chunks: files larger than memory, databases, Dask frames.
 
-`ENGINES` lists all that read such tables: each is a module with an `Engine`, and knows of no other.
+`ENGINES` lists what reads them: each engine is a module, independent of the others.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from lanam.engines import dask, duckdb, files, polars, streams
-from lanam.engines.interface import Engine, Reading, Source
+from lanam.engines.interface import Engine, ReadOptions, Source
 
 __all__ = ["ENGINES", "engine_of", "is_chunked", "open_source"]
 
-#: In the order in which they are asked whether a table is theirs.
+#: The first one that takes a table opens it.
 ENGINES: list[Engine] = [
     files.ENGINE,
     dask.ENGINE,
@@ -23,7 +23,7 @@ ENGINES: list[Engine] = [
 
 
 def engine_of(table: Any) -> Engine | None:
-    """What reads a table in chunks; None where its rows are in memory."""
+    """The engine that reads a table; None for rows in memory."""
     return next((engine for engine in ENGINES if engine.takes(table)), None)
 
 
@@ -42,9 +42,9 @@ def is_chunked(table: Any) -> bool:
     return engine_of(table) is not None
 
 
-def open_source(table: Any, reading: Reading) -> Source:
-    """What reads a table in chunks."""
+def open_source(table: Any, options: ReadOptions) -> Source:
+    """Open a table that is read in chunks."""
     engine = engine_of(table)
     if engine is None:
         raise TypeError(f"no engine reads {type(table).__name__}: its rows are in memory")
-    return engine.open(table, reading)
+    return engine.open(table, options)

@@ -1,6 +1,6 @@
-"""Memory that is used again: pages that are new to a process cost as much as the work on them.
+"""Reuse of freed memory: page faults for new memory can cost as much as the work on it.
 
-By glibc's ``mallopt``; on other systems nothing is done.
+Uses glibc's ``mallopt``; does nothing on other systems.
 """
 
 from __future__ import annotations
@@ -11,57 +11,46 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-#: Numbers by which glibc knows what ``mallopt`` adjusts.
+#: glibc's numbers of the parameters of ``mallopt``.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
-#: Give nothing back below 2 GB; arrays up to 32 MB, the most that glibc allows, come from what is kept.
+#: Return nothing to the system below 2 GB, and take arrays up to 32 MB (glibc's limit) from the heap.
 _KEPT, _LARGE = (1 << 31) - 1, 1 << 25
 
-#: What happens where there is no glibc: Windows refuses to open a library without a name.
+#: Errors of systems without glibc; Windows cannot open a library without a name.
 _ELSEWHERE = (OSError, AttributeError, TypeError)
 
 
-def keep_freed_memory() -> None:
-    """Keep freed memory in this process from now on."""
-    _adjust(_LARGE, _KEPT)
-
-
-class _Tasks:
-    """How many tasks want memory kept at the moment, in all threads."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.number = 0
-
-
-_tasks = _Tasks()
+#: One entry per task, in any thread, that keeps freed memory at the moment.
+_tasks: list[None] = []
+_lock = threading.Lock()
 
 
 @contextmanager
 def freed_memory_kept() -> Iterator[None]:
-    """Keep freed memory meanwhile, and then give it back: for a process that is somebody else's.
+    """Keep freed memory during a task, and return it to the system afterwards.
 
-    joblib's workers are the user's as well. Dask tells its own to give back all they can at once: dear
-    within a task, and right after it.
+    For processes that also run other code: joblib's workers, and Dask's, which are configured to return
+    freed memory at once: slow during a task, and right after it.
     """
-    with _tasks.lock:
-        _tasks.number += 1
-        if _tasks.number == 1:
-            keep_freed_memory()
+    with _lock:
+        _tasks.append(None)
+        if len(_tasks) == 1:
+            _adjust(_LARGE, _KEPT)
     try:
         yield
     finally:
-        with _tasks.lock:
-            _tasks.number -= 1
-            if not _tasks.number:
-                _give_back()
+        with _lock:
+            _tasks.pop()
+            if not _tasks:
+                _return_memory()
 
 
-def _give_back() -> None:
-    told = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
-    if told.isdecimal():  # then glibc's thresholds stay where they are
-        _adjust(1 << 17, int(told))
-    else:  # where they would have grown by themselves
+def _return_memory() -> None:
+    threshold = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
+    if threshold.isdecimal():  # then glibc's thresholds are fixed
+        _adjust(1 << 17, int(threshold))
+    else:  # to what they would have grown to
         _adjust(_LARGE, 2 * _LARGE)
     with suppress(*_ELSEWHERE):
         ctypes.CDLL(None).malloc_trim(0)

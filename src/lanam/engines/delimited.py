@@ -1,8 +1,6 @@
-"""CSV files: how they are written, and their rows part by part.
+"""The CSV reader, for files, compressed files and streams that can be read only once.
 
-The one reader of text: of files, of several, of compressed ones and of streams that can be read but once,
-for the library and for the command line. Whatever is wrong with a file is said in a line that names the
-row, the column and the remedy.
+Errors in a file are reported in one line with the row, the column and the remedy.
 """
 
 from __future__ import annotations
@@ -18,29 +16,29 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanam.engines.dialects import DELIMITERS, Dialect
-from lanam.engines.formats import LARGEST_CHUNK, Contents, Part, arrow, columns_of, named_errors
-from lanam.engines.interface import Chunk
+from lanam.engines.formats import Batch, FileInfo, Format, arrow, column_types, named_errors
+from lanam.engines.interface import Chunk, require_unique
 from lanam.errors import InputError, Setting
 
-#: Bytes of a CSV file that are read at once.
+#: Bytes to read at once.
 BLOCK_SIZE = 1 << 22
 
-#: Bytes of a CSV file by which its columns are known.
+#: Bytes from which the columns' types are inferred.
 _HEAD = 1 << 20
 
-#: Bytes in which a header is looked for, and how many such steps it may take.
+#: Bytes to read at once in search of the header's end, and in all.
 _STEP = 1 << 16
 _LONGEST_HEADER = 1 << 24
 
-#: Beyond this floats do not tell whole numbers apart.
+#: Larger integers are not exact as floats.
 LARGEST_WHOLE = 2**53
 
-#: How text is compressed, by the ends of files' names.
+#: Compression by file suffix.
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 _LINE_ENDS = b"\r\n"
 
-#: Arrow's words for a cell that is not of its column's type, and for a row of more or fewer cells.
+#: Arrow's messages for a cell that does not have its column's type, and for a row of another length.
 _CONVERSION = re.compile(
     r"In CSV column #(?P<column>\d+): (?:Row #(?P<row>\d+): )?CSV conversion error to (?P<to>\w+): "
     r"(?:invalid value '(?P<value>.*?)'|(?P<text>invalid UTF8 data))",
@@ -54,30 +52,24 @@ _RAGGED = re.compile(
 _HOLDS = {"double": "numbers", "int64": "whole numbers", "bool": "truth values"}
 
 
-class Once(io.RawIOBase):
-    """A stream that can be read but once, whose beginning may be looked at before.
-
-    Parameters
-    ----------
-    file
-        An open binary file. ``read1`` is asked, where there is one, for what can be had at once.
-    """
+class PeekableStream(io.RawIOBase):
+    """An open binary file that can be read once, with a look at its header before that."""
 
     def __init__(self, file: Any) -> None:
         self._take: Callable[[int], bytes] = getattr(file, "read1", file.read)
         self._head = b""
 
     def head(self) -> bytes:
-        """Its beginning, with all of the header."""
+        """The beginning, with all of the header."""
         self._head = _read_header(self._take, self._head)
         return self._head
 
     def readable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer to the brim: a row of a table must not be scattered over several blocks."""
+        """Fill the whole buffer: Arrow needs each row to lie within two consecutive blocks."""
         filled, view = 0, memoryview(buffer)
         while filled < len(view):
             size = len(view) - filled
@@ -91,23 +83,23 @@ class Once(io.RawIOBase):
 
 
 def _read_header(take: Callable[[int], bytes], head: bytes = b"") -> bytes:
-    """The beginning of a stream until its first line is whole."""
+    """The beginning of a stream, with at least the first line."""
     while next(_line_ends(head.lstrip(_LINE_ENDS)), None) is None and len(head) < _LONGEST_HEADER:
-        more = take(_STEP)
-        if not more:
+        block = take(_STEP)
+        if not block:
             break
-        head += more
+        head += block
     return head
 
 
 def _line_ends(head: bytes) -> Iterator[int]:
-    """Where lines end outside of quotes."""
+    """Positions of line ends outside of quotes."""
     ends = (match.start() for match in re.finditer(rb"[\r\n]", head))
     return (end for end in ends if head[:end].count(b'"') % 2 == 0)
 
 
 def usual_delimiter(path: str) -> str:
-    r"""What stands between columns of a CSV file of this name, if nobody says otherwise.
+    r"""The default delimiter of a CSV file, by its name.
 
     Examples
     --------
@@ -119,7 +111,7 @@ def usual_delimiter(path: str) -> str:
 
 
 def find_delimiter(header: str, usual: str) -> str:
-    """What stands between the names: what makes most columns of them, the usual one rather than another.
+    """The delimiter that splits the header into most columns; in a tie the usual one.
 
     Examples
     --------
@@ -135,7 +127,7 @@ def find_delimiter(header: str, usual: str) -> str:
 
 @dataclass(frozen=True)
 class _Header:
-    """The header of a CSV file: what is between cells, names, and whether there is nothing else."""
+    """The header of a CSV file: delimiter, column names, and whether there are no rows."""
 
     delimiter: str
     names: tuple[str, ...]
@@ -143,26 +135,17 @@ class _Header:
 
 
 @dataclass(frozen=True)
-class Csv:
-    """CSV files with a header; numbers are floats, and missing values are as the dialect has them.
+class Csv(Format):
+    """CSV files with a header, or ``content`` that is read instead of a file.
 
-    Attributes
-    ----------
-    dialect
-        How they are written.
-    block_size
-        How many bytes are read at once.
-    known
-        What columns are read as, whatever they look like; others are text then. Where nothing is known
-        the beginning of a file tells.
-    content
-        What is read in place of a file: a stream, or all of it.
+    Columns have the ``given`` types, and others are strings; None: types are inferred from the head of a
+    file.
     """
 
     dialect: Dialect = field(default_factory=Dialect)
     block_size: int | None = None
-    known: Mapping[str, Any] | None = None
-    content: Once | bytes | None = None
+    given: Mapping[str, Any] | None = None
+    content: PeekableStream | bytes | None = None
 
     title = "a CSV file"
     endings = tuple(
@@ -170,36 +153,34 @@ class Csv:
     )
     typed = False
 
-    def look(self, path: str) -> Contents:
-        """See `Format`; types are by the beginning of the file, unless they are known."""
+    def inspect(self, path: str) -> FileInfo:
+        """See `Format`; types are inferred from the head of the file, unless they are given."""
         pa = arrow()
         header = self._header(path)
-        if self.known is not None:
-            types = {name: self.known.get(name, pa.string()) for name in header.names}
-            own = frozenset(types).intersection(self.known)
-            return Contents(types, (0 if header.bare else None,), own)
+        if self.given is not None:
+            types = {name: self.given.get(name, pa.string()) for name in header.names}
+            exact = frozenset(types).intersection(self.given)
+            return FileInfo(types, (0 if header.bare else None,), exact)
         if header.bare:
-            return Contents(dict.fromkeys(header.names, pa.null()), (0,))
-        with self._words(path, header):
+            return FileInfo(dict.fromkeys(header.names, pa.null()), (0,))
+        with self._translated_errors(path, header):
             with self._open(path, {}, header, _HEAD) as reader:
-                types = columns_of(reader.schema, path)
+                types = column_types(reader.schema, path)
                 batch = next(iter(reader), None)
             if batch is None or batch.num_rows == 0:
-                return Contents(types, (0,))
+                return FileInfo(types, (0,))
             for name in (name for name, kind in types.items() if pa.types.is_binary(kind)):
                 raise self._not_text(f"{path}, column {name!r}")
-            unknown = [name for name, kind in types.items() if kind == pa.null()]
-            types |= self._later(path, unknown, header)
+            missing = [name for name, kind in types.items() if kind == pa.null()]
+            types |= self._infer_later(path, missing, header)
         cells = {name: batch.column(name) for name in types if name}
-        exact = {name for name in cells if _is_beyond_floats(cells[name])}
-        texts = (name for name in cells if types[name] == pa.string())
-        odd = {name: self._odd(name, cells[name], path) for name in texts if name not in unknown}
-        return Contents(
-            types, (None,), frozenset(exact), {name: said for name, said in odd.items() if said}
-        )
+        exact = frozenset(name for name in cells if _is_beyond_floats(cells[name]))
+        texts = [name for name in cells if types[name] == pa.string() and name not in missing]
+        odd = {name: error for name in texts if (error := self._odd(name, cells[name], path))}
+        return FileInfo(types, (None,), exact, odd)
 
-    def _later(self, path: str, names: Sequence[str], header: _Header) -> dict[str, Any]:
-        """Types of columns that begin with missing values, by the first block in which they have others."""
+    def _infer_later(self, path: str, names: Sequence[str], header: _Header) -> dict[str, Any]:
+        """Types of columns that begin with missing values, from the first block with other values."""
         found: dict[str, Any] = {}
         if not names:
             return found
@@ -208,28 +189,23 @@ class Csv:
             for batch in reader:
                 for name, cells in zip(names, batch.columns, strict=True):
                     if name not in found and cells.null_count < len(cells):
-                        found[name] = self._judge(cells)
+                        found[name] = self._infer(cells)
                 if len(found) == len(names):
                     break
         return found
 
-    def _judge(self, cells: Any) -> Any:
-        """The type that text would have had as a CSV file's."""
+    def _infer(self, cells: Any) -> Any:
+        """The type that Arrow would infer for strings in a CSV file."""
         pa = arrow()
-        for kind in (pa.int64(), pa.float64(), pa.bool_()):
-            try:
-                self._cast(cells, kind)
-            except pa.ArrowInvalid:
-                continue
-            return kind
-        return pa.string()
+        kinds = (pa.int64(), pa.float64(), pa.bool_())
+        return next((kind for kind in kinds if self._cast(cells, kind) is not None), pa.string())
 
     def _odd(self, name: str, cells: Any, path: str) -> InputError | None:
-        """An error for text most of whose different values are numbers, most likely by a slip in a cell."""
+        """The error for a string column most of whose distinct values are numbers; None for others."""
         pc, point = arrow().compute, self.dialect.point
         values = pc.unique(cells.drop_null())
-        strange = values.filter(pc.invert(_are_numbers(values, point)))
-        odd = strange.to_pylist()
+        texts = values.filter(pc.invert(_are_numbers(values, point)))
+        odd = texts.to_pylist()
         if odd and 2 * len(odd) < len(values):
             row = pc.index(cells, odd[0]).as_py() + 2
             shown = ", ".join(map(repr, odd[:3])) + (", ..." if len(odd) > 3 else "")
@@ -246,7 +222,7 @@ class Csv:
                 categorical=Setting("categorical_features", [name]),
             )
         other = "." if point == "," else ","
-        if odd and pc.all(_are_numbers(strange, other)).as_py():
+        if odd and pc.all(_are_numbers(texts, other)).as_py():
             return InputError(
                 "column {column!r} holds numbers with a decimal {mark} (for example {value!r})",
                 "{pass} {option}",
@@ -257,7 +233,7 @@ class Csv:
             )
         return None
 
-    def read(self, path: str, parts: Sequence[int], types: Mapping[str, Any]) -> Iterator[Part]:
+    def read(self, path: str, parts: Sequence[int], types: Mapping[str, Any]) -> Iterator[Batch]:
         """See `Format`."""
         header, first = self._header(path), 2  # the header is row 1
         if header.bare:
@@ -266,27 +242,25 @@ class Csv:
         verbatim = None in types.values()
         read_as = {name: kind or arrow().string() for name, kind in types.items()}
         with (
-            self._words(path, header),
-            self._open(path, read_as, header, self._size, verbatim) as reader,
+            self._translated_errors(path, header),
+            self._open(path, read_as, header, self._size, not verbatim) as reader,
         ):
             for batch in reader:
-                rows = self._with_gaps(batch, texts) if verbatim else batch
-                for start in range(0, rows.num_rows, LARGEST_CHUNK):
-                    yield Part(0, first + start, rows.slice(start, LARGEST_CHUNK))
-                first += rows.num_rows
+                yield Batch(0, first, self._with_nulls(batch, texts) if verbatim else batch)
+                first += batch.num_rows
 
     def parsed(self, types: Mapping[str, Any], chunk: Chunk) -> Chunk:
-        """A chunk whose columns of these types were read as written."""
-        pa, frame = arrow(), self._with_gaps(chunk.frame, list(types))
+        """Parse columns of a chunk that were read verbatim."""
+        frame = self._with_nulls(chunk.frame, list(types))
         for name, kind in types.items():
-            text = frame[name]
-            try:
-                values = self._cast(text, kind)
-            except pa.ArrowInvalid:
-                at = next(at for at in range(len(text)) if not self._casts(text[at : at + 1], kind))
-                row, value = str(chunk.first_row + at), chunk.frame[name][at].as_py()
+            cells = frame[name]
+            values = self._cast(cells, kind)
+            if values is None:
+                each = (self._cast(cells[at : at + 1], kind) for at in range(len(cells)))
+                at = next(at for at, value in enumerate(each) if value is None)
                 path = chunk.place.removesuffix(self.place(0, 1))
-                raise self._wrong_cell(path, row, name, str(kind), value) from None
+                row, value = str(chunk.first_row + at), chunk.frame[name][at].as_py()
+                raise self._wrong_cell(path, row, name, str(kind), value)
             frame = frame.set_column(frame.column_names.index(name), name, values)
         return replace(chunk, frame=frame)
 
@@ -294,75 +268,64 @@ class Csv:
         """See `Format`."""
         return " (the header is row 1)"
 
-    def delimiter(self, path: str) -> str:
-        """What stands between the columns of a file."""
-        return self._header(path).delimiter
+    def found_delimiter(self, path: str) -> str | None:
+        """The delimiter found in a file, if it is neither specified nor the usual one."""
+        found = self._header(path).delimiter
+        return None if found in (self.dialect.delimiter, usual_delimiter(path)) else found
 
     @property
     def _size(self) -> int:
         return self.block_size or BLOCK_SIZE
 
-    def _with_gaps(self, rows: Any, texts: Sequence[str]) -> Any:
-        """Rows with nulls for what stands for missing values in columns of text."""
+    def _with_nulls(self, rows: Any, names: Sequence[str]) -> Any:
+        """Replace the marks of missing values in string columns by nulls."""
         pa = arrow()
-        gaps, nothing = pa.array(self.dialect.gaps), pa.scalar(None, pa.string())
-        for name in texts:
+        marks, null = pa.array(self.dialect.missing_marks), pa.scalar(None, pa.string())
+        for name in names:
             column = rows.column(name)
-            missing = pa.compute.is_in(column, value_set=gaps)
-            known = pa.compute.if_else(missing, nothing, column)
-            rows = rows.set_column(rows.schema.get_field_index(name), name, known)
+            missing = pa.compute.is_in(column, value_set=marks)
+            values = pa.compute.if_else(missing, null, column)
+            rows = rows.set_column(rows.schema.get_field_index(name), name, values)
         return rows
 
     def _cast(self, text: Any, kind: Any) -> Any:
-        """Text as if it had been read as this type."""
+        """Parse strings as Arrow's CSV reader does; None if one of them is not of this type."""
         pa, point = arrow(), self.dialect.point
         if kind not in (pa.bool_(), pa.string()):
             text = pa.compute.ascii_trim(text, " \t")
         if kind == pa.float64() and point != ".":
-            # A point is then no part of a number, and a zero byte is in none.
+            # A point makes a number invalid then, as a zero byte does.
             text = pa.compute.replace_substring(text, ".", "\x00")
             text = pa.compute.replace_substring(text, point, ".")
-        return text.cast(kind)
-
-    def _casts(self, text: Any, kind: Any) -> bool:
         try:
-            self._cast(text, kind)
-        except arrow().ArrowInvalid:
-            return False
-        return True
+            return text.cast(kind)
+        except pa.ArrowInvalid:
+            return None
 
     @contextmanager
     def _open(
-        self,
-        path: str,
-        types: Mapping[str, Any],
-        header: _Header,
-        block_size: int,
-        verbatim: bool = False,
+        self, path: str, types: Mapping[str, Any], header: _Header, size: int, nulls: bool = True
     ) -> Iterator[Any]:
-        arrow_csv = arrow().csv
+        """Arrow's reader; with ``nulls`` strings may be missing values."""
+        options, dialect = arrow().csv, self.dialect
+        # With a single thread errors have a row number.
+        read = options.ReadOptions(use_threads=False, block_size=size, encoding=dialect.text)
+        parse = options.ParseOptions(delimiter=header.delimiter, newlines_in_values=True)
+        convert = options.ConvertOptions(
+            include_columns=list(types),
+            column_types=dict(types),
+            null_values=dialect.missing_marks,
+            decimal_point=dialect.point,
+            strings_can_be_null=nulls,
+        )
         with (
             self._stream(path) as stream,
-            arrow_csv.open_csv(
-                stream,
-                # In one thread errors know their row.
-                arrow_csv.ReadOptions(
-                    use_threads=False, block_size=block_size, encoding=self.dialect.text
-                ),
-                arrow_csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
-                arrow_csv.ConvertOptions(
-                    include_columns=list(types),
-                    column_types=dict(types),
-                    null_values=self.dialect.gaps,
-                    decimal_point=self.dialect.point,
-                    strings_can_be_null=not verbatim,
-                ),
-            ) as reader,
+            options.open_csv(stream, read, parse, convert) as reader,
         ):
             yield reader
 
     def _stream(self, path: str) -> Any:
-        if isinstance(self.content, Once):
+        if isinstance(self.content, PeekableStream):
             return arrow().PythonFile(self.content, mode="r")
         if self.content is not None:
             return arrow().BufferReader(self.content)
@@ -370,7 +333,7 @@ class Csv:
         return arrow().input_stream(path, compression=COMPRESSED.get(ending))
 
     def _header(self, path: str) -> _Header:
-        if isinstance(self.content, Once):
+        if isinstance(self.content, PeekableStream):
             head = self.content.head()
         else:
             with named_errors(path, self.title), self._stream(path) as stream:
@@ -379,12 +342,11 @@ class Csv:
         line = self._decoded(head, path)
         delimiter = self.dialect.delimiter or find_delimiter(line, usual_delimiter(path))
         names = tuple(next(csv.reader(io.StringIO(line), delimiter=delimiter)))
-        if twice := sorted({name for name in names if name and names.count(name) > 1}):
-            columns_of(arrow().schema([(twice[0], arrow().null())] * 2), path)  # which refuses it
+        require_unique([name for name in names if name], path)
         return _Header(delimiter, names, bare=next(_line_ends(head), None) is None)
 
     def _decoded(self, head: bytes, path: str) -> str:
-        """The header as text."""
+        """The decoded header."""
         utf8 = self.dialect.is_utf8
         if head.startswith(b"PAR1"):
             raise ValueError(f"{path} is a Parquet file: give it a name that ends in .parquet")
@@ -406,20 +368,20 @@ class Csv:
         return line
 
     @contextmanager
-    def _words(self, path: str, header: _Header) -> Iterator[None]:
-        """Arrow's errors on cells and rows in words."""
+    def _translated_errors(self, path: str, header: _Header) -> Iterator[None]:
+        """Translate Arrow's errors about cells and rows."""
         with named_errors(path, self.title):
             try:
                 yield
             except UnicodeDecodeError as error:
                 raise self._not_text(path) from error
             except arrow().ArrowInvalid as error:
-                said = self._said_of(str(error), path, header)
-                if said is None:
+                translated = self._translated(str(error), path, header)
+                if translated is None:
                     raise
-                raise said from error
+                raise translated from error
 
-    def _said_of(self, message: str, path: str, header: _Header) -> InputError | None:
+    def _translated(self, message: str, path: str, header: _Header) -> InputError | None:
         if found := _CONVERSION.search(message):
             name = header.names[int(found["column"])]
             if found["text"]:
@@ -435,18 +397,16 @@ class Csv:
                 begins=line,
             )
         if "straddl" in message:
-            more = "" if self.block_size is None else " Else raise {block_size}"
-            problem = (
-                f"{{path}}: a row is longer than {self._size:,} bytes: is a quote not closed?{more}"
-            )
-            return InputError(problem, path=path)
+            remedy = "" if self.block_size is None else " Else raise {block_size}"
+            problem = f"{{path}}: a row is longer than {self._size:,} bytes: is a quote not closed?"
+            return InputError(problem + remedy, path=path)
         return None
 
     def _wrong_cell(self, path: str, row: str | None, name: str, to: str, value: str) -> InputError:
         holds = _HOLDS.get(to, to)
         what = (
             f", column {{column!r}}: {{value!r}} is none of the {holds} that the column begins with"
-            if self.known is None
+            if self.given is None
             else f": column {{column!r}} holds {holds} in the model, and here {{value!r}}"
         )
         comma = re.fullmatch(r"\s*-?\d+,\d+\s*", value)
@@ -468,7 +428,7 @@ class Csv:
 
 
 def _option(name: str, value: object) -> Setting:
-    """How files are written, as users say it."""
+    """An argument of `lanam.csv_files`."""
     return Setting(name, value, "csv_files")
 
 
@@ -477,7 +437,7 @@ def _row(number: str | None) -> str:
 
 
 def _is_beyond_floats(cells: Any) -> bool:
-    """Whether there are integers that floats do not tell apart."""
+    """Whether there are integers that are not exact as floats."""
     pa = arrow()
     if not pa.types.is_integer(cells.type):
         return False
@@ -486,7 +446,7 @@ def _is_beyond_floats(cells: Any) -> bool:
 
 
 def _are_numbers(texts: Any, point: str) -> Any:
-    """Which texts are numbers with this decimal point."""
+    """Which strings are numbers with this decimal point."""
     mark = re.escape(point)
     pattern = rf"^\s*[-+]?(\d+({mark}\d*)?|{mark}\d+)([eE][-+]?\d+)?\s*$"
     return arrow().compute.match_substring_regex(texts, pattern)

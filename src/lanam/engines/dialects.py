@@ -1,4 +1,4 @@
-"""How CSV files are written: what is said of them, and what is usual."""
+"""Dialects of CSV files: delimiter, decimal point, encoding, missing values."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from lanam.errors import InputError
 
-#: What stands for a missing value.
+#: Strings that stand for missing values.
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 
-#: What a header is tried with.
+#: Delimiters to try on a header.
 DELIMITERS = (",", ";", "\t", "|")
 
 
@@ -77,8 +77,8 @@ class Dialect:
         return self.text.lower().replace("-", "").replace("_", "") in ("utf8", "utf8sig")
 
     @property
-    def gaps(self) -> list[str]:
-        """All that stands for a missing value."""
+    def missing_marks(self) -> list[str]:
+        """All strings that stand for missing values."""
         return list(dict.fromkeys((*MISSING, *self.missing)))
 
     def filled(self, known: Dialect | None) -> Dialect:

@@ -1,11 +1,11 @@
-"""Relations of DuckDB, which queries are too: columns are chosen there, and rows come batch by batch."""
+"""DuckDB relations, including queries: DuckDB selects columns and returns rows in batches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from lanam.engines.interface import Engine, Reading
+from lanam.engines.interface import Engine, ReadOptions
 from lanam.engines.streams import StreamSource, as_reader
 
 
@@ -14,7 +14,7 @@ def _is_duckdb(table: Any) -> bool:
     return "duckdb" in kind.__module__ and kind.__name__.startswith("DuckDBPy")
 
 
-def _open(relation: Any, reading: Reading) -> StreamSource:
+def _open(relation: Any, options: ReadOptions) -> StreamSource:
     if not hasattr(relation, "project"):  # a connection, with the result of what it executed
         raise ValueError(
             "X is a connection of DuckDB, whose result can be read once, and a fit goes over its rows "
@@ -27,7 +27,7 @@ def _open(relation: Any, reading: Reading) -> StreamSource:
         quoted = ['"' + name.replace('"', '""') + '"' for name in columns]
         return as_reader(relation.project(", ".join(quoted)))
 
-    return StreamSource("the DuckDB relation", open_stream, reading)
+    return StreamSource("the DuckDB relation", open_stream, options)
 
 
 ENGINE = Engine(

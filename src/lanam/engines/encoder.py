@@ -12,8 +12,7 @@ from lanam.core.arrays import Array
 from lanam.core.rows.tables import Table
 from lanam.data import NUMERIC, Column, Schema, as_frame, encode_table
 from lanam.engines.folding import fold
-from lanam.engines.interface import Chunk
-from lanam.engines.places import in_chunk
+from lanam.engines.interface import Chunk, in_chunk
 from lanam.engines.roles import Roles, Rows, read_rows
 from lanam.families import Encoding
 from lanam.families.labels import number_labels

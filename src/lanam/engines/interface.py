@@ -1,39 +1,40 @@
-"""Where rows live: what reads a table batch by batch, and how an engine says which tables are its own.
+"""The interface of engines: a `Source` reads a table in chunks, an `Engine` recognises and opens tables.
 
-A `Source` reads columns of a table chunk by chunk and says what a function makes of all chunks; encoded
-(frames to arrays), it is what the core calls `Tables`. An `Engine` recognises tables and opens them as
-sources; ``lanam.engines`` has the list of all.
+Encoded (frames to arrays), a source is what the core calls `Tables`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 from lanam.core.rows.tables import Table, Tables
 from lanam.engines.dialects import Dialect
+from lanam.errors import located
 
 Result = TypeVar("Result")
 
-#: Told of rows that were read, and of how many there are: None where nobody knows yet.
-Hook = Callable[[int, int | None], None]
+#: Called with the number of rows read so far, and of all rows: None if unknown.
+ProgressHook = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a table as a frame.
+    """Consecutive rows of a table.
 
     Attributes
     ----------
     frame
-        A frame of pandas or pyarrow.
+        A pandas or pyarrow frame.
     place
-        Where it came from, for errors: ``"sales/part-3.parquet, row group 2"``.
+        Where the rows were read, for errors: ``"sales/part-3.parquet, row group 2"``.
     first_row
-        The number, within that place, of its first row.
+        The index of the first row within that place.
     number
-        Which chunk of the whole table it is, in the order of the rows.
+        The chunk's index in the order of the rows.
     """
 
     frame: Any
@@ -42,36 +43,55 @@ class Chunk:
     number: int
 
 
-#: Parses columns of a chunk that were read as written.
+#: Parses columns of a chunk that were read verbatim.
 Parse = Callable[[Chunk], Chunk]
 
 
+@contextmanager
+def in_chunk(chunk: Chunk, column: str | None = None) -> Iterator[None]:
+    """Add the chunk's place, and perhaps a column, to errors; rows are counted as in that place.
+
+    Examples
+    --------
+    >>> from lanam.errors import InputError
+    >>> with in_chunk(Chunk(None, "a.parquet, row group 2", 100, 0), "age"):
+    ...     raise InputError("missing value in row {row}", "fill it", row=3)
+    Traceback (most recent call last):
+        ...
+    lanam.errors.InputError: in a.parquet, row group 2, column 'age': missing value in row 103: fill it
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        where = chunk.place if column is None else f"{chunk.place}, column {column!r}"
+        raise located(error, f"in {where}: ", chunk.first_row) from error
+
+
 @dataclass(frozen=True)
-class Reading:
-    """How a table may be read.
+class ReadOptions:
+    """How to read a table.
 
     Attributes
     ----------
     n_jobs
-        How many threads, or processes, read and work.
+        Number of threads or processes.
     memory
-        Bytes that may hold the encoded table from pass to pass, if all of it fits.
+        Keep the encoded table between passes if it takes no more bytes than this.
     progress
-        Told after every chunk how many rows of a pass were read, and of how many (None if that is not
-        known), by the thread that read it.
+        Called after every chunk, in the thread that read it.
     processes
-        Whether processes may take the place of threads.
+        Whether processes may replace threads.
     dialect
-        How CSV files are written, where nothing else is said of them.
+        The dialect of CSV files whose own dialect is not specified.
     types
-        What columns of CSV files are read as, whatever they look like; others are text then.
+        Arrow types of columns of CSV files, instead of inferred ones; other columns are strings then.
     block_size
-        Bytes of a file that are read at once.
+        Bytes of a file to read at once.
     """
 
     n_jobs: int = 1
     memory: int = 0
-    progress: Hook | None = None
+    progress: ProgressHook | None = None
     processes: bool = True
     dialect: Dialect | None = None
     types: Mapping[str, Any] | None = None
@@ -79,126 +99,131 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """What the columns of a frame of results are called, one name for a series, and their dtype."""
+class ResultColumns:
+    """Column names of a frame of results (one string: a series) and their dtype."""
 
     names: str | Sequence[str]
     dtype: Any = float
 
 
-class Predicted(Protocol):
-    """What is written of some rows: it can be sent elsewhere."""
+class RowOutput(Protocol):
+    """Computes the rows to write from the rows of a table; it can be pickled."""
 
     @property
     def columns(self) -> list[str]:
-        """The columns that must be read."""
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """Those of them that are written as well."""
+        """The columns to read."""
 
     def schema(self, empty: Any) -> Any:
-        """Arrow's schema of what is written, by an arrow table of no rows of what is read."""
+        """The Arrow schema of the output, given an empty Arrow table of the input."""
 
     def table(self, chunk: Chunk, schema: Any) -> Any:
-        """What is written of a chunk, as an arrow table of this schema."""
+        """The output for a chunk, as an Arrow table of this schema."""
 
     def frame(self, partition: Any) -> Any:
-        """What is written of a pandas frame, as another with its index."""
+        """The output for a pandas frame, as another with its index."""
 
 
-class Source(Protocol):
-    """A table that is read in chunks."""
+class Source(ABC):
+    """A table that is read in chunks; ``title`` is its name in messages."""
+
+    title: str
 
     @property
+    @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """The columns' names."""
+        """The column names."""
 
     @property
-    def title(self) -> str:
-        """What messages call it."""
-
-    @property
+    @abstractmethod
     def fingerprint(self) -> str:
-        """What is the same as long as the rows are, for a checkpoint; an error where nothing is."""
+        """A hash that changes with the rows, for checkpoints; an error where there is none."""
 
     @property
     def dialect(self) -> Dialect | None:
-        """How its text is written, as far as that was said; None where it is no text."""
+        """The dialect of CSV files as far as it was specified; None for other tables."""
+        return None
 
+    @abstractmethod
     def empty(self) -> Any:
-        """A frame of no rows with the columns' dtypes."""
+        """A frame without rows that has the columns' dtypes."""
 
-    def unnamed(self) -> Exception:
-        """The error for a target that is not the name of a column."""
+    def unnamed_target(self) -> Exception:
+        """The error for a target that is not a column name."""
+        return ValueError(
+            f"the target of {self.title} is one of its columns: pass its name, for example "
+            f"target={self.names[-1]!r}"
+        )
 
-    def typed(self, types: Mapping[str, Any]) -> Self:
-        """The same table; columns that have no types of their own are read as these."""
+    # Columns of CSV files have no types; those of other tables have.
 
-    def require_numbers(self, names: Iterable[str]) -> None:
-        """Raise an error for columns that are text only because of a few cells among numbers."""
+    def with_types(self, types: Mapping[str, Any]) -> Self:
+        """The same table; untyped columns are parsed as these types."""
+        return self
+
+    def require_numeric(self, names: Iterable[str]) -> None:  # noqa: B027 (a default)
+        """Raise an error for untyped columns that are strings only because of a few cells."""
 
     def verbatim(self, names: Iterable[str], parsed: Collection[str]) -> tuple[Self, Parse | None]:
-        """The same table with these columns as written, where they are text that others would parse.
+        """The same table with these untyped columns read as unparsed strings.
 
-        Of these, the returned function parses the columns in ``parsed`` in a chunk; None where there are
-        none.
+        The function parses those of them that are in ``parsed``; None where there are none.
         """
+        return self, None
 
+    @abstractmethod
     def reduce(
         self,
         columns: Sequence[str],
         function: Callable[[Iterable[Chunk]], Result],
         merge: Callable[[Result, Result], Result],
     ) -> Result:
-        """What ``function`` makes of all chunks, reading these columns only.
+        """Map-reduce over these columns of all chunks.
 
-        It is given groups of chunks, in the order of the rows, and what it makes of each is merged in
-        that order. Both can be sent elsewhere.
+        ``function`` is called with groups of consecutive chunks; its results are merged in the order of
+        the rows. Both can be pickled.
         """
 
+    @abstractmethod
     def encoded(self, columns: Sequence[str], encode: Callable[[Chunk], Table]) -> Tables:
-        """The rows as the core wants them; ``encode`` returns a table without rows where none counts."""
+        """The rows as arrays; ``encode`` returns an empty table for a chunk without positive weights."""
 
-    def map(self, columns: Sequence[str], function: Callable[[Chunk], Any], result: Columns) -> Any:
-        """What ``function`` says of each row: arrays of all rows, or whatever is as lazy as the table.
+    @abstractmethod
+    def map(
+        self, columns: Sequence[str], function: Callable[[Chunk], Any], result: ResultColumns
+    ) -> Any:
+        """Apply a function row-wise: arrays of all rows, or something as lazy as the table.
 
-        The function returns an array with a value, or several, for each row of a chunk, or a tuple of
-        such arrays.
+        The function returns an array, or a tuple of arrays, with one entry per row of a chunk.
         """
 
+    @abstractmethod
     def write(
         self,
-        rows: Predicted,
+        rows: RowOutput,
         output: Any,
         overwrite: bool,
         progress: Callable[[int], None] | None,
     ) -> int:
-        """Write what is made of the rows to a file or a folder; how many rows there were."""
+        """Write the output for all rows to a file or a folder; returns the number of rows."""
+
+
+def require_unique(names: Sequence[str], title: str) -> None:
+    """Raise an error if a table has two columns of the same name."""
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"{title} has more than one column named {twice[0]!r}: rename one of them, or leave it out"
+        )
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A way to read tables.
+    """A kind of tables that are read in chunks.
 
-    Attributes
-    ----------
-    takes
-        Whether a table is read this way; it does not import what it asks about.
-    open
-        The table as a source.
-    remedy
-        From a table to what it is, and how some of its rows come into memory.
+    ``takes`` recognises a table without importing its library; ``remedy`` describes a table and how to load
+    some of its rows, for messages.
     """
 
     takes: Callable[[Any], bool]
-    open: Callable[[Any, Reading], Source]
+    open: Callable[[Any, ReadOptions], Source]
     remedy: Callable[[Any], str]
-
-
-def unnamed_target(title: str, names: Sequence[str]) -> ValueError:
-    """The error for a target of a table that is not the name of a column of it."""
-    return ValueError(
-        f"the target of {title} is one of its columns: pass its name, for example "
-        f"target={names[-1]!r}"
-    )

@@ -1,4 +1,4 @@
-"""Lazy frames of polars: columns are chosen by its optimiser, and rows are collected batch by batch."""
+"""Lazy frames of polars: polars selects columns and collects rows in batches."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from lanam.engines.formats import LARGEST_CHUNK, arrow
-from lanam.engines.interface import Engine, Reading
+from lanam.engines.interface import Engine, ReadOptions
 from lanam.engines.streams import StreamSource
 
 _COLLECT = "collect it first, for example with X.collect()"
 
 
 class LazySource(StreamSource):
-    """A lazy frame, whose rows are never in memory all at once."""
+    """A lazy frame, which is never collected as a whole."""
 
-    def __init__(self, frame: Any, reading: Reading) -> None:
+    def __init__(self, frame: Any, options: ReadOptions) -> None:
         import polars as pl
 
         if not hasattr(frame, "collect_batches"):
@@ -29,16 +29,16 @@ class LazySource(StreamSource):
         def open_stream(columns: Sequence[str] | None) -> Any:
             if columns is None:
                 return pa.RecordBatchReader.from_batches(schema, iter(()))
-            # The engine's own batches are small, and each costs something.
+            # By default batches are small, and each has a cost.
             batches = frame.select(columns).collect_batches(chunk_size=LARGEST_CHUNK // 2)
             arrays = (batch for frame in batches for batch in frame.to_arrow().to_batches())
-            own = pa.schema([schema.field(name) for name in columns])
-            return pa.RecordBatchReader.from_batches(own, arrays)
+            selected = pa.schema([schema.field(name) for name in columns])
+            return pa.RecordBatchReader.from_batches(selected, arrays)
 
-        super().__init__("the lazy frame (polars)", open_stream, reading)
+        super().__init__("the lazy frame (polars)", open_stream, options)
 
-    def unnamed(self) -> Exception:
-        """The error for a target that is not the name of a column."""
+    def unnamed_target(self) -> Exception:
+        """The error for a target that is not a column name."""
         return TypeError(f"X is a lazy frame (polars); {_COLLECT}, or pass the name of its target")
 
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Array
 from lanam.data import as_frame, find_column
 from lanam.engines.folding import fold
-from lanam.engines.interface import Chunk, Source
-from lanam.engines.places import in_chunk
+from lanam.engines.interface import Chunk, Source, in_chunk
 from lanam.errors import InputError, Line
 from lanam.families import Family
 from lanam.inputs import (
@@ -96,7 +95,7 @@ def read_roles(
 ) -> Roles:
     """The roles of the columns of a table in chunks, all of which are named."""
     if not isinstance(target, str):
-        raise source.unnamed()
+        raise source.unnamed_target()
     named = require_name(weight, source, "sample_weight")
     over = read_exposure_role(source, exposure)
     given = {"target": target, "sample_weight": named, "exposure": over}

@@ -1,7 +1,6 @@
-"""Streams of Arrow record batches that can be opened again: of a query, of a function that opens them.
+"""Streams of Arrow record batches that can be opened again, as every pass of a fit does.
 
-A fit goes over its rows several times, and each pass opens the stream anew. So what is passed is a function
-that opens it, or an object that hands out a new stream whenever it is asked (``__arrow_c_stream__``).
+They come from a function that opens a stream, or from an object whose ``__arrow_c_stream__`` does.
 """
 
 from __future__ import annotations
@@ -13,59 +12,47 @@ from typing import Any
 import narwhals.stable.v1 as nw
 
 from lanam.engines.formats import LARGEST_CHUNK, arrow
-from lanam.engines.interface import Chunk, Engine, Reading
+from lanam.engines.interface import Chunk, Engine, ReadOptions, require_unique
 from lanam.engines.local import LocalSource, Pass
 
 
 class StreamSource(LocalSource):
-    """A table that is a stream, opened anew for every pass and read by one thread.
+    """A stream that is opened for every pass and read by one thread.
 
-    Parameters
-    ----------
-    title
-        What messages call it.
-    open_stream
-        From names of columns, or None for all, to a ``pyarrow.RecordBatchReader`` that has these, and maybe
-        more.
-    reading
-        How it may be read.
+    ``open_stream`` returns a ``pyarrow.RecordBatchReader`` with at least the given columns, or with all
+    of them for None.
     """
 
     def __init__(
-        self, title: str, open_stream: Callable[[Sequence[str] | None], Any], reading: Reading
+        self, title: str, open_stream: Callable[[Sequence[str] | None], Any], options: ReadOptions
     ) -> None:
-        self.title, self.reading = title, reading
+        self.title, self.options = title, options
         self._open_stream = open_stream
         with closing(open_stream(None)) as reader:
             schema = reader.schema
-        twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
-        if twice:
-            raise ValueError(
-                f"{title} has more than one column named {twice[0]!r}: columns are told apart by their "
-                "names, so give one of them another name"
-            )
+        require_unique(schema.names, title)
         self._schema = _readable(schema)
         self._n_rows: int | None = None
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows there are, once they were read."""
+        """The number of rows, once they were read."""
         return self._n_rows
 
     @property
     def fingerprint(self) -> str:
-        """Nothing tells whether the rows are the same."""
+        """An error: a stream has no fingerprint."""
         raise ValueError(
             f"nothing tells whether {self.title} has the rows that it had when a checkpoint was made: for "
             "checkpoints, write the rows to Parquet files and pass these"
         )
 
     def empty(self) -> Any:
-        """An arrow table of no rows with the columns' types."""
+        """An Arrow table without rows that has the columns' types."""
         return self._schema.empty_table()
 
     def groups(self, columns: Sequence[str], run: Pass) -> list[Iterator[Chunk]]:
-        """All chunks, in one group: a stream has one reader."""
+        """All chunks in one group: a stream has one reader."""
         return [self._read(list(columns), run)]
 
     def _read(self, columns: list[str], run: Pass) -> Iterator[Chunk]:
@@ -73,7 +60,7 @@ class StreamSource(LocalSource):
         first = number = 0
         with closing(self._open_stream(columns)) as reader:
             for table in _tables(reader):
-                run.read(table.num_rows)
+                run.count(table.num_rows)
                 yield Chunk(table.select(columns).cast(types), self.title, first, number)
                 first, number = first + table.num_rows, number + 1
         if self._n_rows not in (None, first):
@@ -88,7 +75,7 @@ class StreamSource(LocalSource):
 
 
 def _tables(reader: Any) -> Iterator[Any]:
-    """A stream's batches as tables of not too few rows, and not too many."""
+    """The batches of a stream, joined or split to tables of a suitable size."""
     pa = arrow()
     waiting: list[Any] = []
     for batch in reader:
@@ -104,7 +91,7 @@ def _tables(reader: Any) -> Iterator[Any]:
 
 
 def _readable(schema: Any) -> Any:
-    """The schema with text as all libraries know it."""
+    """The schema with plain strings for string views, which not all libraries support."""
     pa = arrow()
     views = getattr(pa.types, "is_string_view", lambda _: False)
     kinds = [pa.string() if views(field.type) else field.type for field in schema]
@@ -112,13 +99,7 @@ def _readable(schema: Any) -> Any:
 
 
 def as_reader(stream: Any) -> Any:
-    """A reader of what an object hands out.
-
-    Raises
-    ------
-    TypeError
-        If it hands out no stream.
-    """
+    """A ``pyarrow.RecordBatchReader`` of an object that exports an Arrow stream."""
     pa = arrow()
     if isinstance(stream, pa.RecordBatchReader):
         return stream
@@ -133,7 +114,7 @@ def as_reader(stream: Any) -> Any:
 def _takes(table: Any) -> bool:
     if _is_function(table) or _is_once(table):
         return True
-    # Frames in memory hand out streams as well. Types are asked: frames would look for such columns.
+    # Frames in memory export streams as well. Looked up on types: frames have columns as attributes.
     return hasattr(type(table), "__arrow_c_stream__") and not (
         type(table).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
         or hasattr(type(table), "__arrow_c_array__")
@@ -147,11 +128,11 @@ def _is_function(table: Any) -> bool:
 
 
 def _is_once(table: Any) -> bool:
-    """Whether this can be read once only: an iterator, or a reader."""
+    """Whether this can be read only once: an iterator, or a reader."""
     return hasattr(type(table), "__next__") or hasattr(type(table), "read_next_batch")
 
 
-def _open(table: Any, reading: Reading) -> StreamSource:
+def _open(table: Any, options: ReadOptions) -> StreamSource:
     if _is_once(table):
         raise ValueError(
             f"X is a stream that can be read once ({type(table).__name__}), and a fit goes over its rows "
@@ -160,9 +141,9 @@ def _open(table: Any, reading: Reading) -> StreamSource:
         )
     arrow()
     if _is_function(table):
-        return StreamSource("the stream", lambda columns: as_reader(table()), reading)
+        return StreamSource("the stream", lambda columns: as_reader(table()), options)
     title = f"the stream of {type(table).__name__}"
-    return StreamSource(title, lambda columns: as_reader(table), reading)
+    return StreamSource(title, lambda columns: as_reader(table), options)
 
 
 ENGINE = Engine(

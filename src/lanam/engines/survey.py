@@ -20,8 +20,7 @@ from lanam.data.errors import Place, free_text, mixed
 from lanam.data.schema import is_free_text, kind_of
 from lanam.engines.encoder import Encoder
 from lanam.engines.folding import fold
-from lanam.engines.interface import Chunk, Source
-from lanam.engines.places import in_chunk
+from lanam.engines.interface import Chunk, Source, in_chunk
 from lanam.engines.roles import Roles, read_roles, read_rows
 from lanam.families import GAUSSIAN, Encoding, Family, Statistics
 from lanam.inputs import require_enough
@@ -80,7 +79,7 @@ def survey(
     empty: Any = as_frame(source.empty())
     declared = read_categorical(categorical, roles.features)
     numbers = [name for index, name in enumerate(roles.features) if index not in declared]
-    source.require_numbers(numbers if family.link.classes else [*numbers, roles.target])
+    source.require_numeric(numbers if family.link.classes else [*numbers, roles.target])
     dtypes = [read_cells(empty.select(name), 0, name) for name in roles.features]
     looked_at = {
         name: index in declared

@@ -1,25 +1,89 @@
-"""Types of columns that come from several files: what they have in common, and folders that are columns."""
+"""Types of the columns of files: those that all files have in common, and folders named for a column."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from lanam.engines.formats import arrow
+from lanam.engines.formats import Format, arrow
+from lanam.errors import InputError
 
-#: What Hive calls a folder of rows without a value.
-_NOTHING = "__HIVE_DEFAULT_PARTITION__"
+#: Hive's name of a folder for missing values.
+_MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file, and its name relative to the path that was passed.
+
+    ``rows`` are those of its parts (None: unknown before reading), ``own`` the columns in the file itself,
+    ``folders`` values and types of the columns that its folders are named for.
+    """
+
+    path: str
+    name: str
+    rows: tuple[int | None, ...]
+    own: frozenset[str]
+    folders: Mapping[str, tuple[str | None, Any]]
+
+
+def inspect_files(
+    found: Sequence[tuple[str, str]], kind: Format
+) -> tuple[tuple[File, ...], dict[str, Any], dict[str, Any], dict[str, InputError]]:
+    """Inspect files: the files, the columns' common types, and of CSV files two special kinds of columns.
+
+    These are types of columns that must be read exactly, and errors for string columns that are numeric
+    but for a few cells.
+    """
+    values = [folder_values(name) for _, name in found]
+    partitions = folder_types(values)
+    files, types = [], []
+    odd: dict[str, tuple[str, InputError]] = {}
+    exact: set[str] = set()
+    for (path, name), value in zip(found, values, strict=True):
+        info = kind.inspect(path)
+        # A column of the file itself takes precedence over its folders.
+        folders = {
+            column: (cell, partitions[column])
+            for column, cell in value.items()
+            if column not in info.types
+        }
+        files.append(File(path, name, info.rows, frozenset(info.types), folders))
+        types.append((path, {**info.types, **{name: partitions[name] for name in folders}}))
+        odd = {**{column: (path, error) for column, error in info.odd.items()}, **odd}
+        exact |= info.exact
+    errors = {column: _odd_error(column, *where, types) for column, where in odd.items()}
+    common = unify([(path, _as_strings(of_file, odd)) for path, of_file in types])
+    given = {name: common[name] for name in exact if name not in odd}
+    return tuple(files), common, given, errors
+
+
+def _odd_error(
+    column: str, path: str, error: InputError, types: Sequence[tuple[str, Mapping[str, Any]]]
+) -> InputError:
+    """The error for a few strings in a numeric column of a file, where other files have none."""
+    others = [
+        other
+        for other, of_file in types
+        if column in of_file and holds(of_file[column]) == "numbers"
+    ]
+    where = f"column {column!r} holds numbers in {others[0]} and text in {path}: " if others else ""
+    return error.located(where)
+
+
+def _as_strings(types: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The types with these numeric columns as strings."""
+    texts = [name for name in types if name in names and holds(types[name]) == "numbers"]
+    return {**types, **dict.fromkeys(texts, arrow().string())}
 
 
 def unify(files: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """The type of each column over files: their titles, and Arrow's types by column.
+    """The common Arrow type of each column, given the types in each file.
 
-    Raises
-    ------
-    ValueError
-        If a file lacks a column, or two differ in what a column holds.
+    It is an error if a file lacks a column, or if types differ in more than precision.
 
     Examples
     --------
@@ -31,52 +95,42 @@ def unify(files: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
         ...
     ValueError: column 'age' holds numbers in a.csv and text in b.csv: write one of the files anew ...
     """
-    first, found = files[0][0], dict(files[0][1])
-    known = dict.fromkeys(found, first)  # the file by which a type is known
-    for title, types in files[1:]:
-        _require_same(first, found, title, types)
-        for name, kind in types.items():
-            if found[name] != kind:
-                found[name] = _common(name, (known[name], found[name]), (title, kind))
-                if holds(kind) != "nothing" and holds(files[0][1][name]) == "nothing":
-                    known[name] = title
-    return found
+    first, types = files[0]
+    common, known = dict(types), dict.fromkeys(types, first)  # the file that a type comes from
+    for title, others in files[1:]:
+        _require_same_columns((first, types), (title, others))
+        for name, kind in others.items():
+            if holds(common[name]) == "nothing":
+                common[name], known[name] = kind, title
+            elif holds(kind) != "nothing" and common[name] != kind:
+                common[name] = _common(name, (known[name], common[name]), (title, kind))
+    return common
 
 
-def _require_same(
-    first: str, found: Mapping[str, Any], title: str, types: Mapping[str, Any]
+def _require_same_columns(
+    one: tuple[str, Mapping[str, Any]], other: tuple[str, Mapping[str, Any]]
 ) -> None:
-    lost = [name for name in found if name not in types]
-    if lost:
-        raise ValueError(
-            f"{title} has no column {lost[0]!r}, and {first} has: all files must have the same columns, "
-            "so add it (empty if nothing is known), or leave one of the files out"
-        )
-    more = [name for name in types if name not in found]
-    if more:
-        raise ValueError(
-            f"{first} has no column {more[0]!r}, and {title} has: all files must have the same columns, "
-            "so add it (empty if nothing is known), or leave one of the files out"
-        )
+    for (title, names), (without, has) in ((one, other), (other, one)):
+        if lost := [name for name in names if name not in has]:
+            raise ValueError(
+                f"{without} has no column {lost[0]!r}, and {title} has: all files must have the same "
+                "columns, so add it (empty if nothing is known), or leave one of the files out"
+            )
 
 
 def _common(name: str, one: tuple[str, Any], other: tuple[str, Any]) -> Any:
-    """A type for what two files hold."""
+    """A type for the values of both files."""
     pa = arrow()
     (first, kind), (second, another) = one, other
-    what = holds(kind), holds(another)
-    if what[1] == "nothing":
-        return kind
-    if what[0] == "nothing":
-        return another
-    if what[0] != what[1]:
+    what = holds(kind)
+    if what != holds(another):
         raise ValueError(
-            f"column {name!r} holds {what[0]} in {first} and {what[1]} in {second}: write one of the files "
-            "anew with what the other holds"
+            f"column {name!r} holds {what} in {first} and {holds(another)} in {second}: write one of the "
+            "files anew with what the other holds"
         )
-    if what[0] == "numbers":
+    if what == "numbers":
         return pa.int64() if _is_signed(kind) and _is_signed(another) else pa.float64()
-    if what[0] == "text":
+    if what == "text":
         both = pa.types.is_dictionary(kind) and pa.types.is_dictionary(another)
         return pa.dictionary(pa.int32(), pa.string()) if both else pa.string()
     return kind
@@ -87,7 +141,7 @@ def _is_signed(kind: Any) -> bool:
 
 
 def holds(kind: Any) -> str:
-    """What values of a type are, in words.
+    """What a column of an Arrow type holds.
 
     Examples
     --------
@@ -111,7 +165,7 @@ def holds(kind: Any) -> str:
 
 
 def folder_values(path: str) -> dict[str, str | None]:
-    """Columns that the folders of a relative path are named for.
+    """Columns and values in the names of a path's folders.
 
     Examples
     --------
@@ -120,14 +174,14 @@ def folder_values(path: str) -> dict[str, str | None]:
     """
     pairs = (part.split("=", 1) for part in os.path.dirname(path).split(os.sep) if "=" in part)
     return {
-        unquote(name): None if value == _NOTHING else unquote(value)
+        unquote(name): None if value == _MISSING else unquote(value)
         for name, value in pairs
         if name
     }
 
 
 def folder_types(values: Sequence[Mapping[str, str | None]]) -> dict[str, Any]:
-    """What folders' columns hold: whole numbers, or text.
+    """Types of the columns that folders are named for: integers or strings.
 
     Examples
     --------
@@ -135,16 +189,16 @@ def folder_types(values: Sequence[Mapping[str, str | None]]) -> dict[str, Any]:
     {'year': DataType(int64), 'zone': DataType(string)}
     """
     pa = arrow()
-    known: dict[str, Any] = {}
+    types: dict[str, Any] = {}
     for name in dict.fromkeys(name for each in values for name in each):
-        given = [each[name] for each in values if each.get(name) is not None]
-        whole = all(str(value).removeprefix("-").isdecimal() for value in given)
-        known[name] = pa.null() if not given else pa.int64() if whole else pa.string()
-    return known
+        given = [value for each in values if (value := each.get(name)) is not None]
+        whole = all(value.removeprefix("-").isdecimal() for value in given)
+        types[name] = pa.null() if not given else pa.int64() if whole else pa.string()
+    return types
 
 
 def folder_column(value: str | None, kind: Any, n_rows: int) -> Any:
-    """A folder's value for so many rows."""
+    """A column with the value of a folder."""
     pa = arrow()
     if value is None:
         return pa.nulls(n_rows, kind)

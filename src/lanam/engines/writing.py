@@ -1,4 +1,4 @@
-"""Tables to CSV and Parquet files, part by part; a file is there when it is whole."""
+"""Tables to CSV and Parquet files; a file appears once it is complete."""
 
 from __future__ import annotations
 
@@ -6,34 +6,65 @@ import bz2
 import csv
 import gzip
 import io
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from itertools import count
+from pathlib import Path, PurePath
 from typing import Any
 
-from lanam.engines.delimited import usual_delimiter
-from lanam.engines.formats import Parquet, arrow
+from lanam.engines.delimited import Csv, usual_delimiter
+from lanam.engines.finding import format_of
+from lanam.engines.formats import Ipc, Parquet, arrow
 from lanam.engines.types import holds
 from lanam.files import open_atomically
+
+#: The suffix of files in a folder.
+ENDING = ".parquet"
+
+
+def output_format(output: Any) -> str | None:
+    """``"parquet"`` or ``"csv"`` by the name of a file; None for a folder."""
+    path = os.fspath(output)
+    known = format_of(path)
+    if isinstance(known, Ipc):
+        raise ValueError(
+            f"{output}: predictions are written as Parquet or CSV, so the name of a file ends in .parquet "
+            "or .csv"
+        )
+    if known is None and PurePath(path).suffix.lower() in (".txt", ".json", ".xlsx", ".gz"):
+        raise ValueError(
+            f"{output}: the name of a file ends in .parquet or .csv; others are folders"
+        )
+    if path.lower().endswith(".zst"):
+        raise ValueError(f"{output}: .zst is read and not written; .gz and .bz2 are")
+    return None if known is None else "csv" if isinstance(known, Csv) else "parquet"
+
+
+def parquet_names(names: Sequence[str]) -> list[str]:
+    """Unique names of Parquet files, given the names of input files.
+
+    Examples
+    --------
+    >>> parquet_names(["a.csv.gz", "year=2024/a.parquet", "a.tsv"])
+    ['a.parquet', 'year=2024/a.parquet', 'a-2.parquet']
+    """
+    unique: list[str] = []
+    for name in names:
+        known = format_of(name)
+        endings = () if known is None else sorted(known.endings, key=len, reverse=True)
+        stem = name[: -len(next(end for end in endings if name.lower().endswith(end)))]
+        tries = (f"{stem}-{k}{ENDING}" if k > 1 else stem + ENDING for k in count(1))
+        unique.append(next(each for each in tries if each not in unique))
+    return unique
 
 
 @contextmanager
 def open_table(path: str | Path, schema: Any) -> Iterator[Any]:
-    """What puts parts of a table into a file, by ``write_table``; after an error there is none.
+    """Open a file for ``write_table``: Parquet or CSV, gzip or bzip2, by its name.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A Parquet file, if its name says so, or a CSV file, which is compressed if the name ends in
-        ``.gz`` or ``.bz2``.
-    schema : pyarrow.Schema
-        The table's columns.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written, say because the disk is full; it names the file.
+    The file appears when the ``with`` block ends without an error; an error names the file.
 
     Examples
     --------
@@ -53,7 +84,7 @@ def open_table(path: str | Path, schema: Any) -> Iterator[Any]:
                 with arrow().parquet.ParquetWriter(file, schema) as writer:
                     yield writer
             else:
-                with _compressed(file, str(path)) as sink:
+                with _compressed(file, str(path).lower()) as sink:
                     yield CsvWriter(sink, schema, usual_delimiter(str(path)))
     except OSError as error:
         if error.filename is not None:
@@ -64,11 +95,11 @@ def open_table(path: str | Path, schema: Any) -> Iterator[Any]:
 
 @contextmanager
 def _compressed(file: Any, path: str) -> Iterator[Any]:
-    """What compresses on the way into the file; the file itself is not closed."""
-    if path.lower().endswith(".gz"):
+    """Compress what is written to the file, which stays open."""
+    if path.endswith(".gz"):
         with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as sink:
             yield sink
-    elif path.lower().endswith(".bz2"):
+    elif path.endswith(".bz2"):
         with bz2.BZ2File(file, "wb") as sink:
             yield sink
     else:
@@ -76,7 +107,7 @@ def _compressed(file: Any, path: str) -> Iterator[Any]:
 
 
 class CsvWriter:
-    """Writes parts of a table as CSV, with quotes only where text needs them."""
+    """Writes tables as CSV, with quotes only where strings need them."""
 
     def __init__(self, sink: Any, schema: Any, delimiter: str) -> None:
         self._sink, self._delimiter = sink, delimiter
@@ -86,8 +117,8 @@ class CsvWriter:
         sink.write(line.getvalue().encode("utf-8"))
 
     def write_table(self, table: Any) -> None:
-        """Write some rows."""
-        # Arrow puts quotes around all text or around none, and refuses none where they are needed.
+        """Append rows."""
+        # Arrow quotes all strings or none; with "none" it refuses strings that need quotes.
         arrow_csv = arrow().csv
         options = arrow_csv.WriteOptions(
             include_header=False,
