@@ -9,8 +9,7 @@ from lanam.core.fit import resume as resuming
 from lanam.core.rows import cross_tables, quadratics, statistics
 from lanam.core.rows.statistics import Around
 from lanam.core.rows.summaries import summarise_tables
-from lanam.core.rows.tables import ArrayTables, Table
-from lanam.core.rows.units import Spread, Units
+from lanam.core.rows.tables import ArrayTables, Spread, Table, Units
 from lanam.core.terms.knots import NO_CATEGORIES, choose_categories, level_counts
 from tests.likelihoods import LIKELIHOODS, find_likelihood
 

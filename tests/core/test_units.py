@@ -5,7 +5,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from lanam.core.rows.units import Spread, Units
+from lanam.core.rows.tables import Spread, Units
 from tests.likelihoods import LIKELIHOODS
 
 GAUSSIAN = LIKELIHOODS["gaussian"]

@@ -20,8 +20,7 @@ from lanam.core.model.fitted import ACTIVE, SWITCHED_OFF, FittedModel, FittedTer
 from lanam.core.rows.located import Rows, StreamedRows, added
 from lanam.core.rows.reading import read
 from lanam.core.rows.statistics import CHUNK_ROWS
-from lanam.core.rows.tables import Totals
-from lanam.core.rows.units import Units
+from lanam.core.rows.tables import Totals, Units
 from lanam.core.terms.term import Term
 
 

@@ -21,8 +21,7 @@ from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows
 from lanam.core.rows.plan import Plan
 from lanam.core.rows.summaries import ColumnSummary, Summary, summarise_tables
-from lanam.core.rows.tables import ArrayTables, Tables
-from lanam.core.rows.units import Units
+from lanam.core.rows.tables import ArrayTables, Tables, Units
 from lanam.core.terms.knots import (
     NO_CATEGORIES,
     Axis,

@@ -28,7 +28,7 @@ from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, Task
 from lanam.core.paper import laplace
 from lanam.core.paper.laplace import Evidence, Hyper, Laplace
-from lanam.core.paper.objective import Objective, Stack, smooth_terms
+from lanam.core.paper.objective import Objective, smooth_terms
 from lanam.core.rows import statistics
 from lanam.core.terms import networks
 
@@ -118,7 +118,7 @@ class Adam:
         begin = _start(problem, self.start(problem, rng) if known is None else known, rng)
         best: AdamResult | None = None
         for rate in LEARNING_RATES:
-            run = self._run(problem, objective, begin, rate, rng, on_round)
+            run = self._run(objective, begin, rate, rng, on_round)
             if best is None or run.state.evidence > best.state.evidence:
                 best = run
             if run.reason == "interrupted":
@@ -128,7 +128,6 @@ class Adam:
 
     def _run(
         self,
-        problem: Problem,
         objective: Objective,
         start: tuple[Array, Hyper],
         rate: float,
@@ -136,19 +135,17 @@ class Adam:
         on_round: Callable[[State], None],
     ) -> AdamResult:
         """Rounds with one learning rate."""
-        parameters, hyper = start
+        problem, (parameters, hyper) = objective.problem, start
         moments, logs = Moments.zeros(len(parameters)), Moments.zeros(len(hyper.log_precision) + 1)
-        best, now = self._expand(problem, objective.stack, parameters, hyper, rng)
+        best, now = self._expand(objective, parameters, hyper, rng)
         best = laplace.retuned(problem, best, hyper, now.evidence(hyper))
         result, stalled = AdamResult(best, rate), 0
         try:
             for _ in range(self.options.max_iter):
                 # 1. the networks at fixed hyperparameters
-                parameters, moments = _train(
-                    problem, objective, parameters, hyper, moments, rate, rng
-                )
+                parameters, moments = _train(objective, parameters, hyper, moments, rate, rng)
                 # 2. the hyperparameters at fixed networks
-                state, now = self._expand(problem, objective.stack, parameters, hyper, rng)
+                state, now = self._expand(objective, parameters, hyper, rng)
                 hyper, value, logs = _raise_evidence(now, hyper, logs, problem.update)
                 state = laplace.retuned(problem, state, hyper, value)
                 on_round(state)
@@ -164,12 +161,12 @@ class Adam:
         return result
 
     def _expand(
-        self, problem: Problem, stack: Stack, parameters: Array, hyper: Hyper, rng: Rng
+        self, objective: Objective, parameters: Array, hyper: Hyper, rng: Rng
     ) -> tuple[State, Laplace]:
         """The trained networks' state, and their evidence as a function of the hyperparameters."""
-        thetas = [parameters[own] for own in stack.parameters]
-        state = laplace.trained(problem, thetas, float(parameters[-1]), hyper)
-        return state, laplace.approximate(problem, state, self.curvature, rng)
+        thetas = [parameters[own] for own in objective.stack.parameters]
+        state = laplace.trained(objective.problem, thetas, float(parameters[-1]), hyper)
+        return state, laplace.approximate(objective.problem, state, self.curvature, rng)
 
 
 def _start(problem: Problem, known: State, rng: Rng) -> tuple[Array, Hyper]:
@@ -191,18 +188,13 @@ def _start(problem: Problem, known: State, rng: Rng) -> tuple[Array, Hyper]:
 
 
 def _train(
-    problem: Problem,
-    objective: Objective,
-    parameters: Array,
-    hyper: Hyper,
-    moments: Moments,
-    rate: float,
-    rng: Rng,
+    objective: Objective, parameters: Array, hyper: Hyper, moments: Moments, rate: float, rng: Rng
 ) -> tuple[Array, Moments]:
     """The epochs of a round."""
-    per_term = laplace.per_term(problem, np.exp(hyper.log_precision))
+    terms = objective.problem.terms
+    per_term = laplace.per_term(objective.problem, np.exp(hyper.log_precision))
     precision = np.concatenate(
-        [own[term.group_index] for own, term in zip(per_term, problem.terms, strict=True)]
+        [own[term.group_index] for own, term in zip(per_term, terms, strict=True)]
     )
     for _ in range(_EPOCHS):
         for batch in objective.batches(rng):

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, IntArray, Rng, slices
 from lanam.core.inference.problem import Problem
-from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import reading
 from lanam.core.rows.located import Rows
 from lanam.core.terms import networks
@@ -154,12 +153,9 @@ class Stack(_Networks):
 
     def pull_back(self, sweeps: Sequence[Sweep], entry_slopes: Array) -> Array:
         """The gradient in all parameters of ``entry_slopes' values``: a vector-Jacobian product."""
-        return np.concatenate(
-            [
-                bundle.pull_back(sweep, entry_slopes[entries])
-                for (entries, _, bundle), sweep in zip(self._bundles, sweeps, strict=True)
-            ]
-        )
+        both = zip(self._bundles, sweeps, strict=True)
+        parts = [own.pull_back(sweep, entry_slopes[rows]) for (rows, _, own), sweep in both]
+        return np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -184,10 +180,9 @@ class Objective:
     values of joint networks at their entries.
     """
 
+    problem: Problem
     stack: Stack
     batch: Batch
-    likelihood: Likelihood
-    total_weight: float
     pure: tuple[tuple[slice, Array], ...] = ()
 
     @classmethod
@@ -207,7 +202,7 @@ class Objective:
             for term, own, data in zip(terms, stack.entries, problem.shares, strict=True)
             if term.joint
         )
-        return cls(stack, batch, problem.likelihood, rows.count, pure)
+        return cls(problem, stack, batch, pure)
 
     def batches(self, rng: Rng) -> Iterator[Batch]:
         """One epoch: all rows in shuffled batches of almost equal size."""
@@ -239,7 +234,7 @@ class Objective:
         parts = reading.read(batch.position, table).reshape(n_rows, -1)
         f = (parts if batch.share is None else parts * batch.share).sum(axis=1)
         f += batch.y.dtype.type(parameters[-1])
-        slope = batch.weight * self.likelihood.slope(batch.y, f)
+        slope = batch.weight * self.problem.likelihood.slope(batch.y, f)
         per_place = np.broadcast_to(slope[:, None], parts.shape)
         per_place = per_place if batch.share is None else per_place * batch.share
         entry_slopes = reading.spread(batch.position, per_place.ravel(), len(table))[:-1]
@@ -250,7 +245,7 @@ class Objective:
         ).astype(np.float64)
         gradient *= len(self.batch.y) / (n_rows * noise)
         gradient[:-1] -= precision * parameters[:-1]
-        return gradient / self.total_weight
+        return gradient / self.problem.rows.count
 
 
 def smooth_terms(terms: Sequence[Term]) -> list[SmoothTerm]:

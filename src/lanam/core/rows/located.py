@@ -17,8 +17,7 @@ import numpy as np
 
 from lanam.core.arrays import Array, Intercept
 from lanam.core.blas import limited_threads
-from lanam.core.rows.tables import Log, Merge, Table, Tables, Totals, add
-from lanam.core.rows.units import Units
+from lanam.core.rows.tables import Log, Merge, Table, Tables, Totals, Units, add
 from lanam.core.terms.knots import Position, locate
 from lanam.core.terms.term import Term
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from lanam.core.arrays import Array
 from lanam.core.rows import sketches
-from lanam.core.rows.tables import ArrayTables, Table, Tables, Totals, add
-from lanam.core.rows.units import Spread
+from lanam.core.rows.tables import ArrayTables, Spread, Table, Tables, Totals, add
 from lanam.core.terms.knots import Distribution, level_counts, summarise
 
 #: Rows from which on starting threads pays.

@@ -1,4 +1,4 @@
-"""Tables in chunks, and totals over them.
+"""Tables in chunks, totals over them, and the units of their response.
 
 A fit needs only totals of its rows: a job is given some chunks of the table and returns arrays, and the
 arrays of several jobs are merged, mostly by addition. Chunks may be views of an array, parts of files, or
@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+import numpy as np
+
 from lanam.core.arrays import Array
+from lanam.core.likelihoods import Likelihood
+from lanam.core.terms.knots import power_of_two_scale
 
 #: What a job returns.
 Totals: TypeAlias = tuple[Array, ...]
@@ -91,3 +95,82 @@ class ArrayTables:
     def total(self, job: Job, merge: Merge = add) -> Totals:
         """The job's total over the table."""
         return job([self.table])
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Total weight, mean and variance of a response in units of ``magnitude``, a power of two."""
+
+    total_weight: float
+    magnitude: float
+    mean: float
+    variance: float
+
+    @classmethod
+    def of(cls, response: Array, weight: Array) -> Spread:
+        """The spread of rows in memory, without overflow for huge responses or underflow for tiny ones."""
+        total = float(weight.sum())
+        magnitude = power_of_two_scale(response)
+        scaled = response / magnitude
+        fraction = weight / total
+        mean = float(fraction @ scaled)
+        return cls(total, magnitude, mean, float(fraction @ (scaled - mean) ** 2))
+
+    @property
+    def constant(self) -> bool:
+        """Whether there is one value only, up to rounding."""
+        return bool(np.sqrt(self.variance) <= 1e-14 * abs(self.mean))
+
+    def merged(self, other: Spread) -> Spread:
+        """The spread of these rows and others."""
+        both = (self, other)
+        # Zeros alone have no magnitude: theirs must not make others vanish.
+        magnitude = max((own.magnitude for own in both if own.mean or own.variance), default=1.0)
+        one, two = (min(own.magnitude / magnitude, 1.0) for own in both)
+        total = self.total_weight + other.total_weight
+        fraction = other.total_weight / total
+        step = other.mean * two - self.mean * one
+        within = (1.0 - fraction) * self.variance * one**2 + fraction * other.variance * two**2
+        between = fraction * (1.0 - fraction) * step**2
+        return Spread(total, magnitude, self.mean * one + fraction * step, within + between)
+
+
+@dataclass(frozen=True)
+class Units:
+    """The core's units of the response: a Gaussian one has mean 0 and variance 1."""
+
+    likelihood: Likelihood
+    shift: float
+    scale: float
+    total_weight: float
+
+    @classmethod
+    def of(cls, spread: Spread, likelihood: Likelihood) -> Units:
+        """Standard units of a response."""
+        total = spread.total_weight
+        if not likelihood.quadratic:
+            return cls(likelihood, 0.0, 1.0, total)
+        shift, size = spread.mean, float(np.sqrt(spread.variance))
+        # A constant response varies by rounding only; a small unit keeps its noise small.
+        if spread.constant:
+            size = 1e-9 * max(abs(shift), 1.0)
+        return cls(likelihood, shift * spread.magnitude, size * spread.magnitude, total)
+
+    def standard(self, response: Array) -> Array:
+        """A response in these units."""
+        if not self.likelihood.quadratic:
+            return response
+        # In two steps, the first of them exact: squares of neither result may overflow or underflow.
+        magnitude = power_of_two_scale(np.array([self.scale]))
+        centred = response / magnitude - self.shift / magnitude
+        return np.asarray(centred / (self.scale / magnitude))
+
+    def log_evidence(self, standard: float) -> float:
+        """Log evidence of the response in its original units."""
+        if not self.likelihood.quadratic:
+            return standard
+        return standard - self.total_weight * float(np.log(self.scale))
+
+    def standard_evidence(self, original: float) -> float:
+        """The inverse of ``log_evidence``."""
+        return original - self.log_evidence(0.0)
