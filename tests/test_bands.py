@@ -176,7 +176,7 @@ class TestSimultaneous:
             kind="smooth",
             features=(0,),
             entries=knots,
-            share=np.isin(line, [-3.0, -1.0, 0.0, 1.0, 3.0]) / 5.0,
+            data_mass=np.isin(line, [-3.0, -1.0, 0.0, 1.0, 3.0]) / 5.0,
             mean=2.0 * line,
             table=line[:, None],
             status="active",

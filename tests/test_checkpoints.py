@@ -70,9 +70,13 @@ def fit_classes(table, checkpoint=None, **options):
 def learned(model):
     """All numbers of a model."""
     own = model._model
-    arrays = [own.root, np.array(own.intercept), np.array([own.log_evidence, own.noise_variance])]
+    arrays = [
+        own.cov_cholesky,
+        np.array(own.intercept),
+        np.array([own.log_evidence, own.noise_variance]),
+    ]
     for term in own.terms:
-        arrays += [term.mean, term.table, term.precision, term.share]
+        arrays += [term.mean, term.table, term.precision, term.data_mass]
         arrays.append(np.array([term.importance, term.evidence, term.effective_parameters]))
     return arrays
 

@@ -154,7 +154,7 @@ def test_the_importances_deviation_is_the_posteriors():
         kind="smooth",
         features=(0,),
         entries=knots,
-        share=share,
+        data_mass=share,
         mean=2.0 * line,
         table=line[:, None],
         status="active",
@@ -168,7 +168,7 @@ def test_the_importances_deviation_is_the_posteriors():
         likelihood="gaussian",
         intercept=0.0,
         terms=(term,),
-        root=np.diag([0.1, 0.7]),
+        cov_cholesky=np.diag([0.1, 0.7]),
         noise_variance=1.0,
         log_evidence=0.0,
     )

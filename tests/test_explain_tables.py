@@ -274,9 +274,11 @@ class TestVeryManyLevels:
         term, rng = model.terms[0], np.random.default_rng(0)
         importances = []
         for _ in range(400):
-            shared = term.coupling @ (model.root @ rng.standard_normal(model.root.shape[1]))
+            shared = term.coupling @ (
+                model.cov_cholesky @ rng.standard_normal(model.cov_cholesky.shape[1])
+            )
             own = np.sqrt(term.own_variance) * rng.standard_normal(len(term.mean))
-            importances.append(term.share @ np.abs(term.mean + shared + own))
+            importances.append(term.data_mass @ np.abs(term.mean + shared + own))
         shape = explain_global(model, schema)["street"]
         # Either is known to about 5%.
         assert shape.importance_std == pytest.approx(np.std(importances), rel=0.2)
@@ -288,10 +290,10 @@ class TestVeryManyLevels:
     def test_it_is_exact_where_no_effect_changes_its_sign(self, streets):
         *_, schema, model = streets
         term = model.terms[0]
-        above = replace(term, mean=term.mean + 100.0, importance=100.0 + term.share @ term.mean)
+        above = replace(term, mean=term.mean + 100.0, importance=100.0 + term.data_mass @ term.mean)
         shape = explain_global(replace(model, terms=(above, *model.terms[1:])), schema)["street"]
-        shared = term.share @ term.coupling
-        variance = shared @ model.covariance @ shared + term.share**2 @ term.own_variance
+        shared = term.data_mass @ term.coupling
+        variance = shared @ model.covariance @ shared + term.data_mass**2 @ term.own_variance
         # From 256 draws, so known to a few per cent.
         assert shape.importance_std == pytest.approx(np.sqrt(variance), rel=0.15)
 
@@ -619,7 +621,7 @@ class TestClasses:
                 )
                 outputs = np.column_stack([term.table @ part for part in np.split(draw, 2)])
                 function = term.mean + outputs @ model.contrasts.T
-                importances.append((term.share @ np.abs(function)).mean())
+                importances.append((term.data_mass @ np.abs(function)).mean())
             # Either is known to about 5%.
             assert shape.importance_std == pytest.approx(np.std(importances), rel=0.2)
 

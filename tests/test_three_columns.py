@@ -60,7 +60,7 @@ def model(table):
         kind="interaction",
         features=(0, 1, 2),
         entries=grid,
-        share=share,
+        data_mass=share,
         mean=rng.normal(size=len(grid)),
         table=fixed_point(rng.normal(size=(len(grid), WIDTH))),
         status="active",
@@ -71,12 +71,12 @@ def model(table):
         expansion=np.empty(0),
     )
     known = model._model
-    n_before = len(known.root) - 1
+    n_before = len(known.cov_cholesky) - 1
     root = np.zeros((n_before + WIDTH + 1,) * 2)
     old = [*range(n_before), n_before + WIDTH]
-    root[np.ix_(old, old)] = known.root
+    root[np.ix_(old, old)] = known.cov_cholesky
     root[n_before:-1, : n_before + WIDTH] = 0.02 * rng.normal(size=(WIDTH, n_before + WIDTH))
-    made = replace(known, terms=(*known.terms, term), root=fixed_point(np.tril(root)))
+    made = replace(known, terms=(*known.terms, term), cov_cholesky=fixed_point(np.tril(root)))
     result = copy.copy(model)
     result._set_fitted(made, model._schema, N, "evidence")
     return result
@@ -100,7 +100,7 @@ def expected(model, rows):
     term = model._model.terms[-1]
     columns = columns_of(rows)
     weights = entry_matrix(term.entries, *columns.T)
-    root = model._model.root[-WIDTH - 1 : -1]
+    root = model._model.cov_cholesky[-WIDTH - 1 : -1]
     design = weights @ term.table
     return weights @ term.mean, np.einsum("ni,ij,nj->n", design, root @ root.T, design)
 

@@ -114,7 +114,7 @@ def edit(
     for index in indices:
         result, edited = change(result, index, parts)
         if edited.any():
-            shares.append(float(result.terms[index].share @ edited))
+            shares.append(float(result.terms[index].data_mass @ edited))
     if not shares:
         raise ValueError(f"{action!r} changes nothing in the term {terms[0].name!r} there")
     places = list(map(_place_of, columns, parts))

@@ -47,7 +47,7 @@ def started(columns, y, weight, likelihood="gaussian", options=SMALL, noise=0.3,
     precisions = [
         initial_precision(term, one.jacobian, share, 0.1)
         * rng.uniform(0.3, 3.0, len(one.precision))
-        for term, one, share in zip(problem.terms, known, problem.shares, strict=True)
+        for term, one, share in zip(problem.terms, known, problem.data_mass, strict=True)
     ]
     known = tuple(
         replace(one, precision=precision, smallest_precision=precision / 1e3)
@@ -87,7 +87,7 @@ def dense_features(model, columns, options):
                 table = np.eye(len(term.entries))
             else:
                 table = term.jacobian(fitted.expansion)
-                table = table - fitted.share @ table
+                table = table - fitted.data_mass @ table
             rows = entry_matrix(fitted.entries, *(columns[:, k] for k in fitted.features))
             parts.append(rows @ table)
             precisions.append(fitted.precision[term.group_index])

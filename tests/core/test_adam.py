@@ -327,7 +327,7 @@ class TestSolution:
         for k, term in enumerate(problem.terms):
             inputs = term.entries.inputs[:, None]
             values = networks.forward(term.architecture, result.state.terms[k].expansion, inputs)
-            values -= problem.shares[k] @ values
+            values -= problem.data_mass[k] @ values
             np.testing.assert_allclose(found.means[k], values, atol=1e-12)
         assert found.intercept == result.state.intercept
         assert found.evidence == result.state.evidence
@@ -357,10 +357,10 @@ class TestSolution:
             own, precision = slice(k * size, (k + 1) * size), state.terms[k].precision[groups[k]]
             penalty = precision @ state.terms[k].expansion ** 2
             penalty -= np.linalg.slogdet(dense[own, own] * precision)[1]
-            assert found.worth[k] == pytest.approx(gain - 0.5 * penalty, abs=1e-4)
+            assert found.log_evidence_gains[k] == pytest.approx(gain - 0.5 * penalty, abs=1e-4)
         # The bump is worth much, the column of noise much less.
-        assert found.worth[0] > 10.0
-        assert found.worth[2] < 1.0
+        assert found.log_evidence_gains[0] > 10.0
+        assert found.log_evidence_gains[2] < 1.0
 
     def test_effective_parameters_are_the_dense_trace(self, fitted, posterior, curvature):
         problem, result, found = fitted
@@ -483,7 +483,7 @@ class TestPairs:
             pure_part(np.eye(len(share)), share, term.entries.shape)
             if term.kind == "pair"
             else np.eye(len(share))
-            for term, share in zip(problem.terms, problem.shares, strict=True)
+            for term, share in zip(problem.terms, problem.data_mass, strict=True)
         ]
 
         def log_posterior(at):
@@ -526,7 +526,9 @@ class TestPairs:
         means = [
             share
             @ networks.forward(term.architecture, known.expansion, term.entries.network_inputs)
-            for term, known, share in zip(problem.terms, before.terms, problem.shares, strict=True)
+            for term, known, share in zip(
+                problem.terms, before.terms, problem.data_mass, strict=True
+            )
         ]
         assert abs(sum(means)) > 0.1
         none = replace(options, max_iter=0)

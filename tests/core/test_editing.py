@@ -47,7 +47,7 @@ def made(entries, n_classes=1, wide=False, seed=0):
         kind="pair" if isinstance(entries, Grid) else "smooth",
         features=features,
         entries=entries,
-        share=share,
+        data_mass=share,
         mean=shaped(size),
         table=fixed_point(rng.normal(size=(size, own_width))),
         status="active",
@@ -64,7 +64,7 @@ def made(entries, n_classes=1, wide=False, seed=0):
         features=(2,),
         entries=KNOTS,
         kind="smooth",
-        share=np.full(7, 1 / 7),
+        data_mass=np.full(7, 1 / 7),
         mean=shaped(7),
         table=fixed_point(rng.normal(size=(7, 2))),
         coupling=None,
@@ -77,7 +77,7 @@ def made(entries, n_classes=1, wide=False, seed=0):
         likelihood="gaussian" if n_classes == 1 else "softmax",
         intercept=1.5 if n_classes == 1 else rng.normal(size=n_classes),
         terms=(term, other),
-        root=fixed_point(np.tril(rng.normal(size=(n_all, n_all)))),
+        cov_cholesky=fixed_point(np.tril(rng.normal(size=(n_all, n_all)))),
         noise_variance=0.5,
         log_evidence=-7.0,
         contrasts=contrasts,
@@ -113,7 +113,7 @@ def joint(model, rows):
         assert set(np.unique(fraction)) <= {0.0, 1.0}
         index = index + stride * fraction.astype(int)
     table = term.table[index]
-    covariance = (model.root @ model.root.T)[: table.shape[1], : table.shape[1]]
+    covariance = (model.cov_cholesky @ model.cov_cholesky.T)[: table.shape[1], : table.shape[1]]
     return term.mean[index], table @ covariance @ table.T
 
 
@@ -319,7 +319,7 @@ class TestSmooth:
                 for end in ends[:, 0]
             ]
         )
-        covariance = table @ (model.root @ model.root.T)[:3, :3] @ table.T
+        covariance = table @ (model.cov_cholesky @ model.cov_cholesky.T)[:3, :3] @ table.T
         place = (rows[inside, 0] + 5.0) / 14.0
         weights = np.column_stack([1.0 - place, place])
         mean, variance = term_moments(edited, rows[inside])
@@ -362,7 +362,7 @@ class TestSmooth:
         mean, variance = term_moments(edited, rows_of(values))
         assert_close(mean, mean_of(model.terms[0].mean), "single precision")
         table = np.column_stack([mean_of(column) for column in model.terms[0].table.T])
-        covariance = (model.root @ model.root.T)[:3, :3]
+        covariance = (model.cov_cholesky @ model.cov_cholesky.T)[:3, :3]
         expected = np.einsum("ni,ij,nj->n", table, covariance, table)
         assert_close(variance, expected, "single precision")
 
@@ -387,7 +387,7 @@ class TestSmooth:
     def test_levels_get_their_mean(self):
         model = made(CITIES)
         edited, _ = editing.smooth(model, 0, Part(codes=np.array([0, 3])))
-        weight = model.terms[0].share[[2, 1]]
+        weight = model.terms[0].data_mass[[2, 1]]
         weight = weight / weight.sum()
         rows = rows_of([0.0, 1.0, 2.0, 3.0, np.nan])
         assert_same_elsewhere(model, edited, rows, np.isin(rows[:, 0], [0.0, 3.0]))
@@ -404,8 +404,8 @@ class TestSmooth:
         edited, _ = editing.smooth(model, 0, Part(codes=np.array([0, 3])))
         term = model.terms[0]
         weight = np.zeros(5)
-        weight[[1, 2]] = term.share[[1, 2]] / term.share[[1, 2]].sum()
-        shared = np.square(weight @ term.coupling @ model.root).sum()
+        weight[[1, 2]] = term.data_mass[[1, 2]] / term.data_mass[[1, 2]].sum()
+        shared = np.square(weight @ term.coupling @ model.cov_cholesky).sum()
         variance = term_moments(edited, rows_of([0.0, 3.0]))[1]
         expected = shared + np.square(weight) @ term.own_variance
         assert_close(variance, np.full(2, expected), "single precision")
@@ -413,7 +413,7 @@ class TestSmooth:
     def test_levels_without_data_have_equal_weights(self):
         model = made(CITIES)
         share = np.array([0.5, 0.0, 0.0, 0.25, 0.25])
-        terms = (replace(model.terms[0], share=share), model.terms[1])
+        terms = (replace(model.terms[0], data_mass=share), model.terms[1])
         edited, _ = editing.smooth(replace(model, terms=terms), 0, Part(codes=np.array([0, 3])))
         assert_close(edited.terms[0].mean[1], model.terms[0].mean[1:3].mean(), "rounding")
 
@@ -465,21 +465,21 @@ class TestGaps:
         own = made(GAPPY, seed=1).terms[0]
         off = replace(own, features=(1,), status="switched off")
         model = replace(made(GAPPY), terms=(own, off, other, pair))
-        return replace(model, gap_variance=np.array([0.3, 0.2, 0.1]))
+        return replace(model, missing_variance=np.array([0.3, 0.2, 0.1]))
 
     def test_it_goes_with_the_last_term(self):
         model = self.model()
         edited, _ = editing.zero(model, 0, [WHOLE])
-        np.testing.assert_array_equal(edited.gap_variance, [0.3, 0.2, 0.1])  # the pair is left
+        np.testing.assert_array_equal(edited.missing_variance, [0.3, 0.2, 0.1])  # the pair is left
         part, _ = editing.zero(edited, 3, [Part(high=3.0), WHOLE])
-        np.testing.assert_array_equal(part.gap_variance, [0.3, 0.2, 0.1])
+        np.testing.assert_array_equal(part.missing_variance, [0.3, 0.2, 0.1])
         edited, _ = editing.zero(edited, 3, [WHOLE, WHOLE])
-        np.testing.assert_array_equal(edited.gap_variance, [0.0, 0.0, 0.1])
-        np.testing.assert_array_equal(model.gap_variance, [0.3, 0.2, 0.1])
+        np.testing.assert_array_equal(edited.missing_variance, [0.0, 0.0, 0.1])
+        np.testing.assert_array_equal(model.missing_variance, [0.3, 0.2, 0.1])
 
     def test_missing_values_alone(self):
         edited, _ = editing.zero(self.model(), 0, [Part(values=False, missing=True)])
-        np.testing.assert_array_equal(edited.gap_variance, [0.3, 0.2, 0.1])
+        np.testing.assert_array_equal(edited.missing_variance, [0.3, 0.2, 0.1])
 
 
 class TestWhatGoesAlong:
@@ -492,9 +492,9 @@ class TestWhatGoesAlong:
         for one, two in zip(model.terms, before.terms, strict=True):
             np.testing.assert_array_equal(one.mean, two.mean)
             np.testing.assert_array_equal(one.table, two.table)
-            np.testing.assert_array_equal(one.share, two.share)
+            np.testing.assert_array_equal(one.data_mass, two.data_mass)
             assert one.edited is two.edited is None
-        np.testing.assert_array_equal(model.root, before.root)
+        np.testing.assert_array_equal(model.cov_cholesky, before.cov_cholesky)
 
     @pytest.mark.parametrize("entries", [GAPPY, SINGLE, BINS, Grid((KNOTS, GAPPY))], ids=str)
     def test_the_data_stays_where_it_was(self, entries):
@@ -504,23 +504,24 @@ class TestWhatGoesAlong:
         if isinstance(entries, Knots):  # and before the data begins
             edited, _ = editing.zero(edited, 0, [Part(-11.0, -9.0)])
         before, after = model.terms[0], edited.terms[0]
-        assert_close(after.share.sum(), 1.0, "rounding")
+        assert_close(after.data_mass.sum(), 1.0, "rounding")
         np.testing.assert_array_equal(
-            np.sort(after.share[after.share > 0.0]), np.sort(before.share[before.share > 0.0])
+            np.sort(after.data_mass[after.data_mass > 0.0]),
+            np.sort(before.data_mass[before.data_mass > 0.0]),
         )
         if isinstance(entries, Knots):
             here = np.isin(after.entries.values, entries.values)
-            np.testing.assert_array_equal(after.share[:-1][here], before.share[:-1])
-            assert after.share[-1] == before.share[-1]
+            np.testing.assert_array_equal(after.data_mass[:-1][here], before.data_mass[:-1])
+            assert after.data_mass[-1] == before.data_mass[-1]
             inside = after.entries.values[after.entries.inside]
             assert (inside[0], inside[-1]) == (-8.0, 10.0)
         if entries is BINS:
             np.testing.assert_array_equal(
                 after.entries.edges * 4, [1.5, 2.0, 4.0, np.nextafter(4.5, 9.0), 5.6]
             )
-            for value, share in zip(entries.values, before.share, strict=False):
+            for value, share in zip(entries.values, before.data_mass, strict=False):
                 place = int(after.entries.locate(np.array([value])).index[0])
-                assert after.share[place] == share
+                assert after.data_mass[place] == share
                 assert after.entries.values[place] == value
             assert np.all(np.diff(after.entries.points) > 0.0)
             np.testing.assert_array_equal(
@@ -532,7 +533,7 @@ class TestWhatGoesAlong:
         edited, _ = editing.zero(model, 0, [Part(low=3.0)])
         before, after = model.terms[0], edited.terms[0]
         kept = KNOTS.values < 3.0
-        share = before.share * np.abs(before.mean)
+        share = before.data_mass * np.abs(before.mean)
         assert_close(after.importance, share[kept].sum() / share.sum(), "rounding")
         assert (after.evidence, after.effective_parameters) == (3.0, 2.0)
 

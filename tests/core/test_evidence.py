@@ -116,10 +116,10 @@ class TestAgainstParameterSpace:
                 # Sylvester: the determinant over the rows is that over the parameters.
                 gram = phi.T @ (weight[:, None] * phi) / example.hyper.noise
                 occam += np.linalg.slogdet(np.eye(len(gram)) + gram / precision)[1]
-        assert_close(found.charge, 0.5 * evidence.TUNING_CHARGE * occam, "conditioning")
-        assert found.objective == found.evidence - found.charge
+        assert_close(found.tuning_penalty, 0.5 * evidence.TUNING_PENALTY * occam, "conditioning")
+        assert found.objective == found.evidence - found.tuning_penalty
         several = max(term.group_index.max() for term in example.problem.terms) > 0
-        assert (found.charge > 0.1) == several
+        assert (found.tuning_penalty > 0.1) == several
 
     def test_log_likelihood_is_that_of_the_rows(self, example):
         found = solve(example.model, example.hyper, example.joint)
@@ -283,7 +283,7 @@ class TestTune:
 
     def test_the_best_is_the_objectives_not_the_evidences(self, update, monkeypatch):
         # With a large charge the two part: on the way up the one, the other falls.
-        monkeypatch.setattr(evidence, "TUNING_CHARGE", 5.0)
+        monkeypatch.setattr(evidence, "TUNING_PENALTY", 5.0)
         model, truth = coupled_model(), np.array([1.0, -1.0, 1.0, 1.0, -1.0, 0.0])
         target = model.gram @ truth
         model = replace(model, target=target, constant=-0.5 * float(truth @ target))

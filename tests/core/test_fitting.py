@@ -317,7 +317,7 @@ class TestTerms:
             assert term.active
             assert term.evidence > 3.0
             assert 0.9 < term.effective_parameters < 20.0
-            assert term.share.sum() == pytest.approx(1.0)
+            assert term.data_mass.sum() == pytest.approx(1.0)
         off = model.terms[2]
         assert off.status == SWITCHED_OFF
         assert off.evidence < 3.0

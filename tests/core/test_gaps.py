@@ -199,12 +199,12 @@ class TestFit:
         # 3 sin(2x) and x, over uniform columns: a missing value adds its variance to the noise.
         expected = [9.0 * (0.5 - np.sin(8.0) / 16.0), 4.0 / 3.0]
         assert model.noise_variance == pytest.approx(0.09, rel=0.3)
-        np.testing.assert_allclose(model.gap_variance, expected, rtol=0.3)
+        np.testing.assert_allclose(model.missing_variance, expected, rtol=0.3)
         assert [record["stage"] for record in model.history][-1] == "gaps"
 
     def test_noise_of_new_rows(self, model):
         rows = np.array([[0.0, 0.0], [np.nan, 0.0], [0.0, np.nan], [np.nan, np.nan]])
-        first, second = model.gap_variance
+        first, second = model.missing_variance
         expected = model.noise_variance + np.array([0.0, first, second, first + second])
         assert_close(scoring.noise_variances(model, rows), expected, "rounding")
 
@@ -227,7 +227,7 @@ class TestFit:
         columns, y = curve_data(150)
         options = replace(QUICK, posterior=kind)
         model = fit(columns, y, options)
-        assert model.gap_variance is not None
+        assert model.missing_variance is not None
         phi, precision, blocks = dense_features(model, columns, options)
         noise = np.diag(scoring.noise_variances(model, columns))
         scale = y.std()
@@ -253,7 +253,7 @@ class TestFit:
         columns, y = curve_data(200)
         columns = np.nan_to_num(columns)
         found = fit(columns, y)
-        assert found.gap_variance is None
+        assert found.missing_variance is None
         assert "gaps" not in [record["stage"] for record in found.history]
         monkeypatch.setattr(
             first_stage, "fit_missingness_noise", lambda problem, state: (problem, state)
@@ -271,7 +271,7 @@ class TestFit:
         monkeypatch.setattr(missingness, "_LEAST_GAIN", np.inf)
         columns, y = curve_data(500)
         without = fit(columns, y)
-        assert without.gap_variance is None
+        assert without.missing_variance is None
         assert model.log_evidence > without.log_evidence + 20.0
         columns, y = curve_data(2000, seed=1)
 
@@ -289,7 +289,7 @@ class TestFit:
         weighted = fit(columns, y, weight=often.astype(float))
         repeated = fit(np.repeat(columns, often, axis=0), np.repeat(y, often))
         assert repeated.log_evidence == pytest.approx(weighted.log_evidence, abs=1e-4)
-        np.testing.assert_allclose(repeated.gap_variance, weighted.gap_variance, rtol=1e-4)
+        np.testing.assert_allclose(repeated.missing_variance, weighted.missing_variance, rtol=1e-4)
         old, new = (scoring.link_moments(m, columns) for m in (weighted, repeated))
         np.testing.assert_allclose(new, old, rtol=1e-3)
 
@@ -297,7 +297,7 @@ class TestFit:
     def test_the_responses_unit(self):
         columns, y = curve_data(200)
         before, after = fit(columns, y), fit(columns, 100.0 * y - 4.0)
-        np.testing.assert_allclose(after.gap_variance, 1e4 * before.gap_variance, rtol=1e-5)
+        np.testing.assert_allclose(after.missing_variance, 1e4 * before.missing_variance, rtol=1e-5)
         assert after.log_evidence == pytest.approx(before.log_evidence - 200 * np.log(100.0))
 
     def test_standing_there_again(self, model):
@@ -308,7 +308,7 @@ class TestFit:
         np.testing.assert_allclose(model.noise_variance / stage.problem.rows.precision, noise)
         again = at_hand.fit_on(model, columns, y, weight, QUICK, 0)
         # What it had, but for the compression of its tables.
-        np.testing.assert_allclose(again.gap_variance, model.gap_variance, rtol=1e-9)
+        np.testing.assert_allclose(again.missing_variance, model.missing_variance, rtol=1e-9)
         assert again.log_evidence == pytest.approx(model.log_evidence, abs=0.01)
 
     def test_gaps_of_categories(self):
@@ -319,7 +319,7 @@ class TestFit:
         codes[rng.uniform(size=600) < 0.3] = np.nan
         model = fit(codes[:, None], y, n_levels=(6,))
         assert model.noise_variance == pytest.approx(0.25, rel=0.3)
-        assert model.gap_variance[0] == pytest.approx(spread, rel=0.3)
+        assert model.missing_variance[0] == pytest.approx(spread, rel=0.3)
 
     def test_level_effects_are_found_with_less_noise_where_nothing_is_missing(self):
         rng = np.random.default_rng(0)
@@ -330,7 +330,7 @@ class TestFit:
         model = fit(columns, y, replace(QUICK, level_effects=True))
         assert ("level", (0,)) in [(t.kind, t.features) for t in model.terms if t.active]
         # Beside the levels, whose share in the residuals is gone.
-        assert model.gap_variance[1] == pytest.approx(16.0 / 3.0, rel=0.3)
+        assert model.missing_variance[1] == pytest.approx(16.0 / 3.0, rel=0.3)
         assert model.noise_variance == pytest.approx(1.0, rel=0.25)
 
     @pytest.mark.parametrize("later", [False, True])
@@ -349,7 +349,7 @@ class TestFit:
             model = at_hand.fit_on(model, columns, y, np.ones(800), options, 0)
         else:
             model = fit(columns, y, options)
-        assert model.gap_variance[2] == pytest.approx(16.0 / 3.0, rel=0.3)
+        assert model.missing_variance[2] == pytest.approx(16.0 / 3.0, rel=0.3)
         columns, y = data(3000, 1)
         mean, variance = scoring.link_moments(model, columns)
         deviation = np.sqrt(variance + scoring.noise_variances(model, columns))
@@ -362,7 +362,7 @@ class TestFit:
         columns, y = curve_data(500)
         options = replace(QUICK, posterior="block", curvature="kron", init_scales=(1.0,))
         found = fit(columns, y, options)
-        assert found.gap_variance is not None
+        assert found.missing_variance is not None
         _, stage = at_hand.resume(found, columns, y, np.ones(500), options)
         (intercept,) = (
             kron.KronCurvature()
@@ -420,7 +420,7 @@ def test_tuning_with_precisions():
     rows = stage.problem.rows
     values = made.values(found)
     residual = rows.y - statistics.predict(rows, values, float(found.mean[-1]))
-    free = 120 - found.n_effective - found.charged.sum() - 1.0
+    free = 120 - found.n_effective - found.penalty_gradient.sum() - 1.0
     step = mackay_step(linear, evidence.Hyper(at, noise), found)
     assert step.noise == pytest.approx(rows.precision @ residual**2 / free, rel=1e-5)
 

@@ -50,7 +50,7 @@ class TestStart:
         problem, _ = started(*additive_data(likelihood=name), name)
         known = problem.start(0, rng())
         assert not known.values.any()
-        variance = problem.shares[0] @ np.square(
+        variance = problem.data_mass[0] @ np.square(
             known.jacobian / np.sqrt(known.precision[problem.terms[0].group_index])
         ).sum(axis=1)
         assert variance == pytest.approx(problem_values._START_VARIANCE)
@@ -59,7 +59,7 @@ class TestStart:
 
     def test_shares_are_of_the_weight(self, name):
         problem, _ = started(*additive_data(likelihood=name), name)
-        for share, position in zip(problem.shares, problem.rows.positions, strict=True):
+        for share, position in zip(problem.data_mass, problem.rows.positions, strict=True):
             assert share.sum() == pytest.approx(1.0)
             total = reading.spread(position, problem.rows.weight, len(share))
             assert_close(share, total / problem.rows.weight.sum(), "rounding")

@@ -180,7 +180,7 @@ def test_centring_changes_no_prediction():
     ]
     centred = statistics.predict(rows, case.state.values, case.state.intercept)
     np.testing.assert_allclose(centred, statistics.predict(rows, plain, 0.2), atol=1e-12)
-    for share, values in zip(case.problem.shares, case.state.values, strict=True):
+    for share, values in zip(case.problem.data_mass, case.state.values, strict=True):
         assert share @ values == pytest.approx(0.0, abs=1e-12)
 
 

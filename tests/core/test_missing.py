@@ -263,7 +263,7 @@ class TestAtPredictionOnly:
         spread = []
         for k, term in enumerate(model.terms):
             mean, variance = scoring.entry_moments(model, k)
-            spread.append(sum(term.share * (mean**2 + variance)) if term.active else 0.0)
+            spread.append(sum(term.data_mass * (mean**2 + variance)) if term.active else 0.0)
         return gone & active, np.array(spread)
 
     def test_the_example_has_a_column_and_a_pair(self, model):

@@ -78,9 +78,9 @@ class TestPlanted:
         options = replace(QUICK, interactions=(PLANTED[kind],))
         model = fit(columns, y, options, likelihood)
         (term,) = [t for t in model.terms if t.kind == "pair"]
-        means = conditional_means(term.mean, term.share, term.entries.shape)
+        means = conditional_means(term.mean, term.data_mass, term.entries.shape)
         np.testing.assert_allclose(means, 0.0, atol=1e-7)
-        assert np.sqrt(term.share @ term.mean**2) > 0.2
+        assert np.sqrt(term.data_mass @ term.mean**2) > 0.2
 
     def test_fitting_on_is_fitting_in_one_go(self, kind, likelihood):
         columns, y = data(kind, likelihood)
@@ -141,7 +141,7 @@ def test_unseen_and_missing_rows_of_a_pair():
     assert mean[0] != 0.0
     term = model.terms[k]
     own, spread = scoring.entry_moments(model, k)
-    assert variance[3] == pytest.approx(term.share @ (own**2 + spread))
+    assert variance[3] == pytest.approx(term.data_mass @ (own**2 + spread))
 
 
 class TestScores:
@@ -227,7 +227,7 @@ def test_columns_that_are_never_missing_together():
     options = replace(QUICK, interactions=((0, 1),))
     model = at_hand.fit(columns, y, np.ones(500), "gaussian", options, 0)
     (term,) = [t for t in model.terms if t.kind == "pair"]
-    assert term.share[-1] == 0.0
+    assert term.data_mass[-1] == 0.0
     there = ~np.isnan(columns).any(axis=1)
     f = scoring.link_mean(model, columns[there])
     assert np.sqrt(np.mean((y[there] - f) ** 2)) < 0.6

@@ -45,7 +45,7 @@ def test_the_mean_is_that_of_constant_noise():
     assert two.noise is None
     assert one.noise_variance == two.noise_variance
     assert one.log_evidence == two.log_evidence
-    np.testing.assert_array_equal(one.root, two.root)
+    np.testing.assert_array_equal(one.cov_cholesky, two.cov_cholesky)
 
 
 def test_squares_are_one_on_average_whatever_the_leverage():
@@ -63,7 +63,7 @@ def test_squares_are_one_on_average_whatever_the_leverage():
 
 def test_rows_with_gaps_that_add_noise_are_left_out():
     table = rows()
-    model = replace(fitted(table), noise=None, gap_variance=np.array([0.0, 1.0]))
+    model = replace(fitted(table), noise=None, missing_variance=np.array([0.0, 1.0]))
     gone = table.columns.copy()
     gone[:50, 1] = np.nan
     gone[50:80, 0] = np.nan
@@ -138,6 +138,6 @@ def test_beyond_the_data_it_stays_as_it_is_at_their_edge():
 
 def test_what_gaps_add_is_added():
     model, gone = fitted(rows()), np.array([[np.nan, 0.7], [np.nan, -0.7]])
-    noisier = replace(model, gap_variance=np.array([3.0, 0.0]))
+    noisier = replace(model, missing_variance=np.array([3.0, 0.0]))
     more = scoring.noise_variances(noisier, gone) - scoring.noise_variances(model, gone)
     np.testing.assert_allclose(more, 3.0)

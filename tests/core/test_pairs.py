@@ -190,7 +190,7 @@ class TestAddNetworks:
     def test_shares_are_the_rows_weight_on_the_grid(self):
         problem, _, columns = wider()
         weight = problem.rows.weight
-        for term, share in zip(problem.terms[3:], problem.shares[3:], strict=True):
+        for term, share in zip(problem.terms[3:], problem.data_mass[3:], strict=True):
             own = term.entries.locate(*(columns[:, k] for k in term.features))
             expected = interpolation_matrix(own, len(term.entries)).T @ weight / weight.sum()
             assert_close(share, expected, "rounding")
@@ -200,7 +200,7 @@ class TestAddNetworks:
 class TestPurity:
     def test_the_tangent_is_pure(self):
         problem, state, _ = wider()
-        for term, known, share in zip(problem.terms, state.terms, problem.shares, strict=True):
+        for term, known, share in zip(problem.terms, state.terms, problem.data_mass, strict=True):
             if term.kind != "pair":
                 continue
             raw = term.jacobian(known.expansion)
@@ -211,7 +211,9 @@ class TestPurity:
     def test_compressed_tables_are_pure(self):
         problem, state, _ = wider()
         for coarse in (False, True):
-            for term, known, share in zip(problem.terms, state.terms, problem.shares, strict=True):
+            for term, known, share in zip(
+                problem.terms, state.terms, problem.data_mass, strict=True
+            ):
                 if term.kind != "pair":
                     continue
                 found = compress(
@@ -235,7 +237,7 @@ class TestPurity:
 
     def test_first_precisions_are_of_the_pure_part(self):
         problem, state, _ = wider()
-        term, known, share = problem.terms[3], state.terms[3], problem.shares[3]
+        term, known, share = problem.terms[3], state.terms[3], problem.data_mass[3]
         precision = initial_precision(term, known.jacobian, share, 0.25)
         assert precision.shape == (2,)
         for group in range(2):
@@ -267,7 +269,7 @@ def test_the_laplace_evidence_of_trained_pairs(likelihood, posterior, curvature)
     rows, noise = problem.rows, np.exp(hyper.log_noise)
     readers, f, parts = [], np.full(len(rows), 0.2), []
     for term, theta, share, position in zip(
-        problem.terms, thetas, problem.shares, rows.positions, strict=True
+        problem.terms, thetas, problem.data_mass, rows.positions, strict=True
     ):
         reader = interpolation_matrix(position, len(share))
         pure = np.eye(len(share))
@@ -314,7 +316,7 @@ def test_the_laplace_evidence_of_trained_pairs(likelihood, posterior, curvature)
 def test_a_kronecker_factored_pair_is_pure_and_dense():
     options = replace(OPTIONS, init_scales=(1.0,), pair_init_scales=(1.0,))
     problem, state, _ = wider(options=options, own=((0, 1),))
-    term, known, share = problem.terms[3], state.terms[3], problem.shares[3]
+    term, known, share = problem.terms[3], state.terms[3], problem.data_mass[3]
     block = kron.blocks(problem, state)[3]
     factor = block.factor_table(term, known.precision, share, state.noise)
     means = conditional_means(factor, share, term.entries.shape)

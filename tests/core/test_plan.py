@@ -54,7 +54,7 @@ class TestPlanAndDeed:
     def sizes(self, name):
         """All entries, and those that rows read, with the intercept's."""
         terms, rows = rows_of(200, LIKELY[name])
-        seen = sum(np.count_nonzero(own) for own in Problem.of(terms, rows, LIKELY[name]).shares)
+        seen = sum(np.count_nonzero(own) for own in Problem.of(terms, rows, LIKELY[name]).data_mass)
         n_all, n_seen = sum(rows.sizes) + 1, int(seen) + 1
         assert n_seen < n_all
         return n_all, n_seen

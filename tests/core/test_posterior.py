@@ -112,7 +112,9 @@ class TestGaussian:
         for k in range(2):
             without = replace(state, terms=(state.terms[1 - k],))
             dense, _ = self.dense(problem.keep([1 - k]), without)
-            assert_close(found.worth[k], found.evidence - dense.log_evidence, "conditioning")
+            assert_close(
+                found.log_evidence_gains[k], found.evidence - dense.log_evidence, "conditioning"
+            )
 
     def test_what_is_handed_on(self, gaussian):
         problem, state = gaussian

@@ -105,7 +105,7 @@ def test_a_draw_is_one_function_for_all_rows(model, rows):
 
 
 def test_the_root_is_a_root(model):
-    assert_close(model.root @ model.root.T, model.covariance, "rounding")
+    assert_close(model.cov_cholesky @ model.cov_cholesky.T, model.covariance, "rounding")
 
 
 def test_entries_are_what_rows_on_them_get(model):

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit
 
 from lanam.core.fit import interactions, second_stage
-from lanam.core.fit.assembly import assemble, switched_off
+from lanam.core.fit.assembly import assemble, dropped_term
 from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import add_terms
@@ -116,18 +116,18 @@ def test_pairs_are_pure(likelihood, variant, rho):
     (k,) = [k for k, term in enumerate(model.terms) if term.kind == "pair"]
     term, block = model.terms[k], model.blocks[k]
     shape = term.entries.shape
-    assert term.share.shape == (shape[0] * shape[1],)
-    spread = np.sqrt(term.share @ term.mean**2)
+    assert term.data_mass.shape == (shape[0] * shape[1],)
+    spread = np.sqrt(term.data_mass @ term.mean**2)
     assert spread > 0.05
-    means = conditional_means(term.mean[:, None], term.share, shape)
+    means = conditional_means(term.mean[:, None], term.data_mass, shape)
     np.testing.assert_allclose(means, 0.0, atol=1e-8 * spread)
-    of_tables = conditional_means(term.table, term.share, shape)
+    of_tables = conditional_means(term.table, term.data_mass, shape)
     # What bands are made of has 24 bits. Rounding is that of the largest entries, where there is no data.
     np.testing.assert_allclose(of_tables, 0.0, atol=2.0**-23 * np.abs(term.table).max())
     standard = np.random.default_rng(0).standard_normal((len(model.covariance), 20))
-    draws = term.table @ (model.root @ standard)[block]
-    size = np.sqrt((term.share @ draws**2).min())
-    of_draws = conditional_means(draws, term.share, shape)
+    draws = term.table @ (model.cov_cholesky @ standard)[block]
+    size = np.sqrt((term.data_mass @ draws**2).min())
+    of_draws = conditional_means(draws, term.data_mass, shape)
     np.testing.assert_allclose(of_draws, 0.0, atol=2.0**-23 * np.abs(draws).max())
     assert size > 1e-3 * spread
 
@@ -326,7 +326,7 @@ class TestRounds:
 
     def lenient(self, monkeypatch):
         """No pair is in question: only the round is."""
-        monkeypatch.setattr(second_stage._Search, "needed", lambda self, *_: -np.inf)
+        monkeypatch.setattr(second_stage._PairSearch, "threshold", lambda self, *_: -np.inf)
 
     def test_a_round_must_raise_the_evidence(self, monkeypatch):
         columns, y = data(strength=0.0, n=600)
@@ -454,21 +454,21 @@ class TestNamed:
 
     def test_need_not_make_up_for_a_search(self):
         all_pairs = tuple([(0, 1)] * 100)
-        search = second_stage._Search("auto", "evidence", all_pairs, frozenset(), {}, None)
-        named = replace(search, asked=((0, 1),))
-        assert named.needed(1) == 0.0
-        assert search.needed(1) > 5.0
+        search = second_stage._PairSearch("auto", "evidence", all_pairs, frozenset(), {}, None)
+        named = replace(search, requested=((0, 1),))
+        assert named.threshold(1) == 0.0
+        assert search.threshold(1) > 5.0
         # One of several needs less than the only one, but never less than tuning gives it.
-        assert search.needed(1) == pytest.approx(2.0 + np.log(100.0))
-        assert search.needed(10) == pytest.approx(2.0 + np.log(91.0 / 10.0))
-        assert replace(search, asked=3).needed(10) == search.needed(10)
-        many = [search.needed(m) for m in range(1, 102)]
+        assert search.threshold(1) == pytest.approx(2.0 + np.log(100.0))
+        assert search.threshold(10) == pytest.approx(2.0 + np.log(91.0 / 10.0))
+        assert replace(search, requested=3).threshold(10) == search.threshold(10)
+        many = [search.threshold(m) for m in range(1, 102)]
         assert many == sorted(many, reverse=True)
         assert min(many) == second_stage._TUNED > 0.0
         # Each precision beyond a joint network's two may flatter it by a nat.
-        assert search.needed(1, 5) == pytest.approx(search.needed(1, 2) + 3.0)
-        assert search.needed(1, 1) == search.needed(1, 2)
-        assert named.needed(1, 5) == 0.0
+        assert search.threshold(1, 5) == pytest.approx(search.threshold(1, 2) + 3.0)
+        assert search.threshold(1, 1) == search.threshold(1, 2)
+        assert named.threshold(1, 5) == 0.0
 
     def test_nothing_is_asked_for(self):
         columns, y = data()
@@ -581,7 +581,7 @@ class TestModel:
         rng = np.random.default_rng(0)
         problem, state = add_terms(problem, state, terms, rng)
         order = [2, 3, 0, 4]
-        off = [switched_off(Dropped(problem.terms[1], problem.shares[1], 0.5))]
+        off = [dropped_term(Dropped(problem.terms[1], problem.data_mass[1], 0.5))]
         problem, state = problem.keep(order), state.keep(order)
         solution = posterior.ExactCurvature().solution(problem, state, rng)
         units = at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK).units
@@ -637,7 +637,7 @@ class TestModel:
         pair = model.terms[-1]
         assert pair.kind == "pair"
         # which at the knots, where different signs do not cancel, it is not
-        assert pair.importance < 0.999 * (pair.share @ np.abs(pair.mean))
+        assert pair.importance < 0.999 * (pair.data_mass @ np.abs(pair.mean))
 
     def test_all_first_stage_terms_stay(self, likelihood):
         plain, model = fit_of(likelihood, QUICK), fit_of(likelihood)

@@ -10,7 +10,7 @@ from lanam.core.inference import selection
 from lanam.core.inference.evidence import Hyper, LinearModel, solve
 from lanam.core.inference.prior import Prior
 from lanam.core.inference.problem import Regression
-from lanam.core.inference.selection import eliminate, null_evidence, term_worth
+from lanam.core.inference.selection import eliminate, null_evidence, term_log_evidence_gains
 from lanam.core.rows.statistics import Rows
 from lanam.families.bernoulli import Bernoulli
 from lanam.families.gaussian import Gaussian
@@ -57,7 +57,7 @@ class Example:
         return solve(part, Hyper(np.zeros(len(groups)), 0.1), self.joint)
 
     def eliminate(self, needed=None):
-        shares = self.problem.shares
+        shares = self.problem.data_mass
         return eliminate(self.model.prior, self.posterior, self.tables, shares, needed)
 
 
@@ -67,7 +67,7 @@ def example():
 
 
 def test_worth_is_the_evidence_lost_by_refitting_without_the_term(example):
-    found = term_worth(example.model.prior, example.posterior)
+    found = term_log_evidence_gains(example.model.prior, example.posterior)
     for k in range(4):
         without = example.solve([j for j in range(4) if j != k]).evidence
         assert_close(found[k], example.posterior.evidence - without, "conditioning")
@@ -82,7 +82,7 @@ def test_one_of_two_twins_goes_and_the_other_gains(example):
     kept_twin = ({1, 2} - set(dropped)).pop()
     assert worth[kept_twin] > 10.0
     # Together they were worth next to nothing each.
-    before = term_worth(example.model.prior, example.posterior)
+    before = term_log_evidence_gains(example.model.prior, example.posterior)
     assert max(before[1], before[2]) < 3.0
 
 
@@ -101,7 +101,7 @@ def test_each_step_is_a_refit_without_what_went_before(example):
 
 def test_the_weakest_goes_first(example):
     dropped, _ = example.eliminate()
-    before = term_worth(example.model.prior, example.posterior)
+    before = term_log_evidence_gains(example.model.prior, example.posterior)
     assert dropped[0] == int(np.argmin(before))
 
 
@@ -124,7 +124,7 @@ def test_the_order_of_terms_does_not_matter(example):
         permuted,
         posterior,
         [example.tables[k] for k in order],
-        [example.problem.shares[k] for k in order],
+        [example.problem.data_mass[k] for k in order],
     )
     expected_dropped, expected_worth = example.eliminate()
     assert [order[k] for k in dropped] == expected_dropped
@@ -147,12 +147,14 @@ class TestNeeded:
     def test_terms_that_may_not_go_stay(self, example):
         dropped, worth = example.eliminate(lambda k, left: -np.inf)
         assert dropped == []
-        assert_close(worth, term_worth(example.model.prior, example.posterior), "rounding")
+        assert_close(
+            worth, term_log_evidence_gains(example.model.prior, example.posterior), "rounding"
+        )
         dropped, _ = example.eliminate(lambda k, left: np.inf)
         assert sorted(dropped) == [0, 1, 2, 3]
 
     def test_each_term_has_its_own_bar(self, example):
-        plain = term_worth(example.model.prior, example.posterior)
+        plain = term_log_evidence_gains(example.model.prior, example.posterior)
         # Only the strongest is in question.
         bar = plain[0] + 1e-6
         assert example.eliminate(lambda k, left: bar if k == 0 else -np.inf)[0] == [0]
@@ -160,7 +162,7 @@ class TestNeeded:
         assert example.eliminate(lambda k, left: bar if k == 0 else -np.inf)[0] == []
 
     def test_the_weakest_of_those_below_their_bar_goes_not_the_weakest_of_all(self, example):
-        plain = term_worth(example.model.prior, example.posterior)
+        plain = term_log_evidence_gains(example.model.prior, example.posterior)
         assert plain[0] > plain[3]
         dropped, _ = example.eliminate(lambda k, left: np.inf if k == 0 else -np.inf)
         assert dropped == [0]
@@ -180,7 +182,7 @@ class TestNeeded:
 
     def test_visible_terms_have_this_bar_alone(self, example):
         # Without a bar a visible term stays with any worth at all.
-        bar = selection.WORTH
+        bar = selection.MIN_LOG_EVIDENCE_GAIN
         dropped, worth = example.eliminate(lambda k, left: bar)
         assert all(worth[k] < bar for k in dropped)
         assert all(worth[k] >= bar for k in range(4) if k not in dropped)
@@ -267,7 +269,7 @@ def test_a_term_without_coordinates_goes():
     dropped, worth = eliminate(prior, posterior, tables, [np.array([0.5, 0.5])] * 2)
     assert dropped == [0]
     assert worth[0] == 0.0
-    assert term_worth(prior, posterior)[0] == 0.0
+    assert term_log_evidence_gains(prior, posterior)[0] == 0.0
     # however little it would need, even where no term may go
     dropped, _ = eliminate(
         prior, posterior, tables, [np.array([0.5, 0.5])] * 2, lambda k, left: -np.inf

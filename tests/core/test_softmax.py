@@ -478,7 +478,7 @@ class TestOtherTerms:
         total = scoring.term_means(model, rows).sum(axis=1) + model.intercept
         assert_close(mean, total, "rounding")
         entry_mean, entry_variance = scoring.entry_moments(model, 0)
-        unknown = model.terms[0].share @ (np.square(entry_mean) + entry_variance)
+        unknown = model.terms[0].data_mass @ (np.square(entry_mean) + entry_variance)
         assert_close(scoring.term_variances(model, rows)[0, 0], unknown, "rounding")
         known = np.diag(variance[0]) - unknown
         assert (known > 0.0).all()

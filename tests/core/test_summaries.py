@@ -382,14 +382,16 @@ def assert_same_model(found, expected, columns):
     assert [own["stage"] for own in found.history] == [own["stage"] for own in expected.history]
     assert found.log_evidence == pytest.approx(expected.log_evidence, abs=1e-4)
     assert found.noise_variance == pytest.approx(expected.noise_variance, rel=1e-6)
-    assert (found.gap_variance is None) == (expected.gap_variance is None)
-    if found.gap_variance is not None:
-        np.testing.assert_allclose(found.gap_variance, expected.gap_variance, rtol=1e-5, atol=1e-9)
+    assert (found.missing_variance is None) == (expected.missing_variance is None)
+    if found.missing_variance is not None:
+        np.testing.assert_allclose(
+            found.missing_variance, expected.missing_variance, rtol=1e-5, atol=1e-9
+        )
     one, other = (scoring.link_moments(model, columns) for model in (found, expected))
     for a, b in zip(one, other, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5 * np.abs(b).max())
     for a, b in zip(found.terms, expected.terms, strict=True):
-        np.testing.assert_allclose(a.share, b.share, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(a.data_mass, b.data_mass, rtol=1e-9, atol=1e-12)
         # Over entries, not rows, which between entries of other signs says a little more.
         assert b.importance - 1e-6 <= a.importance <= 1.05 * b.importance + 1e-6
     assert [pair.features for pair in found.pairs] == [pair.features for pair in expected.pairs]
@@ -425,7 +427,7 @@ class TestFit:
         assert expected.terms[4].status == DUPLICATE
         assert sum(term.active for term in expected.terms) >= 3
         if name == "gaussian":
-            assert expected.gap_variance is not None
+            assert expected.missing_variance is not None
             assert ("level", (2,)) in [(t.kind, t.features) for t in expected.terms]
 
     @pytest.mark.parametrize("name", ["gaussian", "bernoulli", "poisson", "softmax"])

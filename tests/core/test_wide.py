@@ -11,9 +11,9 @@ from lanam.core.fit.assembly import assemble
 from lanam.core.inference import evidence, posterior
 from lanam.core.inference.evidence import (
     UPDATES,
+    HighCardinality,
     Hyper,
     LinearModel,
-    WideLevels,
     gradient,
     noise_gradient,
 )
@@ -85,8 +85,8 @@ class WideCase:
         if not wide:
             return replace(model, noise_bounds=(1e-6, 9.0))
         own = self.levels.T @ self.gamma, self.levels.T @ weighted, weighted[:, -1] * self.y
-        levels = WideLevels(own[0], own[1], self.levels.T @ own[2], group=2)
-        return replace(model, noise_bounds=(1e-6, 9.0), wide=levels)
+        levels = HighCardinality(own[0], own[1], self.levels.T @ own[2], group=2)
+        return replace(model, noise_bounds=(1e-6, 9.0), high_cardinality=levels)
 
     def dense(self, hyper, joint, without=()):
         """All in parameter space; the coordinates of other terms, and those of the levels."""
@@ -136,7 +136,7 @@ class TestRegression:
         dense, (others, levels) = case.dense(case.hyper, joint), case.places
         own = found.levels
         assert_close(own.mean, dense.mean[levels], "rounding")
-        covariance = np.diag(own.own) + own.coupling @ found.covariance @ own.coupling.T
+        covariance = np.diag(own.variance) + own.coupling @ found.covariance @ own.coupling.T
         assert_close(covariance, dense.covariance[np.ix_(levels, levels)], "rounding")
         shared = own.coupling @ found.covariance
         assert_close(shared, dense.covariance[np.ix_(levels, others)], "rounding")
@@ -179,7 +179,7 @@ class TestRegression:
         case = WideCase()
         model = case.model(wide=True)
         solved = evidence.solve(model, case.hyper, joint)
-        found = evidence.levels_worth(model, case.hyper, joint, solved)
+        found = evidence.levels_log_evidence_gain(model, case.hyper, joint, solved)
         whole = case.dense(case.hyper, joint)
         without = case.dense(case.hyper, joint, without=case.places[1])
         assert found == pytest.approx(whole.log_evidence - without.log_evidence, rel=1e-8)
@@ -201,7 +201,7 @@ def test_solving_leaves_the_model_alone():
     evidence.marginal_precision(model, case.hyper)
     np.testing.assert_array_equal(model.gram, twin.gram)
     np.testing.assert_array_equal(model.target, twin.target)
-    np.testing.assert_array_equal(model.wide.cross, twin.wide.cross)
+    np.testing.assert_array_equal(model.high_cardinality.cross, twin.high_cardinality.cross)
 
 
 # the sums
@@ -385,14 +385,14 @@ class TestFitted:
         scale = units.scale
         level = dense.mean[blocks[0]] * scale
         mean, variance = scoring.entry_moments(model, 0)
-        assert_close(mean, level - wide.share @ level, "conditioning")
-        assert wide.share @ mean == pytest.approx(0.0, abs=1e-9)
+        assert_close(mean, level - wide.data_mass @ level, "conditioning")
+        assert wide.data_mass @ mean == pytest.approx(0.0, abs=1e-9)
         # Centring is of what is known of all levels together. The mean of their own errors is left with
         # the level, where the exact variance has it in all: of one in so many levels.
-        centre = np.eye(len(level)) - wide.share
+        centre = np.eye(len(level)) - wide.data_mass
         covariance = dense.covariance[blocks[0], blocks[0]] * scale**2
         exact = np.diag(centre @ covariance @ centre.T)
-        own, share = wide.own_variance, wide.share
+        own, share = wide.own_variance, wide.data_mass
         left = 2.0 * share * own - np.square(share) @ own
         assert_close(variance - left, exact, "conditioning")
         rows = np.column_stack([[3.0, np.nan, 99.0], np.zeros(3)])
@@ -424,7 +424,7 @@ class TestFitted:
     def test_standing_there_again(self, fitted):
         model, _, _, options, (columns, y, weight) = fitted
         _, stage = at_hand.resume(model, columns, y, weight, options)
-        assert stage.problem.wide == 0
+        assert stage.problem.high_cardinality == 0
         # What it had, but for the compression of its tables.
         again = at_hand.fit_on(model, columns, y, weight, options, 0)
         assert again.log_evidence == pytest.approx(model.log_evidence, rel=1e-6)
@@ -520,7 +520,7 @@ class TestSelection:
         columns[:, 0] = np.random.default_rng(9).permutation(columns[:, 0])
         model = fit(columns, y)
         assert [term.active for term in model.terms] == [False, True]
-        assert len(model.terms[0].share) == 32
+        assert len(model.terms[0].data_mass) == 32
         assert model.terms[0].coupling is None
 
     def test_a_useless_column_beside_a_wide_one_goes(self):

@@ -124,7 +124,7 @@ def case(kind):
         model = LANAMRegressor(interactions=0, **SMALL).fit(X, y)
         assert {"x", "site"} <= {term.name for term in model.noise_terms_ if term.active}
         assert "site" not in {term.name for term in model.terms_ if term.active}
-        assert model._model.gap_variance.any()
+        assert model._model.missing_variance.any()
         return Case(model, noisy_rows(X))
     if kind == "nothing":
         rng = np.random.default_rng(3)

@@ -85,7 +85,7 @@ def test_a_reader_of_its_own_from_the_documentation():
     root = np.zeros((size, size))
     root[np.tril_indices(size)] = digits
     root *= 2.0 ** (arrays["root rows"][:, None] + arrays["root columns"])
-    np.testing.assert_array_equal(root, model._model.root)
+    np.testing.assert_array_equal(root, model._model.cov_cholesky)
     table = arrays[f"term {k} table digits"].T
     table = table * 2.0 ** (
         arrays[f"term {k} table rows"][:, None] + arrays[f"term {k} table columns"]

@@ -198,7 +198,7 @@ def _averaged(term: FittedTerm, feature: int) -> FittedTerm:
         own = np.moveaxis(table.reshape(*grid.shape, *table.shape[1:]), place, 0)
         return own.reshape(len(grid.axes[place]), -1, *table.shape[1:])
 
-    share = by_entry(term.share)
+    share = by_entry(term.data_mass)
 
     def mean_of(table: Array) -> Array:
         return np.asarray(np.tensordot(by_entry(table), share.sum(axis=0), axes=(1, 0)))
@@ -207,7 +207,7 @@ def _averaged(term: FittedTerm, feature: int) -> FittedTerm:
         term,
         features=(feature,),
         entries=grid.axes[place],
-        share=share.sum(axis=1),
+        data_mass=share.sum(axis=1),
         mean=mean_of(term.mean),
         table=mean_of(term.table),
         edited=None,

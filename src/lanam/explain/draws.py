@@ -45,10 +45,10 @@ def term_draws(
     n_draws = draw_count(n_entries)
     if term.coupling is None:
         # A square factor of the term's own covariance: fewer normal numbers than for the whole model.
-        own = model.root[model.blocks[index]]
+        own = model.cov_cholesky[model.blocks[index]]
         table, root = term.table, np.asarray(np.linalg.qr(own.T, mode="r")).T
     else:
-        table, root = term.coupling, model.root
+        table, root = term.coupling, model.cov_cholesky
     contrasts = np.ones((1, 1)) if model.contrasts is None else model.contrasts
     outputs = (root @ even_normals(root.shape[1], n_draws, rng)).reshape(
         contrasts.shape[1], table.shape[1], n_draws
@@ -116,12 +116,12 @@ def importance_and_largest_deviations(
 def _importances(term: FittedTerm, part: slice, draws: Array) -> Array:
     """Contribution of a slice of the entries to the importance, for every draw."""
     mean = term.mean[part].reshape(draws.shape[1], -1).T
-    return np.asarray((term.share[part] @ np.abs(mean[:, :, None] + draws)).mean(axis=0))
+    return np.asarray((term.data_mass[part] @ np.abs(mean[:, :, None] + draws)).mean(axis=0))
 
 
 def _deviation(term: FittedTerm, importances: Array) -> float:
     # The importance is a mean over rows, these are means over entries: rescale.
     means = term.mean.reshape(len(term.mean), -1)
-    at_entries = float((term.share @ np.abs(means)).mean())
+    at_entries = float((term.data_mass @ np.abs(means)).mean())
     ratio = term.importance / at_entries if at_entries > 0.0 else 1.0
     return ratio * float(np.std(importances))

@@ -158,7 +158,7 @@ def explain_portable(
 ) -> PortableModel:
     """The tables of a fitted model; ``classes`` are a classifier's labels."""
     names = [term.name for term in describe_terms(model, schema)]
-    gaps = np.zeros(schema.n_columns) if model.gap_variance is None else model.gap_variance
+    gaps = np.zeros(schema.n_columns) if model.missing_variance is None else model.missing_variance
     return PortableModel(
         family=find_family(model.likelihood),
         classes=class_labels(model, classes),
@@ -168,7 +168,7 @@ def explain_portable(
             for index, term in enumerate(model.terms)
             if term.active
         ),
-        factor=model.root,
+        factor=model.cov_cholesky,
         noise_variance=float(model.noise_variance),
         gap_variance=np.array(gaps, dtype=np.float64),
         contrasts=model.contrasts,
@@ -211,7 +211,7 @@ def _table(model: FittedModel, index: int, name: str) -> Table:
         unknown_variance=None if complete else scoring.unknown_spread(model, index),
         coupling=term.coupling,
         own_variance=term.own_variance,
-        share=term.share,
+        share=term.data_mass,
         edited=term.edited,
     )
 

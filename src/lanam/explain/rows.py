@@ -257,6 +257,6 @@ def _values_of(
 def _intercept_std(model: FittedModel) -> float | Array:
     """Posterior standard deviation of the intercept, the last of the model's coordinates."""
     if model.contrasts is None:
-        return float(np.linalg.norm(model.root[-1]))
-    root = model.contrasts @ model.root[-model.contrasts.shape[1] :]
+        return float(np.linalg.norm(model.cov_cholesky[-1]))
+    root = model.contrasts @ model.cov_cholesky[-model.contrasts.shape[1] :]
     return np.asarray(np.sqrt(np.square(root).sum(axis=1)))

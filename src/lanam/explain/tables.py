@@ -59,17 +59,17 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
 
     def entry(place: int) -> _Entry:
         facts = scalar(mean[place]), scalar(std[place])
-        return *facts, float(term.share[place]), bool(edited[place])
+        return *facts, float(term.data_mass[place]), bool(edited[place])
 
     own, missing, unseen = _places(term.entries)
-    if missing is not None and term.share[missing] == 0.0:
+    if missing is not None and term.data_mass[missing] == 0.0:
         missing = None
     of_unseen = None if unseen is None else entry(unseen)
     if unseen is None and missing is None:  # any of the values, as it has no entry
         anything = _unknown(term, mean, std)
         of_unseen = scalar(anything[0]), scalar(anything[1]), 0.0, bool(edited.all())
     values = axis_values(term.entries, column)
-    within = term.share > 0.0
+    within = term.data_mass > 0.0
     within[own] = inside = is_inside(values, column)
     importance_std, largest = importance_and_largest_deviations(model, index, std, within, rng)
     return Shape(
@@ -78,7 +78,7 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
         values=values,
         mean=mean[own],
         std=std[own],
-        density=term.share[own],
+        density=term.data_mass[own],
         inside=inside,
         largest_deviations=largest,
         edited=edited[own],
@@ -124,7 +124,7 @@ def surface_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Ge
     grid = term.entries
     assert isinstance(grid, Grid)
     mean, std = _moments(model, index)
-    density = term.share.reshape(grid.shape).copy()
+    density = term.data_mass.reshape(grid.shape).copy()
     axes = tuple(
         _surface_axis(axis, schema.columns[feature], np.moveaxis(density, place, 0))
         for place, (axis, feature) in enumerate(zip(grid.axes, term.features, strict=True))
@@ -155,18 +155,18 @@ def _moments(model: FittedModel, index: int) -> tuple[Array, Array]:
     if term.active:
         mean, variance = scoring.entry_moments(model, index)
         return mean, np.sqrt(variance)
-    zeros = np.zeros((len(term.share), *np.shape(model.intercept)))
+    zeros = np.zeros((len(term.data_mass), *np.shape(model.intercept)))
     return zeros, zeros.copy()
 
 
 def _edited(term: FittedTerm) -> NDArray[np.bool_]:
     """Which of a term's entries were changed by hand."""
-    return np.zeros(len(term.share), dtype=bool) if term.edited is None else term.edited
+    return np.zeros(len(term.data_mass), dtype=bool) if term.edited is None else term.edited
 
 
 def _unknown(term: FittedTerm, mean: Array, std: Array) -> tuple[Array, Array]:
     """What a missing value adds where none was: any of the term's values, as often as the data has it."""
-    spread = np.sqrt(term.share @ (np.square(mean) + np.square(std)))
+    spread = np.sqrt(term.data_mass @ (np.square(mean) + np.square(std)))
     return np.zeros_like(spread), spread
 
 

@@ -76,11 +76,11 @@ def write_model(model: FittedModel, arrays: Put) -> Content:
     arrays["pair features"] = np.array([p.features for p in model.pairs], np.int32).reshape(-1, 2)
     arrays["pair score"] = np.array([pair.score for pair in model.pairs], np.float64)
     arrays["pair status"] = np.array([statuses.index(p.status) for p in model.pairs], np.int16)
-    put_matrix(arrays, "root", model.root, triangle=True)
+    put_matrix(arrays, "root", model.cov_cholesky, triangle=True)
     if model.contrasts is not None:
         arrays["contrasts"] = model.contrasts
-    if model.gap_variance is not None:
-        arrays["gap_variance"] = model.gap_variance
+    if model.missing_variance is not None:
+        arrays["gap_variance"] = model.missing_variance
     return {
         "likelihood": model.likelihood,
         "intercept": np.atleast_1d(model.intercept).tolist(),
@@ -105,7 +105,7 @@ def _write_noise(noise: FittedModel, arrays: Put) -> Content:
 
 
 def _write_term(term: FittedTerm, name: str, arrays: Put) -> Content:
-    arrays[f"{name} share"] = term.share
+    arrays[f"{name} share"] = term.data_mass
     arrays[f"{name} mean"] = term.mean
     arrays[f"{name} precision"] = term.precision
     arrays[f"{name} expansion"] = term.expansion
@@ -194,7 +194,7 @@ def _read_noise(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> F
     model = _read_sum(fields, likelihood, arrays, n_levels)
     kinds = {term.kind for term in model.terms if term.active}
     fields.require(kinds <= {"smooth", "categorical"}, "terms")
-    fields.require(not model.pairs and model.gap_variance is None, "pairs or gaps")
+    fields.require(not model.pairs and model.missing_variance is None, "pairs or gaps")
     arrays.require_none_left()
     return model
 
@@ -225,14 +225,14 @@ def _read_sum(
         likelihood=likelihood,
         intercept=intercept if several else float(intercept[0]),
         terms=terms,
-        root=arrays.take_matrix("root", (n_coordinates, n_coordinates), triangle=True),
+        cov_cholesky=arrays.take_matrix("root", (n_coordinates, n_coordinates), triangle=True),
         noise_variance=fields.number("noise_variance", family.least_noise),
         log_evidence=fields.number("log_evidence"),
         history=tuple(decode_all(record, "the history") for record in fields.items("history")),
         stop_reason=fields.text("stop_reason"),
         pairs=_read_pairs(fields, arrays, len(n_levels)),
         contrasts=contrasts,
-        gap_variance=gaps,
+        missing_variance=gaps,
     )
 
 
@@ -289,7 +289,7 @@ def _read_term(
         kind=kind,
         features=features,
         entries=entries,
-        share=share,
+        data_mass=share,
         mean=arrays.take(f"{name} mean", "f8", shape, LARGEST),
         table=arrays.take_matrix(f"{name} table", (n_entries, width[0])),
         status=status,
@@ -319,9 +319,9 @@ def _coupled(term: FittedTerm, k: int, arrays: Arrays, n_coordinates: int) -> Fi
     if f"{name} own_variance" not in arrays:
         return term
     require(term.kind == "categorical" and term.active, f"the coupling of {name}")
-    own = arrays.take(f"{name} own_variance", "f8", (len(term.share),))
+    own = arrays.take(f"{name} own_variance", "f8", (len(term.data_mass),))
     require(bool((own >= 0.0).all()), f"the variances of {name}")
-    shape = (len(term.share), n_coordinates)
+    shape = (len(term.data_mass), n_coordinates)
     coupling = arrays.take_matrix(f"{name} coupling", shape)
     return FittedTerm(**{**vars(term), "coupling": coupling, "own_variance": own})
 

@@ -1,7 +1,7 @@
-"""A solution in the core's units to a ``FittedModel`` in the response's own.
+"""Converts a solution in the core's units to a ``FittedModel`` in the response's.
 
-What only variances are made of is cut to the digits that matter (see ``fixed_point``), once and here: a
-model that was saved and read again is the same model, to the bit, from a small file.
+Arrays that only affect variances are truncated to the digits that matter (see ``fixed_point``), so that a
+saved and reloaded model is identical to the bit, from a small file.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from lanam.core.terms.term import Term
 
 
 def assemble(
-    units: Units, problem: Problem, state: State, solution: Solution, off: Iterable[FittedTerm]
+    units: Units, problem: Problem, state: State, solution: Solution, dropped: Iterable[FittedTerm]
 ) -> FittedModel:
-    """The fitted model, without its history; ``off`` are the terms that do not contribute."""
+    """The fitted model, without its history; ``dropped`` terms do not contribute."""
     scale, n_outputs = units.scale, units.likelihood.n_outputs
     contrasts = units.likelihood.contrasts
     if contrasts is not None:
         contrasts = np.ascontiguousarray(contrasts)
 
-    def own(values: Array) -> Array:
-        """Outputs in the response's unit; of several, what they say of each class."""
+    def to_response(values: Array) -> Array:
+        """Outputs in the response's unit; several outputs as one column per class."""
         return scale * values if contrasts is None else values @ contrasts.T
 
-    means = [own(mean) for mean in solution.means]
+    means = [to_response(mean) for mean in solution.means]
     importances = _importances(problem, means)
     active = [
         replace(
-            _without_function(term, problem.shares[k]),
+            _without_function(term, problem.data_mass[k]),
             mean=means[k],
             table=fixed_point(scale * solution.tables[k]),
             status=ACTIVE,
             importance=importances[k],
             effective_parameters=solution.effective[k],
-            evidence=float(solution.worth[k]),
+            evidence=float(solution.log_evidence_gains[k]),
             precision=state.terms[k].precision,
             expansion=state.terms[k].expansion,
         )
@@ -61,40 +61,41 @@ def assemble(
     covariance = solution.covariance[np.ix_(kept, kept)]
     covariance[free] *= scale
     covariance[:, free] *= scale
-    if solution.levels is not None:
-        wide = solution.levels
-        # The intercept's error is in the response's unit, as the function is; others have none.
-        unit = np.full(wide.coupling.shape[1], scale)
+    if (levels := solution.levels) is not None:
+        # The intercept's error is in the response's unit already; the other coordinates have none.
+        unit = np.full(levels.coupling.shape[1], scale)
         unit[-1] = 1.0
-        active[wide.term] = replace(
-            active[wide.term],
-            coupling=fixed_point((wide.coupling * unit)[:, kept]),
-            own_variance=scale**2 * wide.own,
+        active[levels.term] = replace(
+            active[levels.term],
+            coupling=fixed_point((levels.coupling * unit)[:, kept]),
+            own_variance=scale**2 * levels.variance,
         )
     intercept = np.asarray(solution.intercept)
     gap_noise = problem.rows.gap_noise
     return FittedModel(
         likelihood=units.likelihood.name,
-        intercept=units.shift + float(own(intercept)) if contrasts is None else own(intercept),
-        terms=tuple(sorted([*active, *off], key=_place)),
-        root=fixed_point(triangular_root(covariance)),
+        intercept=units.shift + float(to_response(intercept))
+        if contrasts is None
+        else to_response(intercept),
+        terms=tuple(sorted([*active, *dropped], key=_place)),
+        cov_cholesky=fixed_point(triangular_root(covariance)),
         noise_variance=0.0 if units.likelihood.noise_bounds is None else state.noise * scale**2,
         log_evidence=float(units.log_evidence(solution.evidence)),
         contrasts=contrasts,
-        gap_variance=None if gap_noise is None else state.noise * scale**2 * gap_noise,
+        missing_variance=None if gap_noise is None else state.noise * scale**2 * gap_noise,
     )
 
 
 def triangular_root(covariance: Array) -> Array:
     """A lower triangular ``F`` with ``covariance = F F'``.
 
-    Of the correlations, because the intercept's unit is the response's and the others' is not.
+    Computed from the correlations, because the intercept has another unit than the other coordinates.
     """
     scale = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(scale, scale)
     try:
         root = np.linalg.cholesky(correlation)
-    except np.linalg.LinAlgError:  # singular to rounding: slower, but sure
+    except np.linalg.LinAlgError:  # singular to rounding: slower, but stable
         size, vectors = np.linalg.eigh(correlation)
         factor = vectors * np.sqrt(np.maximum(size, 0.0))
         root = np.asarray(np.linalg.qr(factor.T, mode="r")).T
@@ -102,53 +103,51 @@ def triangular_root(covariance: Array) -> Array:
 
 
 def _place(term: FittedTerm) -> tuple[int, tuple[int, ...]]:
-    """Columns' own terms, then levels of numeric ones, then joint terms; each in the columns' order."""
+    """Sort key: columns' terms, then level terms, then joint terms, each in the columns' order."""
     return len(term.features) if term.joint else term.kind == "level", term.features
 
 
-def switched_off(gone: Dropped) -> FittedTerm:
-    """A term that went, and what it was worth when it did."""
-    return replace(_without_function(gone.term, gone.share), evidence=gone.log_evidence_gain)
+def dropped_term(dropped: Dropped) -> FittedTerm:
+    """A dropped term with its log evidence gain."""
+    term = _without_function(dropped.term, dropped.data_mass)
+    return replace(term, evidence=dropped.log_evidence_gain)
 
 
-def _without_function(term: Term, share: Array) -> FittedTerm:
+def _without_function(term: Term, data_mass: Array) -> FittedTerm:
     return FittedTerm(
         kind=term.kind,
         features=term.features,
         entries=term.entries,
-        share=share,
-        mean=np.zeros(len(share)),
-        table=np.empty((len(share), 0)),
+        data_mass=data_mass,
+        mean=np.zeros(len(data_mass)),
+        table=np.empty((len(data_mass), 0)),
         status=SWITCHED_OFF,
         architecture=term.architecture,
     )
 
 
 def _importances(problem: Problem, means: Sequence[Array]) -> list[float]:
-    """Mean absolute contribution of every term over the rows, and over several classes.
+    """Mean absolute contribution of each term over the rows and classes.
 
-    Of rows that must be read again for it, over the entries: that is the same but where a function
-    changes its sign between two of them.
+    Out of core, over the entries: the same except where a function changes its sign between two.
     """
     rows = problem.rows
     if isinstance(rows, StreamedRows):
-        shares = problem.shares
-        return [
-            float(np.mean(share @ np.abs(mean))) for share, mean in zip(shares, means, strict=True)
-        ]
+        at_entries = zip(problem.data_mass, means, strict=True)
+        return [float(np.mean(mass @ np.abs(mean))) for mass, mean in at_entries]
     (sums,) = rows.total(partial(_absolute_sums, tuple(means)))
     return [float(value) / rows.count for value in sums]
 
 
 def _absolute_sums(means: Sequence[Array], parts: Iterable[Rows]) -> Totals:
     def of(part: Rows) -> Totals:
-        read_means = map(read, part.positions, means)
-        return (np.array([np.mean(part.weight @ np.abs(own)) for own in read_means]),)
+        contributions = map(read, part.positions, means)
+        return (np.array([np.mean(part.weight @ np.abs(values)) for values in contributions]),)
 
     return added(parts, CHUNK_ROWS, of)
 
 
 def unused(feature: int, reason: str) -> FittedTerm:
-    """The term of a column that cannot have one."""
+    """The term of a column without usable values."""
     nothing = np.empty(0)
     return FittedTerm("smooth", (feature,), None, nothing, nothing, np.empty((0, 0)), reason)

@@ -1,7 +1,7 @@
-"""The first stage of a fit: a network per column, then what their residuals ask for.
+"""The first stage of a fit: a network per column, then terms for the structure of their residuals.
 
-That is the noise of rows with missing values, effects of single values, and the dispersion of counts.
-Solvers that train networks only have none of these.
+These are the noise of missing values, level effects, and the dispersion of counts. Solvers of networks only
+have none of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lanam.core.fit.prepare import Run
 from lanam.core.inference import gauss_newton, selection
 from lanam.core.inference.gauss_newton import Limits
 from lanam.core.inference.problem import Problem, State, add_terms
-from lanam.core.inference.solver import Stage, Task
+from lanam.core.inference.solver import Stage, TrainingTask
 from lanam.core.noise.missingness import fit_missingness_noise
 from lanam.core.rows import reading, statistics
 from lanam.core.rows.located import Rows, added
@@ -26,7 +26,7 @@ from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Levels, Position
 from lanam.core.terms.term import LevelTerm
 
-#: How many times more rows than a sample has must there be for it to pay.
+#: The least ratio of rows to sampled rows for a fit to the sample to pay off.
 _SAMPLE_PAYS = 4
 
 #: Columns with fewer values need no level effects: a network is flexible enough.
@@ -35,21 +35,21 @@ _MIN_LEVELS = 4
 _LEVEL_VARIANCES = np.logspace(-5.0, 2.0, 50)
 
 
-#: A problem to go on with, and from where.
+#: A problem to continue with, and its state.
 Extension = tuple[Problem, State]
 
 
 def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
-    """Fit all columns' terms, then what their residuals ask for; each step drops what does not pay."""
+    """Fit all columns' terms, then those of their residuals; each step drops unsupported terms."""
     solver = run.solver
     stage = Stage(problem, solver.start(problem, rng))
     if solver.networks_only:
-        return solver.train(Task("smooth", stage, problem, stage.state), rng, run.record)
+        return solver.train(TrainingTask("smooth", stage, problem, stage.state), rng, run.record)
     try:
         for name, step in (("smooth", _columns), ("gaps", _gap_noise), ("levels", _levels)):
             extension = step(stage, run, rng)
             if extension is not None:
-                stage = solver.train(Task(name, stage, *extension), rng, run.record)
+                stage = solver.train(TrainingTask(name, stage, *extension), rng, run.record)
                 if stage.interrupted:
                     return stage
     except KeyboardInterrupt:
@@ -58,7 +58,7 @@ def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
 
 
 def refit_noise(stage: Stage, run: Run, rng: Rng) -> Stage:
-    """The noise that all terms together leave: what gaps add to it, and what rare counts hide of it."""
+    """Update the noise after all terms: that of missing values, and the dispersion of small counts."""
     if run.solver.networks_only or stage.interrupted:
         return stage
     problem, state = stage.problem, stage.state
@@ -67,7 +67,7 @@ def refit_noise(stage: Stage, run: Run, rng: Rng) -> Stage:
         problem, state = weighed
         state = _converge("gaps", problem, state, run, rng)
     if problem.likelihood.pearson_dispersion:
-        # Of small counts the deviance says too little: most of them are zero whatever the dispersion.
+        # The deviance of small counts understates dispersion: most of them are zero anyway.
         (spread,) = problem.rows.total(partial(_pearson_sum, problem.around(state)))
         freedom = max(problem.rows.count - state.n_effective - 1.0, 1.0)
         if spread / freedom > state.noise:
@@ -77,13 +77,13 @@ def refit_noise(stage: Stage, run: Run, rng: Rng) -> Stage:
 
 
 def _columns(stage: Stage, run: Run, rng: Rng) -> Extension:
-    """All columns' terms; where there are many rows, from what a sample of them says.
+    """All columns' terms; with many rows, starting from a fit to a sample.
 
-    A pass over the sample costs next to nothing, and few are then left to do over all rows.
+    Passes over the sample are cheap, and few are then left over all rows.
     """
     problem, state = stage.problem, stage.state
     sample, units = run.prepared.summary.sample, run.prepared.units
-    # Of a quadratic the sums of all rows are known after one pass.
+    # A quadratic likelihood needs only one pass over all rows.
     if units.likelihood.quadratic or sample is None:
         return problem, state
     if len(problem.rows) < _SAMPLE_PAYS * len(sample):
@@ -91,33 +91,33 @@ def _columns(stage: Stage, run: Run, rng: Rng) -> Extension:
     few = problem.with_terms(problem.terms, Rows.of(sample, problem.terms, units))
     learned = _converge("sample", few, state, run, rng)
     terms = tuple(
-        replace(known, precision=np.minimum(own.precision, known.precision), values=own.values)
-        for known, own in zip(state.terms, learned.terms, strict=True)
+        replace(old, precision=np.minimum(new.precision, old.precision), values=new.values)
+        for old, new in zip(state.terms, learned.terms, strict=True)
     )
     return problem, State(terms, learned.intercept, learned.noise)
 
 
 def _gap_noise(stage: Stage, run: Run, rng: Rng) -> Extension | None:
-    """Rows weighed by the noise of their missing values, if that pays."""
+    """Rows weighted by the noise of their missing values, if the evidence supports it."""
     weighed = fit_missingness_noise(stage.problem, stage.state)
     return None if weighed[0] is stage.problem else weighed
 
 
 def _levels(stage: Stage, run: Run, rng: Rng) -> Extension | None:
-    """Effects of single values, if there may be any and a column needs them."""
+    """Level effects, if they are enabled and supported."""
     if not run.options.level_effects:
         return None
     return add_levels(stage.problem, stage.state, run.prepared.levels, rng)
 
 
 def _converge(name: str, problem: Problem, state: State, run: Run, rng: Rng) -> State:
-    """Passes that drop nothing."""
+    """Passes without selection."""
     limits = Limits(run.options.max_iter, run.options.tol)
     return gauss_newton.converge(problem, state, rng, limits, partial(run.record, name))[0]
 
 
 def _pearson_sum(around: Around, parts: Iterable[Rows]) -> Totals:
-    """Squared deviations from the means of all rows, in units of the means."""
+    """The Pearson statistic of all rows."""
 
     def of(part: Rows) -> Totals:
         squares = around.likelihood.pearson(part.y, around.predict(part))
@@ -131,7 +131,7 @@ def _pearson_sum(around: Around, parts: Iterable[Rows]) -> Totals:
 
 @dataclass(frozen=True)
 class LevelGain:
-    """What a level effect would add: evidence, its best prior variance and posterior mean."""
+    """The log evidence gain of a level effect, its best prior variance and posterior mean."""
 
     evidence: float
     variance: float
@@ -141,12 +141,11 @@ class LevelGain:
 def level_gain(weight: Array, score: Array) -> LevelGain:
     """Evidence of independent level effects, maximised over their variance ``v``.
 
-    ``weight`` ``n_k`` and ``score`` ``s_k`` are the sums per level of the curvature and of the slope, in
-    units of the noise: ``1/2 sum_k [v s_k^2 / (1 + v n_k) - log(1 + v n_k)]``. Of several outputs, all
-    are summed.
+    ``weight`` ``n_k`` and ``score`` ``s_k`` are the sums per level of curvature and gradient, in units
+    of the noise: ``1/2 sum_k [v s_k^2 / (1 + v n_k) - log(1 + v n_k)]``, summed over outputs.
     """
     typical = float(weight.mean())
-    # The grid is in units of the variance at which a typical level's data and prior weigh the same.
+    # The grid is relative to the variance at which a typical level's data and prior have equal weight.
     variances = _LEVEL_VARIANCES / typical
     for _ in range(2):
         shrinkage = 1.0 + np.multiply.outer(variances, weight.ravel())
@@ -162,10 +161,7 @@ def level_gain(weight: Array, score: Array) -> LevelGain:
 def add_levels(
     problem: Problem, state: State, levels: dict[int, Levels], rng: Rng
 ) -> tuple[Problem, State] | None:
-    """Add the level effects that pay, best first, each on what the ones before it left over.
-
-    None where no column needs one.
-    """
+    """Add supported level effects, best first, each on the residuals of those before; None without any."""
     candidates = [
         LevelTerm((feature,), entries)
         for feature, entries in levels.items()
@@ -183,15 +179,15 @@ def add_levels(
             k: level_gain(sums[2 * k] / state.noise, sums[2 * k + 1] / state.noise) for k in left
         }
         best = max(left, key=lambda k: gains[k].evidence)
-        if gains[best].evidence < selection.WORTH:
+        if gains[best].evidence < selection.MIN_LOG_EVIDENCE_GAIN:
             break
         chosen[best] = gains[best]
     if not chosen:
         return None
     wider, state = add_terms(problem, state, [candidates[k] for k in chosen], rng)
     tuned = tuple(
-        replace(known, precision=np.array([1.0 / gain.variance]))
-        for known, gain in zip(state.terms[n_before:], chosen.values(), strict=True)
+        replace(term, precision=np.array([1.0 / gain.variance]))
+        for term, gain in zip(state.terms[n_before:], chosen.values(), strict=True)
     )
     return wider, replace(state, terms=(*state.terms[:n_before], *tuned))
 
@@ -199,9 +195,9 @@ def add_levels(
 def _level_sums(
     around: Around, learned: dict[int, Array], n_before: int, parts: Iterable[Rows]
 ) -> Totals:
-    """Curvature and slope of every candidate's levels; of several outputs, a column each.
+    """Sums of curvature and gradient per level of each candidate, with one column per output.
 
-    Candidates are the terms after the first ``n_before``, and ``learned`` what was learned of some.
+    Candidates are the terms after the first ``n_before``; ``learned`` has the means of chosen ones.
     """
 
     def of(part: Rows) -> Totals:

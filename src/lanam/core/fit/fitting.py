@@ -1,9 +1,8 @@
-"""The whole fit, readable as a script: tables of columns and a response in, a ``FittedModel`` out.
+"""The whole fit, from tables of columns and a response to a ``FittedModel``.
 
-The first stage fits a network per column, then effects of single values where the residuals ask for
-them. The second adds joint networks of pairs of columns and fits on with all terms. Each ends by
-dropping the terms that the evidence does not pay for. Of a Gaussian response, the size of the noise is
-fitted last.
+The first stage fits a network per column, then level effects where residuals support them. The second adds
+joint networks of pairs of columns and continues with all terms. Each drops the terms that the evidence does
+not support. For a Gaussian response, heteroscedastic noise is fitted last.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from lanam.core.arrays import Rng
-from lanam.core.fit.assembly import assemble, switched_off, unused
+from lanam.core.fit.assembly import assemble, dropped_term, unused
 from lanam.core.fit.first_stage import first_stage, refit_noise
 from lanam.core.fit.prepare import Look, Run, prepare, threads
 from lanam.core.fit.resume import resume
@@ -29,15 +28,15 @@ from lanam.core.noise.residuals import LogVariance, learn_noise, learn_shape, st
 from lanam.core.rows.summaries import Summary
 from lanam.core.rows.tables import ArrayTables, Table, Tables
 
-#: Noise of less than so many times the smallest possible is that.
+#: Noise below this multiple of its lower bound is at the bound.
 _ABOVE_FLOOR = 1.01
 
-#: The size of the noise is known well enough when its evidence rises by less than this.
+#: Tolerance of the noise model's evidence.
 _NOISE_TOL = 0.5
-#: Where tails are heavy the evidence wanders, and more passes bring nothing.
+#: With heavy tails the evidence fluctuates, and further passes do not help.
 _NOISE_ITERATIONS = 30
 
-#: Coordinates that a column has in the first stage, about.
+#: Approximate number of coordinates of a column in the first stage.
 _COLUMN_WIDTH = 8
 
 
@@ -51,15 +50,15 @@ def fit(
 ) -> FittedModel:
     """Fit an additive model; of several restarts of its first stage the one with most evidence is kept.
 
-    ``n_levels`` has the number of levels of every column of categories, -1 for numeric ones;
-    whoever wants to ``look`` at the summary of the rows is shown it.
+    ``n_levels`` has each column's number of categories, -1 for numeric ones; ``look`` is called with the
+    summary of the rows.
     """
     *seeds, second_seed = _seeds(random_state, options)
     with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
         prepared = prepare(tables, likelihood, options, n_levels, look)
         run = Run(prepared, options)
         stage = _best_first_stage(run, seeds)
-    # Who interrupts the first stage does not want to wait for a second.
+    # An interrupt of the first stage skips the second.
     return _finish(stage, run, np.random.default_rng(second_seed), pairs=not stage.interrupted)
 
 
@@ -71,7 +70,7 @@ def fit_on(
     random_state: int,
     look: Look | None = None,
 ) -> FittedModel:
-    """The second stage alone, on a model whose terms and hyperparameters are where it starts."""
+    """The second stage alone, starting from the terms and hyperparameters of a model."""
     with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
         prepared, stage = resume(model, tables, likelihood, options, look)
     run = Run(prepared, options, history=[dict(record) for record in model.history])
@@ -83,25 +82,24 @@ def fit_on(
 def _remembered(
     earlier: tuple[ScoredPair, ...], newer: tuple[ScoredPair, ...]
 ) -> tuple[ScoredPair, ...]:
-    """The newer pairs; those that an earlier search tried keep its score, and its word if left out."""
-    before = {pair.features: pair for pair in earlier}
-    told = []
-    for pair in newer:
-        old = before.get(pair.features)
-        if old is not None and not old.status.startswith("left out"):
-            left_out = pair.status.startswith("left out")
-            pair = replace(pair, score=old.score, status=old.status if left_out else pair.status)
-        told.append(pair)
-    return tuple(sorted(told, key=lambda pair: -pair.score)) or earlier
+    """The newer pairs; those tried earlier keep their score, and their status unless tried again."""
+    before = {pair.features: pair for pair in earlier if not pair.status.startswith("left out")}
+
+    def merged(pair: ScoredPair) -> ScoredPair:
+        old = before.get(pair.features, pair)
+        status = old.status if pair.status.startswith("left out") else pair.status
+        return replace(pair, score=old.score, status=status)
+
+    return tuple(sorted(map(merged, newer), key=lambda pair: -pair.score)) or earlier
 
 
 def _seeds(random_state: int, options: Options) -> list[np.random.SeedSequence]:
-    """A seed for every restart of the first stage and, last, one for the second."""
+    """Seeds of the restarts of the first stage and, last, of the second."""
     return np.random.SeedSequence(random_state).spawn(options.n_restarts + 1)
 
 
 def _best_first_stage(run: Run, seeds: Sequence[np.random.SeedSequence]) -> Stage:
-    """The restart with most evidence; an interrupt ends them all."""
+    """The restart with most evidence; an interrupt ends all."""
     terms, rows, likelihood = run.prepared.terms, run.prepared.rows, run.prepared.units.likelihood
     announce = partial(run.announce, "columns", len(terms))
     problem = make_problem(terms, rows, likelihood, run.options, announce)
@@ -117,7 +115,7 @@ def _best_first_stage(run: Run, seeds: Sequence[np.random.SeedSequence]) -> Stag
 
 
 def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
-    """Add the pairs that were asked for, put the model together, and learn its noise."""
+    """Add the requested pairs, assemble the model, and fit its noise."""
     options, prepared = run.options, run.prepared
     scored: tuple[ScoredPair, ...] = ()
     pairs = pairs and options.interactions not in (0, ())
@@ -127,10 +125,10 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
         if pairs:
             stage = refit_noise(stage, run, rng)
         solution = run.solver.solution(stage.problem, stage.state, rng)
-    off = [unused(*item) for item in prepared.unused.items()]
-    # A pair that did not make it is no term: the table of scores tells of it.
-    off += [switched_off(gone) for gone in stage.dropped if not gone.term.joint]
-    model = assemble(prepared.units, stage.problem, stage.state, solution, off)
+    dropped = [unused(*item) for item in prepared.unused.items()]
+    # Dropped pairs are not terms: their status is in the table of scores.
+    dropped += [dropped_term(gone) for gone in stage.dropped if not gone.term.joint]
+    model = assemble(prepared.units, stage.problem, stage.state, solution, dropped)
     reason = stage.reason
     if _noise_is_learned(stage, options):
         try:
@@ -144,16 +142,16 @@ def _noise_is_learned(stage: Stage, options: Options) -> bool:
     likelihood = stage.problem.likelihood
     if not (options.noise and likelihood.heteroscedastic and likelihood.noise_bounds):
         return False
-    # At its floor the noise is none, but what rounding and knots leave.
+    # At its lower bound, noise is rounding and interpolation error.
     above = stage.state.noise > _ABOVE_FLOOR * likelihood.noise_bounds[0]
     return above and not stage.interrupted
 
 
 def _learn_noise(model: FittedModel, summary: Summary, options: Options, rng: Rng) -> FittedModel:
-    """The model with how its noise differs from row to row and what shape it has, by a sample of rows."""
+    """The model with heteroscedastic noise and residual distribution, estimated from a sample of rows."""
     if summary.sample is None:
         return model
-    # The same whatever was drawn before: a search that finds no pair leaves the model as it was.
+    # Independent of earlier draws: a search that finds no pair does not change the model.
     seed = int(rng.spawn(1)[0].integers(1 << 31))
     fit_noise = partial(fit_squares, summary, options, seed)
     model = replace(model, noise=learn_noise(model, summary.sample, fit_noise))
@@ -164,8 +162,8 @@ def _learn_noise(model: FittedModel, summary: Summary, options: Options, rng: Rn
 def fit_squares(
     summary: Summary, options: Options, seed: int, rows: Table, columns: Sequence[int]
 ) -> FittedModel:
-    """An additive model of the size of squares, by these of the columns that ``summary`` is of."""
-    # No effects of single values: residuals as large as each other by chance would have some.
+    """An additive model of the log of squared residuals, by some of the summary's columns."""
+    # No level effects: residuals that are equal by chance would get some.
     simpler = replace(
         options,
         interactions=0,

@@ -1,13 +1,13 @@
-"""Scores of pairs of columns: which might interact (method.md 6; paper, section 3.2.3, appendix A.2).
+"""Scores of candidate interactions (method.md 6; paper, section 3.2.3, appendix A.2).
 
 All are computed after the first stage, for every pair, without fitting one.
 
-- ``evidence``: what a joint term would add to the log evidence, in closed form, on what the first
-  stage left over. It sees any interaction, with or without main effects, and its unit is nats.
-- ``mutual_information``: between the posteriors of the two columns' effects, and ``evidence_gain``:
-  what the determinant of the paper's evidence bound would gain from joining the pair's blocks. Both are
-  the paper's, and both look at effects that are confounded in the data, not at what they leave
-  over. They exist for the effects' output multipliers (the last layer) and for all parameters.
+- ``evidence``: the log evidence gain of a joint term, in closed form, on the residuals of the first stage.
+  It detects any interaction, with or without main effects, and its unit is nats.
+- ``mutual_information``: between the posteriors of the two columns' effects, and ``evidence_gain``: the
+  gain of the paper's evidence bound if the pair's blocks were joint. Both are the paper's, and both
+  measure confounding of the two effects, not residual structure. They exist for the effects' output
+  multipliers (the last layer) and for all parameters.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from lanam.core.terms.knots import (
 )
 from lanam.core.terms.purity import purify
 
-#: Cells of a column where a pair is binned.
+#: Cells of a numeric column in the scores.
 _N_BINS = 12
 
-#: Length scales of the kernels, in units of a column's spread, and the prior variances tried, in
+#: Length scales of the kernels, in units of a column's spread, and candidate prior variances, in
 #: units of the response's (on the link scale).
 _LENGTHS = (0.5, 1.0, 2.0)
 _VARIANCES = np.array([1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
 
-#: Directions of a product of two kernels below this share of the largest are left out, and no column
-#: has more than this many.
+#: Directions of a product of two kernels below this fraction of the largest are omitted, and a column has
+#: at most this many.
 _SMALLEST_DIRECTION = 3e-3
 _MAX_DIRECTIONS = 6
 
@@ -67,13 +67,13 @@ def score(
     rng: Rng,
     categories: Mapping[int, Categories] = NO_CATEGORIES,
 ) -> Array:
-    """Score ``pairs`` by ``kind``; larger is more likely to interact, none is below zero.
+    """Nonnegative scores of ``pairs``; larger ones are more likely to interact.
 
-    ``categories`` are the columns of codes.
+    ``categories`` are the categorical columns.
     """
     if kind == "evidence":
         binned = bin_columns(summary, pairs, categories)
-        cells = {feature: (own.entries, own.number) for feature, own in binned.items()}
+        cells = {feature: (column.entries, column.number) for feature, column in binned.items()}
         job = partial(_cell_sums_of_rows, problem.around(state), cells, pairs)
         sums = problem.rows.total(job)
         return evidence_scores(binned, pairs, [total / state.noise for total in sums])
@@ -91,10 +91,9 @@ def score(
 class Binned:
     """A column in few cells, and for each length scale a kernel's directions.
 
-    ``number[entry]`` is the cell of an entry among those that have rows, of which there are
-    ``n_cells``. ``directions[l]`` (cells, r) are scaled so that ``directions @ directions.T`` is the
-    kernel, made orthogonal to constants under the data; ``sizes[l]`` are their prior variances over
-    the data.
+    ``number[entry]`` is the cell of an entry among the ``n_cells`` that have rows. ``directions[l]``
+    (cells, r) are scaled so that ``directions @ directions.T`` is the kernel, orthogonal to constants under
+    the data; ``sizes[l]`` are their prior variances over the data.
     """
 
     entries: Levels | Categories
@@ -107,9 +106,9 @@ class Binned:
 def bin_columns(
     summary: Summary, pairs: Sequence[Pair], categories: Mapping[int, Categories] = NO_CATEGORIES
 ) -> dict[int, Binned]:
-    """The columns of some pairs in few cells."""
+    """The columns of some pairs, binned."""
     features = sorted({feature for pair in pairs for feature in pair})
-    # Many small matrices: threads inside BLAS would cost more than they bring.
+    # Many small matrices: one BLAS thread is fastest.
     with limited_threads(1):
         return {
             feature: _bin(summary.columns[feature], coded=feature in categories)
@@ -120,21 +119,20 @@ def bin_columns(
 def evidence_scores(
     binned: Mapping[int, Binned], pairs: Sequence[Pair], sums: Sequence[Array]
 ) -> Array:
-    """Gain in log evidence from a joint term, maximised over its length scale and variance.
+    """Log evidence gain of a joint term, maximised over its length scale and variance.
 
-    ``sums`` are, for every pair, the curvature and the slope of the log-likelihood of the rows in each of
-    its cells at the first stage's prediction, in units of the noise (2, cells, outputs); the gains of
-    several outputs are summed. The joint term is a Gaussian process: a product of two kernels on a grid
-    of cells, without what main effects could say. Levels of categories, and missing values, are cells
-    that no other is near to.
+    ``sums`` are, for each pair, curvature and gradient of the log-likelihood in its cells at the first
+    stage's prediction, in units of the noise (2, cells, outputs); gains are summed over outputs. The joint
+    term is a Gaussian process: a product of two kernels on the grid of cells, without main effects.
+    Categories and missing values are cells without neighbours.
     """
     with limited_threads(1):
         gains = [
             sum(
-                _evidence_gain(binned[i], binned[j], seen, pull)
-                for seen, pull in zip(curvature.T, slope.T, strict=True)
+                _evidence_gain(binned[i], binned[j], *of_output)
+                for of_output in zip(curvature.T, gradient.T, strict=True)
             )
-            for (i, j), (curvature, slope) in zip(pairs, sums, strict=True)
+            for (i, j), (curvature, gradient) in zip(pairs, sums, strict=True)
         ]
     return np.array(gains, dtype=float)
 
@@ -155,7 +153,7 @@ def _cell_sums_of_rows(
 def cell_sums(
     columns: Array, slope: Array, curvature: Array, cells: Cells, pairs: Sequence[Pair]
 ) -> Totals:
-    """Curvature and slope of rows in every cell of some pairs: (2, cells, outputs) each."""
+    """Sums of curvature and gradient in the cells of some pairs: (2, cells, outputs) each."""
     cell = {
         feature: number[entries.locate(columns[:, feature]).index]
         for feature, (entries, number) in cells.items()
@@ -166,7 +164,7 @@ def cell_sums(
     for first, second in pairs:
         joint = cell[first] * np.int32(size[second]) + cell[second]
         n_cells = size[first] * size[second]
-        sums = [[sum_by(joint, own, n_cells) for own in values] for values in outputs]
+        sums = [[sum_by(joint, output, n_cells) for output in values] for values in outputs]
         totals.append(np.swapaxes(np.array(sums), 1, 2))
     return tuple(totals)
 
@@ -190,35 +188,34 @@ def _bin(column: ColumnSummary, *, coded: bool) -> Binned:
 
 
 def _binned(entries: Levels | Categories, mass: Array, centres: Array) -> Binned:
-    """Entries of so much weight as cells, the first of which have ``centres``; no other is near to one."""
+    """Entries with a ``mass`` as cells; the first have ``centres``, the others no neighbours."""
     n_cells = len(mass)
     seen = np.flatnonzero(mass)
-    share = mass[seen] / mass.sum()
+    density = mass[seen] / mass.sum()
     number = np.maximum(np.cumsum(mass > 0.0) - 1, 0).astype(np.int32)
     kernels = []
     for length in _LENGTHS:
         kernel = np.eye(n_cells)
         near = np.exp(-0.5 * np.square((centres[:, None] - centres) / length))
         kernel[: len(centres), : len(centres)] = near
-        # What is near to nothing adds directions of its own.
+        # Cells without neighbours have directions of their own.
         most = _MAX_DIRECTIONS + len(seen) - len(centres)
-        kernels.append(_kernel_directions(kernel[np.ix_(seen, seen)], share, most))
+        kernels.append(_kernel_directions(kernel[np.ix_(seen, seen)], density, most))
     directions, sizes = zip(*kernels, strict=True)
     return Binned(entries, number, len(seen), directions, sizes)
 
 
-def _kernel_directions(kernel: Array, share: Array, most: int) -> tuple[Array, Array]:
-    mean = kernel @ share
-    kernel = kernel - np.outer(mean, mean) / (share @ mean)
-    root = np.sqrt(share)
+def _kernel_directions(kernel: Array, density: Array, most: int) -> tuple[Array, Array]:
+    mean = kernel @ density
+    kernel = kernel - np.outer(mean, mean) / (density @ mean)
+    root = np.sqrt(density)
     size, vectors = np.linalg.eigh(root[:, None] * kernel * root)
     size, vectors = size[::-1][:most], vectors[:, ::-1][:, :most]
     keep = size > _SMALLEST_DIRECTION * size[0]
     return vectors[:, keep] / root[:, None] * np.sqrt(size[keep]), size[keep]
 
 
-def _evidence_gain(first: Binned, second: Binned, seen: Array, pull: Array) -> float:
-    """Of curvature ``seen`` and slope ``pull`` in every cell."""
+def _evidence_gain(first: Binned, second: Binned, curvature: Array, gradient: Array) -> float:
     shape = (first.n_cells, second.n_cells)
     products = []
     for left, left_size, right, right_size in zip(
@@ -227,12 +224,13 @@ def _evidence_gain(first: Binned, second: Binned, seen: Array, pull: Array) -> f
         size = np.outer(left_size, right_size)
         keep = size > _SMALLEST_DIRECTION * size.max(initial=0.0)
         product = left[:, None, :, None] * right[None, :, None, :]
-        products.append(product.reshape(len(seen), *size.shape)[:, keep])
-    # Those of all length scales are made pure together.
-    pure = purify(np.concatenate(products, axis=1), seen / seen.sum(), shape)
+        products.append(product.reshape(len(curvature), *size.shape)[:, keep])
+    # Purified for all length scales at once.
+    pure = purify(np.concatenate(products, axis=1), curvature / curvature.sum(), shape)
     ends = np.cumsum([product.shape[1] for product in products])
     tables = np.split(pure, ends[:-1], axis=1)
-    return max(_best_gain(table.T @ (table * seen[:, None]), table.T @ pull) for table in tables)
+    weighted = (table * curvature[:, None] for table in tables)
+    return max(_best_gain(t.T @ w, t.T @ gradient) for t, w in zip(tables, weighted, strict=True))
 
 
 def _best_gain(gram: Array, target: Array) -> float:
@@ -248,9 +246,9 @@ def _best_gain(gram: Array, target: Array) -> float:
 
 @dataclass(frozen=True)
 class Effects:
-    """The posterior precision of all effects together; ``blocks[d]`` are column ``d``'s coordinates.
+    """The joint posterior of all effects; ``blocks[d]`` are column ``d``'s coordinates.
 
-    The intercepts are the last coordinates. ``mean`` is the posterior mean.
+    The last coordinates are the intercepts.
     """
 
     precision: Array
@@ -258,13 +256,13 @@ class Effects:
     blocks: dict[int, IntArray]
 
     def last_layer(self) -> Effects:
-        """The same for one multiplier a column: its effect as a whole, up to a factor."""
-        n_terms = sum(len(own) for own in self.blocks.values())
+        """The posterior of one multiplier per column, of its whole effect."""
+        n_terms = sum(map(len, self.blocks.values()))
         n_free = len(self.precision) - n_terms
         project = np.zeros((len(self.precision), len(self.blocks) + n_free))
         project[n_terms:, len(self.blocks) :] = np.eye(n_free)
-        for k, own in enumerate(self.blocks.values()):
-            project[own, k] = self.mean[own]
+        for k, block in enumerate(self.blocks.values()):
+            project[block, k] = self.mean[block]
         blocks = {feature: np.array([k]) for k, feature in enumerate(self.blocks)}
         return Effects(project.T @ self.precision @ project, np.ones(project.shape[1]), blocks)
 
@@ -276,10 +274,10 @@ def joint_precision(problem: Problem, state: State, rng: Rng) -> Effects:
     coordinates = np.arange(linear.model.intercepts.start)
     blocks: dict[int, IntArray] = {}
     for term, block in zip(problem.terms, linear.model.prior.blocks, strict=True):
-        own = coordinates[block]
-        if len(term.features) == 1 and len(own):
+        places = coordinates[block]
+        if len(term.features) == 1 and len(places):
             feature = term.features[0]
-            blocks[feature] = np.concatenate([blocks.get(feature, own[:0]), own])
+            blocks[feature] = np.concatenate([blocks.get(feature, places[:0]), places])
     return Effects(precision, linear.solve().mean, blocks)
 
 
@@ -294,7 +292,7 @@ def information_scores(effects: Effects, pairs: Sequence[Pair]) -> Array:
 
 
 def gain_scores(effects: Effects, pairs: Sequence[Pair]) -> Array:
-    """Slack of the evidence bound that joining two blocks takes away (paper, eq. interaction_gain)."""
+    """Gain of the evidence bound if two blocks were joint (paper, eq. interaction_gain)."""
     return _log_det_ratios(effects.precision, effects.blocks, pairs)
 
 
@@ -305,14 +303,14 @@ def _log_det_ratios(matrix: Array, blocks: dict[int, IntArray], pairs: Sequence[
     values are the canonical correlations.
     """
     half = {
-        feature: np.linalg.inv(np.linalg.cholesky(matrix[np.ix_(own, own)]))
-        for feature, own in blocks.items()
+        feature: np.linalg.inv(np.linalg.cholesky(matrix[np.ix_(block, block)]))
+        for feature, block in blocks.items()
     }
     ratios = np.zeros(len(pairs))
     for k, (i, j) in enumerate(pairs):
         if i in blocks and j in blocks:
             coupling = half[i] @ matrix[np.ix_(blocks[i], blocks[j])] @ half[j].T
             correlation = np.linalg.svd(coupling, compute_uv=False)
-            # Rounding may bring a correlation to one, where the information has no bound.
+            # Rounding may give a correlation of one, where the information is infinite.
             ratios[k] = -np.log1p(-np.minimum(np.square(correlation), 1.0 - 1e-15)).sum()
     return ratios

@@ -37,31 +37,31 @@ def resume(
     active = [term for term in model.terms if term.active]
     terms = tuple(_term(fitted, options, solver) for fitted in active)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
-    if model.gap_variance is not None:
-        rows = rows.weighed_by(model.gap_variance / model.noise_variance)
+    if model.missing_variance is not None:
+        rows = rows.weighed_by(model.missing_variance / model.noise_variance)
     problem = make_problem(terms, rows, units.likelihood, options)
 
     def outputs(values: Any) -> Any:
-        """What several classes have in terms of the outputs behind them."""
+        """Values of several classes as those of the outputs."""
         return values if model.contrasts is None else values @ model.contrasts
 
     noise = model.noise_variance / units.scale**2 or 1.0
-    known = tuple(
+    estimates = tuple(
         replace(
-            TermState.start_at(term, fitted.expansion, share),
+            TermState.start_at(term, fitted.expansion, mass),
             precision=fitted.precision,
             values=outputs(fitted.mean / units.scale),
         )
-        for term, fitted, share in zip(terms, active, problem.shares, strict=True)
+        for term, fitted, mass in zip(terms, active, problem.data_mass, strict=True)
     )
     intercept = outputs((model.intercept - units.shift) / units.scale)
     evidence = units.standard_evidence(model.log_evidence)
-    state = State(known, intercept, noise, evidence)
+    state = State(estimates, intercept, noise, evidence)
     if not solver.networks_only:
         state = refit_posterior(problem, state)
     unused = {t.features[0]: t.status for t in model.terms if t.entries is None}
     dropped = tuple(
-        Dropped(term_of(t, options), t.share, t.evidence)
+        Dropped(term_of(t, options), t.data_mass, t.evidence)
         for t in model.terms
         if not t.active and t.entries is not None
     )
@@ -89,7 +89,7 @@ def _term(fitted: FittedTerm, options: Options, solver: Solver) -> Term:
 
 
 def term_of(fitted: FittedTerm, options: Options) -> Term:
-    """What a fitted term was before it was fitted, switched off or not."""
+    """The term that was fitted, whether dropped or not."""
     entries = fitted.entries
     if isinstance(entries, Levels | Categories):
         return LevelTerm(fitted.features, entries, is_wide(entries))

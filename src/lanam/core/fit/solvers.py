@@ -1,4 +1,4 @@
-"""The options' words as objects: which solver there is, which curvature, which update; nobody else asks."""
+"""Solvers, curvatures and updates by their names in the options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CURVATURES: Mapping[str, Curvature] = {"exact": ExactCurvature(), "kron": KronCu
 
 
 def find_solver(options: Options) -> Solver:
-    """The solver that the options ask for."""
+    """The solver selected by the options."""
     return SOLVERS[options.solver](options, CURVATURES[options.curvature])
 
 
@@ -32,6 +32,6 @@ def make_problem(
     options: Options,
     on_decision: Callable[[int], None] = lambda n_entries: None,
 ) -> Problem:
-    """The problem of these terms as the options want it solved."""
+    """The problem of these terms with the posterior and update of the options."""
     joint, update = options.posterior == "joint", UPDATES[options.evidence_update]
     return Problem.of(terms, rows, likelihood, joint, update, options.memory, on_decision)

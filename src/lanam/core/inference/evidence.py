@@ -1,8 +1,9 @@
 """Log evidence of the additive model as a function of its hyperparameters (method.md 3 and 8).
 
 In compressed coordinates the model is one Bayesian linear regression. Its prior is ``z ~ N(0, W)``,
-``W_d = sum_g rho_g V_g' V_g``, where ``rho_g`` is by how much group ``g``'s prior variance has changed
-since the tables were made; its Gram matrix is ``k G`` with ``k`` the noise precision. The evidence is
+``W_d = sum_g rho_g V_g' V_g``, where ``rho_g`` is the factor by which group ``g``'s prior variance has
+changed since the tables were made; its Gram matrix is ``k G`` with ``k`` the noise precision. The
+evidence is
 
     log p(D | m) - 1/2 m' W^-1 m - 1/2 log |W| - 1/2 log |k G + W^-1|
 
@@ -10,8 +11,8 @@ at the posterior mean ``m`` (paper, eq. marglik), exact for a Gaussian likelihoo
 joint over all terms or, as in the paper, of each term's block: a lower bound. The intercept has a
 flat prior: it is in the mean, not in the determinant. No jitter ever enters.
 
-Precisions that are tuned take something from the data, and a network has many: with few rows the
-evidence at its maximum promises too much. So what tuning climbs is the evidence less a charge,
+Tuned precisions fit the data, and a network has many of them: with few rows the maximised evidence is
+optimistic. So the objective of tuning is the evidence less a penalty,
 
     c / 2 sum_d log |I + k G_d W_d|
 
@@ -29,13 +30,13 @@ import numpy as np
 from lanam.core.arrays import Array, quadratic_forms
 from lanam.core.inference.prior import Prior, PriorPrecision, block_inverse, inverse_and_log_det
 
-#: The intercept's prior is flat but for this, which only matters where the data says nothing of it: a
-#: classifier's separable classes.
+#: The intercept's prior precision, nearly flat: it matters only where the data does not determine the
+#: intercept, as for separable classes.
 INTERCEPT_PRECISION = 1e-6
 
-#: The share by which the determinants of terms with several groups count more. Measured: less does not
-#: help where rows are few, more costs where they are many.
-TUNING_CHARGE = 0.15
+#: The additional weight ``c`` of the determinants of terms with several groups. Measured: less does not
+#: help with few rows, more hurts with many.
+TUNING_PENALTY = 0.15
 
 #: Adam's learning rate for log hyperparameters (the paper's).
 RATE = 0.1
@@ -55,7 +56,7 @@ class Moments:
 
     @classmethod
     def zeros(cls, size: int) -> Moments:
-        """Before the first step."""
+        """Moments before the first step."""
         return cls(np.zeros(size), np.zeros(size), 0)
 
     def step(self, gradient: Array, rate: float) -> tuple[Array, Moments]:
@@ -67,22 +68,22 @@ class Moments:
         return rate / (1.0 - 0.9**count) * first / scale, Moments(first, second, count)
 
 
-#: A rule for steps of log hyperparameters. It is given the step to where the gradient would vanish if
-#: nothing else changed, the gradient, and the moments of those before; it returns a step and the moments.
+#: A rule for steps of log hyperparameters: the step to the fixed point (where the gradient would vanish if
+#: nothing else changed), the gradient and Adam's moments to a step and the new moments.
 Update = Callable[[Array, Array, Moments], tuple[Array, Moments]]
 
 
 def mackay(fixed_point: Array, gradient: Array, moments: Moments) -> tuple[Array, Moments]:
-    """To the fixed point at once (MacKay's)."""
+    """MacKay's rule: the fixed point itself."""
     return fixed_point, moments
 
 
 def ascend(fixed_point: Array, gradient: Array, moments: Moments) -> tuple[Array, Moments]:
-    """Along the gradient by Adam's rule (the paper's)."""
+    """The paper's rule: Adam along the gradient."""
     return moments.step(gradient, RATE)
 
 
-#: By the names that the estimators' argument ``evidence_update`` has for them.
+#: By the values of the estimators' ``evidence_update``.
 UPDATES: Mapping[str, Update] = {"mackay": mackay, "gradient": ascend}
 
 
@@ -92,8 +93,8 @@ def at_noise(value: float, n_rows: float, noise: float) -> float:
 
 
 @dataclass(frozen=True)
-class WideLevels:
-    """The levels of a wide term in the regression: independent effects ``u ~ N(0, rho I)`` (method page).
+class HighCardinality:
+    """The categories of a high-cardinality term: independent effects ``u ~ N(0, rho I)`` (method page).
 
     Their Gram matrix is diagonal, so they are integrated out one by one: ``diagonal`` (K,), ``cross``
     (K, R + 1) with the other coordinates, ``target`` (K,), at unit noise; ``group`` is their prior's.
@@ -107,13 +108,13 @@ class WideLevels:
 
 @dataclass(frozen=True)
 class LevelPosterior:
-    """Posterior of a wide term's levels: ``mean + coupling z + sqrt(own) e`` with independent ``e``.
+    """Posterior of a high-cardinality term's categories: ``mean + coupling z + sqrt(variance) e``.
 
-    ``z`` is the error of all other coordinates.
+    ``z`` are the errors of all other coordinates, ``e`` independent.
     """
 
     mean: Array
-    own: Array
+    variance: Array
     coupling: Array
 
 
@@ -121,8 +122,8 @@ class LevelPosterior:
 class LinearModel:
     """The regression of one linearisation at unit noise: ``constant + target' z - z' gram z / 2``.
 
-    The intercepts, one an output, are the last coordinates. ``n_rows`` is None for likelihoods without
-    a noise. ``log_rho_bound`` is how far each group's log prior variance may still rise.
+    The last coordinates are the intercepts, one per output. ``n_rows`` is None for likelihoods without
+    noise. ``log_rho_bound`` limits the increase of each group's log prior variance.
     """
 
     gram: Array
@@ -132,8 +133,8 @@ class LinearModel:
     n_rows: float | None
     log_rho_bound: Array
     noise_bounds: tuple[float, float] = (0.0, math.inf)
-    wide: WideLevels | None = None
-    #: what rows' own precisions add to the log-likelihood
+    high_cardinality: HighCardinality | None = None
+    #: the part of the log-likelihood from rows' own precisions
     offset: float = 0.0
 
     @property
@@ -142,17 +143,19 @@ class LinearModel:
         return slice(sum(self.prior.widths), len(self.target))
 
     def clip(self, log_rho: Array) -> Array:
-        """Bring log variances within reach of the tables and within bounds."""
+        """Clip log variances to the reach of the tables and to their bounds."""
         return np.clip(log_rho, -_LOG_REACH, np.minimum(self.log_rho_bound, _LOG_REACH))
 
     def log_likelihood(
         self, mean: Array, noise: float, levels: LevelPosterior | None = None
     ) -> float:
-        """Log-likelihood at coordinates ``mean`` and at a wide term's levels."""
+        """Log-likelihood at coordinates ``mean`` and the means of a high-cardinality term."""
         value = self.constant + float(mean @ (self.target - 0.5 * (self.gram @ mean)))
-        if levels is not None and self.wide is not None:
-            pull = self.wide.target - self.wide.cross @ mean
-            value += float(levels.mean @ (pull - 0.5 * self.wide.diagonal * levels.mean))
+        if levels is not None and self.high_cardinality is not None:
+            pull = self.high_cardinality.target - self.high_cardinality.cross @ mean
+            value += float(
+                levels.mean @ (pull - 0.5 * self.high_cardinality.diagonal * levels.mean)
+            )
         if self.n_rows is None:
             return value
         return at_noise(value, self.n_rows, noise) + self.offset
@@ -160,7 +163,7 @@ class LinearModel:
 
 @dataclass(frozen=True)
 class Hyper:
-    """Log changes of all groups' prior variances, and the noise variance."""
+    """Hyperparameters: log changes of all groups' prior variances, and the noise variance."""
 
     log_rho: Array
     noise: float
@@ -170,8 +173,9 @@ class Hyper:
 class Posterior:
     """Posterior and evidence of a linear model at given hyperparameters.
 
-    ``covariance`` is what terms and groups see: joint, or one block a term (and the intercept).
-    ``charged`` is the derivative of twice the charge in the groups' log variances.
+    ``covariance`` is joint, or has one block per term (and the intercept). ``effective`` and ``energy`` are
+    each group's edf and ``lambda_g ||theta_g||^2``; ``penalty_gradient`` is the derivative of twice the
+    penalty in the groups' log variances.
     """
 
     mean: Array
@@ -180,123 +184,124 @@ class Posterior:
     log_likelihood: float
     effective: Array
     energy: Array
-    charge: float
-    charged: Array
+    tuning_penalty: float
+    penalty_gradient: Array
     levels: LevelPosterior | None = None
 
     @property
     def objective(self) -> float:
-        """What tuning climbs."""
-        return self.evidence - self.charge
+        """The objective of tuning."""
+        return self.evidence - self.tuning_penalty
 
     @property
     def n_effective(self) -> float:
-        """Effective parameters of all terms."""
+        """Effective degrees of freedom of all terms."""
         return float(self.effective.sum())
 
 
 def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     """Posterior and evidence at ``hyper``."""
     prior = model.prior.precision(hyper.log_rho)
-    free = model.intercepts
-    own = _own_precision(model, prior, hyper)
-    precision, target, log_det_levels = _without_levels(model, hyper, own)
+    free, integrated = model.intercepts, model.high_cardinality
+    conditional = _conditional_precision(model, prior, hyper)
+    precision, target, log_det_levels = _integrate_levels(model, hyper, conditional)
     covariance, log_det = inverse_and_log_det(precision)
     mean = covariance @ target
-    # |A_terms| = |A| times the determinant of the intercepts' posterior covariance; its slopes are what
-    # the data says of the terms given them (coupled where the curvature differs between rows).
-    known, log_det_known = inverse_and_log_det(covariance[free, free])
-    log_det += log_det_known
-    given_intercept = covariance - covariance[:, free] @ known @ covariance[free]
+    # |A_terms| = |A| times the determinant of the intercepts' posterior covariance; its derivatives
+    # are conditional on the intercepts (coupled where the curvature differs between rows).
+    intercept_precision, log_det_intercepts = inverse_and_log_det(covariance[free, free])
+    log_det += log_det_intercepts
+    given_intercept = covariance - covariance[:, free] @ intercept_precision @ covariance[free]
     if not joint:
-        # The paper's posterior: every term's block inverted alone (eq. posterior).
-        covariance, log_det = block_inverse(own, model.prior.blocks)
-        covariance[free, free], _ = inverse_and_log_det(own[free, free])
+        # The paper's posterior: each term's block inverted alone (eq. posterior).
+        covariance, log_det = block_inverse(conditional, model.prior.blocks)
+        covariance[free, free], _ = inverse_and_log_det(conditional[free, free])
         given_intercept = covariance
     effective, energy = prior.group_sums(mean, given_intercept)
     levels = None
-    if model.wide is not None:
-        levels = _level_posterior(model.wide, hyper, mean, joint)
-        rho, group = math.exp(hyper.log_rho[model.wide.group]), model.wide.group
-        variance = levels.own + quadratic_forms(levels.coupling, given_intercept)
+    if integrated is not None:
+        levels = _level_posterior(integrated, hyper, mean, joint)
+        rho, group = math.exp(hyper.log_rho[integrated.group]), integrated.group
+        variance = levels.variance + quadratic_forms(levels.coupling, given_intercept)
         effective[group] = len(variance) - float(variance.sum()) / rho
         energy[group] = float(levels.mean @ levels.mean) / rho
     log_likelihood = model.log_likelihood(mean, hyper.noise, levels)
-    occam_joint = log_det + log_det_levels + prior.log_det_covariance
-    value = log_likelihood - 0.5 * (float(energy.sum()) + occam_joint)
-    occam, alone = prior.alone(model.gram, hyper.noise)
-    charge, charged = 0.5 * TUNING_CHARGE * occam, TUNING_CHARGE * alone
-    return Posterior(
-        mean, covariance, value, log_likelihood, effective, energy, charge, charged, levels
-    )
+    occam = log_det + log_det_levels + prior.log_det_covariance
+    value = log_likelihood - 0.5 * (float(energy.sum()) + occam)
+    log_det_alone, alone = prior.alone(model.gram, hyper.noise)
+    penalty, penalty_gradient = 0.5 * TUNING_PENALTY * log_det_alone, TUNING_PENALTY * alone
+    sums = (effective, energy, penalty, penalty_gradient)
+    return Posterior(mean, covariance, value, log_likelihood, *sums, levels)
 
 
-def _own_precision(model: LinearModel, prior: PriorPrecision, hyper: Hyper) -> Array:
-    """Posterior precision of the coordinates, were a wide term's levels known."""
+def _conditional_precision(model: LinearModel, prior: PriorPrecision, hyper: Hyper) -> Array:
+    """Posterior precision of the coordinates, given the categories of a high-cardinality term."""
     precision = model.gram / hyper.noise
     np.einsum("ii->i", precision)[model.intercepts] += INTERCEPT_PRECISION
     prior.add_to(precision)
     return precision
 
 
-def _without_levels(
+def _integrate_levels(
     model: LinearModel, hyper: Hyper, precision: Array
 ) -> tuple[Array, Array, float]:
-    """Precision and target of the coordinates with a wide term's levels integrated out.
+    """Precision and target of the coordinates with a high-cardinality term integrated out.
 
     The Schur complement of its diagonal block; the last value is that block's part of the evidence's
     determinant, ``log |I + rho D|``.
     """
-    target = model.target / hyper.noise
-    if model.wide is None:
+    target, levels = model.target / hyper.noise, model.high_cardinality
+    if levels is None:
         return precision, target, 0.0
-    variance, cross = _level_variance(model.wide, hyper), model.wide.cross / hyper.noise
+    variance, cross = _level_variance(levels, hyper), levels.cross / hyper.noise
     shrunk = variance[:, None] * cross
     precision = precision - cross.T @ shrunk
-    target = target - shrunk.T @ (model.wide.target / hyper.noise)
-    log_det = -float(np.log(variance).sum()) + len(variance) * hyper.log_rho[model.wide.group]
+    target = target - shrunk.T @ (levels.target / hyper.noise)
+    log_det = -float(np.log(variance).sum()) + len(variance) * hyper.log_rho[levels.group]
     return precision, target, log_det
 
 
-def _level_variance(wide: WideLevels, hyper: Hyper) -> Array:
-    """Posterior variance of every level, were all else known."""
-    return np.asarray(1.0 / (wide.diagonal / hyper.noise + math.exp(-hyper.log_rho[wide.group])))
+def _level_variance(levels: HighCardinality, hyper: Hyper) -> Array:
+    """Conditional posterior variance of each category."""
+    return np.asarray(
+        1.0 / (levels.diagonal / hyper.noise + math.exp(-hyper.log_rho[levels.group]))
+    )
 
 
-def _level_posterior(wide: WideLevels, hyper: Hyper, mean: Array, joint: bool) -> LevelPosterior:
-    variance = _level_variance(wide, hyper)
-    pull = (wide.target - wide.cross @ mean) / hyper.noise
-    coupling = -(variance / hyper.noise)[:, None] * wide.cross
+def _level_posterior(
+    levels: HighCardinality, hyper: Hyper, mean: Array, joint: bool
+) -> LevelPosterior:
+    variance = _level_variance(levels, hyper)
+    pull = (levels.target - levels.cross @ mean) / hyper.noise
+    coupling = -(variance / hyper.noise)[:, None] * levels.cross
     return LevelPosterior(variance * pull, variance, coupling if joint else 0.0 * coupling)
 
 
 def marginal_precision(model: LinearModel, hyper: Hyper) -> Array:
-    """Posterior precision of all coordinates, with a wide term's levels integrated out."""
+    """Posterior precision of all coordinates, with a high-cardinality term integrated out."""
     prior = model.prior.precision(hyper.log_rho)
-    return _without_levels(model, hyper, _own_precision(model, prior, hyper))[0]
+    return _integrate_levels(model, hyper, _conditional_precision(model, prior, hyper))[0]
 
 
-def levels_worth(model: LinearModel, hyper: Hyper, joint: bool, with_them: Posterior) -> float:
-    """By how much the log evidence would fall without the wide term, all else as it is.
-
-    ``with_them`` is the posterior at ``hyper``.
-    """
-    without = replace(model, wide=None)
-    # Its group is then one of nothing.
-    return with_them.evidence - solve(without, hyper, joint).evidence
+def levels_log_evidence_gain(
+    model: LinearModel, hyper: Hyper, joint: bool, posterior: Posterior
+) -> float:
+    """Log evidence gain of the high-cardinality term; ``posterior`` is the one at ``hyper``."""
+    without = solve(replace(model, high_cardinality=None), hyper, joint)
+    return posterior.evidence - without.evidence
 
 
 def gradient(posterior: Posterior) -> Array:
     """Derivative of the objective in the groups' log prior variances (paper, eq. marglik, in logs)."""
-    return 0.5 * (posterior.energy - posterior.effective - posterior.charged)
+    return 0.5 * (posterior.energy - posterior.effective - posterior.penalty_gradient)
 
 
 def noise_gradient(model: LinearModel, posterior: Posterior, noise: float) -> float:
     """Derivative of the objective in the log noise variance, at fixed prior."""
     assert model.n_rows is not None
     squares = _residual_squares(model, posterior, noise)
-    charged = posterior.n_effective + float(posterior.charged.sum())
-    return 0.5 * (squares / noise - model.n_rows + charged)
+    effective = posterior.n_effective + float(posterior.penalty_gradient.sum())
+    return 0.5 * (squares / noise - model.n_rows + effective)
 
 
 def _residual_squares(model: LinearModel, posterior: Posterior, noise: float) -> float:
@@ -308,11 +313,11 @@ def _residual_squares(model: LinearModel, posterior: Posterior, noise: float) ->
 def _fixed_point(model: LinearModel, posterior: Posterior, noise: float) -> Array:
     """MacKay's step in logs: ``lambda_g = gamma_g / ||theta_g||^2``, ``noise = RSS / (N - gamma)``.
 
-    With the charge in ``gamma``. Precisions are over-relaxed, because the fixed point is approached from
-    one side, and take bounded steps.
+    ``gamma`` includes the penalty. Precisions are over-relaxed, because the fixed point is approached from
+    one side, and steps are bounded.
     """
     tiny = 1e-12
-    effective = posterior.effective + posterior.charged
+    effective = posterior.effective + posterior.penalty_gradient
     ratio = np.log((posterior.energy + tiny) / np.maximum(effective, tiny))
     step = np.clip(_RELAXATION * ratio, -_LOG_STEP, _LOG_STEP)
     if model.n_rows is None:
@@ -326,14 +331,13 @@ def _fixed_point(model: LinearModel, posterior: Posterior, noise: float) -> Arra
 def step(
     model: LinearModel, hyper: Hyper, posterior: Posterior, update: Update, moments: Moments
 ) -> tuple[Hyper, Moments]:
-    """The hyperparameters after a step by a rule, and the moments after it.
+    """One update of the hyperparameters, and the moments after it.
 
-    Within a bounded reach from where the tables were made, beyond which they would no longer be the
-    right ones.
+    Within a bounded distance of the hyperparameters that the tables were made for.
     """
-    slope = 0.0 if model.n_rows is None else noise_gradient(model, posterior, hyper.noise)
-    slopes = np.append(gradient(posterior), slope)
-    logs, moments = update(_fixed_point(model, posterior, hyper.noise), slopes, moments)
+    of_noise = 0.0 if model.n_rows is None else noise_gradient(model, posterior, hyper.noise)
+    gradients = np.append(gradient(posterior), of_noise)
+    logs, moments = update(_fixed_point(model, posterior, hyper.noise), gradients, moments)
     log_rho = model.clip(hyper.log_rho + logs[:-1])
     if model.n_rows is None:
         return Hyper(log_rho, hyper.noise), moments
@@ -344,7 +348,7 @@ def step(
 def tune(
     model: LinearModel, noise: float, joint: bool, update: Update, max_steps: int, tol: float
 ) -> tuple[Hyper, Posterior]:
-    """Raise the objective of a linear model over its hyperparameters; returns the best seen."""
+    """Maximise the objective of a linear model over its hyperparameters; returns the best iterate."""
     hyper = Hyper(np.zeros(model.prior.n_groups), noise)
     posterior = solve(model, hyper, joint)
     best, best_posterior = hyper, posterior
@@ -353,7 +357,7 @@ def tune(
     for _ in range(max_steps):
         hyper, moments = step(model, hyper, posterior, update, moments)
         posterior = solve(model, hyper, joint)
-        # These tables are remade anyway: the last per cent of what they can give is not worth a step.
+        # The tables are recomputed anyway: the last per cent of the gain is not worth a step.
         enough = tol + 0.01 * (best_posterior.objective - first)
         stalled = 0 if posterior.objective > best_posterior.objective + enough else stalled + 1
         if posterior.objective > best_posterior.objective:

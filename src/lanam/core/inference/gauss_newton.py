@@ -1,22 +1,22 @@
 """The default solver: linearise, sum over rows, tune, step (method.md 2, 4 and 8).
 
-The networks are linearised at their random start, where their tangent features are a rich basis:
-units of several scales, each band with its own precision. What is learned of a function is then
-learned by one Bayesian regression, whose evidence is exact for a Gaussian likelihood, and all
-hyperparameters go to that evidence's optimum without touching rows or networks. A pass:
+The networks are linearised at their random initialisation, where their tangent features are a rich basis:
+units of several scales, each with its own precision. The functions are then learned by one Bayesian
+regression, whose evidence is exact for a Gaussian likelihood, and the hyperparameters are tuned to that
+evidence's optimum without another pass over rows or networks. A pass:
 
 1. compress every term's tangent features at the current precisions and noise,
-2. sum the regression over the rows (for a Gaussian likelihood from cross-tables made once),
-3. run precisions and noise to the evidence's optimum within reach of these tables,
-4. step to the posterior mean, halving the step while the true likelihood misses what was promised,
+2. sum the regression over the rows (for a Gaussian likelihood from cross-tables computed once),
+3. tune precisions and noise to the evidence's optimum within reach of these tables,
+4. step to the posterior mean, halving the step while the likelihood is far below its expansion,
 
 until the evidence stops rising. Step 4 is a Gauss-Newton step on the likelihood; for a Gaussian one
-it is exact. Moving the expansion point as well was measured and does not pay (docs, method page).
+it is exact. Moving the expansion point as well was measured and does not help (docs, method page).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -29,19 +29,19 @@ from lanam.core.inference.evidence import Hyper, Posterior
 from lanam.core.inference.options import Options
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, Regression, State
-from lanam.core.inference.selection import Needed
-from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, Task
+from lanam.core.inference.selection import Threshold
+from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, TrainingTask
 from lanam.core.rows import statistics
 from lanam.core.rows.cross_tables import TableQuadratic
 from lanam.core.terms.term import LevelTerm
 
-#: Noise at the start, in units of the noise around the intercept alone.
+#: Initial noise, relative to that of the intercept-only model.
 _START_NOISE = 0.1
 
-#: Rounds of dropping weak terms and fitting on.
+#: Rounds of dropping weak terms and fitting again.
 _MAX_ROUNDS = 4
 
-#: A pass that brings less than this share of an extension's gain is the last.
+#: Passes end when one gains less than this fraction of an extension's gain.
 _SLACK = 1e-3
 
 #: Evidence steps within one linearisation; fewer where each one is expensive.
@@ -49,22 +49,22 @@ _TUNE_STEPS = 25
 _TUNE_STEPS_WIDE = 10
 _WIDE = 400
 
-#: A step is halved so often for what the expansion promised, and so often until it does no harm.
+#: Halvings of a step for the gain that the expansion predicts, and until the likelihood does not fall.
 _HALVINGS = 6
 _MAX_HALVINGS = 60
 
-#: How far a log prior variance may rise before terms are compressed anew, where an expansion is climbed to
-#: its top. What is not visible at a small variance is not there to be paid for at a large one: further up
-#: the evidence promises what it cannot keep, and expansions follow it back and forth.
+#: The largest rise of a log prior variance before terms are compressed again, where an expansion is
+#: maximised. Directions dropped at a small variance are not penalised at a large one: beyond this reach the
+#: evidence is optimistic, and expansions oscillate.
 _REACH = 3.0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When passes end: after so many, or when the objective rises by less than ``tol``.
+    """Passes end after ``max_iter``, or when the objective rises by less than ``tol``.
 
-    ``before`` is the evidence of the model that this one extends, if any: then it is also enough when a
-    pass brings little of what was gained since.
+    ``before`` is the evidence of the model that this one extends, if any: the tolerance is then relative
+    to the gain since.
     """
 
     max_iter: int
@@ -72,7 +72,7 @@ class Limits:
     before: float | None = None
 
     def reached(self, rise: float, state: State) -> bool:
-        """Whether a rise is none."""
+        """Whether a rise is below the tolerance."""
         gained = 0.0 if self.before is None else state.evidence - self.before
         return abs(rise) < max(self.tol, _SLACK * gained)
 
@@ -80,7 +80,7 @@ class Limits:
 def converge(
     problem: Problem, state: State, rng: Rng, limits: Limits, on_pass: Callable[[State], None]
 ) -> tuple[State, bool]:
-    """Passes up to the limits; returns the best state, and whether they ended before ``max_iter``."""
+    """Passes up to the limits; returns the best state, and whether it converged."""
     exact = problem.exact is not None
     if not exact:
         state = replace(state, quadratic=problem.quadratic(state))
@@ -100,7 +100,7 @@ def converge(
         state = _damped(problem, state, after, posterior.log_likelihood)
         on_pass(state)
         rise = state.objective - best.objective
-        # Until a non-Gaussian expansion has settled, its evidence may overstate: keep the newest.
+        # Before a non-Gaussian expansion has converged, its evidence may be too high: keep the latest.
         if rise > 0.0 or not exact:
             best = state
         if limits.reached(rise, state) or (rise < 0.0 and exact):
@@ -111,9 +111,9 @@ def converge(
 def _climb_expansions(
     problem: Problem, state: State, rng: Rng, limits: Limits, on_pass: Callable[[State], None]
 ) -> tuple[State, bool]:
-    """The same where going over the rows is dear: each expansion is climbed as if it were exact.
+    """The same where passes over rows are expensive: each expansion is maximised as if it were exact.
 
-    Passes over the rows are then as few as those of Newton's method.
+    There are then as few passes over the rows as in Newton's method.
     """
     objective = -np.inf
     for _ in range(limits.max_iter):
@@ -123,7 +123,7 @@ def _climb_expansions(
         after, _ = converge(fixed, state, rng, limits, on_pass)
         rise, objective = after.objective - objective, after.objective
         if limits.reached(rise, after):
-            # What it was made around is as good as where it led.
+            # Expanding again would not change the result.
             return replace(after, quadratic=made.moved_to(after.values)), True
         predicted = problem.at_noise(made.of(after.values, after.intercept), after.noise)
         state = _damped(problem, state, after, predicted)
@@ -135,12 +135,12 @@ def _step(linear: Regression, hyper: Hyper, posterior: Posterior) -> State:
     problem, state = linear.problem, linear.state
     terms = tuple(
         replace(
-            known,
-            precision=known.precision * np.exp(-hyper.log_rho[groups]),
-            values=own,
+            estimate,
+            precision=estimate.precision * np.exp(-hyper.log_rho[groups]),
+            values=values,
             basis=None if isinstance(term, LevelTerm) and not term.wide else part.basis,
         )
-        for term, known, part, own, groups in zip(
+        for term, estimate, part, values, groups in zip(
             problem.terms,
             state.terms,
             linear.compressed,
@@ -160,22 +160,22 @@ def _step(linear: Regression, hyper: Hyper, posterior: Posterior) -> State:
 
 
 def _damped(problem: Problem, before: State, after: State, predicted: float) -> State:
-    """Halve a step towards ``after`` while the true log-likelihood misses the predicted one badly.
+    """Halve a step towards ``after`` while the log-likelihood is far below the predicted one.
 
-    The prior is quadratic and known; all that can go wrong is the likelihood's expansion.
+    The prior is quadratic: only the likelihood's expansion can be wrong.
     """
     if problem.exact is not None:
         return after
     old = problem.at_noise(problem.quadratic(before).value, after.noise)
-    # Half of a promised gain, or a loss half as large again as promised, is good enough.
+    # Half of a predicted gain, or one and a half times a predicted loss, is acceptable.
     enough = predicted - 0.5 * abs(predicted - old) - 1e-9
     for halvings in range(_MAX_HALVINGS):
-        # What the next pass begins with: it is made here, and kept.
+        # The next pass starts from this expansion.
         made = problem.expand(after)
         after = replace(after, quadratic=made)
         new = problem.at_noise(made.value, after.noise)
-        # A promise that no step keeps (counts far from their start) is no longer asked for, but no
-        # step may end where rates overflow.
+        # If no step reaches the prediction (counts far from their start) it is no longer required, but
+        # a step must not end where rates overflow.
         if new >= (enough if halvings < _HALVINGS else min(enough, old)):
             return after
         after = replace(
@@ -191,14 +191,14 @@ def _damped(problem: Problem, before: State, after: State, predicted: float) -> 
 
 
 def refit_posterior(problem: Problem, state: State) -> State:
-    """The state at the posterior mean of its own hyperparameters, with its evidence."""
+    """The state at the posterior mean for its hyperparameters, with its evidence."""
     linear = Regression.of(problem, state, np.random.default_rng(0), fine=True)
     return _step(linear, linear.as_made, linear.solve())
 
 
 @dataclass(frozen=True)
 class GaussNewton:
-    """Terms are linear in their parameters: whatever is a table over entries can be one."""
+    """Terms are linear in their parameters, so that any table over entries can be one."""
 
     options: Options
     curvature: Curvature
@@ -210,23 +210,23 @@ class GaussNewton:
 
     def start(self, problem: Problem, rng: Rng) -> State:
         """All terms at zero."""
-        known = tuple(problem.start(k, rng) for k in range(len(problem.terms)))
+        terms = tuple(problem.start(k, rng) for k in range(len(problem.terms)))
         rows, likelihood, noise = problem.rows, problem.likelihood, 1.0
         if likelihood.noise_bounds is not None:
             around = selection.null_fit(rows, likelihood)[1]
             noise = max(_START_NOISE * around, likelihood.noise_bounds[0])
-        return State(known, statistics.start(rows, likelihood), noise)
+        return State(terms, statistics.start(rows, likelihood), noise)
 
-    def train(self, task: Task, rng: Rng, record: Record) -> Stage:
-        """Fit, drop what does not pay, fit on."""
-        problem, state, needed = task.problem, task.state, task.needed
+    def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:
+        """Alternate passes and the elimination of weak terms."""
+        problem, state, threshold = task.problem, task.state, task.threshold
         dropped, n_passes, converged = list(task.before.dropped), 0, False
-        # What remains when the user interrupts.
+        # The result if the user interrupts.
         newest = (task.before.problem, task.before.state)
 
         def note(now: State) -> None:
             nonlocal newest, n_passes
-            # Of one problem's Gaussian passes the best; a classifier's settle, so the newest.
+            # The best pass of a quadratic likelihood; other expansions converge, so the latest.
             same = newest[0] is problem and problem.likelihood.quadratic
             if not same or now.objective >= newest[1].objective:
                 newest = (problem, now)
@@ -234,7 +234,7 @@ class GaussNewton:
             record(task.name, now)
 
         try:
-            extended = None if needed is None else state.evidence
+            extended = None if threshold is None else state.evidence
             null = selection.null_evidence(problem.rows, problem.likelihood)
             for round_number in range(_MAX_ROUNDS + 1):
                 left = self.options.max_iter - n_passes
@@ -246,13 +246,14 @@ class GaussNewton:
                 if round_number == _MAX_ROUNDS:
                     break
                 linear = Regression.of(problem, state, rng)
-                if needed is not None:
-                    gone, worth = _weak_terms(linear, needed(problem))
+                if threshold is not None:
+                    gone, gains = _weak_terms(linear, threshold(problem))
                 else:
-                    gone, worth = _weak_terms(linear, None, null if converged else None)
+                    gone, gains = _weak_terms(linear, None, null if converged else None)
                 if not gone:
                     break
-                dropped += [Dropped(problem.terms[k], problem.shares[k], worth[k]) for k in gone]
+                mass = problem.data_mass
+                dropped += [Dropped(problem.terms[k], mass[k], gains[k]) for k in gone]
                 kept = [k for k in range(len(problem.terms)) if k not in gone]
                 problem, state = newest = problem.keep(kept), state.keep(kept)
         except KeyboardInterrupt:
@@ -265,12 +266,11 @@ class GaussNewton:
 
 
 def _weak_terms(
-    linear: Regression, needed: Needed | None, null: float | None = None
+    linear: Regression, threshold: Threshold | None, null: float | None = None
 ) -> tuple[list[int], list[float]]:
-    """The terms that do not pay, in the order they go, and what every term is worth.
+    """The terms to drop, in order, and every term's log evidence gain.
 
-    Where passes have converged and single columns are judged, ``null`` is the evidence of the intercept
-    alone.
+    After convergence with single columns, ``null`` is the evidence of the intercept-only model.
     """
     problem, state, posterior = linear.problem, linear.state, linear.solve()
     weak = partial(
@@ -278,34 +278,36 @@ def _weak_terms(
         linear.model.prior,
         posterior,
         linear.tables,
-        problem.shares,
+        problem.data_mass,
         n_outputs=problem.likelihood.n_outputs,
-        outside=linear.worth_outside(posterior),
+        outside=linear.gains_outside(posterior),
     )
-    gone, worth = weak(needed)
-    enough = selection.enough(linear.model.prior, posterior)
-    if null is not None and not gone and state.evidence < null + enough:
-        # Made of noise: every term must pay; where all seem to, and there is a noise that could be
-        # small, the rows are merely interpolated.
-        gone, worth = weak(lambda k, left: selection.WORTH)
+    gone, gains = weak(threshold)
+    least = selection.min_model_gain(linear.model.prior, posterior)
+    if null is not None and not gone and state.evidence < null + least:
+        # A fit to noise: every term must reach the threshold; if all do, and the noise could be small,
+        # the model merely interpolates the rows.
+        gone, gains = weak(lambda k, left: selection.MIN_LOG_EVIDENCE_GAIN)
         if problem.likelihood.quadratic:
             gone = gone or list(range(len(problem.terms)))
-    if needed is not None and not problem.likelihood.quadratic:
-        gone = dispensable(problem, state, gone, worth)
-    return gone, worth
+    if threshold is not None and not problem.likelihood.quadratic:
+        gone = dispensable(problem, state, gone, gains)
+    return gone, gains
 
 
-def dispensable(problem: Problem, state: State, gone: list[int], worth: list[float]) -> list[int]:
-    """Those of ``gone`` without which the evidence falls by no more than they were worth.
+def dispensable(
+    problem: Problem, state: State, gone: list[int], gains: Sequence[float]
+) -> list[int]:
+    """Those of ``gone`` without which the evidence falls by no more than their gains.
 
-    A worth is that of a quadratic. Where classes are separated it is flat, and blind to what holds them
-    apart: whatever went last was the strongest, and stays.
+    Gains are those of a quadratic, which is flat where classes are separated and misses the terms that
+    separate them: the last to go was the strongest, and stays.
     """
     while gone:
         kept = [k for k in range(len(problem.terms)) if k not in gone]
         without = refit_posterior(problem.keep(kept), state.keep(kept))
-        promised = sum(max(worth[k], 0.0) for k in gone)
-        if state.evidence - without.evidence <= promised + selection.WORTH:
+        predicted = sum(max(gains[k], 0.0) for k in gone)
+        if state.evidence - without.evidence <= predicted + selection.MIN_LOG_EVIDENCE_GAIN:
             break
         gone = gone[:-1]
     return gone

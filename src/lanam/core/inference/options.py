@@ -1,4 +1,4 @@
-"""Every choice a fit takes, checked by the estimators and read by the core."""
+"""The options of a fit, validated by the estimators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lanam.core.terms.networks import Architecture
 
 @dataclass(frozen=True)
 class Options:
-    """How to fit; the names are those of the estimators' arguments."""
+    """Options of a fit, named like the estimators' parameters."""
 
     hidden_sizes: tuple[int, ...] = (64,)
     activation: str = "gelu"
@@ -23,9 +23,9 @@ class Options:
     solver: str = "gauss-newton"
     evidence_update: str = "mackay"
     level_effects: bool = True
-    #: whether the size of a Gaussian noise may differ from row to row
+    #: whether Gaussian noise may be heteroscedastic
     noise: bool = False
-    #: "auto", how many, or which
+    #: "auto", their number, or the pairs
     interactions: str | int | tuple[tuple[int, int], ...] = 0
     interaction_score: str = "evidence"
     pair_hidden_sizes: tuple[int, ...] = (64,)
@@ -36,15 +36,15 @@ class Options:
     n_restarts: int = 1
     #: threads for passes over rows
     n_jobs: int = 1
-    #: bytes that cross-tables may have
+    #: limit of cross-tables in bytes
     memory: float = 600e6
-    #: told of every stage's plan before it begins
+    #: called with the plan of each stage
     on_plan: Callable[[Plan], None] | None = None
-    #: called with every new record of the history; used to show progress
+    #: called with each new record of the history
     on_iteration: Callable[[dict[str, Any]], None] | None = None
 
     def architecture(self, n_inputs: int) -> Architecture:
-        """The network of a column, or of several together."""
-        own = self.hidden_sizes, self.activation, self.init_scales
+        """The network of one column, or of several jointly."""
+        single = self.hidden_sizes, self.activation, self.init_scales
         joint = self.pair_hidden_sizes, self.activation, self.pair_init_scales
-        return Architecture(n_inputs, *(own if n_inputs == 1 else joint))
+        return Architecture(n_inputs, *(single if n_inputs == 1 else joint))

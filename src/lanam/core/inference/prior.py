@@ -1,4 +1,4 @@
-"""How the prior of the regression's coordinates depends on its hyperparameters (method.md 8).
+"""The prior of the regression's coordinates as a function of its hyperparameters (method.md 8).
 
 With the tables fixed, changing group ``g``'s prior variance by a factor ``rho_g`` changes the coordinates'
 prior covariance to ``W_d = sum_g rho_g V_g' V_g``, term by term.
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from lanam.core.arrays import Array, slices
+from lanam.core.arrays import Array, slices, sum_by
 
 
 def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
@@ -32,7 +32,7 @@ def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
 
 
 def block_inverse(matrix: Array, blocks: Iterable[slice]) -> tuple[Array, float]:
-    """The same of blocks on the diagonal, each alone; the determinants' logarithms are summed."""
+    """Inverses of diagonal blocks, and the sum of their log-determinants."""
     inverse, total = np.zeros_like(matrix), 0.0
     for block in blocks:
         inverse[block, block], log_det = inverse_and_log_det(matrix[block, block])
@@ -44,8 +44,8 @@ def block_inverse(matrix: Array, blocks: Iterable[slice]) -> tuple[Array, float]
 class Prior:
     """How the coordinates' prior covariance depends on the groups' variances.
 
-    Built from every term's number of coordinates and ``group_grams``. Terms with one group have
-    ``W = rho I``; the others are padded to one shape so that all are handled at once.
+    ``widths`` are the terms' numbers of coordinates. Terms with one group have ``W = rho I``; the others
+    are padded to one shape for batched operations.
     """
 
     widths: tuple[int, ...]
@@ -86,9 +86,9 @@ class Prior:
         groups = np.full((len(terms), n_groups), -1)
         columns = np.full((len(terms), width), -1)
         for i, k in enumerate(terms):
-            own, group, block = self.group_grams[k], self.groups[k], self.blocks[k]
-            grams[i, : len(own), : self.widths[k], : self.widths[k]] = own
-            groups[i, : len(own)] = np.arange(group.start, group.stop)
+            of_term, group, block = self.group_grams[k], self.groups[k], self.blocks[k]
+            grams[i, : len(of_term), : self.widths[k], : self.widths[k]] = of_term
+            groups[i, : len(of_term)] = np.arange(group.start, group.stop)
             columns[i, : self.widths[k]] = np.arange(block.start, block.stop)
         return grams, groups, columns
 
@@ -134,26 +134,26 @@ class PriorPrecision:
         matrix[plain_columns, plain_columns] += self.plain
 
     def alone(self, gram: Array, noise: float = 1.0) -> tuple[float, Array]:
-        """``sum_d log |I + G_d W_d / noise|`` over the terms with several groups, and its slopes.
+        """``sum_d log |I + G_d W_d / noise|`` over the terms with several groups, and its gradient.
 
-        Those are the groups' effective parameters if every term were alone.
+        The gradient has the groups' edf if each term were the only one.
         """
         grams, groups, columns = self.prior._mixed
-        slopes = np.zeros(self.prior.n_groups + 1)
+        gradient = np.zeros(self.prior.n_groups + 1)
         if not columns.size:
-            return 0.0, slopes[:-1]
+            return 0.0, gradient[:-1]
         real, rows, others = self.prior._scatter
         precision = self.inverse.copy()
         precision[real] += gram[rows, others] / noise
         posterior = np.linalg.inv(precision)
         gain = self.inverse - self.inverse @ posterior @ self.inverse
-        slopes[groups] += self.rho[groups] * np.einsum("dgij,dij->dg", grams, gain)
+        gradient[groups] += self.rho[groups] * np.einsum("dgij,dij->dg", grams, gain)
         # Padding is the identity in both.
         ratio = np.linalg.slogdet(precision)[1] - np.linalg.slogdet(self.inverse)[1]
-        return float(ratio.sum()), slopes[:-1]
+        return float(ratio.sum()), gradient[:-1]
 
     def group_sums(self, mean: Array, covariance: Array) -> tuple[Array, Array]:
-        """Effective parameters and energy ``lambda_g ||theta_g||^2`` of every group.
+        """Effective degrees of freedom and energy ``lambda_g ||theta_g||^2`` of each group.
 
         The first is ``rho_g tr(M_g C)`` with ``C = W^-1 - W^-1 S W^-1`` (MacKay's gamma), the second
         ``rho_g q' M_g q`` with ``q = W^-1 m``.
@@ -161,12 +161,9 @@ class PriorPrecision:
         grams, groups, columns = self.prior._mixed
         effective, energy = np.zeros(self.prior.n_groups + 1), np.zeros(self.prior.n_groups + 1)
         plain_columns, plain_groups = self.prior._plain
-        n = len(effective)
         shrunk = 1.0 - covariance[plain_columns, plain_columns] * self.plain
-        effective += np.bincount(plain_groups, weights=shrunk, minlength=n)
-        energy += np.bincount(
-            plain_groups, weights=np.square(mean[plain_columns]) * self.plain, minlength=n
-        )
+        effective += sum_by(plain_groups, shrunk, len(effective))
+        energy += sum_by(plain_groups, np.square(mean[plain_columns]) * self.plain, len(energy))
         if columns.size:
             seen = columns >= 0
             pairs = seen[:, :, None] & seen[:, None, :]

@@ -1,7 +1,7 @@
-"""A set of terms on its rows, and what is known of them: values that solvers work on (method.md 2).
+"""Terms on their rows, and the state of a fit (method.md 2).
 
-``Problem`` is what stays the same while terms are fitted, ``State`` what they have learned, and a
-``Regression`` is one linearisation: every term compressed, and the Bayesian regression on all of them.
+A ``Problem`` is constant while its terms are fitted, a ``State`` holds their estimates, and a
+``Regression`` is one linearisation: all terms compressed, and the Bayesian regression on them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from lanam.core.arrays import Array, IntArray, Intercept, Rng
 from lanam.core.inference import evidence
 from lanam.core.inference.evidence import (
+    HighCardinality,
     Hyper,
     LinearModel,
     Posterior,
     Update,
-    WideLevels,
     mackay,
 )
 from lanam.core.inference.prior import Prior
@@ -31,25 +31,25 @@ from lanam.core.rows.statistics import Around, evaluate
 from lanam.core.terms.linearise import Compressed, compress, initial_precision, tangent
 from lanam.core.terms.term import LevelTerm, Term
 
-#: Prior variance a term starts with, in units of the response's (on the link scale). Small, so that few
-#: directions are visible at first: the evidence raises what is needed.
+#: Initial prior variance of a term, in units of the response's (on the link scale). Small, so that few
+#: directions are visible at first: the evidence raises it as needed.
 _START_VARIANCE = 0.005
 
-#: A group's prior variance may rise to this many times its start. More is never needed to fit a
-#: standardised response; it only lets terms that are functions of each other cancel at huge values.
+#: The largest factor by which a group's prior variance may rise. More is never needed to fit a standardised
+#: response; it only lets terms that are functions of each other cancel at huge values.
 _LARGEST_RISE = 2e4
 
-#: When the final posterior is made, every entry counts as seen with this precision (in units of the
-#: response), so that the prior's variance where there is no data is kept to 2% of the response's spread.
+#: Precision added to every entry for the final posterior (in units of the response), so that the prior
+#: variance where there is no data is kept to 2% of the response's spread.
 UNSEEN_PRECISION = 0.25
 
-#: An entry of a pair's grid counts this much of an entry of a single column: there are many more.
+#: The weight of a grid's entry relative to a single column's: there are many more.
 _GRID_ENTRY = 0.2
 
 
 @dataclass(frozen=True)
 class TermState:
-    """What a term has learned: its prior precisions and posterior mean at the entries."""
+    """A term's prior precisions and posterior mean at the entries."""
 
     expansion: Array
     jacobian: Array
@@ -59,19 +59,21 @@ class TermState:
     basis: Array | None = None
 
     @classmethod
-    def start_at(cls, term: Term, expansion: Array, share: Array, n_outputs: int = 1) -> TermState:
-        """Before any data was seen, the term's network expanded at given parameters."""
-        jacobian = tangent(term, expansion, share)
-        precision = initial_precision(term, jacobian, share, _START_VARIANCE)
-        values = np.zeros(len(share) if n_outputs == 1 else (len(share), n_outputs))
+    def start_at(
+        cls, term: Term, expansion: Array, data_mass: Array, n_outputs: int = 1
+    ) -> TermState:
+        """A term at zero, its network linearised at given parameters."""
+        jacobian = tangent(term, expansion, data_mass)
+        precision = initial_precision(term, jacobian, data_mass, _START_VARIANCE)
+        values = np.zeros(len(data_mass) if n_outputs == 1 else (len(data_mass), n_outputs))
         return cls(expansion, jacobian, precision, precision / _LARGEST_RISE, values)
 
 
 @dataclass(frozen=True)
 class State:
-    """What all terms have learned; ``objective`` is what training climbs (``evidence.py``).
+    """The estimates of all terms; ``objective`` is that of tuning (``evidence.py``).
 
-    ``quadratic`` is the log-likelihood around it, if that was made on the way here.
+    ``quadratic`` is the log-likelihood's expansion around it, if it was computed.
     """
 
     terms: tuple[TermState, ...]
@@ -84,32 +86,30 @@ class State:
 
     @property
     def values(self) -> list[Array]:
-        """Every term's posterior mean at its entries."""
+        """Each term's posterior mean at its entries."""
         return [term.values for term in self.terms]
 
     def keep(self, kept: Sequence[int]) -> State:
-        """The same state with some of the terms."""
+        """The state of some of the terms."""
         return replace(self, terms=tuple(self.terms[k] for k in kept), quadratic=None)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What stays the same while a set of terms is fitted.
-
-    ``joint`` is whether terms' posteriors know of each other, ``update`` how hyperparameters step.
-    """
+    """A set of terms to fit to rows, with a joint or block-diagonal posterior."""
 
     terms: tuple[Term, ...]
     rows: AnyRows
-    shares: tuple[Array, ...]
+    #: proportion of the data's weight at each term's entries
+    data_mass: tuple[Array, ...]
     likelihood: Likelihood
     joint: bool
     update: Update
-    #: the log-likelihood as a quadratic where it is one, made once
+    #: the log-likelihood if it is quadratic
     exact: Quadratic | None = None
-    #: bytes that cross-tables may have
+    #: limit of cross-tables in bytes
     memory: float = quadratics.CROSS_TABLE_BYTES
-    #: how far a log prior variance may rise before terms are compressed anew
+    #: the largest rise of a log prior variance before terms are compressed again
     reach: float = np.inf
 
     @classmethod
@@ -123,17 +123,17 @@ class Problem:
         memory: float = quadratics.CROSS_TABLE_BYTES,
         on_decision: Callable[[int], None] = lambda n_entries: None,
     ) -> Problem:
-        """Weigh the entries and, where the likelihood is quadratic, sum it once.
+        """Sum the weights at the entries and, if it is quadratic, the likelihood.
 
-        ``on_decision`` is told by how many entries it was decided how (``weights_and_quadratic``).
+        ``on_decision`` is called with the number of entries (``weights_and_quadratic``).
         """
         weights, null, exact = quadratics.weights_and_quadratic(
             rows, likelihood, memory, on_decision
         )
         if isinstance(rows, StreamedRows):
             rows = replace(rows, null=null)
-        shares = tuple(own / rows.count for own in weights)
-        return cls(tuple(terms), rows, shares, likelihood, joint, update, exact, memory)
+        data_mass = tuple(weight / rows.count for weight in weights)
+        return cls(tuple(terms), rows, data_mass, likelihood, joint, update, exact, memory)
 
     def with_terms(
         self,
@@ -141,69 +141,69 @@ class Problem:
         rows: AnyRows,
         on_decision: Callable[[int], None] = lambda n_entries: None,
     ) -> Problem:
-        """The same with other terms or other rows: all sums are made anew."""
+        """The problem with other terms or rows, and new sums."""
         settings = (self.likelihood, self.joint, self.update, self.memory)
         return Problem.of(terms, rows, *settings, on_decision)
 
     def keep(self, kept: Sequence[int]) -> Problem:
-        """The same problem with some of the terms."""
+        """The problem with some of the terms."""
         return replace(
             self,
             terms=tuple(self.terms[k] for k in kept),
             rows=self.rows.keep_terms(kept),
-            shares=tuple(self.shares[k] for k in kept),
+            data_mass=tuple(self.data_mass[k] for k in kept),
             exact=None if self.exact is None else self.exact.keep_terms(kept),
         )
 
     def start(self, term: int, rng: Rng) -> TermState:
-        """One of the terms before any data was seen."""
-        own, share = self.terms[term], self.shares[term]
-        return TermState.start_at(own, own.initial(rng), share, self.likelihood.n_outputs)
+        """One of the terms at zero, its network at random parameters."""
+        expansion = self.terms[term].initial(rng)
+        n_outputs = self.likelihood.n_outputs
+        return TermState.start_at(self.terms[term], expansion, self.data_mass[term], n_outputs)
 
     def quadratic(self, state: State) -> Quadratic:
-        """The log-likelihood as a quadratic around a state."""
+        """The quadratic expansion of the log-likelihood around a state, cached if possible."""
         if self.exact is not None:
             return self.exact
-        known = state.quadratic
-        if known is not None and known.is_around(state.values):
-            return known
+        if state.quadratic is not None and state.quadratic.is_around(state.values):
+            return state.quadratic
         return self.expand(state)
 
     def expand(self, state: State) -> Quadratic:
-        """The log-likelihood as a quadratic around a state, made anew."""
+        """A new quadratic expansion of the log-likelihood around a state."""
         if self.in_tables:
             return cross_tables.summed(self.rows, self.around(state), self._seen)[0]
         return quadratics.row_quadratic(self.rows, self.around(state))
 
     def around(self, state: State) -> Around:
-        """What a state predicts, where the log-likelihood has slopes and curvature."""
+        """The point of expansion at a state's predictions."""
         return Around(self.likelihood, tuple(state.values), state.intercept)
 
     @cached_property
     def _seen(self) -> tuple[IntArray, ...]:
-        """Each term's entries that rows read."""
-        return tuple(np.flatnonzero(share) for share in self.shares)
+        """Each term's entries with data."""
+        return tuple(np.flatnonzero(mass) for mass in self.data_mass)
 
     @cached_property
     def in_tables(self) -> bool:
-        """Whether expansions are summed into cross-tables, so that many passes make use of each."""
+        """Whether expansions are cross-tables, which many passes can share."""
         n_entries = sum(map(len, self._seen)) + 1
         return quadratics.tables_pay(self.likelihood, len(self.rows), n_entries, self.memory)
 
     @property
     def n_rows(self) -> float | None:
-        """How many observations there are where there is a noise to learn."""
+        """Total weight of the rows; None for likelihoods without noise."""
         return None if self.likelihood.noise_bounds is None else self.rows.count
 
     def at_noise(self, value: float, noise: float) -> float:
-        """A log-likelihood at unit noise as that at another."""
+        """A log-likelihood at unit noise converted to another noise."""
         return value if self.n_rows is None else evidence.at_noise(value, self.n_rows, noise)
 
     @property
-    def wide(self) -> int | None:
-        """The wide term, if there is one."""
-        wide = (isinstance(term, LevelTerm) and term.wide for term in self.terms)
-        return next((k for k, is_wide in enumerate(wide) if is_wide), None)
+    def high_cardinality(self) -> int | None:
+        """The index of the high-cardinality term, if there is one."""
+        wide = (k for k, t in enumerate(self.terms) if isinstance(t, LevelTerm) and t.wide)
+        return next(wide, None)
 
 
 def add_terms(
@@ -213,7 +213,7 @@ def add_terms(
     rng: Rng,
     on_decision: Callable[[int], None] = lambda n_entries: None,
 ) -> tuple[Problem, State]:
-    """The problem with more terms, at their start; what is known of the others stays as it is."""
+    """The problem with further terms, which start at zero; the others keep their state."""
     rows = problem.rows.with_terms(terms)
     wider = problem.with_terms((*problem.terms, *terms), rows, on_decision)
     fresh = [wider.start(k, rng) for k in range(len(problem.terms), len(wider.terms))]
@@ -240,20 +240,20 @@ class Regression:
     ) -> Regression:
         """Compress all terms at the state's hyperparameters and sum the regression over the rows.
 
-        A term is compressed coarsely at its first look, unless it is to be ``fine``.
+        Terms without a basis are compressed coarsely, unless ``fine``.
         """
         quadratic = problem.quadratic(state)
         compressed = tuple(
             compress(
                 term,
-                known.jacobian,
-                known.precision,
+                estimate.jacobian,
+                estimate.precision,
                 curvature / state.noise + unseen_precision * (_GRID_ENTRY if term.joint else 1.0),
                 rng,
-                known.basis,
-                coarse=known.basis is None and not fine,
+                estimate.basis,
+                coarse=estimate.basis is None and not fine,
             )
-            for term, known, curvature in zip(
+            for term, estimate, curvature in zip(
                 problem.terms, state.terms, quadratic.entry_curvature(), strict=True
             )
         )
@@ -261,45 +261,44 @@ class Regression:
 
     @property
     def tables(self) -> tuple[Array, ...]:
-        """Every term's table: its function is the table times its coordinates."""
+        """Each term's table: its function is the table times its coordinates."""
         return tuple(part.table for part in self.compressed)
 
     @property
     def as_made(self) -> Hyper:
-        """The hyperparameters its tables were made with."""
+        """The hyperparameters that the tables were made with."""
         return Hyper(np.zeros(self.model.prior.n_groups), self.state.noise)
 
     def solve(self) -> Posterior:
-        """The posterior at the hyperparameters its tables were made with."""
+        """The posterior at the hyperparameters that the tables were made with."""
         return evidence.solve(self.model, self.as_made, self.problem.joint)
 
-    def worth_outside(self, posterior: Posterior) -> dict[int, float]:
-        """What the wide term is worth, by its number, where there is one."""
-        if self.problem.wide is None:
+    def gains_outside(self, posterior: Posterior) -> dict[int, float]:
+        """The log evidence gain of the high-cardinality term, by its index."""
+        if (k := self.problem.high_cardinality) is None:
             return {}
-        joint = self.problem.joint
-        return {
-            self.problem.wide: evidence.levels_worth(self.model, self.as_made, joint, posterior)
-        }
+        given = self.model, self.as_made, self.problem.joint, posterior
+        return {k: evidence.levels_log_evidence_gain(*given)}
 
     def effective(self, posterior: Posterior) -> tuple[float, ...]:
-        """Every term's effective parameters."""
-        return tuple(float(posterior.effective[own].sum()) for own in self.model.prior.groups)
+        """Each term's effective degrees of freedom."""
+        groups = self.model.prior.groups
+        return tuple(float(posterior.effective[group].sum()) for group in groups)
 
     def values(self, posterior: Posterior) -> list[Array]:
-        """Every term's posterior mean at its entries."""
-        n_outputs, wide = self.problem.likelihood.n_outputs, self.problem.wide
+        """Each term's posterior mean at its entries."""
+        n_outputs, k = self.problem.likelihood.n_outputs, self.problem.high_cardinality
         values = [
             evaluate(table, posterior.mean[block], n_outputs)
             for table, block in zip(self.tables, self.model.prior.blocks, strict=True)
         ]
-        if wide is not None and posterior.levels is not None:
-            # Not centred: what is common to all levels is between them and the intercept.
-            values[wide] = posterior.levels.mean / np.sqrt(self.state.terms[wide].precision[0])
+        if k is not None and posterior.levels is not None:
+            # Not centred: the mean of all categories is confounded with the intercept.
+            values[k] = posterior.levels.mean / np.sqrt(self.state.terms[k].precision[0])
         return values
 
     def intercept(self, posterior: Posterior) -> Intercept:
-        """The intercept among the coordinates of all terms, or those of several outputs."""
+        """The posterior mean of the intercept, or of several outputs' intercepts."""
         n_outputs = self.problem.likelihood.n_outputs
         return float(posterior.mean[-1]) if n_outputs == 1 else posterior.mean[-n_outputs:]
 
@@ -314,7 +313,7 @@ def _linear_model(
         tuple(table.shape[1] * n_outputs for table in tables),
         tuple(_repeated(part.group_grams, n_outputs) for part in compressed),
     )
-    bounds = [np.log(known.precision / known.smallest_precision) for known in state.terms]
+    bounds = [np.log(term.precision / term.smallest_precision) for term in state.terms]
     bound = np.minimum(np.concatenate([np.empty(0), *bounds]), problem.reach)
     model = LinearModel(
         gram,
@@ -326,16 +325,16 @@ def _linear_model(
         problem.likelihood.noise_bounds or (0.0, np.inf),
         offset=problem.rows.log_precision,
     )
-    if (k := problem.wide) is None:
+    if (k := problem.high_cardinality) is None:
         return model
     cross, pull = quadratic.level_equations(k, tables)
-    scale = float(1.0 / np.sqrt(state.terms[k].precision[0]))
-    own = WideLevels(scale**2 * cross[:, -1], scale * cross, scale * pull, prior.groups[k].start)
-    return replace(model, wide=own)
+    scale, group = float(1.0 / np.sqrt(state.terms[k].precision[0])), prior.groups[k].start
+    levels = HighCardinality(scale**2 * cross[:, -1], scale * cross, scale * pull, group)
+    return replace(model, high_cardinality=levels)
 
 
 def _repeated(group_grams: Array, n_outputs: int) -> Array:
-    """Gram matrices of several outputs' coordinates, which share their precisions."""
+    """Gram matrices of several outputs' coordinates, with shared precisions."""
     if n_outputs == 1 or len(group_grams) == 1:
         return group_grams
     return np.asarray(np.kron(np.eye(n_outputs), group_grams))

@@ -1,4 +1,4 @@
-"""Which terms the evidence pays for: dropping weak ones (method.md 4)."""
+"""Selection of terms by their log evidence gain (method.md 4)."""
 
 from __future__ import annotations
 
@@ -15,103 +15,99 @@ from lanam.core.rows import statistics
 from lanam.core.rows.located import AnyRows
 from lanam.core.rows.statistics import evaluate
 
-#: A term stays if it is worth this many nats of evidence. Its precisions were tuned, which by itself
-#: makes a useless term look worth up to about this much.
-WORTH = 3.0
+#: Nats of log evidence that a term must gain. Tuned precisions alone give a useless term about this much.
+MIN_LOG_EVIDENCE_GAIN = 3.0
 
-#: A term that is worth less stays only if its effect is more than this share of the model's spread:
-#: with few rows, weak terms that are not negligible predict better together than without them.
+#: A term with a smaller gain is dropped only if its effect is below this fraction of the model's spread:
+#: with few rows, weak but visible terms predict better together than without them.
 NEGLIGIBLE = 0.05
 
-#: Nats over its intercept alone that a model must be worth for each effective parameter of its networks.
-#: Real data has more than three (measured on the paper's sets), a fit to noise less than two.
+#: Nats over the intercept-only model that a model must gain per effective parameter of its networks. Real
+#: data has more than three (measured on the paper's sets), a fit to noise less than two.
 _PER_PARAMETER = 2.0
 
 
-#: What a term must be worth to stay, given its number and the numbers of all that are left.
-Needed = Callable[[int, Sequence[int]], float]
+#: The log evidence gain that a term must have, given its index and the indices of all terms left.
+Threshold = Callable[[int, Sequence[int]], float]
 
 
 def eliminate(
     prior: Prior,
     posterior: Posterior,
     tables: Sequence[Array],
-    shares: Sequence[Array],
-    needed: Needed | None = None,
+    data_mass: Sequence[Array],
+    threshold: Threshold | None = None,
     *,
     n_outputs: int = 1,
     outside: Mapping[int, float] = MappingProxyType({}),
 ) -> tuple[list[int], list[float]]:
-    """Drop the term that is worth least, update all others in closed form, repeat.
+    """Drop the term with the smallest gain, update all others in closed form, repeat.
 
     ``prior`` must be at the hyperparameters its tables were made with (``W = I``). Removing block ``d``
-    lowers the log evidence by ``(m_d' S_dd^-1 m_d + log |S_dd|) / 2``. Of two terms that can stand in
-    for each other only one goes, because the other's worth rises when it has gone. ``needed`` is what a
-    term must be worth to stay among the terms that are left, by default not less than nothing; where
-    its effect is negligible it is ``WORTH`` at least. ``outside`` are terms that are not among the
-    coordinates, and what they are worth: where one of them is weak, it goes and no other is judged.
+    lowers the log evidence by ``(m_d' S_dd^-1 m_d + log |S_dd|) / 2``. Of two interchangeable terms only
+    one is dropped, because the other's gain then rises. The ``threshold`` is zero by default, and at least
+    ``MIN_LOG_EVIDENCE_GAIN`` for a negligible effect. ``outside`` has the gains of terms without
+    coordinates: a weak one is dropped before any other is judged.
 
-    Returns
-    -------
-    dropped
-        Terms in the order they went.
-    worth
-        What every term was worth: when it went, or at the end.
+    Returns the dropped terms in order, and each term's gain when it was dropped or at the end.
     """
     mean, covariance = posterior.mean.copy(), posterior.covariance.copy()
     left, dropped = [k for k in range(len(tables)) if k not in outside], list[int]()
-    worth = [outside.get(k, 0.0) for k in range(len(tables))]
-    gone = [k for k in outside if worth[k] < (0.0 if needed is None else needed(k, left))]
-    if gone:
-        return gone, worth
+    gains = [outside.get(k, 0.0) for k in range(len(tables))]
+    weak = [k for k in outside if gains[k] < (0.0 if threshold is None else threshold(k, left))]
+    if weak:
+        return weak, gains
 
     def spread(k: int) -> float:
         squares = np.square(evaluate(tables[k], mean[prior.blocks[k]], n_outputs))
-        return float(np.sqrt((shares[k] @ squares).sum()))
+        return float(np.sqrt((data_mass[k] @ squares).sum()))
 
     negligible = NEGLIGIBLE * float(np.sqrt(sum(spread(k) ** 2 for k in left)))
 
     def least(k: int) -> float:
         if prior.widths[k] == 0:
-            return np.inf  # nothing is left of it
-        own = 0.0 if needed is None else needed(k, left)
-        return max(own, WORTH) if own >= 0.0 and spread(k) <= negligible else own
+            return np.inf  # no coordinates are left
+        bound = 0.0 if threshold is None else threshold(k, left)
+        if bound >= 0.0 and spread(k) <= negligible:
+            return max(bound, MIN_LOG_EVIDENCE_GAIN)
+        return bound
 
     while left:
         for k in left:
-            worth[k] = _worth(mean, covariance, prior.blocks[k])[0]
-        weak = [k for k in left if worth[k] < least(k)]
+            gains[k] = _log_evidence_gain(mean, covariance, prior.blocks[k])[0]
+        weak = [k for k in left if gains[k] < least(k)]
         if not weak:
             break
-        weakest = min(weak, key=worth.__getitem__)
+        weakest = min(weak, key=gains.__getitem__)
         block = prior.blocks[weakest]
-        _, inverse = _worth(mean, covariance, block)
-        gain = covariance[:, block] @ inverse
-        mean = mean - gain @ mean[block]
-        covariance = covariance - gain @ covariance[block, :]
+        _, inverse = _log_evidence_gain(mean, covariance, block)
+        regression = covariance[:, block] @ inverse
+        mean = mean - regression @ mean[block]
+        covariance = covariance - regression @ covariance[block, :]
         left.remove(weakest)
         dropped.append(weakest)
-    return dropped, worth
+    return dropped, gains
 
 
-def enough(prior: Prior, posterior: Posterior) -> float:
-    """What a model must be worth over its intercept alone not to be made of noise.
+def min_model_gain(prior: Prior, posterior: Posterior) -> float:
+    """The log evidence gain over the intercept alone below which a model is a fit to noise.
 
-    Levels, of which there may be one for every few rows, share one precision and do not count: their
-    evidence is not what tuning made of it.
+    Level effects, of which there may be one per few rows, share one precision and do not count: tuning
+    hardly raises their evidence.
     """
     tuned = [groups for groups in prior.groups if groups.stop - groups.start > 1]
     effective = sum(float(posterior.effective[groups].sum()) for groups in tuned)
-    return max(WORTH, _PER_PARAMETER * effective)
+    return max(MIN_LOG_EVIDENCE_GAIN, _PER_PARAMETER * effective)
 
 
-def term_worth(prior: Prior, posterior: Posterior) -> list[float]:
-    """By how much the log evidence would fall without each term, all else as it is."""
-    return [_worth(posterior.mean, posterior.covariance, block)[0] for block in prior.blocks]
+def term_log_evidence_gains(prior: Prior, posterior: Posterior) -> list[float]:
+    """By how much the log evidence would fall without each term, all else equal."""
+    mean, covariance = posterior.mean, posterior.covariance
+    return [_log_evidence_gain(mean, covariance, block)[0] for block in prior.blocks]
 
 
 def null_evidence(rows: AnyRows, likelihood: Likelihood) -> float:
-    """Log evidence of the intercept alone: what a model must beat."""
+    """Log evidence of the intercept-only model."""
     value, noise = null_fit(rows, likelihood)
     if likelihood.noise_bounds is None:
         return value
@@ -119,20 +115,21 @@ def null_evidence(rows: AnyRows, likelihood: Likelihood) -> float:
 
 
 def null_fit(rows: AnyRows, likelihood: Likelihood) -> tuple[float, float]:
-    """Log-likelihood of the intercept alone at unit noise, and the noise around it."""
+    """Log-likelihood of the intercept-only model at unit noise, and its noise."""
     value = statistics.null_log_likelihood(rows, likelihood)
     if likelihood.noise_bounds is None:
         return value, 1.0
     return value, max(-2.0 * value / rows.count, likelihood.noise_bounds[0])
 
 
-def _worth(mean: Array, covariance: Array, block: slice) -> tuple[float, Array]:
-    own = mean[block]
-    if len(own) == 0:
+def _log_evidence_gain(mean: Array, covariance: Array, block: slice) -> tuple[float, Array]:
+    """The gain of a block of coordinates, and the inverse of its covariance."""
+    means = mean[block]
+    if len(means) == 0:
         return 0.0, np.empty((0, 0))
     try:
         inverse, log_det = inverse_and_log_det(covariance[block, block])
     except np.linalg.LinAlgError:
-        # Determined to the last digit, so that rounding is all that is left: certainly worth keeping.
-        return np.inf, np.zeros((len(own), len(own)))
-    return 0.5 * (float(own @ inverse @ own) + log_det), inverse
+        # Determined to the last digit, so that the covariance is rounding: certainly a large gain.
+        return np.inf, np.zeros((len(means), len(means)))
+    return 0.5 * (float(means @ inverse @ means) + log_det), inverse

@@ -1,7 +1,7 @@
-"""What fits a set of terms: the interfaces of solvers and of curvature, and where their work ends.
+"""The interfaces of solvers and curvatures, and the stages that solvers produce.
 
-There are two: ``gauss_newton.py``, the default, and the paper's (``paper/adam.py``). Which one is used is
-decided once, by the options (``fit/solvers.py``).
+There are two solvers: ``gauss_newton.py``, the default, and the paper's (``paper/adam.py``). The options
+select one (``fit/solvers.py``).
 """
 
 from __future__ import annotations
@@ -13,39 +13,39 @@ from typing import ClassVar, Protocol
 from lanam.core.arrays import Array, Rng
 from lanam.core.inference.posterior import Determinant, Functions, Solution
 from lanam.core.inference.problem import Problem, State
-from lanam.core.inference.selection import Needed
+from lanam.core.inference.selection import Threshold
 from lanam.core.terms.term import Term
 
 
 class Curvature(Protocol):
-    """How the log-likelihood's curvature in the parameters is approximated."""
+    """An approximation of the log-likelihood's curvature in the parameters."""
 
-    #: Whether it is factored by tensors: that needs one block a term, one precision a tensor and one
-    #: output, and leaves no levels to be integrated out.
+    #: Whether it is factored by tensors: this requires one block per term, one precision per tensor and one
+    #: output, and no categories that are integrated out.
     factored: ClassVar[bool]
 
     def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
         """The posterior of the tuned regression."""
 
     def functions(self, problem: Problem, state: State, rng: Rng) -> Functions:
-        """The posterior around networks that were trained."""
+        """The posterior around trained networks."""
 
     def determinant(self, problem: Problem, state: State, rng: Rng) -> Determinant:
-        """The determinant around networks that were trained, to be asked near their precisions."""
+        """The evidence's determinant around trained networks, valid near their precisions."""
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """A term that went, where the data is at its entries, and what it was worth when it did."""
+    """A dropped term, the data's mass at its entries, and its gain when it was dropped."""
 
     term: Term
-    share: Array
+    data_mass: Array
     log_evidence_gain: float
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What was fitted, the terms that went on the way, and why it ended."""
+    """The state of a fit: what was fitted, the terms dropped so far, and why it ended."""
 
     problem: Problem
     state: State
@@ -54,57 +54,56 @@ class Stage:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the user ended it."""
+        """Whether the user interrupted it."""
         return self.reason == "interrupted"
 
     @property
     def width(self) -> int:
-        """How many coordinates the terms have, in all outputs."""
-        own = sum(
-            len(known.values) if known.basis is None else known.basis.shape[1]
-            for known in self.state.terms
+        """Number of coordinates of all terms and outputs."""
+        widths = (
+            len(term.values) if term.basis is None else term.basis.shape[1]
+            for term in self.state.terms
         )
-        return own * self.problem.likelihood.n_outputs
+        return sum(widths) * self.problem.likelihood.n_outputs
 
 
 @dataclass(frozen=True)
-class Task:
-    """A problem that is to be fitted from a state on, and the name that its passes go by.
+class TrainingTask:
+    """A problem to fit from a state on; ``name`` labels its records.
 
-    ``before`` is the stage that it extends, and what is left if the user interrupts too early.
-    ``needed`` says what terms must be worth to stay, if that is not what is asked of single columns.
+    ``before`` is the stage that it extends, and the result of an early interrupt. ``threshold`` is the
+    selection criterion if it is not that of single columns.
     """
 
     name: str
     before: Stage
     problem: Problem
     state: State
-    needed: Callable[[Problem], Needed] | None = None
+    threshold: Callable[[Problem], Threshold] | None = None
 
 
-#: Told the name of a training and its state after each pass.
+#: Called with the name of a task and its state after each pass.
 Record = Callable[[str, State], None]
 
 
 class Solver(Protocol):
-    """How the terms of a problem are trained, and what is known of them in the end."""
+    """Trains the terms of a problem and computes their posterior."""
 
-    #: Scales of the first layer's initial weights where nobody chose any: of a column's network, and of a
-    #: pair's, whose finest structure is rarely visible in the data.
+    #: Default scales of the first layer's initial weights: of a column's network, and of a pair's, whose
+    #: finest structure is rarely visible in the data.
     init_scales: ClassVar[tuple[float, ...]]
     pair_init_scales: ClassVar[tuple[float, ...]]
 
-    #: Whether terms must be networks of one output and of columns without gaps, and the noise the same
-    #: everywhere.
+    #: Whether it is limited to networks of one output, without missing values, and homoscedastic noise.
     networks_only: ClassVar[bool]
-    #: Whether rows must be in memory: others are asked for totals only.
+    #: Whether rows must be in memory.
     in_memory: ClassVar[bool]
 
     def start(self, problem: Problem, rng: Rng) -> State:
-        """What is known before any training."""
+        """The state before training."""
 
-    def train(self, task: Task, rng: Rng, record: Record) -> Stage:
-        """Fit, and drop the terms that the evidence does not pay for."""
+    def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:
+        """Fit, and drop terms that the evidence does not support."""
 
     def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
         """The posterior at a state."""

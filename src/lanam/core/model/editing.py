@@ -93,7 +93,7 @@ def smooth(
     (axis,) = _axes(model, index)
     if isinstance(axis, Categories):
         finer, edited = _refined(axis, part), _chosen(axis, part)
-        operator = _pooling(model.terms[index].share, edited)
+        operator = _pooling(model.terms[index].data_mass, edited)
         return _changed(model, index, [finer], operator, edited)
     if isinstance(axis, Knots):  # a line to the end of the data, not of the table
         first, last = axis.values[axis.inside][[0, -1]]
@@ -139,16 +139,16 @@ def _changed(
     if not _differs(term, change, reads):
         edited = np.zeros_like(edited)
     axes = [one.entries for one in finer]
-    share = np.zeros([len(axis) for axis in axes])
+    mass = np.zeros([len(axis) for axis in axes])
     # Rows between two entries are not known, so new entries have no weight.
-    share[np.ix_(*(one.places for one in finer))] = term.share.reshape(
+    mass[np.ix_(*(one.places for one in finer))] = term.data_mass.reshape(
         [len(one.places) for one in finer]
     )
     before = 0.0 if term.edited is None else np.asarray(reads @ term.edited.astype(float))
     changed = replace(
         term,
         entries=Grid(tuple(axes)) if len(axes) > 1 else axes[0],
-        share=share.ravel(),
+        data_mass=mass.ravel(),
         mean=mean,
         # Rounded like the tables of a fit.
         table=fixed_point(change @ term.table),
@@ -156,12 +156,12 @@ def _changed(
         own_variance=None
         if term.own_variance is None
         else np.asarray(change.multiply(change) @ term.own_variance),
-        importance=_importance(term, share.ravel(), mean),
+        importance=_importance(term, mass.ravel(), mean),
         edited=edited | (before > 0.0),
     )
     terms = (*model.terms[:index], changed, *model.terms[index + 1 :])
-    gaps = _gap_variance(model, terms, term.features)
-    return replace(model, terms=terms, gap_variance=gaps), edited
+    missing_variance = _missing_variance(model, terms, term.features)
+    return replace(model, terms=terms, missing_variance=missing_variance), edited
 
 
 def _differs(term: FittedTerm, change: Matrix, reads: Matrix) -> bool:
@@ -182,14 +182,14 @@ def _differs(term: FittedTerm, change: Matrix, reads: Matrix) -> bool:
     )
 
 
-def _gap_variance(
+def _missing_variance(
     model: FittedModel, terms: Sequence[FittedTerm], features: Sequence[int]
 ) -> Array | None:
     """The noise variance of missing values: zero for columns without any effect left."""
-    if model.gap_variance is None:
+    if model.missing_variance is None:
         return None
     left = {feature for term in terms if _has_effect(term) for feature in term.features}
-    result = model.gap_variance.copy()
+    result = model.missing_variance.copy()
     result[[feature for feature in features if feature not in left]] = 0.0
     return result
 
@@ -199,14 +199,14 @@ def _has_effect(term: FittedTerm) -> bool:
     return term.active and any(table is not None and bool(table.any()) for table in tables)
 
 
-def _importance(term: FittedTerm, share: Array, mean: Array) -> float:
+def _importance(term: FittedTerm, data_mass: Array, mean: Array) -> float:
     """Mean absolute contribution: the fit's, times the ratio of those at the entries."""
 
-    def at_entries(share: Array, mean: Array) -> float:
-        return float((share @ np.abs(mean.reshape(len(mean), -1))).mean())
+    def at_entries(mass: Array, mean: Array) -> float:
+        return float((mass @ np.abs(mean.reshape(len(mean), -1))).mean())
 
-    before = at_entries(term.share, term.mean)
-    return at_entries(share, mean) * (term.importance / before if before > 0.0 else 1.0)
+    before = at_entries(term.data_mass, term.mean)
+    return at_entries(data_mass, mean) * (term.importance / before if before > 0.0 else 1.0)
 
 
 # entries
@@ -326,9 +326,9 @@ def _nearest(axis: Knots | Levels | Categories, part: Part) -> IntArray:
 # smoothing
 
 
-def _pooling(share: Array, chosen: Mask) -> Matrix:
+def _pooling(data_mass: Array, chosen: Mask) -> Matrix:
     """Averages the chosen entries, weighted by the data or, without any, equally."""
-    weight = np.where(chosen, share, 0.0)
+    weight = np.where(chosen, data_mass, 0.0)
     if not weight.any():
         weight = chosen.astype(float)
     pooled = sparse.csr_matrix(chosen.astype(float)[:, None]) @ sparse.csr_matrix(

@@ -1,7 +1,7 @@
 """The result of a fit: tables, and the posterior of their coordinates (method.md 3).
 
 The function of term ``d`` is ``mean_d + table_d z_d`` at its entries, with all ``z`` and the
-intercept's error jointly ``N(0, root root')``. Everything is on the link scale, in the response's
+intercept's error jointly ``N(0, L L')``. Everything is on the link scale, in the response's
 units. Predictions are lookups; the networks are no longer needed.
 
 With several classes a term has one function per class: ``mean_d`` has a column per class, and the functions
@@ -52,7 +52,7 @@ class FittedTerm:
     #: the values of the table's rows; None for a constant or empty column
     entries: Entries | None
     #: proportion of the data's weight at each entry
-    share: Array
+    data_mass: Array
     #: posterior mean (B,), or (B, C) for several classes, and the coordinates' table (B, r)
     mean: Array
     table: Array
@@ -105,10 +105,10 @@ class FittedModel:
     intercept: Intercept
     #: the term of each column and level terms, active or not, then the active joint terms
     terms: tuple[FittedTerm, ...]
-    #: lower triangular factor ``F`` (R + 1, R + 1) of the posterior covariance ``F F'`` of all coordinates,
+    #: lower triangular factor ``L`` (R + 1, R + 1) of the posterior covariance ``L L'`` of all coordinates,
     #: in the order of the active terms, and of the intercept; block-diagonal where the posterior is. Within
     #: a term, the coordinates of several outputs follow each other; there is one intercept per output
-    root: Array
+    cov_cholesky: Array
     #: variance of Gaussian noise; dispersion of counts; 0 for classes
     noise_variance: float
     #: of the response in its own units
@@ -121,7 +121,7 @@ class FittedModel:
     #: ``Q`` (C, C - 1) for several classes
     contrasts: Array | None = None
     #: Gaussian noise variance added by a missing value of each column (D,)
-    gap_variance: Array | None = None
+    missing_variance: Array | None = None
     #: for heteroscedastic noise, a model of its log variance relative to ``noise_variance``, without the
     #: part of missing values
     noise: FittedModel | None = None
@@ -145,16 +145,16 @@ class FittedModel:
 
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
-        """Each term's rows in ``root`` and ``covariance``."""
+        """Each term's rows in ``cov_cholesky`` and ``covariance``."""
         return slices(term.table.shape[1] * self.n_outputs for term in self.terms)
 
     @cached_property
     def block_covariances(self) -> tuple[Array, ...]:
         """Posterior covariance of each term's coordinates."""
-        own = (self.root[block, : block.stop] for block in self.blocks)
-        return tuple(rows @ rows.T for rows in own)
+        factors = (self.cov_cholesky[block, : block.stop] for block in self.blocks)
+        return tuple(rows @ rows.T for rows in factors)
 
     @cached_property
     def covariance(self) -> Array:
         """Posterior covariance (R + 1, R + 1) of all coordinates."""
-        return np.asarray(self.root @ self.root.T)
+        return np.asarray(self.cov_cholesky @ self.cov_cholesky.T)

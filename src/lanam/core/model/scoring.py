@@ -129,8 +129,8 @@ def _own_variance(term: FittedTerm, readers: Sequence[Reader]) -> Array:
 def _design_variances(model: FittedModel, design: Array) -> Array:
     """Variances of ``design`` times the model's coordinates; covariances of several classes."""
     if model.contrasts is None:
-        return np.asarray(np.square(design @ model.root).sum(axis=1))
-    factor = _class_factors(model, design, model.root)
+        return np.asarray(np.square(design @ model.cov_cholesky).sum(axis=1))
+    factor = _class_factors(model, design, model.cov_cholesky)
     return np.asarray(factor @ factor.transpose(0, 2, 1))
 
 
@@ -184,11 +184,11 @@ def unknown_spread(model: FittedModel, index: int) -> Array:
     term = model.terms[index]
     if model.contrasts is None:
         mean, variance = entry_moments(model, index)
-        return np.asarray(term.share @ (np.square(mean) + variance))
-    second_moments = term.table.T @ (term.table * term.share[:, None])
+        return np.asarray(term.data_mass @ (np.square(mean) + variance))
+    second_moments = term.table.T @ (term.table * term.data_mass[:, None])
     outputs = np.einsum("kilj,ij->kl", _output_parts(model, index), second_moments)
     spread = model.contrasts @ outputs @ model.contrasts.T
-    return np.asarray(term.mean.T @ (term.mean * term.share[:, None]) + spread)
+    return np.asarray(term.mean.T @ (term.mean * term.data_mass[:, None]) + spread)
 
 
 def _output_parts(model: FittedModel, index: int) -> Array:
@@ -250,10 +250,10 @@ def noise_variances(model: FittedModel, columns: Array) -> Array:
     result = np.full(len(columns), model.noise_variance)
     if model.noise is not None:
         result *= np.exp(log_noise_factors(model.noise, columns))
-    if model.gap_variance is not None:
-        for feature in np.flatnonzero(model.gap_variance):
+    if model.missing_variance is not None:
+        for feature in np.flatnonzero(model.missing_variance):
             missing = np.isnan(columns[:, feature])
-            result[missing] += model.gap_variance[feature]
+            result[missing] += model.missing_variance[feature]
     return result
 
 
@@ -293,7 +293,7 @@ def sample_links(
 
     Of the sum of some ``terms`` without the intercept, if these are given.
     """
-    draws = model.root @ rng.standard_normal((len(model.root), n_samples))
+    draws = model.cov_cholesky @ rng.standard_normal((len(model.cov_cholesky), n_samples))
     own = {
         k: np.sqrt(term.own_variance)[:, None] * rng.standard_normal((len(term.mean), n_samples))
         for k, term in enumerate(model.terms)

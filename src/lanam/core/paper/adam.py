@@ -25,7 +25,7 @@ from lanam.core.inference.gauss_newton import GaussNewton
 from lanam.core.inference.options import Options
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State
-from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, Task
+from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, TrainingTask
 from lanam.core.paper import laplace
 from lanam.core.paper.laplace import Evidence, Hyper, Laplace
 from lanam.core.paper.objective import Objective, smooth_terms
@@ -75,7 +75,7 @@ class Adam:
         """The intercept alone, at noise variance 1."""
         return State((), statistics.start(problem.rows, problem.likelihood), 1.0)
 
-    def train(self, task: Task, rng: Rng, record: Record) -> Stage:
+    def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:
         """Train, new terms from random parameters, and drop those that the precisions have removed."""
         problem, before = task.problem, task.before
         if not problem.terms:  # nothing to train
@@ -84,7 +84,10 @@ class Adam:
         result = self.fit(problem, rng, partial(record, "adam"), before.state)
         found = self.solution(problem, result.state, rng)
         gone = switched_off(problem, found)
-        dropped = [Dropped(problem.terms[k], problem.shares[k], found.worth[k]) for k in gone]
+        dropped = [
+            Dropped(problem.terms[k], problem.data_mass[k], found.log_evidence_gains[k])
+            for k in gone
+        ]
         kept = [k for k in range(len(problem.terms)) if k not in gone]
         dropped = [*before.dropped, *dropped]
         return Stage(problem.keep(kept), result.state.keep(kept), tuple(dropped), result.reason)
@@ -99,7 +102,7 @@ class Adam:
             intercept=state.intercept,
             evidence=state.evidence,
             effective=found.effective,
-            worth=tuple(_worth(problem, state, found.log_dets)),
+            log_evidence_gains=tuple(_log_evidence_gains(problem, state, found.log_dets)),
         )
 
     def fit(
@@ -174,7 +177,7 @@ def _start(problem: Problem, known: State, rng: Rng) -> tuple[Array, Hyper]:
     terms, n_known = smooth_terms(problem.terms), len(known.terms)
     fresh, intercept = terms[n_known:], known.intercept
     # The intercept of a state includes the means of single columns, which their networks still have.
-    for term, state, share in zip(terms[:n_known], known.terms, problem.shares, strict=False):
+    for term, state, share in zip(terms[:n_known], known.terms, problem.data_mass, strict=False):
         if not term.joint:
             inputs = term.entries.network_inputs
             values = networks.forward(term.architecture, state.expansion, inputs)
@@ -218,27 +221,27 @@ def _raise_evidence(
     return hyper, value, moments
 
 
-def _worth(problem: Problem, state: State, log_dets: Sequence[float]) -> list[float]:
+def _log_evidence_gains(problem: Problem, state: State, log_dets: Sequence[float]) -> list[float]:
     """By how much the log evidence falls without a term, all else fixed."""
 
     def log_likelihood(values: Sequence[Array]) -> float:
         point = (problem.likelihood, values, state.intercept)
         return statistics.log_likelihood(problem.rows, *point) / state.noise
 
-    worth, whole = [], log_likelihood(state.values)
+    gains, whole = [], log_likelihood(state.values)
     for k, (term, known) in enumerate(zip(problem.terms, state.terms, strict=True)):
         without = state.values
         without[k] = np.zeros_like(known.values)
         energy = float(known.precision[term.group_index] @ np.square(known.expansion))
-        worth.append(whole - log_likelihood(without) - 0.5 * (energy + log_dets[k]))
-    return worth
+        gains.append(whole - log_likelihood(without) - 0.5 * (energy + log_dets[k]))
+    return gains
 
 
 def switched_off(problem: Problem, found: Solution) -> list[int]:
     """Terms that their precisions have reduced to nothing."""
     variances = [
         float(share @ np.square(mean))
-        for share, mean in zip(problem.shares, found.means, strict=True)
+        for share, mean in zip(problem.data_mass, found.means, strict=True)
     ]
     least = _SPREAD_OFF**2 * sum(variances)
     return [

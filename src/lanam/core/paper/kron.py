@@ -158,7 +158,7 @@ def blocks(problem: Problem, state: State) -> tuple[KronBlock, ...]:
     return tuple(
         block(term, known.expansion, share * total, curvature)
         for term, known, share, curvature in zip(
-            problem.terms, state.terms, problem.shares, curvatures, strict=True
+            problem.terms, state.terms, problem.data_mass, curvatures, strict=True
         )
     )
 
@@ -188,7 +188,9 @@ class KronCurvature:
         made = list(zip(blocks(problem, state), state.terms, strict=True))
         tables = tuple(
             own.factor_table(term, known.precision, share, state.noise)
-            for term, (own, known), share in zip(problem.terms, made, problem.shares, strict=True)
+            for term, (own, known), share in zip(
+                problem.terms, made, problem.data_mass, strict=True
+            )
         )
         covariance = np.eye(sum(table.shape[1] for table in tables) + 1)
         seen = problem.quadratic(state).total_curvature / state.noise

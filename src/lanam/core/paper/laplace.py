@@ -115,7 +115,7 @@ def trained(problem: Problem, thetas: Sequence[Array], intercept: float, hyper: 
     precisions = per_term(problem, np.exp(hyper.log_precision))
     known = []
     for term, theta, share, precision in zip(
-        problem.terms, thetas, problem.shares, precisions, strict=True
+        problem.terms, thetas, problem.data_mass, precisions, strict=True
     ):
         assert isinstance(term, SmoothTerm)
         values = networks.forward(term.architecture, theta, term.entries.network_inputs)

@@ -199,7 +199,7 @@ class Objective:
         batch = Batch(position, share, rows.y.astype(dtype), rows.weight.astype(dtype))
         pure = tuple(
             (own, centred(term, np.eye(len(term.entries)), data).astype(dtype))
-            for term, own, data in zip(terms, stack.entries, problem.shares, strict=True)
+            for term, own, data in zip(terms, stack.entries, problem.data_mass, strict=True)
             if term.joint
         )
         return cls(problem, stack, batch, pure)
