@@ -184,7 +184,9 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         self.noise_std_ = float("nan") if noise is None else noise
         self.dispersion_ = float("nan") if dispersion is None else dispersion
         missing = model.missing_variance
-        self.missing_noise_std_ = np.sqrt(np.zeros(schema.n_columns) if missing is None else missing)
+        self.missing_noise_std_ = np.sqrt(
+            np.zeros(schema.n_columns) if missing is None else missing
+        )
         self.noise_shape_ = model.shape
         self.noise_terms_ = () if model.noise is None else describe_terms(model.noise, schema)
         super()._set_fitted(model, schema, n_rows, score)
