@@ -63,7 +63,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         As in :class:`LANAMRegressor`, in log-odds.
     calibration_ : Calibration
         The result of :meth:`calibrate`; discarded by the next fit.
-    edits_, plan_, n_iter_, converged_, history_, n_features_in_, feature_names_in_
+    edits_, family_, plan_, n_iter_, converged_, history_, n_features_in_, feature_names_in_
         As in :class:`LANAMRegressor`.
 
     Examples

@@ -149,6 +149,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         The result of :meth:`calibrate`; discarded by the next fit.
     edits_ : tuple of dict
         Records of :meth:`edit_term`, in order; empty after a fit.
+    family_ : Family
+        The response family: link, predictive distribution, and encoding of the target.
     plan_ : FitPlan
         How the fit processed its rows: sizes of sufficient statistics, number of passes.
     n_iter_, converged_, history_
