@@ -1,1 +1,1 @@
-"""Arrays only: the method itself. Nothing here knows of frames, estimators or drawings."""
+"""The method, on arrays only: independent of data frames, estimators and plots."""

@@ -79,17 +79,17 @@ class _Bundle(_Networks):
         activations, slopes = list[Array](), list[Array]()
         for layer, size in enumerate(hidden_sizes):
             before = np.empty((n_entries, size), dtype=theta.dtype)
-            for k, own in enumerate(self.entries):
+            for k, rows in enumerate(self.entries):
                 weight, bias = tensors[k][2 * layer : 2 * layer + 2]
-                entering = activations[-1][own] if layer else self.inputs[k]
-                np.matmul(entering, weight, out=before[own])
-                before[own] += bias
+                entering = activations[-1][rows] if layer else self.inputs[k]
+                np.matmul(entering, weight, out=before[rows])
+                before[rows] += bias
             value, slope = activate(before)
             activations.append(value)
             slopes.append(slope)
         values = np.empty(n_entries, dtype=theta.dtype)
-        for k, own in enumerate(self.entries):
-            np.matmul(activations[-1][own], tensors[k][-1], out=values[own])
+        for k, rows in enumerate(self.entries):
+            np.matmul(activations[-1][rows], tensors[k][-1], out=values[rows])
         return Sweep(values, tensors, tuple(activations), tuple(slopes))
 
     def pull_back(self, sweep: Sweep, entry_slopes: Array) -> Array:
@@ -97,25 +97,25 @@ class _Bundle(_Networks):
         gradient = np.empty(self.parameters[-1].stop, dtype=entry_slopes.dtype)
         parts = self._tensors(gradient)
         signal = np.empty_like(sweep.slopes[-1])
-        for k, own in enumerate(self.entries):
-            np.matmul(entry_slopes[own], sweep.activations[-1][own], out=parts[k][-1])
-            np.multiply.outer(entry_slopes[own], sweep.tensors[k][-1], out=signal[own])
+        for k, rows in enumerate(self.entries):
+            np.matmul(entry_slopes[rows], sweep.activations[-1][rows], out=parts[k][-1])
+            np.multiply.outer(entry_slopes[rows], sweep.tensors[k][-1], out=signal[rows])
         for layer in reversed(range(len(sweep.slopes))):
             signal *= sweep.slopes[layer]
             below = np.empty_like(sweep.slopes[layer - 1])
-            for k, own in enumerate(self.entries):
-                entering = sweep.activations[layer - 1][own] if layer else self.inputs[k]
-                np.matmul(entering.T, signal[own], out=parts[k][2 * layer])
-                np.sum(signal[own], axis=0, out=parts[k][2 * layer + 1])
+            for k, rows in enumerate(self.entries):
+                entering = sweep.activations[layer - 1][rows] if layer else self.inputs[k]
+                np.matmul(entering.T, signal[rows], out=parts[k][2 * layer])
+                np.sum(signal[rows], axis=0, out=parts[k][2 * layer + 1])
                 if layer:
-                    np.matmul(signal[own], sweep.tensors[k][2 * layer].T, out=below[own])
+                    np.matmul(signal[rows], sweep.tensors[k][2 * layer].T, out=below[rows])
             signal = below
         return gradient
 
     def _tensors(self, theta: Array) -> tuple[list[Array], ...]:
         return tuple(
-            networks.unflatten(architecture, theta[own])
-            for architecture, own in zip(self.architectures, self.parameters, strict=True)
+            networks.unflatten(architecture, theta[part])
+            for architecture, part in zip(self.architectures, self.parameters, strict=True)
         )
 
 
@@ -135,13 +135,13 @@ class Stack(_Networks):
         bundles = []
         for _, group in groupby(range(len(self.inputs)), kind):
             members = list(group)
-            own = slice(members[0], members[-1] + 1)
-            entries, parameters = self.entries[own], self.parameters[own]
+            terms = slice(members[0], members[-1] + 1)
+            entries, parameters = self.entries[terms], self.parameters[terms]
             bundles.append(
                 (
                     slice(entries[0].start, entries[-1].stop),
                     slice(parameters[0].start, parameters[-1].stop),
-                    _Bundle(self.architectures[own], self.inputs[own]),
+                    _Bundle(self.architectures[terms], self.inputs[terms]),
                 )
             )
         return bundles
@@ -153,8 +153,8 @@ class Stack(_Networks):
 
     def pull_back(self, sweeps: Sequence[Sweep], entry_slopes: Array) -> Array:
         """The gradient in all parameters of ``entry_slopes' values``: a vector-Jacobian product."""
-        both = zip(self._bundles, sweeps, strict=True)
-        parts = [own.pull_back(sweep, entry_slopes[rows]) for (rows, _, own), sweep in both]
+        swept = zip(self._bundles, sweeps, strict=True)
+        parts = [bundle.pull_back(sweep, entry_slopes[rows]) for (rows, _, bundle), sweep in swept]
         return np.concatenate(parts)
 
 
@@ -198,8 +198,8 @@ class Objective:
         position, share = _stack_positions(rows, stack)
         batch = Batch(position, share, rows.y.astype(dtype), rows.weight.astype(dtype))
         pure = tuple(
-            (own, centred(term, np.eye(len(term.entries)), data).astype(dtype))
-            for term, own, data in zip(terms, stack.entries, problem.data_mass, strict=True)
+            (entries, centred(term, np.eye(len(term.entries)), share).astype(dtype))
+            for term, entries, share in zip(terms, stack.entries, problem.data_mass, strict=True)
             if term.joint
         )
         return cls(problem, stack, batch, pure)
@@ -226,8 +226,8 @@ class Objective:
     def gradient(self, parameters: Array, batch: Batch, precision: Array, noise: float) -> Array:
         """The gradient estimated from a batch; ``precision`` is that of every parameter."""
         values, sweeps = self.stack.forward(parameters[:-1].astype(batch.y.dtype))
-        for own, pure in self.pure:
-            values[own] = pure @ values[own]
+        for entries, pure in self.pure:
+            values[entries] = pure @ values[entries]
         # One more entry: the right neighbour, with weight zero, of a row on the last one.
         table = np.append(values, values[-1:])
         n_rows = len(batch.y)
@@ -238,8 +238,8 @@ class Objective:
         per_place = np.broadcast_to(slope[:, None], parts.shape)
         per_place = per_place if batch.share is None else per_place * batch.share
         entry_slopes = reading.spread(batch.position, per_place.ravel(), len(table))[:-1]
-        for own, pure in self.pure:
-            entry_slopes[own] = pure.T @ entry_slopes[own]
+        for entries, pure in self.pure:
+            entry_slopes[entries] = pure.T @ entry_slopes[entries]
         gradient = np.append(
             self.stack.pull_back(sweeps, entry_slopes.astype(slope.dtype)), slope.sum()
         ).astype(np.float64)
@@ -259,12 +259,12 @@ def _stack_positions(rows: Rows, stack: Stack) -> tuple[Position, Single | None]
     """Positions in the stack of all tables, those of a row together, and their interpolation weights."""
     index, along, share = list[IntArray](), list[Single](), list[Single]()
     zeros, ones = np.zeros(len(rows), np.float32), np.ones(len(rows), np.float32)
-    for position, own in zip(rows.positions, stack.entries, strict=True):
-        places = [(own.start, ones)]
+    for position, entries in zip(rows.positions, stack.entries, strict=True):
+        places = [(entries.start, ones)]
         for stride, fraction in position.steps:
             if stride > 1:
                 ends = ((0, ones - fraction), (stride, fraction))
-                places = [(at + more, part * end) for at, part in places for more, end in ends]
+                places = [(at + shift, part * end) for at, part in places for shift, end in ends]
         for place, part in places:
             index.append(position.index.astype(np.int32) + place)
             along.append(dict(position.steps).get(1, zeros))

@@ -1,1 +1,1 @@
-"""All that is asked of rows: tables of them, summaries, sums, the log-likelihood as a quadratic."""
+"""Statistics of rows: tables in chunks, summaries, sums, the log-likelihood as a quadratic."""

@@ -56,14 +56,14 @@ class TableQuadratic:
 
     def of(self, values: Sequence[Array], intercept: Intercept) -> float:
         """The quadratic's value for a prediction by tabulated values."""
-        seen = [value[own] for value, own in zip(values, self.seen, strict=True)]
+        seen = [value[entries] for value, entries in zip(values, self.seen, strict=True)]
         whole = np.concatenate([*seen, [intercept]])
         total = self.constant + float(self.pseudo @ whole)
-        for own in self.blocks:
+        for block in self.blocks:
             # Blocks above the diagonal count twice.
-            product = whole[: own.stop] @ self.cross[: own.stop, own]
-            before = whole[: own.start] @ self.cross[: own.start, own]
-            total -= 0.5 * float((product + before) @ whole[own])
+            product = whole[: block.stop] @ self.cross[: block.stop, block]
+            before = whole[: block.start] @ self.cross[: block.start, block]
+            total -= 0.5 * float((product + before) @ whole[block])
         return total
 
     @cached_property
@@ -79,8 +79,8 @@ class TableQuadratic:
     def entry_curvature(self) -> list[Array]:
         """Sums of ``gamma`` per table entry, one vector per term."""
         result = [np.zeros(size) for size in self.sizes]
-        for sums, own, block in zip(result, self.seen, self.blocks, strict=False):
-            sums[own] = self.cross[block, -1]
+        for sums, entries, block in zip(result, self.seen, self.blocks, strict=False):
+            sums[entries] = self.cross[block, -1]
         return result
 
     def keep_terms(self, kept: Sequence[int]) -> TableQuadratic:
@@ -97,7 +97,7 @@ class TableQuadratic:
 
     def normal_equations(self, tables: Sequence[Array]) -> tuple[Array, Array]:
         """``Z' diag(gamma) Z`` and ``Z' h``."""
-        read_tables = [table[own] for table, own in zip(tables, self.seen, strict=True)]
+        read_tables = [table[entries] for table, entries in zip(tables, self.seen, strict=True)]
         blocks = [*read_tables, np.ones((1, 1))]
         parts = list(zip(blocks, slices(b.shape[1] for b in blocks), self.blocks, strict=True))
         n_columns = parts[-1][1].stop
@@ -113,11 +113,11 @@ class TableQuadratic:
     def level_equations(self, k: int, tables: Sequence[Array]) -> tuple[Array, Array]:
         """``W_k' gamma Z`` and ``W_k' h`` for the levels of term ``k``."""
         here, parts = self.blocks[k], []
-        for table, own, there in zip(tables, self.seen, self.blocks, strict=False):
+        for table, entries, there in zip(tables, self.seen, self.blocks, strict=False):
             # Only upper blocks are stored.
             before = there.start < here.start
             block = self.cross[there, here].T if before else self.cross[here, there]
-            parts.append(block @ table[own])
+            parts.append(block @ table[entries])
         cross = np.zeros((self.sizes[k], sum(table.shape[1] for table in tables) + 1))
         target = np.zeros(self.sizes[k])
         cross[self.seen[k]] = np.column_stack([*parts, self.cross[here, -1]])
@@ -132,27 +132,27 @@ def summed(
 
     Without ``seen``, all are summed and those without rows dropped.
     """
-    asked = tuple(np.arange(size) for size in rows.sizes) if seen is None else seen
-    totals = rows.total(partial(_cross_tables, around, rows.sizes, asked), heavy=True)
-    strips = totals[: len(asked) + 1]
-    pseudo, (constant, value), *weights = totals[len(asked) + 1 :]
+    summed_entries = tuple(np.arange(size) for size in rows.sizes) if seen is None else seen
+    totals = rows.total(partial(_cross_tables, around, rows.sizes, summed_entries), heavy=True)
+    strips = totals[: len(summed_entries) + 1]
+    pseudo, (constant, value), *weights = totals[len(summed_entries) + 1 :]
     if seen is None:
-        seen = tuple(np.flatnonzero(own) for own in weights)
+        seen = tuple(np.flatnonzero(weight) for weight in weights)
         kept = [*seen, np.zeros(1, dtype=int)]
     else:
         kept = [np.arange(len(strip)) for strip in strips]
     # Dropped entries never take part in the square, which is large.
-    starts = [own.start for own in _blocks(asked)]
-    entries = np.concatenate([start + own for start, own in zip(starts, kept, strict=True)])
+    starts = [block.start for block in _blocks(summed_entries)]
+    entries = np.concatenate([start + within for start, within in zip(starts, kept, strict=True)])
     cross = np.zeros((len(entries), len(entries)))
     first = 0
-    for start, own, strip in zip(starts, kept, strips, strict=True):
-        cross[first : first + len(own), first:] = strip[np.ix_(own, entries[first:] - start)]
-        first += len(own)
-    made = TableQuadratic(
+    for start, within, strip in zip(starts, kept, strips, strict=True):
+        cross[first : first + len(within), first:] = strip[np.ix_(within, entries[first:] - start)]
+        first += len(within)
+    quadratic = TableQuadratic(
         cross, pseudo[entries], float(constant), seen, rows.sizes, around.values, float(value)
     )
-    return made, tuple(weights)
+    return quadratic, tuple(weights)
 
 
 def _blocks(seen: Sequence[IntArray]) -> tuple[slice, ...]:
@@ -166,7 +166,7 @@ def _cross_tables(
     """Upper blocks, one strip per term from its diagonal block on: half the memory of a square."""
     blocks = _blocks(seen)
     end = blocks[-1].stop
-    strips = [np.zeros((own.stop - own.start, end - own.start)) for own in blocks]
+    strips = [np.zeros((block.stop - block.start, end - block.start)) for block in blocks]
     pseudo = np.zeros(end)
     scalars, weights = np.zeros(2), [np.zeros(size) for size in sizes]
     space = Workspace()
@@ -218,9 +218,9 @@ def _reader(position: Position, space: Workspace, term: int) -> tuple[IntArray, 
         far[:] = fraction
         np.subtract(1.0, far, out=near)
         corners = [
-            (offset + more, part if weight is None else weight * part)
+            (offset + shift, part if weight is None else weight * part)
             for offset, weight in corners
-            for more, part in ((0, near), (step, far))
+            for shift, part in ((0, near), (step, far))
         ]
     return index, corners
 
@@ -228,8 +228,8 @@ def _reader(position: Position, space: Workspace, term: int) -> tuple[IntArray, 
 def _weighted(corners: _Corners, weight: Array, space: Workspace) -> list[tuple[int, Array]]:
     """All interpolation weights times one number per row."""
     products = [space.get(("weighted", k), weight.shape) for k in range(len(corners))]
-    for (_, own), product in zip(corners, products, strict=True):
-        np.multiply(1.0 if own is None else own, weight, out=product)
+    for (_, fraction), product in zip(corners, products, strict=True):
+        np.multiply(1.0 if fraction is None else fraction, weight, out=product)
     return [(step, product) for (step, _), product in zip(corners, products, strict=True)]
 
 
@@ -259,6 +259,6 @@ def _own_table(corners: _Corners, weighted: _Weighted, size: int) -> Array:
     for down, one in corners:
         for along, two in weighted[1]:
             sums = sum_by(weighted[0], two if one is None else one * two, size)
-            own = entry[: size - max(down, along)]
-            block[own + down, own + along] += sums[: len(own)]
+            inside = entry[: size - max(down, along)]
+            block[inside + down, inside + along] += sums[: len(inside)]
     return block

@@ -86,15 +86,15 @@ class Rows:
         """The number of observations: the total weight."""
         return float(self.weight.sum())
 
-    def part(self, own: slice) -> Rows:
+    def part(self, rows: slice) -> Rows:
         """Some of these rows."""
         return replace(
             self,
-            positions=tuple(position.rows(own) for position in self.positions),
-            y=self.y[own],
-            weight=self.weight[own],
-            precision=None if self.precision is None else self.precision[own],
-            columns=self.columns[own],
+            positions=tuple(position.rows(rows) for position in self.positions),
+            y=self.y[rows],
+            weight=self.weight[rows],
+            precision=None if self.precision is None else self.precision[rows],
+            columns=self.columns[rows],
         )
 
     def parts(self, size: int) -> Iterator[Rows]:

@@ -100,9 +100,10 @@ def _expansion_sums(around: Around, parts: Iterable[Rows]) -> Totals:
 
     def of(part: Rows) -> Totals:
         expansion = around.expand(part)
-        own = own_curvature(expansion.curvature)
-        own = own if own.ndim == 1 else own.sum(axis=1)
-        return *entry_sums(part, own), np.array([expansion.constant, expansion.value, own.sum()])
+        gamma = own_curvature(expansion.curvature)
+        gamma = gamma if gamma.ndim == 1 else gamma.sum(axis=1)
+        scalars = np.array([expansion.constant, expansion.value, gamma.sum()])
+        return *entry_sums(part, gamma), scalars
 
     return added(parts, CHUNK_ROWS, of)
 
@@ -110,10 +111,10 @@ def _expansion_sums(around: Around, parts: Iterable[Rows]) -> Totals:
 def _normal_equations(
     around: Around, kept: Sequence[int], tables: Sequence[Array], parts: Iterable[Rows]
 ) -> Totals:
-    made = Design(tables)
+    designs = Design(tables)
 
     def of(part: Rows) -> Totals:
-        expansion, design = around.expand(part), made.of(part.keep_terms(kept))
+        expansion, design = around.expand(part), designs.of(part.keep_terms(kept))
         target = expansion.pseudo_response @ design
         design *= np.sqrt(expansion.curvature)[:, None]
         return design.T @ design, target
@@ -128,13 +129,13 @@ def _level_equations(
     k: int,
     parts: Iterable[Rows],
 ) -> Totals:
-    made = Design(tables)
+    designs = Design(tables)
 
     def of(part: Rows) -> Totals:
-        expansion, own_part = around.expand(part), part.keep_terms(kept)
-        position, size, rows = own_part.positions[k], own_part.sizes[k], np.arange(len(part))
-        own = csr_array((expansion.curvature, (position.index, rows)), shape=(size, len(part)))
-        return own @ made.of(own_part), spread(position, expansion.pseudo_response, size)
+        expansion, kept_part = around.expand(part), part.keep_terms(kept)
+        position, size, rows = kept_part.positions[k], kept_part.sizes[k], np.arange(len(part))
+        weighted = csr_array((expansion.curvature, (position.index, rows)), shape=(size, len(part)))
+        return weighted @ designs.of(kept_part), spread(position, expansion.pseudo_response, size)
 
     return added(parts, _DESIGN_CHUNK_ROWS, of)
 
@@ -145,16 +146,16 @@ def _joint_equations(
     """Normal equations of several outputs with separate coordinates in the same tables."""
     places = output_places([table.shape[1] for table in tables], around.likelihood.n_outputs)
     gram, target = np.zeros((places.size, places.size)), np.zeros(places.size)
-    made = Design(tables)
+    designs = Design(tables)
     for part in chunks(parts, _DESIGN_CHUNK_ROWS):
-        expansion, design = around.expand(part), made.of(part.keep_terms(kept))
-        for i, own in enumerate(places):
-            target[own] += expansion.pseudo_response[:, i] @ design
-            for j, other in enumerate(places[: i + 1]):
+        expansion, design = around.expand(part), designs.of(part.keep_terms(kept))
+        for i, columns in enumerate(places):
+            target[columns] += expansion.pseudo_response[:, i] @ design
+            for j, rows in enumerate(places[: i + 1]):
                 block = (design * expansion.curvature[:, i, j, None]).T @ design
-                gram[np.ix_(own, other)] += block
+                gram[np.ix_(columns, rows)] += block
                 if j < i:
-                    gram[np.ix_(other, own)] += block.T
+                    gram[np.ix_(rows, columns)] += block.T
     return gram, target
 
 
@@ -181,10 +182,10 @@ def weights_and_quadratic(
         on_decision(n_entries)
     if whole and likelihood.quadratic:
         # Both at once; entries without rows are dropped afterwards.
-        made, weights = summed(rows, around)
-        return weights, made.of(around.values, null[1]), made
+        quadratic, weights = summed(rows, around)
+        return weights, quadratic.of(around.values, null[1]), quadratic
     *sums, value = rows.total(partial(weigh_entries, null))
-    seen = tuple(np.flatnonzero(own) for own in sums)
+    seen = tuple(np.flatnonzero(weight) for weight in sums)
     n_entries = sum(map(len, seen)) + 1
     if not whole:
         on_decision(n_entries)

@@ -51,8 +51,8 @@ class Design:
         """``Z`` of these rows."""
         width = self._columns[-1].stop if self._columns else 0
         design = self._space.get("design", (len(rows), width + 1))
-        for k, (position, own) in enumerate(zip(rows.positions, self._columns, strict=True)):
-            self._read(k, position, design[:, own])
+        for k, (position, columns) in enumerate(zip(rows.positions, self._columns, strict=True)):
+            self._read(k, position, design[:, columns])
         design[:, -1] = 1.0
         return design
 

@@ -204,8 +204,8 @@ def sign_numbers(column: Array, row_hash: Hashes) -> Hashes:
 def sign_codes(column: Array, row_hash: Hashes, n_levels: int) -> Hashes:
     """Sums of the rows' hashes per code below ``n_levels``: additive over chunks, for ``sign_levels``."""
     sums = np.zeros(n_levels, dtype=np.uint64)
-    known = (column >= 0.0) & (column < n_levels)
-    np.add.at(sums, column[known].astype(np.intp), _mix(row_hash[known]))
+    valid = (column >= 0.0) & (column < n_levels)
+    np.add.at(sums, column[valid].astype(np.intp), _mix(row_hash[valid]))
     return sums
 
 
@@ -303,14 +303,14 @@ def _compress(points: Array, mass: Array, level: Bytes) -> tuple[Array, Array, B
     """Take points together until there are at most ``EXACT_VALUES``."""
     limit = PRECISION * float(mass.sum())
     while len(points) > EXACT_VALUES:
-        own = (mass > limit) | (points == points.min()) | (points == points.max())
-        own &= level == 0
+        kept = (mass > limit) | (points == points.min()) | (points == points.max())
+        kept &= level == 0
         loose = mass.copy()
-        loose[own] = 0.0
+        loose[kept] = 0.0
         leaf = _first_leaf(points, level)
         runs = _light_runs(leaf, level, loose, limit)
-        starts = own.copy()
-        starts[1:] |= own[:-1]
+        starts = kept.copy()
+        starts[1:] |= kept[:-1]
         starts[runs] = True
         points, mass, level = _in_order(*_join(points, mass, level, leaf, np.flatnonzero(starts)))
         limit *= 2.0

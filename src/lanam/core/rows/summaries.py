@@ -63,17 +63,17 @@ class Summary:
 
     def without_distributions(self) -> Summary:
         """The summary without the columns' distributions, which may be as large as all rows."""
-        nothing = np.empty(0)
+        empty = np.empty(0)
         columns = (
-            replace(own, distribution=replace(own.distribution, values=nothing, mass=nothing))
-            for own in self.columns
+            replace(column, distribution=replace(column.distribution, values=empty, mass=empty))
+            for column in self.columns
         )
         return replace(self, columns=tuple(columns))
 
     @property
     def gaps(self) -> tuple[int, ...]:
         """The columns with missing values."""
-        return tuple(k for k, own in enumerate(self.columns) if own.distribution.missing)
+        return tuple(k for k, column in enumerate(self.columns) if column.distribution.missing)
 
 
 def summarise_tables(
@@ -105,8 +105,8 @@ def _exact_columns(
     # One block, which is returned to the system as a whole; threads would keep theirs.
     space = np.empty(table.columns.shape[::-1])
 
-    def of_column(column: Array, n_levels: int, own: Array) -> ColumnSummary:
-        distribution = summarise(column, table.weight, own)
+    def of_column(column: Array, n_levels: int, buffer: Array) -> ColumnSummary:
+        distribution = summarise(column, table.weight, buffer)
         counts = level_counts(column, table.weight, n_levels)
         return ColumnSummary(distribution, len(distribution.values), *counts)
 
@@ -149,7 +149,7 @@ def _head(table: Table, n_classes: int, n_sample: int) -> list[Array]:
 def _smallest(sample: Sequence[Array], n_sample: int) -> list[Array]:
     """Distinct rows with the smallest hashes: these, columns, response, and the weight of all copies."""
     if n_sample == 0:
-        return [own[:0] for own in sample]
+        return [array[:0] for array in sample]
     hashes, columns, response, weight = sample
     candidates = np.arange(len(hashes))
     if len(hashes) > 4 * n_sample:
@@ -174,11 +174,11 @@ def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals)
     samples = [np.concatenate(pair) for pair in zip(islice(one, 4), islice(two, 4), strict=True)]
     merged += _smallest(samples, n_sample)
     for n_levels in levels:
-        both = [sketches.from_arrays(islice(part, _SKETCH_ARRAYS)) for part in (one, two)]
-        merged += sketches.to_arrays(sketches.merge(*both))
+        pair = [sketches.from_arrays(islice(part, _SKETCH_ARRAYS)) for part in (one, two)]
+        merged += sketches.to_arrays(sketches.merge(*pair))
         if n_levels >= 0:
-            (mass, arrival), (more, later) = islice(one, 2), islice(two, 2)
-            merged += [mass + more, np.minimum(arrival, later)]
+            (mass, arrival), (other_mass, later) = islice(one, 2), islice(two, 2)
+            merged += [mass + other_mass, np.minimum(arrival, later)]
     return tuple(merged)
 
 
@@ -204,16 +204,16 @@ def _twins(
     alike: dict[tuple[object, ...], list[int]] = {}
     for feature, (column, n_levels) in enumerate(zip(columns, levels, strict=True)):
         alike.setdefault(_likeness(column, n_levels >= 0), []).append(feature)
-    compared = sorted(chain.from_iterable(own for own in alike.values() if len(own) > 1))
+    compared = sorted(chain.from_iterable(group for group in alike.values() if len(group) > 1))
     if not compared:
         return {}
     seen: dict[tuple[bool, int], int] = {}
     twins: dict[int, int] = {}
     totals = tables.total(partial(_signed, compared, levels))
     for feature, signature in zip(compared, totals, strict=True):
-        own = cast(sketches.Hashes, signature)
+        hashes = cast(sketches.Hashes, signature)
         coded = levels[feature] >= 0
-        number = sketches.sign_levels(own) if coded else int(own[0])
+        number = sketches.sign_levels(hashes) if coded else int(hashes[0])
         first = seen.setdefault((coded, number), feature)
         if first != feature:
             twins[feature] = first
@@ -224,8 +224,14 @@ def _likeness(column: ColumnSummary, coded: bool) -> tuple[object, ...]:
     """A key that duplicates share."""
     if coded:
         return True, hash(np.sort(column.mass[column.mass > 0.0]).tobytes())
-    known = column.distribution
-    return False, known.missing, known.scale, len(known.values), hash(known.values.tobytes())
+    distribution = column.distribution
+    return (
+        False,
+        distribution.missing,
+        distribution.scale,
+        len(distribution.values),
+        hash(distribution.values.tobytes()),
+    )
 
 
 def _signed(compared: Sequence[int], levels: Sequence[int], tables: Iterable[Table]) -> Totals:
@@ -234,12 +240,12 @@ def _signed(compared: Sequence[int], levels: Sequence[int], tables: Iterable[Tab
     def of(table: Table) -> Totals:
         # Rows that agree in all of these columns need no hashes of their own.
         rows = sketches.hash_rows(table.columns[:, compared], np.zeros(len(table)))
-        own = tuple(
+        signatures = tuple(
             sketches.sign_codes(table.columns[:, feature], rows, levels[feature])
             if levels[feature] >= 0
             else sketches.sign_numbers(table.columns[:, feature], rows)
             for feature in compared
         )
-        return cast(Totals, own)
+        return cast(Totals, signatures)
 
     return reduce(add, map(of, tables))

@@ -125,8 +125,10 @@ class Spread:
         """The spread of these rows and others."""
         both = (self, other)
         # Zeros alone have no magnitude: theirs must not make others vanish.
-        magnitude = max((own.magnitude for own in both if own.mean or own.variance), default=1.0)
-        one, two = (min(own.magnitude / magnitude, 1.0) for own in both)
+        magnitude = max(
+            (part.magnitude for part in both if part.mean or part.variance), default=1.0
+        )
+        one, two = (min(part.magnitude / magnitude, 1.0) for part in both)
         total = self.total_weight + other.total_weight
         fraction = other.total_weight / total
         step = other.mean * two - self.mean * one

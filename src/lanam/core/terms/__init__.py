@@ -1,1 +1,1 @@
-"""What is added up: where a term is tabulated, its network, and its table."""
+"""Terms of the additive model: knots, networks, and linearised tables."""

@@ -120,9 +120,9 @@ class Knots(_SingleAxis):
         fraction = np.empty(len(column), dtype=np.float32)
         between = False
         for start in range(0, len(column), _BLOCK):
-            own = slice(start, start + _BLOCK)
-            place, part = self._locate(column[own])
-            index[own], fraction[own] = place, part
+            block = slice(start, start + _BLOCK)
+            knot, part = self._locate(column[block])
+            index[block], fraction[block] = knot, part
             between = between or bool(np.any((part != 0.0) & (part != 1.0)))
         if between:
             return Position(index, ((1, fraction),))
@@ -259,7 +259,9 @@ class Grid:
 
     def locate(self, *columns: Array) -> Position:
         """Positions of the rows of the columns."""
-        first, *others = [axis.locate(own) for axis, own in zip(self.axes, columns, strict=True)]
+        first, *others = [
+            axis.locate(column) for axis, column in zip(self.axes, columns, strict=True)
+        ]
         index, steps = first.index.astype(np.int64), first.steps
         for size, along in zip(self.shape[1:], others, strict=True):
             index *= size
@@ -316,8 +318,8 @@ def summarise(column: Array, weight: Array, space: Array | None = None) -> Distr
     """The distribution of a column; ``space`` is an array of the column's size to sort in."""
     missing = np.isnan(column)
     if missing.any():
-        known = summarise(column[~missing], weight[~missing], space)
-        return replace(known, missing=float(weight[missing].sum()))
+        present = summarise(column[~missing], weight[~missing], space)
+        return replace(present, missing=float(weight[missing].sum()))
     scale = power_of_two_scale(column)
     scaled = np.divide(column, scale, out=None if space is None else space[: len(column)])
     scaled += 0.0  # no negative zero
@@ -456,6 +458,6 @@ def choose_categories(mass: Array, arrival: Array, max_own: int | None = None) -
     n_levels = len(mass)
     if max_own is None or n_levels <= max_own:
         return Categories(np.arange(n_levels), n_levels)
-    own = np.zeros(n_levels, dtype=bool)
-    own[np.lexsort((arrival, -mass))[:max_own]] = True
-    return Categories(np.where(own, np.cumsum(own) - 1, max_own + 1), max_own)
+    frequent = np.zeros(n_levels, dtype=bool)
+    frequent[np.lexsort((arrival, -mass))[:max_own]] = True
+    return Categories(np.where(frequent, np.cumsum(frequent) - 1, max_own + 1), max_own)

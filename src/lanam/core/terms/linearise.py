@@ -106,7 +106,7 @@ def _group_grams(term: Term, basis: Array) -> Array:
     if n_groups == 1:
         return np.ones((1, 1, 1))  # stands for the identity
     rows = [basis[term.group_index == group] for group in range(n_groups)]
-    return np.stack([own.T @ own for own in rows])
+    return np.stack([group.T @ group for group in rows])
 
 
 def _visible_directions(
@@ -127,8 +127,8 @@ def _visible_directions(
         # A sketch full of visible directions may have missed some.
         if keep.sum() <= probe.shape[1] - _OVERSAMPLING // 2:
             return np.asarray((lift.T @ vectors[:, keep]) / np.sqrt(size[keep]))
-        more = rng.standard_normal((n_parameters, probe.shape[1]))
-        probe = np.concatenate([probe, more], axis=1)
+        fresh = rng.standard_normal((n_parameters, probe.shape[1]))
+        probe = np.concatenate([probe, fresh], axis=1)
     if seen.shape[0] < n_parameters:
         size, vectors = np.linalg.eigh(seen @ seen.T)
         keep = size > _floor(size, coarse, tolerance)

@@ -145,7 +145,7 @@ def initialise(
 
 def unflatten(architecture: Architecture, theta: Array) -> list[Array]:
     """Views of the flat parameter vector, one per tensor."""
-    parts = (theta[own] for own in slices(architecture.sizes))
+    parts = (theta[part] for part in slices(architecture.sizes))
     return [part.reshape(shape) for part, shape in zip(parts, architecture.shapes, strict=True)]
 
 

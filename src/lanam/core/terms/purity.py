@@ -42,9 +42,11 @@ def purify(table: Array, share: Array, shape: tuple[int, ...]) -> Array:
             np.einsum(f"{letters},{letters}P->{letters.replace(axis, '')}P", weight, values)
             for axis, weight in zip(reversed(letters), weights, strict=True)
         ]
-        found = solution @ np.concatenate([mean.reshape(-1, values.shape[-1]) for mean in means])
-        for mass, own in zip(masses, np.split(found, ends), strict=True):
-            values -= own.reshape(*mass.shape, -1)
+        functions = solution @ np.concatenate(
+            [mean.reshape(-1, values.shape[-1]) for mean in means]
+        )
+        for mass, function in zip(masses, np.split(functions, ends), strict=True):
+            values -= function.reshape(*mass.shape, -1)
     return np.asarray(values.reshape(table.shape))
 
 
@@ -65,15 +67,15 @@ def _solution(weights: Sequence[Array], masses: Sequence[Array]) -> Array:
     symmetric form; the others follow.
     """
     matrix = _mean_matrix(weights, masses)
-    mass = np.concatenate([own.ravel() for own in masses])
+    mass = np.concatenate([margin.ravel() for margin in masses])
     seen, unseen = np.flatnonzero(mass > 0.0), np.flatnonzero(mass <= 0.0)
     root = np.sqrt(mass[seen])
     inverse = _inverse(matrix[np.ix_(seen, seen)] * root[:, None] / root, masses[0])
     result = np.zeros_like(matrix)
     result[np.ix_(seen, seen)] = inverse * root / root[:, None]
-    own = np.linalg.pinv(matrix[np.ix_(unseen, unseen)], rcond=_DISCONNECTED)
-    result[np.ix_(unseen, unseen)] = own
-    result[unseen] -= own @ matrix[np.ix_(unseen, seen)] @ result[seen]
+    inverse_unseen = np.linalg.pinv(matrix[np.ix_(unseen, unseen)], rcond=_DISCONNECTED)
+    result[np.ix_(unseen, unseen)] = inverse_unseen
+    result[unseen] -= inverse_unseen @ matrix[np.ix_(unseen, seen)] @ result[seen]
     return result
 
 
@@ -96,8 +98,8 @@ def _mean_matrix(weights: Sequence[Array], masses: Sequence[Array]) -> Array:
         np.arange(end - mass.size, end).reshape(mass.shape)
         for end, mass in zip(ends, masses, strict=True)
     ]
-    for (own, weight), other in product(zip(places, weights, strict=True), places):
-        if own is not other:
+    for (place, weight), other in product(zip(places, weights, strict=True), places):
+        if place is not other:
             # Broadcast together, the two index one cell.
-            matrix[own, other] = weight
+            matrix[place, other] = weight
     return matrix

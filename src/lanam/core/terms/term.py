@@ -152,9 +152,11 @@ class MixedTerm:
         """A group per number of columns and band of scales, and one for the cells."""
         parts, start = list[NDArray[np.intp]](), 0
         for size in range(len(self.entries.axes), 0, -1):
-            own = [network.group_index for network in self._networks if len(network.chosen) == size]
-            if sum(map(len, own)):
-                parts.append(np.concatenate(own) + start)
+            indices = [
+                network.group_index for network in self._networks if len(network.chosen) == size
+            ]
+            if sum(map(len, indices)):
+                parts.append(np.concatenate(indices) + start)
                 start = int(parts[-1].max()) + 1
         parts.append(np.full(math.prod(axis.n_single for axis in self.entries.axes), start))
         index = np.concatenate(parts)
@@ -162,13 +164,15 @@ class MixedTerm:
 
     def initial(self, rng: np.random.Generator) -> Array:
         """Random expansion points of all networks, concatenated."""
-        parts = (_initial_network(own.architecture, own.knots, rng) for own in self._networks)
+        parts = (
+            _initial_network(network.architecture, network.knots, rng) for network in self._networks
+        )
         return np.concatenate([np.empty(0), *parts])
 
     def jacobian(self, expansion: Array) -> Array:
         """Tangent features at the entries (B, P), in the order of their groups."""
-        own = slices(network.architecture.n_parameters for network in self._networks)
-        of_networks = zip(self._networks, own, strict=True)
+        slots = slices(network.architecture.n_parameters for network in self._networks)
+        of_networks = zip(self._networks, slots, strict=True)
         blocks = [network.jacobian(expansion[part]) for network, part in of_networks]
         return np.concatenate([*blocks, _at_levels(np.ones(1), self.entries.axes, ())], axis=1)
 
@@ -182,8 +186,8 @@ def _initial_network(
     """A random expansion point; the units of each band have their kinks all over the data."""
     band = architecture.band_of_unit
     centres = np.empty((len(band), len(axes)))
-    for own in range(band.max() + 1):
-        members = np.flatnonzero(band == own)
+    for group in range(band.max() + 1):
+        members = np.flatnonzero(band == group)
         for k, knots in enumerate(axes):
             # Stratified over the knots, which are dense where the data is.
             order = np.arange(len(members)) if k == 0 else rng.permutation(len(members))
@@ -237,8 +241,8 @@ class _Network:
         """Each band's leading singular vectors: the same prior over functions in fewer coordinates."""
         bands = []
         for band, width in enumerate(self._widths):
-            own = jacobian[:, self.architecture.band_index == band]
-            vectors, sizes, _ = np.linalg.svd(own, full_matrices=False)
+            features = jacobian[:, self.architecture.band_index == band]
+            vectors, sizes, _ = np.linalg.svd(features, full_matrices=False)
             bands.append(vectors[:, :width] * sizes[:width])
         return np.concatenate(bands, axis=1)
 
@@ -246,12 +250,12 @@ class _Network:
 def _at_levels(features: Array, grid: Sequence[Axis], chosen: Sequence[int]) -> Array:
     """Features (..., p) of the chosen axes, repeated for every combination of the others' levels (B, P)."""
     letters = ascii_lowercase[: len(grid)]
-    own = "".join(letters[k] for k in chosen)
+    inputs = "".join(letters[k] for k in chosen)
     others = [k for k in range(len(grid)) if k not in chosen]
     levels = [f"{letters[k]}{letters[k].upper()}" for k in others]
-    made = letters + "".join(letters[k].upper() for k in others) + "z"
+    output = letters + "".join(letters[k].upper() for k in others) + "z"
     single = [_single_entries(grid[k]) for k in others]
-    product = np.einsum(f"{','.join([f'{own}z', *levels])}->{made}", features, *single)
+    product = np.einsum(f"{','.join([f'{inputs}z', *levels])}->{output}", features, *single)
     return np.asarray(product.reshape(math.prod(map(len, grid)), -1))
 
 
