@@ -41,7 +41,7 @@ Extension = tuple[Problem, State]
 
 def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
     """Fit all columns' terms, then those of their residuals; each step drops unsupported terms."""
-    solver = run.solver
+    solver = run.prepared.solver
     stage = Stage(problem, solver.start(problem, rng))
     if solver.networks_only:
         return solver.train(TrainingTask("smooth", stage, problem, stage.state), rng, run.record)
@@ -59,7 +59,7 @@ def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
 
 def refit_noise(stage: Stage, run: Run, rng: Rng) -> Stage:
     """Update the noise after all terms: that of missing values, and the dispersion of small counts."""
-    if run.solver.networks_only or stage.interrupted:
+    if run.prepared.solver.networks_only or stage.interrupted:
         return stage
     problem, state = stage.problem, stage.state
     weighed = _gap_noise(stage, run, rng)

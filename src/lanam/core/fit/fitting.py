@@ -124,7 +124,7 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     with threads(stage.width, options.n_jobs):
         if pairs:
             stage = refit_noise(stage, run, rng)
-        solution = run.solver.solution(stage.problem, stage.state, rng)
+        solution = run.prepared.solver.solution(stage.problem, stage.state, rng)
     dropped = [unused(*item) for item in prepared.unused.items()]
     # Dropped pairs are not terms: their status is in the table of scores.
     dropped += [dropped_term(gone) for gone in stage.dropped if not gone.term.joint]

@@ -229,8 +229,7 @@ def _evidence_gain(first: Binned, second: Binned, curvature: Array, gradient: Ar
     pure = purify(np.concatenate(products, axis=1), curvature / curvature.sum(), shape)
     ends = np.cumsum([product.shape[1] for product in products])
     tables = np.split(pure, ends[:-1], axis=1)
-    weighted = (table * curvature[:, None] for table in tables)
-    return max(_best_gain(t.T @ w, t.T @ gradient) for t, w in zip(tables, weighted, strict=True))
+    return max(_best_gain(t.T @ (t * curvature[:, None]), t.T @ gradient) for t in tables)
 
 
 def _best_gain(gram: Array, target: Array) -> float:

@@ -107,11 +107,6 @@ class Run:
     history: list[dict[str, Any]] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
 
-    @property
-    def solver(self) -> Solver:
-        """The solver that trains the terms."""
-        return self.prepared.solver
-
     def announce(self, stage: str, n_terms: int, n_entries: int) -> None:
         """Report the plan of a stage."""
         if self.options.on_plan is not None:

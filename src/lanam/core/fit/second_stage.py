@@ -150,24 +150,24 @@ class _PairSearch:
         }
         status |= dict.fromkeys(_active_pairs(stage), ACTIVE)
 
-        def otherwise(pair: Pair) -> str:
-            if isinstance(self.requested, tuple):
-                return "left out: not named"
-            if isinstance(self.requested, int):
-                return f"left out: not among the best {self.requested}"
-            if not self._promising(scores[pair]):
-                return "left out: no gain expected"
-            if not self._promising(last[pair]):
-                return "left out: what it promised, others explain"
-            if stage.interrupted:
-                return "left out: interrupted before its turn"
-            if stage.width > _MAX_WIDTH:
-                return "left out: the model is large; ask for a number of pairs to have more"
-            return "left out: the search ended before its turn"
+        def left_out(pair: Pair) -> str:
+            reasons = (
+                (isinstance(self.requested, tuple), "not named"),
+                (isinstance(self.requested, int), f"not among the best {self.requested}"),
+                (not self._promising(scores[pair]), "no gain expected"),
+                (not self._promising(last[pair]), "what it promised, others explain"),
+                (stage.interrupted, "interrupted before its turn"),
+                (
+                    stage.width > _MAX_WIDTH,
+                    "the model is large; ask for a number of pairs to have more",
+                ),
+                (True, "the search ended before its turn"),
+            )
+            return "left out: " + next(reason for applies, reason in reasons if applies)
 
         ranked = sorted(self.pairs, key=lambda pair: -scores[pair])
         return tuple(
-            ScoredPair(pair, scores[pair], status.get(pair) or otherwise(pair)) for pair in ranked
+            ScoredPair(pair, scores[pair], status.get(pair) or left_out(pair)) for pair in ranked
         )
 
 
@@ -196,9 +196,8 @@ def _try_pairs(
     retried = {*beside, *tried}
     stays = [g for g in stage.dropped if g.term.features not in retried or g.term.kind == "level"]
     before = replace(stage, dropped=tuple(stays))
-    threshold = partial(_threshold, _settled(stage, search), search)
-    task = TrainingTask("pairs", before, problem, state, threshold)
-    wider = run.solver.train(task, rng, run.record)
+    task = TrainingTask("pairs", before, problem, state, partial(_threshold, stage, search))
+    wider = run.prepared.solver.train(task, rng, run.record)
     # New pairs may only have replaced others, and an interrupt may have come before they were trained.
     gain = wider.state.evidence - stage.state.evidence
     least = _TUNED if not isinstance(search.requested, tuple) else -np.inf
@@ -214,19 +213,13 @@ def _try_pairs(
     return replace(stage, dropped=(*still, *gone), reason=wider.reason)
 
 
-def _settled(stage: Stage, search: _PairSearch) -> set[tuple[str, tuple[int, ...]]]:
-    """The terms that cannot be dropped: those of earlier stages."""
-    return {
+def _threshold(stage: Stage, search: _PairSearch, problem: Problem) -> Threshold:
+    """The log evidence gain that each term of a problem must have; earlier terms are not judged."""
+    settled = {
         (term.kind, term.features)
         for term in stage.problem.terms
         if not term.joint or term.features in search.earlier
     }
-
-
-def _threshold(
-    settled: set[tuple[str, tuple[int, ...]]], search: _PairSearch, problem: Problem
-) -> Threshold:
-    """The log evidence gain that each term of a problem must have."""
 
     def threshold(k: int, left: Sequence[int]) -> float:
         term = problem.terms[k]

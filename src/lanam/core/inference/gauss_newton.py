@@ -149,14 +149,8 @@ def _step(linear: Regression, hyper: Hyper, posterior: Posterior) -> State:
             strict=True,
         )
     )
-    return State(
-        terms,
-        linear.intercept(posterior),
-        hyper.noise,
-        posterior.evidence,
-        posterior.n_effective,
-        posterior.objective,
-    )
+    outcome = posterior.evidence, posterior.n_effective, posterior.objective
+    return State(terms, linear.intercept(posterior), hyper.noise, *outcome)
 
 
 def _damped(problem: Problem, before: State, after: State, predicted: float) -> State:

@@ -14,14 +14,7 @@ import numpy as np
 
 from lanam.core.arrays import Array, IntArray, Intercept, Rng
 from lanam.core.inference import evidence
-from lanam.core.inference.evidence import (
-    HighCardinality,
-    Hyper,
-    LinearModel,
-    Posterior,
-    Update,
-    mackay,
-)
+from lanam.core.inference.evidence import HighCardinality, Hyper, LinearModel, Posterior, Update
 from lanam.core.inference.prior import Prior
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import cross_tables, quadratics
@@ -119,7 +112,7 @@ class Problem:
         rows: AnyRows,
         likelihood: Likelihood,
         joint: bool = True,
-        update: Update = mackay,
+        update: Update = evidence.mackay,
         memory: float = quadratics.CROSS_TABLE_BYTES,
         on_decision: Callable[[int], None] = lambda n_entries: None,
     ) -> Problem:
