@@ -15,11 +15,9 @@ from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel, FittedTerm
 from lanam.core.terms import knots as core_knots
 from lanam.data import as_frame, learn_schema, learn_table
-from lanam.explain import draws as term_draws
-from lanam.explain import explain_global
-from lanam.explain.bands import Banded, require_coverage
-from lanam.explain.draws import even_normals
-from lanam.explain.points import read_values
+from lanam.explain import bands, explain_global
+from lanam.explain.bands import Banded, even_normals, require_coverage
+from lanam.explain.evaluation import read_values
 from lanam.explain.values import plain
 from tests.core import at_hand
 
@@ -237,12 +235,12 @@ class TestSimultaneous:
     def test_long_tables_are_drawn_in_parts_and_fewer_times(self, gaussian, several, monkeypatch):
         for model in (gaussian, several):
             at_once = model.explain_global()["city"]
-            monkeypatch.setattr(term_draws, "_CHUNK_VALUES", 1)
+            monkeypatch.setattr(bands, "_CHUNK_VALUES", 1)
             parts = model.explain_global()["city"]
             np.testing.assert_allclose(parts.largest_deviations, at_once.largest_deviations)
             assert parts.importance_std == pytest.approx(at_once.importance_std)
             monkeypatch.undo()
-        monkeypatch.setattr(term_draws, "_MOST_VALUES", 1)
+        monkeypatch.setattr(bands, "_MOST_VALUES", 1)
         assert len(gaussian.explain_global()["city"].largest_deviations) == 256
 
 

@@ -13,7 +13,7 @@ from lanam import LANAMClassifier, LANAMRegressor, coverage_report, metrics
 from lanam.metrics.coverage import _calibration_error_limit
 from lanam.metrics.curves import binomial_p_value
 from lanam.metrics.kernel import skce_limit
-from lanam.metrics.report import _others
+from lanam.metrics.report import _significant
 from lanam.metrics.scores import quantile_error_limit
 
 LEVELS = (0.5, 0.9, 0.95)
@@ -89,9 +89,7 @@ class TestIntervals:
         lines = str(report).splitlines()
         for name in ("quantile", "squared kernel"):
             place = next(k for k, line in enumerate(lines) if line.startswith(f"{name} cal"))
-            assert lines[place + 1].startswith(
-                "that of a calibrated model, 95 times of 100 at most "
-            )
+            assert lines[place + 1].startswith("95th percentile under calibration ")
         assert report.scores == pytest.approx(expected, rel=1e-8)
         assert report.curve.kind == "quantiles"
         assert report.curve.error == report.scores["quantile_calibration_error"]
@@ -103,17 +101,17 @@ class TestIntervals:
         observed = report.rows[3]["observed"]
         lowest, highest = (100 * p for p in binom.ppf([0.025, 0.975], 200, 0.95) / 200)
         assert report.verdict.startswith(
-            f"95% intervals hold {100 * observed:.1f}% of 200 rows: within what chance allows "
-            f"({lowest:.1f}% to {highest:.1f}%)"
+            f"95% intervals: coverage {100 * observed:.1f}% on 200 rows, within the 95% range if "
+            f"calibrated ({lowest:.1f}% to {highest:.1f}%)"
         )
 
     def test_bad_intervals_get_a_bad_verdict(self, regressor, held_out):
         X, y = held_out
         narrow = coverage_report(regressor, X, y + 0.6 * np.sign(np.arange(200) % 2 - 0.5))
-        assert "fewer than chance allows" in narrow.verdict
+        assert "below the 95% range if calibrated" in narrow.verdict
         wide = coverage_report(regressor, X, regressor.predict(X), levels=(0.5, 0.8))
-        assert "80% intervals hold 100.0% of 200 rows: more than chance" in wide.verdict
-        assert "chance does not explain what those of 50% hold" in wide.verdict
+        assert "80% intervals: coverage 100.0% on 200 rows, above the 95% range" in wide.verdict
+        assert "coverage at 50% differs significantly" in wide.verdict
 
     def test_after_calibrate_both_are_told(self, calibrated, held_out):
         X, y = held_out
@@ -130,7 +128,7 @@ class TestIntervals:
         assert (first["calibrated_lowest"], first["calibrated_highest"]) == expected
         assert second["calibrated_observed"] is None  # 49 rows allow 0.98
         assert "too few rows" in str(report)
-        assert "90% calibrated intervals hold" in report.verdict
+        assert "90% calibrated intervals: coverage" in report.verdict
         assert report.calibrated
         assert np.isnan(report.to_frame("pandas")["calibrated_size"][1])
 
@@ -165,7 +163,7 @@ class TestIntervals:
                 {"level": level, "chance": binomial_p_value((place <= level).mean(), level, 300)}
                 for level in (0.5, 0.8, 0.9, 0.95, 0.99)
             ]
-            told += bool(_others(rows[3], rows))
+            told += bool(_significant(rows[3], rows))
             alone += min(row["chance"] for row in rows) <= 0.05
         assert 0.01 < told / 1000 <= 0.05
         assert alone / 1000 > 0.08
@@ -173,11 +171,11 @@ class TestIntervals:
     def test_levels_are_named_in_their_order_by_holms_rule(self):
         chances = {0.5: 0.02, 0.8: 0.001, 0.9: 0.015, 0.95: 0.0, 0.99: 0.9}
         rows = [{"level": level, "chance": chance} for level, chance in chances.items()]
-        (said,) = _others(rows[3], rows)
-        assert said == "chance does not explain what those of 50%, 80%, 90% hold"
+        (sentence,) = _significant(rows[3], rows)
+        assert sentence == "coverage at 50%, 80%, 90% differs significantly, too (Holm)"
         rows[0]["chance"] = 0.03  # more than half of 0.05
-        (said,) = _others(rows[3], rows)
-        assert said == "chance does not explain what those of 80%, 90% hold"
+        (sentence,) = _significant(rows[3], rows)
+        assert sentence == "coverage at 80%, 90% differs significantly, too (Holm)"
 
     def test_what_is_new_in_rows_is_said_once(self, held_out):
         X, y = held_out
@@ -286,7 +284,7 @@ class TestClasses:
         assert report.scores["accuracy"] == pytest.approx(model.score(X, y))
         assert report.scores["nll"] == pytest.approx(-model.log_likelihood(X, y), rel=1e-8)
         assert report.retention.value[-1] == pytest.approx(model.score(X, y))
-        assert "% off on average" in report.verdict
+        assert "expected calibration error" in report.verdict
 
     def test_sets_are_counted_at_every_level(self, case):
         model, X, y = case
@@ -301,7 +299,7 @@ class TestClasses:
         again = coverage_report(model, X[150:], y[150:], levels=(0.7, 0.9))
         sets = model.predict_set(X[150:], 0.9)
         assert again.sets[1]["calibrated_size"] == pytest.approx(sets.sum(axis=1).mean())
-        assert "90% calibrated sets hold" in again.verdict
+        assert "90% calibrated sets: coverage" in again.verdict
         del model.calibration_
 
     def test_wrong_arguments(self, case):
@@ -341,8 +339,8 @@ def test_a_report_is_data_and_words(regressor, held_out):
     lines = str(report).splitlines()
     assert lines[0] == "LANAMRegressor on 200 rows"
     assert lines[1] == report.verdict.split("; ")[0]
-    head = next(line for line in lines if line.lstrip().startswith("level"))
-    assert head.split() == ["level", "observed", "by", "chance", "mean", "width"]
+    head = next(line for line in lines if line.lstrip().startswith("nominal"))
+    assert head.split() == ["nominal", "observed", "95%", "range", "if", "calibrated", "mean", "width"]
     page = report._repr_html_()
     assert page.count("<tr>") == 1 + len(LEVELS)
     assert "<td>95%</td>" in page

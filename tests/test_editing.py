@@ -605,7 +605,7 @@ class TestDrawings:
         young = int(np.flatnonzero(X["age"] < 60)[0])
         local = edited.explain_local(X)
         note = note_of(plot_local(local, old))
-        assert "1 term is edited by hand where this row is: age." in note
+        assert "1 term is edited by hand at the values of this row: age." in note
         assert "edited" not in plot_local(local, young).figure.get_supxlabel()
         note = note_of(plot_importance(edited.explain_global()))
         assert "1 term is edited by hand: age." in note

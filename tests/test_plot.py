@@ -68,7 +68,7 @@ def test_a_panel_for_each_active_term_most_important_first(explanation):
 def test_the_note_names_what_is_switched_off(explanation):
     figure = plot_shapes(explanation)[0].figure
     n_off = len(explanation.switched_off)
-    assert f"{n_off} of {len(explanation)} terms are switched off" in words(figure)
+    assert f"{n_off} of {len(explanation)} terms are dropped" in words(figure)
     assert "noise" in words(figure)
     assert "contribution to the prediction" in words(figure)
 
@@ -132,7 +132,7 @@ def test_data_far_out_is_left_out_and_counted():
     y = np.where(X["a"] > 0, 1.0, -1.0) + 0.1 * rng.standard_normal(1000)
     (ax,) = plot_shapes(LANAMRegressor(**NUMBERS).fit(X, y).explain_global(), terms=["a"])
     assert ax.get_xlim()[1] < 10
-    assert "% of the data lie beyond" in ax.get_xlabel()
+    assert "% of the data are not shown" in ax.get_xlabel()
 
 
 def test_own_axes(explanation):
@@ -142,7 +142,7 @@ def test_own_axes(explanation):
     assert figure.get_supylabel() == ""
     one = plot_shapes(explanation, terms=["sex"], axes=own[1, 1])
     assert list(one) == [own[1, 1]]
-    with pytest.raises(ValueError, match="there are 2 terms to draw and 1 axes"):
+    with pytest.raises(ValueError, match="2 terms need as many axes, and there are 1"):
         plot_shapes(explanation, terms=["sex", "recipe (levels)"], axes=own[1, 1])
 
 
@@ -219,7 +219,7 @@ class TestPlotInteraction:
         np.testing.assert_array_equal(np.ravel(drawn(std)), surface.std.T.ravel())
         assert [mean.get_xlabel(), mean.get_ylabel()] == ["a", "c"]
         assert [mean.get_title(), std.get_title()] == ["mean", "standard deviation"]
-        assert "Veiled: no data" in words(mean.figure)
+        assert "Greyed out: no data" in words(mean.figure)
 
     @pytest.mark.parametrize("term", ["b x c", ("b", "c"), ("c", "b"), ["b", "c"]])
     def test_one_by_name(self, pairs, term):
@@ -260,16 +260,16 @@ class TestPlotInteraction:
     @pytest.mark.parametrize("n_axes", [1, 3])
     def test_other_numbers_of_axes(self, pairs, n_axes):
         _, own = plt.subplots(1, n_axes)
-        with pytest.raises(ValueError, match=f"drawn on two axes, and there are {n_axes}"):
+        with pytest.raises(ValueError, match=f"needs two axes, and there are {n_axes}"):
             plot_interaction(pairs, axes=own)
 
     @pytest.mark.parametrize("term", ["a", "a x b", "a x d", "c x a", ("a", "d"), ("a", "a"), ()])
     def test_unknown_pairs(self, pairs, term):
-        with pytest.raises(KeyError, match=r"no pair .* there are \['a x c', 'b x c'\]"):
+        with pytest.raises(KeyError, match=r"no interaction .* has \['a x c', 'b x c'\]"):
             plot_interaction(pairs, term)
 
     def test_no_active_pair(self, explanation):
-        with pytest.raises(ValueError, match="no pair is active"):
+        with pytest.raises(ValueError, match="no interaction is active"):
             plot_interaction(explanation)
 
     def test_units(self, pairs, table):
@@ -302,9 +302,9 @@ class TestPlotInteraction:
             shape.name for shape in pairs.active if shape.kind == "smooth"
         ]
         note = words(axes[0].figure)
-        assert "Pairs are drawn by plot_interaction: a x c, b x c." in note
+        assert "Interactions (see plot_interaction): a x c, b x c." in note
         assert "active but not shown" not in note
-        with pytest.raises(ValueError, match="draw them with plot_interaction"):
+        with pytest.raises(ValueError, match="use plot_interaction"):
             plot_shapes(pairs, terms=["a x c"])
 
 
@@ -328,8 +328,8 @@ class TestPlotInteractionMatrix:
             j, i = (round(place) for place in text.get_position())
             # To one digit after the point, or none.
             assert float(text.get_text()) == pytest.approx(scores.matrix()[i, j], abs=0.51)
-        assert "score: evidence (nats)" in words(ax.figure)
-        assert ax.get_title(loc="left") == "Dots: pairs in the model."
+        assert "score: log evidence gain (nats)" in words(ax.figure)
+        assert ax.get_title(loc="left") == "Dots: interactions in the model."
 
     def test_other_scores_have_no_nats(self, table):
         model = LANAMRegressor(
@@ -348,7 +348,9 @@ class TestPlotInteractionMatrix:
         one = LANAMRegressor(**NUMBERS).fit(table[0][["a"]], table[1])
         none = LANAMRegressor(interactions=0, **NUMBERS).fit(*table)
         for model in (one, none):
-            with pytest.raises(ValueError, match=r"no pairs were scored: .* add_interactions"):
+            with pytest.raises(
+                ValueError, match=r"no interactions were scored: .* add_interactions"
+            ):
                 plot_interaction_matrix(model.interaction_scores_)
 
     def test_only_scores_of_zero(self):
@@ -453,7 +455,7 @@ class TestLevels:
     def test_dots_with_bars_under_their_names(self, sales):
         (ax,) = plot_shapes(sales, terms=["city"])
         shape = sales["city"]
-        assert tick_words(ax) == ["Bonn", "Oslo", "Rome", "missing", "new level"]
+        assert tick_words(ax) == ["Bonn", "Oslo", "Rome", "missing", "unseen"]
         levels, new = marks(ax)
         np.testing.assert_array_equal(levels.get_xdata(), [0.0, 1.0, 2.0])
         np.testing.assert_array_equal(levels.get_ydata(), shape.mean)
@@ -476,11 +478,11 @@ class TestLevels:
         shape = sales["city"]
         rare = replace(shape, density=0.9 * shape.density, unseen_density=0.1 * shape.density.sum())
         (ax,) = plot_shapes(replace(sales, terms=(rare,)))
-        assert tick_words(ax)[-2:] == ["missing", "other levels"]
+        assert tick_words(ax)[-2:] == ["missing", "other categories"]
         assert len(ax.patches) == len(shape.values) + 2
-        assert "Other levels: those that are rare or new." in words(ax.figure)
+        assert "Other categories: rare or unseen." in words(ax.figure)
         (ax,) = plot_shapes(replace(sales, terms=(shape,)))
-        assert "Other levels" not in words(ax.figure)
+        assert "Other categories" not in words(ax.figure)
 
     def test_of_many_levels_the_most_frequent(self, sales):
         (ax,) = plot_shapes(sales, terms=["shop"])
@@ -489,7 +491,7 @@ class TestLevels:
         assert n_levels > 40
         shown = np.sort(np.argsort(-shape.density, kind="stable")[:20])
         np.testing.assert_array_equal(marks(ax)[0].get_ydata(), shape.mean[shown])
-        assert f"(20 of {n_levels} levels, " in ax.get_xlabel()
+        assert f"(20 of {n_levels} categories, " in ax.get_xlabel()
         names = tick_words(ax)
         assert len(names) == 21
         assert {len(name) for name in names[:20]} == {16}
@@ -505,7 +507,7 @@ class TestLevels:
 
     def test_the_note_says_what_the_marks_are(self, sales):
         note = words(plot_shapes(sales)[0].figure)
-        assert "Dots: levels. Hollow: a level that is not in the training data." in note
+        assert "Dots: categories. Hollow: unseen category." in note
         assert "Diamonds: missing values." in note
         note = words(plot_shapes(sales, terms=["size"])[0].figure)
         assert "Diamonds" not in note
@@ -608,7 +610,7 @@ class TestTiles:
             assert float(text.get_text()) == pytest.approx(value, abs=0.051)
             sure = abs(value) >= 2 * surface.std[entries[i], j]
             assert text.get_fontweight() == ("bold" if sure else "normal")
-        assert "Bold: the mean lies two standard deviations" in words(mean.figure)
+        assert "Bold: the mean is at least two standard deviations" in words(mean.figure)
 
     def test_gaps_beside_a_surface(self, sales):
         surface = sales["age x weight"]
@@ -648,7 +650,7 @@ class TestUnits:
         assert "log-odds of yes" in words(plot_shapes(known)[0].figure)
 
     def test_classes_are_chosen_among_several(self, sales):
-        with pytest.raises(ValueError, match="where there are more than two"):
+        with pytest.raises(ValueError, match="among more than two classes"):
             plot_shapes(sales, classes=["a"])
 
 
@@ -684,7 +686,7 @@ class TestClasses:
         assert [line.get_marker() for line in gaps] == [line.get_marker() for line in dots]
         assert [line.get_ydata()[0] for line in gaps] == choice["age"].missing_mean.tolist()
         assert "score of each class" in words(figure)
-        assert "Scores are log-probabilities" in words(figure)
+        assert "Centred logits are log-probabilities" in words(figure)
         figure.canvas.draw()
 
     def test_some_classes(self, choice):

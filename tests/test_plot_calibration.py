@@ -116,9 +116,9 @@ class TestCalibration:
 
     def test_words(self, reliability, quantiles):
         ax = plot_calibration(reliability)
-        assert [ax.get_xlabel(), ax.get_ylabel()] == ["predicted probability", "observed share"]
+        assert [ax.get_xlabel(), ax.get_ylabel()] == ["predicted probability", "observed frequency"]
         assert f"ECE {reliability.error:.2g} 2,000 rows" in said(ax)
-        assert "Shaded: the 95% range of chance" in said(ax)
+        assert "Shaded: the 95% range if calibrated" in said(ax)
         assert "rows in each bin" in said(ax)
         ax = plot_calibration(quantiles)
         assert ax.get_xlabel() == "level of the predicted quantile"
@@ -145,7 +145,7 @@ class TestCalibration:
         assert len(faces) == 2
         assert len(ax.patches) == len(reliability.share) + len(other.share)
         assert "Shaded" not in said(ax)
-        assert "Filled: beyond the 95% range of chance" in said(ax)
+        assert "Filled: outside the 95% range if calibrated" in said(ax)
 
     def test_reports_have_a_curve(self, reliability):
         ax = plot_calibration(SimpleNamespace(curve=reliability))
@@ -168,13 +168,13 @@ class TestCalibration:
         assert tuple(figure.get_size_inches()) == (8, 3)
 
     def test_other_things(self, reliability, quantiles):
-        with pytest.raises(TypeError, match="draws a CalibrationCurve and was given a float"):
+        with pytest.raises(TypeError, match="expected a CalibrationCurve, got a float"):
             plot_calibration(0.3)
-        with pytest.raises(TypeError, match=r"was given a list: use coverage_report"):
+        with pytest.raises(TypeError, match=r"got a list: use coverage_report"):
             plot_calibration({"a": [reliability]})
         with pytest.raises(ValueError, match=r"of one kind .* \['quantiles', 'reliability'\]"):
             plot_calibration({"a": reliability, "b": quantiles})
-        with pytest.raises(ValueError, match="there is no CalibrationCurve to draw"):
+        with pytest.raises(ValueError, match="there is no CalibrationCurve to plot"):
             plot_calibration({})
         with pytest.raises(ValueError, match="no more than 8 curves"):
             plot_calibration({str(k): reliability for k in range(9)})
@@ -195,9 +195,9 @@ class TestRetention:
         np.testing.assert_array_equal(line.get_xdata(), retention.retained)
         np.testing.assert_array_equal(line.get_ydata(), retention.value)
         assert ax.get_xlim() == (1.0, 0.0)  # all rows on the left
-        assert ax.get_xlabel() == "rows retained (on the right, only the most certain)"
-        assert ax.get_ylabel() == "accuracy of the rows retained"
-        assert f"mean over all shares {retention.area:.3g}, 300 rows" in said(ax)
+        assert ax.get_xlabel() == "rows retained, least uncertain first"
+        assert ax.get_ylabel() == "accuracy of the retained rows"
+        assert f"area under the curve {retention.area:.3g}, 300 rows" in said(ax)
         ax.figure.canvas.draw()
         assert [label.get_text() for label in ax.get_xticklabels()][-1] == "100%"
 
@@ -213,7 +213,7 @@ class TestRetention:
         ax = plot_retention({"a": retention, "$b$ $c$": other})
         assert [line.get_linestyle() for line in ax.get_lines()] == ["-", "--"]
         texts = [text.get_text() for text in ax.get_legend().get_texts()]
-        assert texts == [f"a: mean {retention.area:.3g}", "$b$ $c$: mean 0.7"]
+        assert texts == [f"a: area {retention.area:.3g}", "$b$ $c$: area 0.7"]
         assert "300 rows" not in said(ax)
         (patch,) = ax.patches
         assert abs(patch.get_width()) == pytest.approx(0.3)
@@ -226,7 +226,7 @@ class TestRetention:
         assert tuple(figure.get_size_inches()) == (8, 3)
 
     def test_other_things(self, retention, reliability):
-        with pytest.raises(TypeError, match="draws a RetentionCurve and was given a Calibration"):
+        with pytest.raises(TypeError, match="expected a RetentionCurve, got a Calibration"):
             plot_retention(reliability)
         error = RetentionCurve(retention.retained, retention.value, "rmse", 0.5, 10)
         with pytest.raises(ValueError, match=r"of one measure .* \['accuracy', 'rmse'\]"):

@@ -55,7 +55,7 @@ def test_bars_are_importances_and_lines_their_intervals(explanation, coverage):
         np.testing.assert_allclose(segment[:, 0], np.maximum(ends, 0.0))
     assert ax.yaxis_inverted()
     assert ax.get_xlim()[0] == 0.0
-    assert f"Lines: {100 * coverage:g}% intervals." in said(ax)
+    assert f"Error bars: {100 * coverage:g}% credible intervals." in said(ax)
     assert "mean absolute contribution to the prediction" in said(ax)
 
 
@@ -71,7 +71,7 @@ def test_pairs_are_hatched(explanation):
         name: bool(bar.get_hatch()) for name, bar in zip(names_of(ax), ax.patches, strict=True)
     }
     assert hatched == {"a x c": True, "a": False, "b": False, "c": False}
-    assert "Solid: terms of one column. Hatched: pairs." in said(ax)
+    assert "Solid: main effects. Hatched: interactions." in said(ax)
     assert "Hatched" not in said(plot_importance(explanation, terms=["a", "b"]))
 
 
@@ -80,7 +80,7 @@ def test_what_is_not_drawn_is_said(explanation):
     assert n_off
     ax = plot_importance(explanation)
     verb = "is" if n_off == 1 else "are"
-    assert f"{n_off} of {len(explanation)} terms {verb} switched off: " in said(ax)
+    assert f"{n_off} of {len(explanation)} terms {verb} dropped: " in said(ax)
     assert "noise" in said(ax)
     assert "active but not shown" not in said(ax)
     fewer = plot_importance(explanation, max_terms=1)
@@ -95,7 +95,7 @@ def test_terms_by_name_in_this_order(explanation):
     ax = plot_importance(explanation, terms=["noise", "b"])
     assert names_of(ax) == ["noise", "b"]
     assert ax.patches[0].get_width() == explanation["noise"].importance
-    off = said(ax).split("switched off: ")[1]  # what is drawn is not said to be left out
+    off = said(ax).split("dropped: ")[1]  # what is drawn is not said to be left out
     assert "silent" in off
     assert "noise" not in off
     with pytest.raises(KeyError, match="no term 'd'"):
@@ -136,7 +136,7 @@ def test_given_axes_are_used_and_the_figure_left_alone(explanation):
 
 def test_units(explanation):
     softmax = replace(explanation, family=SOFTMAX, classes=("a", "b", "c"))
-    assert "contribution to the scores of the classes" in said(plot_importance(softmax))
+    assert "contribution to the centred logits" in said(plot_importance(softmax))
     logit = replace(explanation, family=BERNOULLI, classes=("no", "$yes$ $x$"))
     ax = plot_importance(logit)
     assert ax.get_xlabel() == "mean absolute contribution to the log-odds of $yes$ $x$"
@@ -144,7 +144,7 @@ def test_units(explanation):
 
 
 def test_other_things(explanation, model):
-    with pytest.raises(TypeError, match="draws a GlobalExplanation and was given a LANAMRegressor"):
+    with pytest.raises(TypeError, match="expected a GlobalExplanation, got a LANAMRegressor"):
         plot_importance(model)
     with pytest.raises(ValueError, match="coverage=2 must lie between 0 and 1"):
         plot_importance(explanation, coverage=2)

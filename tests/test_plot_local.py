@@ -110,10 +110,12 @@ def test_what_includes_zero_is_left_out_and_counted(local):
         total = local.contributions[row, out].sum()
         if len(out) > 1:
             assert f"{len(out)} terms are left out: their 95% intervals include zero;" in text
-            found = float(text.split("together they add ")[1].split(". ")[0].rstrip("."))
+            found = float(text.split("their total contribution is ")[1].split(". ")[0].rstrip("."))
             assert found == pytest.approx(total, abs=0.006)
         elif len(out) == 1:
-            assert "1 term is left out: its 95% interval includes zero; it adds " in text
+            assert (
+                "1 term is left out: its 95% interval includes zero; its contribution is " in text
+            )
         else:
             assert "left out" not in text
     assert len(counts) > 1
@@ -146,7 +148,7 @@ def test_signs_are_told_without_colours(local):
             assert filled == (bar.get_width() > 0)
             seen.add(filled)
     assert seen == {True, False}
-    assert "Solid: raises the prediction." in said(ax)
+    assert "Solid: positive." in said(ax)
 
 
 def test_names_have_values_levels_gaps_and_pairs(local):
@@ -226,7 +228,7 @@ def test_max_terms(local):
     assert [bar.get_width() for bar in bars_of(ax)] == [local.contributions[row, largest]]
     assert f"{unsure} term" in said(ax)
     total = local.contributions[row, smaller].sum()
-    words = f"{len(smaller)} terms are not shown, with smaller contributions; together they add"
+    words = f"{len(smaller)} terms are not shown, with smaller contributions; their total contribution is"
     assert f"{words} {total:+.2f}." in said(ax)
     # All may be drawn, so what is not is there because it is small.
     ax = plot_local(local, row, max_terms=1, everything=True)
@@ -251,7 +253,7 @@ def test_nothing_is_sure(local):
     wide = replace(local, contributions_std=np.full_like(local.contributions_std, 1e3))
     ax = plot_local(wide, 0)
     assert not bars_of(ax)
-    assert "no contribution is surely other than zero" in said(ax)
+    assert "all credible intervals include zero" in said(ax)
     assert "terms are left out: their 95% intervals include zero" in said(ax)
     ax.figure.canvas.draw()
 
@@ -278,10 +280,10 @@ def test_two_classes_have_a_probability():
     assert first == f"Row 2: probability of yes is {model.predict_proba(X[:5])[2, 1]:.3g}"
     z = norm.ppf(0.975)
     ends = expit(local.prediction[2] + np.array([-z, z]) * local.prediction_std[2])
-    assert interval == f"95% interval of the mean: {ends[0]:.3g} to {ends[1]:.3g}"
+    assert interval == f"95% credible interval of the mean: {ends[0]:.3g} to {ends[1]:.3g}"
     assert account.startswith("log-odds ")
     assert "contribution to the log-odds of yes" in ax.get_xlabel()
-    with pytest.raises(ValueError, match="more than two classes: leave it out"):
+    with pytest.raises(ValueError, match="more than two classes, .*: leave it out"):
         plot_local(local, 2, label="yes")
 
 
@@ -312,7 +314,7 @@ def test_counts_have_a_rate():
     assert first == f"Row 1: rate {model.predict(X[:5])[1]:.3g}"
     z = norm.ppf(0.9)
     ends = np.exp(local.prediction[1] + np.array([-z, z]) * local.prediction_std[1])
-    assert interval == f"80% interval of the mean: {ends[0]:.3g} to {ends[1]:.3g}"
+    assert interval == f"80% credible interval of the mean: {ends[0]:.3g} to {ends[1]:.3g}"
     assert account.startswith("log rate ")
     assert "contribution to the log rate" in ax.get_xlabel()
 
@@ -330,7 +332,7 @@ def test_one_of_several_classes(choices, label):
     title = ax.get_title(loc="left")
     assert title.startswith(f"Row 4: probability of {name} is {choices.response[row, place]:.3g}\n")
     assert f"score {choices.prediction[row, place]:.2f}" in title
-    assert f"contribution to the score of {name}" in ax.get_xlabel()
+    assert f"contribution to the centred logit of {name}" in ax.get_xlabel()
     named = [text for text in ax.figure.findobj(plt.Text) if "$" in text.get_text()]
     assert not any(text.get_parse_math() for text in named)
     ax.figure.canvas.draw()
@@ -361,15 +363,15 @@ def test_explanations_of_the_other_kind(local):
     X, y = table()
     whole = LANAMRegressor(interactions=0, random_state=0).fit(X, y).explain_global()
     with pytest.raises(
-        TypeError, match=r"LocalExplanation .* GlobalExplanation: use explain_local"
+        TypeError, match=r"LocalExplanation, .* GlobalExplanation: use explain_local"
     ):
         plot_local(whole)
     with pytest.raises(
-        TypeError, match=r"GlobalExplanation .* LocalExplanation: use explain_global"
+        TypeError, match=r"GlobalExplanation, .* LocalExplanation: use explain_global"
     ):
         plot_shapes(local)
     with pytest.raises(
-        TypeError, match=r"GlobalExplanation .* LocalExplanation: use explain_global"
+        TypeError, match=r"GlobalExplanation, .* LocalExplanation: use explain_global"
     ):
         plot_interaction(local)
     with pytest.raises(TypeError, match=r"InteractionScores .* use a model's interaction_scores_"):

@@ -23,7 +23,7 @@ from lanam.plot import (
     plot_retention,
     plot_shapes,
 )
-from lanam.plot.words import write, write_aside
+from lanam.plot.common import write, write_aside
 from lanam.text import cut
 
 #: What is drawn need not be learned well: small networks, and no search for what the noise depends on.
@@ -267,7 +267,7 @@ class TestSignsOfPairs:
         for i, j in ((3, 3), (3, -4), (-4, 3), (-4, -4)):
             point = surface.values[i], surface.second_values[j]
             assert path.contains_point(point) == (surface.mean[i, j] < 0)
-        assert "Hatched: below zero." in " ".join(
+        assert "Hatched: negative." in " ".join(
             t.get_text() for t in texts_of(mean.figure)
         ).replace("\n", " ")
 
@@ -406,7 +406,7 @@ class TestBands:
         assert self.band(ax).max() == pytest.approx(upper.max())
         assert self.band(ax).min() == pytest.approx(lower.min())
         note = " ".join(text.get_text() for text in texts_of(ax.figure)).replace("\n", " ")
-        assert f"Band: {100 * coverage:g}% interval at each value." in note
+        assert f"Band: {100 * coverage:g}% pointwise credible interval." in note
         assert "two standard deviations" not in note
         with pytest.raises(ValueError, match="must lie between 0 and 1"):
             plot_shapes(explanation, [name], coverage=1.5)
@@ -429,7 +429,7 @@ class TestBands:
         assert low < lower[bulk].min()
         assert high > upper[bulk].max()
         note = " ".join(text.get_text() for text in texts_of(ax.figure)).replace("\n", " ")
-        assert "the whole curve, or all levels at once, lie with 90% probability" in note
+        assert "90% simultaneous credible band" in note
 
     def test_of_levels_and_classes(self, classes):
         explanation = classes[0]
@@ -513,13 +513,13 @@ class TestRefusals:
                 lambda most: plot_local(model.explain_local(X[:2]), 0, max_terms=most),
             ):
                 with pytest.raises(
-                    ValueError, match=f"max_terms={most} must be a whole number, 1 or"
+                    ValueError, match=f"max_terms={most} must be an integer of at least 1"
                 ):
                     draw(most)
         for draw in (plot_importance, plot_shapes):
-            with pytest.raises(ValueError, match="terms is empty: name one at least"):
+            with pytest.raises(ValueError, match="terms is empty: pass at least one"):
                 draw(explanation, terms=[])
-            with pytest.raises(TypeError, match=r"terms is one name.*terms=\['x0'\]"):
+            with pytest.raises(TypeError, match=r"terms is a string.*terms=\['x0'\]"):
                 draw(explanation, terms="x0")
 
 

@@ -221,9 +221,11 @@ class TestExplaining:
 class TestDrawing:
     def test_only_pairs_are_drawn(self, model):
         explanation = model.explain_global()
-        with pytest.raises(ValueError, match=f"'{NAME}' has 3 columns, and only pairs are drawn"):
+        with pytest.raises(
+            ValueError, match=f"'{NAME}' has 3 columns, and only pairs can be plotted"
+        ):
             plot_interaction(explanation, NAME)
-        with pytest.raises(ValueError, match="no pair is active"):
+        with pytest.raises(ValueError, match="no interaction is active"):
             plot_interaction(explanation)
         figure = np.ravel(plot_shapes(explanation))[0].figure
         assert "1 term is active but not shown" in " ".join(

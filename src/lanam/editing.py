@@ -26,7 +26,7 @@ from lanam.core.terms.knots import Categories, Grid
 from lanam.data import CATEGORICAL, Column, Level, Schema
 from lanam.errors import warn_user
 from lanam.explain import Term, describe_terms, plain
-from lanam.explain.points import read_values
+from lanam.explain.evaluation import read_values
 from lanam.explain.values import cell_words
 from lanam.text import few
 from lanam.version import __version__

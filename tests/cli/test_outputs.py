@@ -157,7 +157,7 @@ class TestReport:
         lanam("report", "price.lanam", "rides.csv", "-o", "r.html", "--title", "Rides & rows")
         page = self.page("r.html")
         assert "Rides &amp; rows" in page
-        assert re.search(r"95% intervals hold [\d.]+% of 300 rows", page)
+        assert re.search(r"95% intervals: coverage [\d.]+% on 300 rows", page)
 
     @pytest.mark.parametrize("model", ["events", "ill", "colour"])
     def test_every_kind(self, lanam, place, model):
@@ -171,8 +171,8 @@ class TestReport:
         done = lanam("report", "price.lanam", "new.csv", "-o", "r.html")
         assert "new.csv has no target that is known (--target names one)" in done.err
         lanam("report", "price.lanam", "new.csv", "--target", "cost", "-o", "s.html")
-        assert "intervals hold" in self.page("s.html")
-        assert "intervals hold" not in self.page("r.html")
+        assert "intervals: coverage" in self.page("s.html")
+        assert "intervals: coverage" not in self.page("r.html")
         lanam("report", "price.lanam", "-o", "t.html")
         done = lanam("report", "price.lanam", "-o", "u.html", "--target", "x", code=2)
         assert "name its file as well" in done.err

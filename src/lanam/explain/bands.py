@@ -1,20 +1,32 @@
-"""Credible bands from means and standard deviations: pointwise, and for a whole function."""
+"""Credible bands: pointwise from standard deviations, simultaneous from posterior draws."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import gammaincinv, ndtri
 
 from lanam.core.arrays import Array, Intercept
+from lanam.core.model.fitted import FittedModel, FittedTerm
 
 #: A function is certain where its standard deviation is below this fraction of the largest one.
 _CERTAIN = 1e-6
 
 #: Decimals of the largest deviations.
 _DECIMALS = 4
+
+#: Draws of a function: 95% quantiles of its largest deviation are known to one or two per cent.
+_MOST_DRAWS = 1000
+
+#: Very large tables get fewer draws, within this total number of values, but not below the minimum.
+_MOST_VALUES = 1 << 22
+_LEAST_DRAWS = 256
+
+#: Values per chunk.
+_CHUNK_VALUES = 1 << 20
 
 
 def require_coverage(coverage: float) -> float:
@@ -103,3 +115,107 @@ class Banded:
             In the shape of ``mean``.
         """
         return around(self.mean, self.std, self.half_width(coverage, simultaneous))
+
+
+def draw_count(n_values: int) -> int:
+    """Number of draws of a function that is tabulated at ``n_values`` points.
+
+    Examples
+    --------
+    >>> draw_count(250), draw_count(100_000)
+    (1000, 256)
+    """
+    return int(np.clip(_MOST_VALUES // n_values, _LEAST_DRAWS, _MOST_DRAWS))
+
+
+def term_draws(
+    model: FittedModel, index: int, rng: np.random.Generator
+) -> Iterator[tuple[slice, Array]]:
+    """Deviations of posterior draws of an active term from its mean, in chunks of its entries.
+
+    Yields a slice of b entries and the deviations (C, b, n_draws); C is 1 without classes.
+    """
+    term, n_entries = model.terms[index], len(model.terms[index].mean)
+    n_draws = draw_count(n_entries)
+    if term.coupling is None:
+        # A square factor of the term's own covariance: fewer normal numbers than for the whole model.
+        own = model.cov_cholesky[model.blocks[index]]
+        table, root = term.table, np.asarray(np.linalg.qr(own.T, mode="r")).T
+    else:
+        table, root = term.coupling, model.cov_cholesky
+    contrasts = np.ones((1, 1)) if model.contrasts is None else model.contrasts
+    outputs = (root @ even_normals(root.shape[1], n_draws, rng)).reshape(
+        contrasts.shape[1], table.shape[1], n_draws
+    )
+    coordinates = np.tensordot(contrasts, outputs, axes=1)
+    size = max(_CHUNK_VALUES // (n_draws * len(contrasts)), 1)
+    for start in range(0, n_entries, size):
+        part = slice(start, start + size)
+        deviations = table[part] @ coordinates
+        if term.own_variance is not None:
+            own = np.sqrt(term.own_variance[part])[:, None]
+            deviations += own * rng.standard_normal(deviations.shape)
+        yield part, deviations
+
+
+def even_normals(size: int, n_draws: int, rng: np.random.Generator) -> Array:
+    """Standard normal draws (size, n_draws) with stratified norms.
+
+    The norms are evenly spaced quantiles of their distribution, which reduces the variance of band limits;
+    in one dimension they are exact.
+    """
+    draws = rng.standard_normal((size, n_draws))
+    places = (np.arange(n_draws) + 0.5) / n_draws
+    lengths = np.sqrt(2.0 * gammaincinv(0.5 * size, places))
+    return np.asarray(draws * (lengths / np.linalg.norm(draws, axis=0)))
+
+
+def importance_std(model: FittedModel, index: int, rng: np.random.Generator) -> float:
+    """Posterior standard deviation of a term's importance, from draws of its function."""
+    term = model.terms[index]
+    if not term.active:
+        return 0.0
+    parts = (_importances(term, part, draws) for part, draws in term_draws(model, index, rng))
+    return _deviation(term, sum(parts, np.zeros(1)))
+
+
+def importance_and_largest_deviations(
+    model: FittedModel,
+    index: int,
+    std: Array,
+    within: NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> tuple[float, Array]:
+    """:func:`importance_std`, and the largest deviation from the mean of each of the same draws.
+
+    The deviations (n_draws,) or (n_draws, C) are in units of ``std``, over the entries ``within``, and
+    ascending for each class; empty for an inactive term.
+    """
+    term = model.terms[index]
+    if not term.active:
+        return 0.0, np.empty((0, *std.shape[1:]))
+    spread = std.reshape(len(std), -1)
+    counts = within[:, None] & uncertain(spread)
+    precision = np.divide(1.0, spread, out=np.zeros_like(spread), where=counts).T
+    importances, largest = np.zeros(1), np.zeros(1)
+    for part, draws in term_draws(model, index, rng):
+        importances = importances + _importances(term, part, draws)
+        standard = np.abs(draws, out=draws)
+        standard *= precision[:, part, None]
+        largest = np.maximum(largest, standard.max(axis=1))
+    by_draw = largest.T.reshape(-1, *std.shape[1:])
+    return _deviation(term, importances), ascending(by_draw)
+
+
+def _importances(term: FittedTerm, part: slice, draws: Array) -> Array:
+    """Contribution of a slice of the entries to the importance, for every draw."""
+    mean = term.mean[part].reshape(draws.shape[1], -1).T
+    return np.asarray((term.data_mass[part] @ np.abs(mean[:, :, None] + draws)).mean(axis=0))
+
+
+def _deviation(term: FittedTerm, importances: Array) -> float:
+    # The importance is a mean over rows, these are means over entries: rescale.
+    means = term.mean.reshape(len(term.mean), -1)
+    at_entries = float((term.data_mass @ np.abs(means)).mean())
+    ratio = term.importance / at_entries if at_entries > 0.0 else 1.0
+    return ratio * float(np.std(importances))

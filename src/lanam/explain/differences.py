@@ -1,8 +1,6 @@
-"""Differences between two values of a column, and of all its values to one of them, with bands.
+"""Differences of contributions between values of a column, with credible intervals and bands.
 
-Two points of a curve are not known independently of each other, and a column may have several terms: what
-is uncertain about both points alike is no uncertainty of their difference. On the link scale, like all
-explanations.
+They account for the posterior correlation between points of a curve, and between the terms of a column.
 """
 
 from __future__ import annotations
@@ -26,30 +24,28 @@ from lanam.text import number_format
 
 @dataclass(frozen=True, eq=False)
 class Compared(OnLinkScale, PlainData):
-    """What is compared: a column, and which of its terms count.
+    """The column of a comparison, and the terms that enter.
 
     Attributes
     ----------
     column
-        The column's name.
+        Name of the column.
     terms
-        Names of the terms that count: all active ones of this column alone, and pairs if ``given`` says
-        where the other columns are.
+        Names of the terms that enter: all active main effects of this column, and its interactions if the
+        other columns are ``given`` or ``averaged``.
     left_out, left_out_columns
-        Active pairs of this column that do not count, and the columns whose values they depend on. What
-        counts then is what holds on average for the other columns' values that rows with the one or
-        the other value have, not for the same ones.
+        Active interactions of this column that do not enter, and their other columns. The difference then
+        averages over the conditional distributions of these columns given either value.
     given
-        Where the other columns of pairs are.
+        Values of the other columns of interactions.
     averaged
-        The other columns of pairs, if these count on average over their values in the training data.
+        The other columns of interactions that are averaged over the training data.
     status
-        Why there is no effect of the column alone: of its own term, if that was switched off.
+        Status of the main effect: why it was dropped.
     family, classes
-        The response family, and a classifier's labels, as in the explanation.
+        The response family, and a classifier's labels.
     beyond
-        What lies beyond the training data: column, value, and the least and largest one there. What
-        the function is there no data says.
+        Values beyond the training data: column, value, and the range in the training data.
     """
 
     column: str
@@ -64,7 +60,7 @@ class Compared(OnLinkScale, PlainData):
     beyond: tuple[tuple[str, float, float, float], ...]
 
     def _remarks(self) -> list[str]:
-        """What a reader has to know about the pairs, and about the data."""
+        """Remarks on interactions and on extrapolation."""
         remarks = []
         if self.given:
             places = " and ".join(f"{name} at {_shown(at)}" for name, at in self.given.items())
@@ -87,18 +83,18 @@ class Compared(OnLinkScale, PlainData):
 
 @dataclass(frozen=True, eq=False)
 class Difference(Compared):
-    """How much more one value of a column adds to the prediction than another, on the link scale.
+    """Difference of the contributions of two values of a column, on the link scale.
 
-    Where there are more than two classes, all numbers have one for each.
+    With more than two classes, all numbers are arrays with one element per class.
 
     Attributes
     ----------
     first, second
         The two values; None is a missing one.
     mean, std
-        Posterior mean and standard deviation of what ``first`` adds beyond what ``second`` does.
+        Posterior mean and standard deviation of the contribution of ``first`` minus that of ``second``.
     coverage, lower, upper
-        With this posterior probability the difference lies between these two.
+        Credible interval with this posterior probability.
     probability
         Posterior probability that the difference is above zero.
 
@@ -126,15 +122,12 @@ class Difference(Compared):
 
     @property
     def ratio(self) -> float | None:
-        """The odds ratio of two classes, rate ratio of counts or variance ratio of noise, or None.
-
-        It is the posterior median.
-        """
+        """Posterior median of the odds ratio, rate ratio or (for noise) variance ratio, or None."""
         return _exp(self.mean) if self.family.words.ratio else None
 
     @property
     def ratio_interval(self) -> tuple[float, float] | None:
-        """Where the ratio lies with the probability ``coverage``, or None where there is no ratio."""
+        """Credible interval of the ratio with probability ``coverage``, or None."""
         if not self.family.words.ratio:
             return None
         return _exp(self.lower), _exp(self.upper)
@@ -185,14 +178,14 @@ class Difference(Compared):
 
 @dataclass(frozen=True, eq=False)
 class Contrast(Compared, Banded):
-    """How much more every value of a column adds than one that all are compared with.
+    """Differences of the contributions of all values of a column to that of a reference value.
 
     Attributes
     ----------
     reference
-        What all values are compared with; None is a missing value.
+        The reference value; None is a missing value.
     values
-        The values, in the column's unit, or its levels.
+        Numbers in the column's unit, or categories.
     mean, std
         Posterior mean and standard deviation of the differences, both zero at the reference; with a last
         axis of classes where there are more than two.
@@ -228,22 +221,16 @@ class Contrast(Compared, Banded):
     def missing_band(
         self, coverage: float = 0.95, simultaneous: bool = False
     ) -> tuple[Array, Array]:
-        """The same of a missing value.
-
-        Raises
-        ------
-        ValueError
-            Where the training data had none.
-        """
+        """The band of a missing value; an error if the training data had none."""
         if self.missing_mean is None or self.missing_std is None:
             raise ValueError(f"column {self.column!r} had no missing values in the training data")
         half = self.half_width(coverage, simultaneous)
         return around(np.asarray(self.missing_mean), np.asarray(self.missing_std), half)
 
     def to_frame(self, coverage: float = 0.95) -> Any:
-        """One row a value, and class where there are several, as a frame of the user's library.
+        """One row per value, and per class if there are several, as a frame of the user's library.
 
-        A missing value, if the training data had any, is the last, ``"(missing)"`` in ``level``.
+        If the training data had missing values, the last row is that of ``"(missing)"`` in ``level``.
         """
         missing: list[Other] = []
         if self.missing_mean is not None and self.missing_std is not None:

@@ -15,8 +15,7 @@ from lanam.data import make_frame
 from lanam.explain import interpretml_figures as figures
 from lanam.explain.ranges import trimmed
 from lanam.explain.terms import Shape, Surface, SurfaceAxis, Term
-from lanam.explain.values import Labels, Values, cell_words
-from lanam.families import Family
+from lanam.explain.values import OnLinkScale, Values, cell_words
 
 #: InterpretML's names for kinds of terms.
 _TYPES = {"smooth": "continuous", "pair": "interaction", "interaction": "interaction"}
@@ -25,13 +24,11 @@ _TYPES = {"smooth": "continuous", "pair": "interaction", "interaction": "interac
 _BINS = 12
 
 
-class ShownByInterpret:
+class ShownByInterpret(OnLinkScale):
     """An explanation that InterpretML shows, under ``name`` in its dashboard."""
 
     name = "LANAM"
     terms: tuple[Term, ...]
-    family: Family
-    classes: Labels
 
     @property
     def feature_names(self) -> list[str]:

@@ -120,9 +120,8 @@ def draw_row(facts: dict[str, Any]) -> Any:
         name: [facts[name][k] for k in order] for name in ("names", "scores", "values", "errors")
     }
     figure = _plots().plot_horizontal_bar(shown, multiclass=several)
-    names = [
-        f"{name} ({value})" for name, value in zip(shown["names"], shown["values"], strict=True)
-    ]
+    labels_and_values = zip(shown["names"], shown["values"], strict=True)
+    names = [f"{name} ({value})" for name, value in labels_and_values]
     errors = np.array([*shown["errors"], *facts["extra"]["errors"]])
     for place, trace in enumerate(figure.data):
         trace.y = [*names, *facts["extra"]["names"]]

@@ -1,29 +1,29 @@
-"""A fitted model as tables that anything can score rows with: no networks, no frames, no Python.
+"""A fitted model as tables with which rows can be scored without Python.
 
-A row is a number for each column: its value, or the number of its level in a categorical one; not a
-number where it is missing, and ``-1`` for a level that the training data did not have.
+A row is a number for each column: its value, or the code of its category; NaN if it is missing, and ``-1``
+for an unseen category.
 
-Every active term is a table over the entries of its axes. A row stands on one entry of an axis or
-between two (:class:`Axis`); those of several are all combinations, the last axis' running fastest.
-There it reads the term's ``mean`` and its row ``t`` of the ``table``, linearly in between. With the
-rows of all terms in the order of the coordinates, one for the intercept behind them and the factor ``F``,
+Every active term is a table over the entries of its axes. A row is located at one entry of an axis or
+between two (:class:`Axis`); with several axes at all combinations, the last axis varying fastest. There the
+term's ``mean`` and row ``t`` of the ``table`` are interpolated linearly. With the rows of all terms in the
+order of the coordinates, a one for the intercept at the end and the factor ``F``,
 
     mean = intercept + sum of the terms' means,     variance = |F' [t_1, t_2, ..., 1]|^2
 
-on the link scale. Several classes have a vector for each of ``M`` outputs, whose places in a term's
-block follow each other, and with ``contrasts`` ``Q`` the covariance ``Q V V' Q'`` of the vectors' products
-``V`` with ``F``.
+on the link scale. With several classes there is a vector for each of ``M`` outputs, consecutive in a term's
+block; with ``contrasts`` ``Q`` and the products ``V`` of the vectors with ``F`` the covariance is ``Q V
+V' Q'``.
 
-Two things come on top. A missing value where a term has no entry for it makes the term add zero, and its
-``unknown_variance`` to the variance. A term with very many levels has no coordinates of its own: it adds
-its row of the ``coupling`` to the whole vector, and its ``own_variance`` to the variance.
+Two additions: a missing value without an entry contributes zero, with the variance ``unknown_variance``. A
+high-cardinality term has no coordinates of its own: it adds its row of ``coupling`` to the whole vector,
+and its ``own_variance`` to the variance.
 
-A new observation of a Gaussian response varies by its noise besides, whose variance is
+A new observation of a Gaussian response has noise with the variance
 
-    noise_variance exp(log_noise + sum of the noise_tables' means) + gap_variance of what is missing
+    noise_variance exp(log_noise + sum of the noise_tables' means) + gap_variance of missing values
 
 where a missing value without an entry adds nothing to the exponent. Noise tables have no coordinates.
-Where the noise is not Gaussian, its ``shape`` is its distribution in units of its standard deviation.
+If the noise is not Gaussian, ``shape`` is its distribution in units of its standard deviation.
 """
 
 from __future__ import annotations
@@ -51,18 +51,16 @@ class Axis:
     Attributes
     ----------
     kind
-        ``"knots"``: entries at ``points``, linear in between, the outermost hold beyond.
-        ``"levels"``: an entry for each of ``points``, for a number that is the same to six digits.
-        ``"bins"``: an entry for each bin between ``points``, the first below the first of them.
-        ``"codes"``: the entry of level ``k`` is ``points[k]``.
+        ``"knots"``: entries at ``points``, linear in between, constant beyond.
+        ``"levels"``: one entry per point, for numbers that are equal to six digits.
+        ``"bins"``: one entry per bin between ``points``, the first below the first of them.
+        ``"codes"``: the entry of category ``k`` is ``points[k]``.
     points
         Numbers in the column's unit, or entries.
     n_entries
-        How many entries there are.
-    missing
-        The entry of missing values; None where there is none.
-    other
-        The entry of everything else; None where there is nothing else.
+        Number of entries.
+    missing, other
+        The entries of missing and of all other values; None if there is none.
     """
 
     kind: str
@@ -74,27 +72,24 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One active term: its place in ``terms_``, its columns, and its tables over their entries.
+    """One active term: its index in ``terms_``, its columns, and its tables over their entries.
 
     Attributes
     ----------
-    name, index, features
-        Its name, its place among the model's terms, and its columns.
     axes
-        One for each column.
+        One per column.
     mean, table
-        (B,), of several classes (B, C), and (B, r).
+        (B,), or (B, C) with several classes, and (B, r).
     start
         The first of its coordinates.
     unknown_variance
-        Of a missing value without an entry, of several classes their covariance; None where every
-        axis has one.
+        Of a missing value without an entry, a covariance with several classes; None if every axis has one.
     coupling, own_variance
-        (B, R) and (B,) of very many levels, else None.
+        (B, R) and (B,) of a high-cardinality term, else None.
     share
-        (B,), of the training data at each entry.
+        (B,) fractions of the training data at the entries.
     edited
-        (B,), whether each entry was changed by hand after the fit; None where none was.
+        (B,) whether each entry was edited after the fit; None if none was.
     """
 
     name: str
@@ -113,31 +108,22 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class PortableModel(OnLinkScale):
-    """A model as tables; the module's text says how to score rows with it.
+    """A model as tables; the module's docstring defines how to score rows with it.
 
     Attributes
     ----------
-    family
-        The response family, which has the link.
-    classes
-        A classifier's labels.
-    intercept
-        A number, or one a class of several.
-    tables
-        Of the active terms.
     factor
         (R, R), lower triangular.
     noise_variance
-        Of the Gaussian noise; of counts, their variance in units of their mean; 0 for classes.
+        Of Gaussian noise; for counts, the dispersion; 0 for classes.
     gap_variance
-        What a missing value of each column adds to the variance of the noise.
+        Additional noise variance of a missing value in each column.
     log_noise, noise_tables
-        What the noise variance is multiplied by, if it differs from row to row; 0 and none where it
-        does not.
+        Of heteroscedastic noise, else 0 and none.
     shape
         Of noise that is not Gaussian, else None.
     contrasts
-        (C, M) of several classes, else None.
+        (C, M) with several classes, else None.
     """
 
     family: Family

@@ -1,4 +1,4 @@
-"""What lies within a column's range, and how much of it a picture shows."""
+"""Ranges of columns: the range of the data, its bulk, and the range to plot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lanam.explain.bands import around
 from lanam.explain.terms import Shape
 from lanam.explain.values import Values
 
-#: The share of the data in either tail that may be left out of sight if it lies far out.
+#: Fraction of the data in either tail that may be cut off if it lies far out.
 TAIL = 0.005
 
 
@@ -24,7 +24,7 @@ def central_range(values: Array, density: Array) -> tuple[float, float]:
 
 
 def trimmed(values: Array, density: Array, inner: Array) -> tuple[float, float]:
-    """The data's range, unless a few rows lie so far out that they would squeeze all others."""
+    """The data's range without far outlying tails, which would compress the rest of a plot."""
     left, right = central_range(values, density)
     width = right - left
     lowest = inner[0] if left - inner[0] <= width else left
@@ -33,7 +33,7 @@ def trimmed(values: Array, density: Array, inner: Array) -> tuple[float, float]:
 
 
 def in_bulk(shape: Shape) -> NDArray[np.bool_]:
-    """Which values of a term belong to the bulk of the data."""
+    """Which points of a term belong to the bulk of the data."""
     if shape.kind == "categorical" or not len(shape.values):
         return np.asarray(shape.density > TAIL)
     left, right = central_range(shape.values, shape.density)
@@ -41,10 +41,7 @@ def in_bulk(shape: Shape) -> NDArray[np.bool_]:
 
 
 def vertical_range(shape: Shape) -> tuple[float, float]:
-    """Room for a whole curve, and for the bands of nearly all data; zero is in it.
-
-    A band that is wide because a few rows lie far out may leave the picture: it would flatten the rest.
-    """
+    """The range of a whole curve, of its band within the bulk of the data, and of zero."""
     bulk = in_bulk(shape)
     lower, upper = around(shape.mean[bulk], shape.std[bulk], 2.0)
     parts = [np.zeros(1), shape.mean[shape.inside], lower, upper]
@@ -56,10 +53,9 @@ def vertical_range(shape: Shape) -> tuple[float, float]:
 
 
 def edited_ranges(shape: Shape) -> list[tuple[float, float]]:
-    """The ranges of a numeric column in which its term was changed by hand.
+    """The ranges of a numeric column in which its term was edited.
 
-    Of a curve, everything between two of its values of which one was; of single values, up to halfway to
-    the next.
+    For a curve, up to the neighbouring points; for single values, halfway to the next ones.
     """
     values, edited = shape.values, shape.edited
     if shape.kind == "level":
@@ -71,10 +67,7 @@ def edited_ranges(shape: Shape) -> list[tuple[float, float]]:
 
 
 def is_inside(values: Values, column: Column) -> NDArray[np.bool_]:
-    """Which values lie within the data's range.
-
-    Knots are computed, so the outermost data value and its knot may differ by rounding.
-    """
+    """Which values lie within the data's range, up to the rounding of knots."""
     if column.kind == CATEGORICAL:
         return np.ones(len(values), dtype=bool)
     slack = 1e-9 * (column.highest / 2.0 - column.lowest / 2.0)
@@ -82,6 +75,6 @@ def is_inside(values: Values, column: Column) -> NDArray[np.bool_]:
 
 
 def is_beyond(values: Array, column: Column) -> NDArray[np.bool_]:
-    """Which values are numbers below or above all of the training data."""
+    """Which values are numbers outside the range of the training data."""
     known = np.isfinite(column.lowest) and np.isfinite(column.highest)
     return np.asarray(~is_inside(values, column) & ~np.isnan(values) & known)

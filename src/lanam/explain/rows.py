@@ -1,4 +1,4 @@
-"""Single predictions explained: what each term adds to a row."""
+"""Local explanations: the contributions of the terms to single predictions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from lanam.explain.values import (
     PLACES,
     GivenLabels,
     Labels,
-    OnLinkScale,
     PlainData,
     Values,
     class_labels,
@@ -34,11 +33,11 @@ from lanam.families import Family, find_family
 
 
 @dataclass(frozen=True, eq=False)
-class LocalExplanation(OnLinkScale, PlainData, ToShap, ShownRows):
-    """Some rows' predictions taken apart.
+class LocalExplanation(PlainData, ToShap, ShownRows):
+    """Predictions decomposed into the contributions of the terms.
 
-    Where there are more than two classes, contributions, predictions, responses and intercept have them
-    as one more, last axis.
+    With more than two classes, contributions, predictions, responses and intercept have the classes as an
+    additional last axis.
 
     Attributes
     ----------
@@ -47,24 +46,21 @@ class LocalExplanation(OnLinkScale, PlainData, ToShap, ShownRows):
     terms
         In the order of the contributions' columns.
     column_values
-        Of every term's first column, of its second and so on, (n, n_terms) the value in each row.
-        Numbers, not a number where they are missing or the term has no such column; if any column is
-        categorical, objects: labels and numbers, None instead of what is not a number, ``"(unseen)"`` for
-        levels that the training data did not have.
+        For every term's first column, its second and so on, the rows' values (n, n_terms): numbers, NaN if
+        they are missing or the term has no such column; if any column is categorical, objects with None
+        for NaN and ``"(unseen)"`` for unseen categories.
     values, second_values
-        The first two of them.
+        The first two of these.
     contributions, contributions_std
-        (n, n_terms) what each term adds, and how sure that is.
+        (n, n_terms) posterior mean and standard deviation of the contributions.
     edited
-        (n, n_terms) whether the term was changed by hand where the row is: how sure its contribution is
-        says then not what the data does.
+        (n, n_terms) whether the term was edited at the row's values; its standard deviation is then not
+        inferred from the data.
     prediction, prediction_std
         (n,) intercept plus contributions, and its posterior standard deviation (without noise).
     response
-        (n,) the prediction on the target's scale, averaged over the posterior: for a classifier the
-        probability, for counts the rate (of an exposure of 1).
-    link
-        ``"identity"``, ``"log"`` (counts), ``"logit"`` or ``"softmax"`` (more than two classes).
+        (n,) posterior mean of the prediction on the response scale: for a classifier the probability, for
+        counts the rate (for an exposure of 1).
     classes
         A classifier's labels, in the order of the last axis if there are more than two.
 
@@ -112,61 +108,59 @@ class LocalExplanation(OnLinkScale, PlainData, ToShap, ShownRows):
         return self.column_values[1]
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain data, ready for JSON; None where there is no value."""
+        """The explanation as plain data, ready for JSON; None for missing values."""
         facts = super().to_dict()
         for place, values in enumerate(facts.pop("column_values")):
             facts[f"{PLACES[place]}values"] = values
         return facts
 
     def contribution_interval(self, coverage: float = 0.95) -> Array:
-        """Where each term's contribution lies, with some posterior probability.
+        """Pointwise credible intervals of the contributions.
 
         Parameters
         ----------
         coverage : float, default=0.95
-            The probability, of each contribution by itself.
+            Posterior probability.
 
         Returns
         -------
         interval : ndarray of shape (n, n_terms, 2)
-            Lower and upper ends. Of more than two classes, (n, n_terms, n_classes, 2).
+            Lower and upper bounds; (n, n_terms, n_classes, 2) with more than two classes.
         """
         return intervals(self.contributions, self.contributions_std, coverage)
 
     def prediction_interval(self, coverage: float = 0.95) -> Array:
-        """Where the prediction on the link scale lies, with some posterior probability.
+        """Credible intervals of the predictions on the link scale.
 
         Parameters
         ----------
         coverage : float, default=0.95
-            The probability, of each prediction by itself.
+            Posterior probability.
 
         Returns
         -------
         interval : ndarray of shape (n, 2)
-            Lower and upper ends. Of more than two classes, (n, n_classes, 2).
+            Lower and upper bounds; (n, n_classes, 2) with more than two classes.
         """
         return intervals(self.prediction, self.prediction_std, coverage)
 
     def response_interval(self, coverage: float = 0.95) -> Array:
-        """Where the mean of the target lies, on its own scale, with some posterior probability.
-
-        The ends are those of ``prediction_interval``, of which the mean is a rising function.
+        """Credible intervals of the mean on the response scale: transformed :meth:`prediction_interval`.
 
         Parameters
         ----------
         coverage : float, default=0.95
-            The probability, of each row by itself.
+            Posterior probability.
 
         Returns
         -------
         interval : ndarray of shape (n, 2)
-            Lower and upper ends: of a probability, or of the rate for an exposure of 1.
+            Lower and upper bounds of the mean, a probability, or the rate for an exposure of 1.
 
         Raises
         ------
         ValueError
-            For more than two classes, whose probabilities depend on all scores together.
+            With more than two classes, whose probabilities depend on all logits.
         """
         if self.family.link.several:
             raise ValueError(
@@ -176,11 +170,11 @@ class LocalExplanation(OnLinkScale, PlainData, ToShap, ShownRows):
         return self.family.link.inverse(self.prediction_interval(coverage))
 
     def to_frame(self, coverage: float = 0.95) -> Any:
-        """One row for each row's intercept, contributions and prediction, in this order.
+        """Intercept, contributions and prediction of each row, one row each, in this order.
 
-        Numbers stand in ``value`` and levels, as text, in ``level``; more than two classes have a row
-        each. With the probability ``coverage`` a contribution lies between ``lower`` and ``upper``.
-        What was changed by hand is ``edited``, and so are predictions with such contributions.
+        Numbers are in ``value``, categories as strings in ``level``; with more than two classes there is
+        one row per class. ``lower`` and ``upper`` are credible intervals with posterior probability
+        ``coverage``. Contributions of edited terms are ``edited``, and so are their predictions.
         """
         n_rows, n_terms = self.contributions.shape[:2]
         ones = np.ones_like(self.prediction)[:, None]
@@ -214,7 +208,7 @@ class LocalExplanation(OnLinkScale, PlainData, ToShap, ShownRows):
 def explain_local(
     model: FittedModel, schema: Schema, columns: Array, classes: GivenLabels = None
 ) -> LocalExplanation:
-    """The predictions for the rows of ``columns`` (n, D), taken apart."""
+    """The local explanation of the encoded rows ``columns`` (n, D)."""
     family = find_family(model.likelihood)
     mean, variance = scoring.link_moments(model, columns)
     n_places = max([2, *(len(term.features) for term in model.terms)])
@@ -243,7 +237,7 @@ def explain_local(
 def _values_of(
     schema: Schema, columns: Array, features: Sequence[int | None]
 ) -> NDArray[np.float64] | NDArray[np.object_]:
-    """The rows' values of some columns in the user's words; nothing where there is no column."""
+    """The rows' values of some columns, decoded; None or NaN where there is no column."""
     chosen = [None if feature is None else schema.columns[feature] for feature in features]
     labelled = any(column is not None and column.kind == CATEGORICAL for column in chosen)
     result = np.full((len(columns), len(chosen)), None if labelled else np.nan, dtype=object)
@@ -255,7 +249,7 @@ def _values_of(
 
 
 def _intercept_std(model: FittedModel) -> float | Array:
-    """Posterior standard deviation of the intercept, the last of the model's coordinates."""
+    """Posterior standard deviation of the intercept, the last coordinate of the model."""
     if model.contrasts is None:
         return float(np.linalg.norm(model.cov_cholesky[-1]))
     root = model.contrasts @ model.cov_cholesky[-model.contrasts.shape[1] :]

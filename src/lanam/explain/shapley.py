@@ -1,4 +1,4 @@
-"""What each column adds to a row's prediction, for shap's own drawings."""
+"""Contributions by column, as Shapley values for shap's plots."""
 
 from __future__ import annotations
 
@@ -11,51 +11,45 @@ import numpy as np
 from lanam.core.arrays import Array, Intercept
 from lanam.data.cells import is_missing
 from lanam.explain.terms import MISSING, Term
-from lanam.explain.values import Labels, Values, cell_words
-from lanam.families import Family
+from lanam.explain.values import OnLinkScale, Values, cell_words
 
 
-class ToShap:
-    """Rows' predictions taken apart that can be handed to shap."""
+class ToShap(OnLinkScale):
+    """Local explanations that convert to shap's."""
 
     intercept: float | Array
     terms: tuple[Term, ...]
     column_values: tuple[Values, ...]
     contributions: Array
     contributions_std: Array
-    family: Family
-    classes: Labels
 
     def to_shap(self, pairs: str = "split", label: object = None) -> Any:
-        """The contributions by column, as a ``shap.Explanation`` that shap's plots draw.
+        """Shapley values by column, as a ``shap.Explanation``.
 
-        They are computed, not sampled: each column has the sum of what its own terms add, the smooth one
-        and the one of single values, and half of what its pairs add. These are the Shapley values of the
-        game in which a set of known columns is worth the intercept plus the mean of every term, over the
-        training data, given those of *its* columns that are known. Terms have mean zero, and pairs have it
-        at each value of either column, so that a term counts once all its columns are known. For columns
-        that are independent of each other this is the mean of the whole prediction given the known
-        columns, and also its mean with the unknown ones drawn from the data: shap's usual, "interventional"
-        game. Without pairs it is that one for dependent columns, too.
+        They are exact, not sampled: each column has the contributions of its main effects, and half of
+        those of its pairwise interactions. The value function is the intercept plus the mean of every term
+        over the training data, given the known ones of *its* columns. Terms have mean zero, and
+        interactions have mean zero at each value of either column, so that a term counts once all its
+        columns are known. For independent columns these are shap's usual "interventional" Shapley values;
+        without interactions for dependent columns, too.
 
         Parameters
         ----------
         pairs
-            ``"split"``: half of a pair's contribution goes to each of its columns; ``"keep"``: pairs stand
-            after the columns, under their own names.
+            ``"split"``: interactions are split equally among their columns; ``"keep"``: they follow the
+            columns, under their own names.
         label
-            The class whose score is explained. None: of two classes the second, of more all of them, as
-            one more, last axis.
+            The class to explain. None: the second of two classes, or all of more, as an additional last
+            axis.
 
         Returns
         -------
         shap.Explanation
-            ``values`` has every column of the model, in its order, zeros where its terms were switched off;
-            with ``base_values``, the intercept, they sum to the prediction on the link scale. ``data`` has
-            the rows' values: numbers, not a number where they are missing, and levels as text, with
-            ``"(missing)"`` among them. ``lower_bounds`` and ``upper_bounds`` are two standard deviations
-            away where a column has a single term, and not a number where it is a sum of several: what is
-            known of each of them does not say how they vary together.
+            ``values`` has every column of the model in order, zeros for dropped terms; with
+            ``base_values``, the intercept, they sum to the prediction on the link scale. ``data`` has the
+            rows' values: numbers, NaN if they are missing, and categories as strings. ``lower_bounds``
+            and ``upper_bounds`` are two standard deviations away, and NaN for a column with several
+            terms, as their posterior correlation is not part of the explanation.
 
         Examples
         --------
@@ -90,35 +84,28 @@ class ToShap:
         )
 
     def _score_of(self, label: object) -> tuple[Intercept, Array, Array]:
-        """Intercept, contributions and their standard deviations of a class, or of all there is."""
+        """Intercept, contributions and their standard deviations, of one class if ``label`` is given."""
         everything = self.intercept, self.contributions, self.contributions_std
         if label is None:
             return everything
-        known = list(self.classes or ())
-        if label not in known:
-            raise ValueError(
-                f"label={label!r} is not among the model's classes: {known}"
-                if known
-                else f"label={label!r} names a class, and the model has none: leave it out"
-            )
-        place = known.index(label)
+        place = self.class_index(label)
         if self.family.link.several:
             intercept, mean, std = (np.asarray(table)[..., place] for table in everything)
             return intercept, mean, std
-        # Of two classes, one's log-odds are the other's with their sign turned.
+        # The log-odds of the first of two classes are the negative of those of the second.
         sign = 1.0 if place else -1.0
         return sign * everything[0], sign * everything[1], everything[2]
 
     def _cells(self, names: Sequence[str], shares: Array) -> Values:
-        """The rows' values as shap draws them: a column of numbers or of text for each of ``names``."""
+        """The rows' values for shap: a column of numbers or of strings for each of ``names``."""
         columns: list[Sequence[float | str]] = []
         for place in range(len(names)):
-            # The first term that counts for a column whole is one of its own, or a pair that was kept.
+            # The first term with a share of one is the column's main effect, or a kept interaction.
             own = int(np.flatnonzero(shares[:, place] == 1.0)[0])
             n_columns = len(self.terms[own].features)
             cells = [values[:, own].tolist() for values in self.column_values[:n_columns]]
             if n_columns > 1:
-                # In brackets, as shap strips zeros from the end of a text.
+                # In brackets, as shap strips trailing zeros from strings.
                 columns.append([f"({cell_words(*row)})" for row in zip(*cells, strict=True)])
             else:
                 columns.append(_numbers_or_text(cells[0]))
@@ -130,7 +117,7 @@ class ToShap:
 
 
 def _players(terms: Sequence[Term], keep: bool) -> tuple[list[str], Array]:
-    """Names of those who share a prediction, and what share of each term each of them has."""
+    """Names of the players, and the share of each term that is attributed to each of them."""
     names = {
         feature: name
         for term in terms
@@ -148,7 +135,7 @@ def _players(terms: Sequence[Term], keep: bool) -> tuple[list[str], Array]:
 
 
 def _numbers_or_text(cells: Sequence[Any]) -> Sequence[float | str]:
-    """A column of which shap can tell that it is one of numbers, or else one of text."""
+    """A column as floats if all its values are numeric, else as strings."""
     known = [cell for cell in cells if not is_missing(cell)]
     if all(isinstance(cell, Real) and not isinstance(cell, bool) for cell in known):
         return [np.nan if is_missing(cell) else float(cell) for cell in cells]
@@ -156,7 +143,7 @@ def _numbers_or_text(cells: Sequence[Any]) -> Sequence[float | str]:
 
 
 def _shap() -> Any:
-    """The neighbour's library, or how to get it."""
+    """The shap package, or an error that says how to install it."""
     try:
         import shap
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""A fitted model's tables in the columns' names and units."""
+"""A fitted model's tables, in the units of the columns."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from lanam.core.model import scoring
 from lanam.core.model.fitted import CONSTANT, EMPTY, FittedModel, FittedTerm
 from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
 from lanam.data import CATEGORICAL, Column, Schema
-from lanam.explain.draws import importance_and_largest_deviations
+from lanam.explain.bands import importance_and_largest_deviations
 from lanam.explain.ranges import is_inside
 from lanam.explain.terms import MISSING, OTHER_LEVELS, Shape, Surface, SurfaceAxis, Term
 from lanam.explain.values import Values, object_array, scalar
 
-#: What is said of an entry: mean, standard deviation, density, and whether it was edited.
+#: An entry: mean, standard deviation, density, and whether it was edited.
 _Entry: TypeAlias = tuple[Intercept, Intercept, float, bool]
 
 
 def describe_terms(model: FittedModel, schema: Schema) -> tuple[Term, ...]:
-    """Every term of a fitted model under its name."""
+    """The terms of a fitted model."""
     return tuple(Term(**_facts(term, schema)) for term in model.terms)
 
 
 def _facts(term: FittedTerm, schema: Schema) -> dict[str, Any]:
     columns = [schema.columns[feature] for feature in term.features]
     name = " x ".join(column.name for column in columns)
-    # A column that cannot have a term has no entries, whatever its kind.
+    # A column without entries has a smooth term, whatever its kind.
     categorical = term.kind == "smooth" and columns[0].kind == CATEGORICAL
     return {
         "name": f"{name} (levels)" if term.kind == "level" else name,
@@ -48,7 +48,7 @@ def _facts(term: FittedTerm, schema: Schema) -> dict[str, Any]:
 
 
 def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Generator) -> Shape:
-    """A term of one column, in its unit; ``rng`` draws what its function could be."""
+    """A univariate term in the unit of its column; ``rng`` for draws of its function."""
     term = model.terms[index]
     column = schema.columns[term.features[0]]
     if term.entries is None:
@@ -65,7 +65,7 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
     if missing is not None and term.data_mass[missing] == 0.0:
         missing = None
     of_unseen = None if unseen is None else entry(unseen)
-    if unseen is None and missing is None:  # any of the values, as it has no entry
+    if unseen is None and missing is None:  # no entry: like a random value of the data
         anything = _unknown(term, mean, std)
         of_unseen = scalar(anything[0]), scalar(anything[1]), 0.0, bool(edited.all())
     values = axis_values(term.entries, column)
@@ -88,13 +88,13 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
 
 
 def _entry_facts(name: str, entry: _Entry | None) -> dict[str, Any]:
-    """What is said of missing or unseen values: mean, std, density, whether edited; None if nothing is."""
+    """Fields of a :class:`Shape` about missing or unseen values; None without an entry."""
     fields = [f"{name}_{fact}" for fact in ("mean", "std", "density", "edited")]
     return dict(zip(fields, entry or [None] * 4, strict=True))
 
 
 def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
-    """The shape of a column that cannot have a term: one value, none, or another column's."""
+    """The zero function of a column that is constant, empty or a duplicate."""
     column = schema.columns[term.features[0]]
     values: Values = object_array(()) if column.kind == CATEGORICAL else np.empty(0)
     if term.status == CONSTANT:
@@ -119,7 +119,7 @@ def _flat_shape(model: FittedModel, term: FittedTerm, schema: Schema) -> Shape:
 
 
 def surface_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Generator) -> Surface:
-    """A joint term, in its columns' units; ``rng`` draws what its function could be."""
+    """An interaction in the units of its columns; ``rng`` for draws of its function."""
     term = model.terms[index]
     grid = term.entries
     assert isinstance(grid, Grid)
@@ -160,12 +160,12 @@ def _moments(model: FittedModel, index: int) -> tuple[Array, Array]:
 
 
 def _edited(term: FittedTerm) -> NDArray[np.bool_]:
-    """Which of a term's entries were changed by hand."""
+    """Which of a term's entries were edited."""
     return np.zeros(len(term.data_mass), dtype=bool) if term.edited is None else term.edited
 
 
 def _unknown(term: FittedTerm, mean: Array, std: Array) -> tuple[Array, Array]:
-    """What a missing value adds where none was: any of the term's values, as often as the data has it."""
+    """Moments for a missing value without an entry: those of a random value of the training data."""
     spread = np.sqrt(term.data_mass @ (np.square(mean) + np.square(std)))
     return np.zeros_like(spread), spread
 
@@ -177,13 +177,13 @@ def _places(entries: Knots | Levels | Categories) -> tuple[IntArray, int | None,
         return own, entries.n_own, entries.n_own + 1
     n_points = len(entries.points)
     missing = n_points if entries.missing else None
-    # Bins leave no value out; only a missing one has no entry, where none was.
+    # Bins cover all values; only missing ones may have no entry.
     leaves = isinstance(entries, Levels) and (entries.exact or not entries.missing)
     return np.arange(n_points), missing, len(entries) - 1 if leaves else None
 
 
 def axis_values(axis: Axis | Levels, column: Column) -> Values:
-    """Numbers in the column's unit, or the labels of the levels with an entry of their own."""
+    """Numbers in the column's unit, or the labels of the categories with their own entry."""
     if isinstance(axis, Categories):
         own = np.flatnonzero(axis.entry_of < axis.n_own)
         return object_array([column.levels[code] for code in own])
@@ -191,7 +191,7 @@ def axis_values(axis: Axis | Levels, column: Column) -> Values:
 
 
 def _surface_axis(axis: Axis, column: Column, density: Array) -> SurfaceAxis:
-    """One column of a joint term; ``density`` has it first."""
+    """One column of an interaction; the first axis of ``density`` is this column."""
     others = (MISSING, OTHER_LEVELS) if isinstance(axis, Categories) else (MISSING,) * axis.missing
     values, share = axis_values(axis, column), density.reshape(len(axis), -1).sum(axis=1)
     inside = np.concatenate([is_inside(values, column), share[len(values) :] > 0.0])

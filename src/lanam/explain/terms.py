@@ -1,4 +1,4 @@
-"""What a model has learned about each of its terms, as plain data."""
+"""Terms of a fitted model, as plain data."""
 
 from __future__ import annotations
 
@@ -29,32 +29,28 @@ Other: TypeAlias = tuple[str, Intercept, Intercept, float]
 
 @dataclass(frozen=True, eq=False)
 class Term(PlainData):
-    """What was learned about one term of the sum.
+    """One term of the additive model.
 
     Attributes
     ----------
     name
-        The column's name; ``"<column> (levels)"`` for the effects of single values, ``"a x b"`` for a
-        pair.
+        The column's name; ``"<column> (levels)"`` for per-value effects, ``"a x b"`` for an interaction.
     kind
-        ``"smooth"``, ``"categorical"``, ``"level"`` (single values of a numeric column), ``"pair"`` or
-        ``"interaction"`` (of more columns).
+        ``"smooth"``, ``"categorical"``, ``"level"`` (per-value effects of a numeric column), ``"pair"`` or
+        ``"interaction"`` (of more than two columns).
     features, feature_names, feature_kinds
-        The term's columns, by index and by name, and whether each is ``"numeric"`` or
-        ``"categorical"``.
+        Indices, names and kinds (``"numeric"`` or ``"categorical"``) of the term's columns.
     status, active
-        ``"active"`` or why the term was switched off, and whether it contributes.
+        ``"active"`` or why the term was dropped, and whether it contributes.
     importance
-        Mean absolute contribution over the training data; of several classes, their mean. How sure it is
-        stands in explanations, as ``importance_std`` and ``importance_interval``.
+        Mean absolute contribution over the training data, and over classes if there are several.
     effective_parameters
-        How many parameters the data determined.
+        Effective degrees of freedom (edf).
     evidence
-        By how much the log evidence would fall without the term; for one that was switched off,
-        what it had when it was.
+        Log evidence gain: the decrease of the log evidence without the term; for a dropped term, its
+        value when it was dropped.
     was_edited
-        Whether the term was changed by hand after the fit, of which its evidence and its effective
-        parameters still are.
+        Whether the term was edited after the fit; evidence and edf are then still those of the fit.
 
     Examples
     --------
@@ -81,7 +77,7 @@ class Term(PlainData):
 
     @property
     def joint(self) -> bool:
-        """Whether the term is of several columns."""
+        """Whether the term is an interaction."""
         return len(self.features) > 1
 
 
@@ -99,27 +95,26 @@ def term_names(terms: Sequence[Term]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class TabulatedTerm(Term, Banded):
-    """A term with its function: what shapes of one column and surfaces of several have in common.
+    """A term with its function: the common part of :class:`Shape` and :class:`Surface`.
 
     Attributes
     ----------
     importance_std
         Posterior standard deviation of the importance.
     mean, std
-        Posterior mean and standard deviation of the function where it is tabulated; with a last axis of
-        classes where there are more than two.
+        Posterior mean and standard deviation at the tabulated points; the last axis has the classes if
+        there are more than two.
     density
-        Share of the training data there.
+        Fraction of the training data at each point.
     inside
-        Whether a place lies within the range of the training data.
+        Whether a point lies within the range of the training data.
     largest_deviations
-        Posterior draws, ascending, of the largest deviation of the function from its mean, in standard
-        deviations: over all places that lie ``inside``, and over missing and other values if the
-        training data had any. Their quantiles are the half-widths of simultaneous bands. One column a
-        class where there are more than two; empty for a term that is switched off.
+        Posterior draws, ascending, of the largest absolute deviation of the function from its mean, in
+        standard deviations: over all points ``inside``, and over missing and other values that occur in the
+        training data. Their quantiles are the half-widths of simultaneous bands. One column per class if
+        there are more than two; empty for a dropped term.
     edited
-        Whether the function was changed by hand there: its band, of no width where it was set to zero,
-        is then not what the data says.
+        Whether the function was edited there; its band is then not inferred from the data.
     """
 
     importance_std: float
@@ -131,15 +126,15 @@ class TabulatedTerm(Term, Banded):
     largest_deviations: Array
 
     def importance_interval(self, coverage: float = 0.95) -> tuple[float, float]:
-        """Where the importance lies: so many of its standard deviations around it, but not below zero.
+        """Normal credible interval of the importance, truncated at zero.
 
-        The importance is that of the mean function. Both say how much the term moves predictions of
-        the training data; whether it is needed at all is said by ``evidence``.
+        The importance is that of the mean function. Whether the data support the term is measured by
+        ``evidence``.
 
         Parameters
         ----------
         coverage : float, default=0.95
-            Posterior probability of the interval, as for a normal distribution.
+            Posterior probability.
 
         Returns
         -------
@@ -151,25 +146,23 @@ class TabulatedTerm(Term, Banded):
 
 @dataclass(frozen=True, eq=False)
 class Shape(TabulatedTerm):
-    """A term with its function: what every value of the column adds to the prediction.
+    """A univariate term with its shape function: the contribution of every value of the column.
 
     Attributes
     ----------
     values
-        Where the function is tabulated: values of a smooth term in the column's unit (linear in
-        between), single values (the middles of bins, where there were too many), or the labels of
-        a categorical column, in the data's order (those that are not too rare to be told apart).
-        Empty where a column has no values, or the same ones as another column.
+        Points of the table: numbers in the column's unit (linear in between), single values or bin
+        centres of a ``"level"`` term, or the labels of categories, without those that are too rare.
+        Empty if the column has no values, or duplicates another column.
     mean, std, density, inside, edited, largest_deviations, importance_std
-        Of the function there, as of every :class:`TabulatedTerm`; with ``missing_density`` and
+        At these points, as for every :class:`TabulatedTerm`; with ``missing_density`` and
         ``unseen_density`` the densities sum to one.
     missing_mean, missing_std, missing_density, missing_edited
-        The same for missing values; None where the training data had none in this column.
+        The same for missing values; None if the training data had none in this column.
     unseen_mean, unseen_std, unseen_density, unseen_edited
-        For a value that is like none of ``values``: a new level of a categorical column or of a term of
-        single values, or a missing value where none was missing. Of very many levels the rarest are
-        among them, and ``unseen_density`` is their share; otherwise it is zero. None where there is no
-        such value.
+        The same for unseen values: an unseen category, an unseen value of a ``"level"`` term, or a
+        missing value if the training data had none. The rarest of many categories are included, with
+        their density. None if there is no such value.
 
     Examples
     --------
@@ -201,7 +194,7 @@ class Shape(TabulatedTerm):
 
     @property
     def others(self) -> tuple[Other, ...]:
-        """What is not a value but has an effect of its own: name, mean, std and density of each."""
+        """Effects of missing values and of other values: name, mean, std and density of each."""
         unseen = {"categorical": OTHER_LEVELS, "level": _OTHER_VALUES}.get(self.kind)
         entries = (
             (MISSING, self.missing_mean, self.missing_std, self.missing_density),
@@ -215,25 +208,25 @@ class Shape(TabulatedTerm):
 
     @property
     def others_edited(self) -> tuple[bool, ...]:
-        """Whether each of ``others`` was changed by hand."""
+        """Whether each of ``others`` was edited."""
         flags = {MISSING: self.missing_edited}
         return tuple(bool(flags.get(name, self.unseen_edited)) for name, *_ in self.others)
 
     def others_band(
         self, coverage: float = 0.95, simultaneous: bool = False
     ) -> dict[str, tuple[Any, Any]]:
-        """Lower and upper ends of ``band`` for each of ``others``, by its name.
+        """The :meth:`band` of each of ``others``, by name.
 
         Parameters
         ----------
         coverage : float, default=0.95
         simultaneous : bool, default=False
-            As for :meth:`band`; what the training data had none of is not part of its promise.
+            As for :meth:`band`, which covers only what occurs in the training data.
 
         Returns
         -------
         bands : dict
-            Of ``"(missing)"``, ``"(other levels)"`` and ``"(other values)"`` those that there are.
+            By name: ``"(missing)"``, ``"(other levels)"`` or ``"(other values)"``.
         """
         half = self.half_width(coverage, simultaneous)
         return {name: around(mean, std, half) for name, mean, std, _ in self.others}
@@ -241,22 +234,21 @@ class Shape(TabulatedTerm):
 
 @dataclass(frozen=True, eq=False)
 class SurfaceAxis:
-    """One column of a term of several: where its tables have entries along it.
+    """One column of an interaction: the entries of its tables along this axis.
 
     Attributes
     ----------
     name, kind
-        The column's, ``"numeric"`` or ``"categorical"``.
+        Of the column; ``"numeric"`` or ``"categorical"``.
     values
-        Numbers in the column's unit (the function is linear in between), or the labels of the levels
-        that have an entry of their own.
+        Numbers in the column's unit (linear in between), or labels of categories.
     others
-        What the further entries are, after those of the values: ``"(missing)"`` for missing values,
-        ``"(other levels)"`` for all levels not in ``values``, rare ones and new ones.
+        The entries after those of the values: ``"(missing)"``, and ``"(other levels)"`` for rare and unseen
+        categories.
     density
-        Share of the training data at each entry.
+        Fraction of the training data at each entry.
     inside
-        Whether an entry lies within what the training data had in the column.
+        Whether an entry lies within the range of the training data.
     """
 
     name: str
@@ -269,23 +261,22 @@ class SurfaceAxis:
 
 @dataclass(frozen=True, eq=False)
 class Surface(TabulatedTerm):
-    """A pair with its function: what two columns together add beyond what either adds alone.
+    """An interaction with its function: the joint effect of its columns beyond their lower-order effects.
 
-    Its mean over the training data is zero at every value of either column. Of more columns, what they
-    add together beyond what fewer of them do.
+    The function is purified: its mean over the training data is zero at every value of either column.
 
     Attributes
     ----------
     axes
-        The grid on which the function is tabulated, a :class:`SurfaceAxis` for every column.
+        The grid of the table, one :class:`SurfaceAxis` per column.
     values, second_values, others, second_others
-        Those of the first two axes.
+        Of the first two axes.
     mean, std, density, inside, edited, largest_deviations, importance_std
-        Of the function on this grid, as of every :class:`TabulatedTerm`; tables have an axis for each of
-        ``axes``, densities sum to one, and what is ``inside`` is so in every column.
+        On this grid, as for every :class:`TabulatedTerm`; ``inside`` holds for all columns, and densities
+        sum to one.
     unseen_std
-        The standard deviation where a column's value is missing and none was in the training data;
-        the mean is zero. None where all columns have an entry for that.
+        The standard deviation where a value is missing and the training data had none; the mean is zero.
+        None if all columns have an entry for missing values.
     """
 
     axes: tuple[SurfaceAxis, ...]
@@ -312,7 +303,7 @@ class Surface(TabulatedTerm):
         return self.axes[1].others
 
     def to_dict(self) -> dict[str, Any]:
-        """The term as plain data, ready for JSON; ``second_values`` are those of the second column."""
+        """The term as plain data, ready for JSON."""
         facts = {name: plain(value) for name, value in vars(self).items() if name != "axes"}
         for place, axis in enumerate(self.axes):
             for name in ("values", "others"):

@@ -112,6 +112,15 @@ class OnLinkScale:
         """What contributions add to, as an axis label."""
         return self.family.words.unit_of(self.classes)
 
+    def class_index(self, label: object) -> int:
+        """The index of a class; an error names the classes of the model."""
+        known = list(self.classes or ())
+        if not known:
+            raise ValueError(f"label={label!r} names a class, and the model has none: leave it out")
+        if label not in known:
+            raise ValueError(f"label={label!r} is not among the model's classes: {known}")
+        return known.index(label)
+
 
 def cell_words(*cells: object) -> str:
     """A row's values of a term's columns, as a label.

@@ -1,4 +1,4 @@
-"""The whole model explained: every term's function."""
+"""Global explanations: every term's function."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.model.fitted import FittedModel
 from lanam.data import Schema
-from lanam.explain.comparing import contrast, difference
 from lanam.explain.differences import Contrast, Difference
+from lanam.explain.evaluation import ModelSource, contrast, difference, evaluate
 from lanam.explain.frames import explanation_frame, term_cells
 from lanam.explain.interpretml import ShownTerms
-from lanam.explain.points import Source, evaluate
 from lanam.explain.tables import shape_of, surface_of
 from lanam.explain.terms import Shape, Surface
 from lanam.explain.values import (
     GivenLabels,
     Labels,
-    OnLinkScale,
     PlainData,
     class_labels,
     object_array,
@@ -32,24 +30,20 @@ from lanam.families import Family, find_family
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalExplanation(OnLinkScale, PlainData, ShownTerms):
+class GlobalExplanation(PlainData, ShownTerms):
     """The whole model: every term's function with its uncertainty, data density and importance.
 
     Attributes
     ----------
     intercept
-        Mean over the training data of what the terms add up to, on the link scale; one a class where
-        there are more than two.
+        Mean prediction over the training data on the link scale; one per class if there are more than two.
     terms
         In the order of the model's ``terms_``.
-    link
-        ``"identity"``, ``"log"`` (counts), ``"logit"``, ``"softmax"`` (more than two classes) or
-        ``"log-variance"`` (a regressor's noise).
     classes
         A classifier's labels, in the order of the arrays' last axis if there are more than two.
     source
-        The model behind it, for what no table says: :meth:`evaluate`, :meth:`difference` and
-        :meth:`differences`. Not part of the plain data.
+        The model, for :meth:`evaluate`, :meth:`difference` and :meth:`differences`. Not part of the plain
+        data.
 
     Examples
     --------
@@ -69,9 +63,9 @@ class GlobalExplanation(OnLinkScale, PlainData, ShownTerms):
     family: Family
     classes: Labels = None
     backend: str | None = None
-    source: Source | None = field(default=None, repr=False)
+    source: ModelSource | None = field(default=None, repr=False)
 
-    def __getitem__(self, name: str) -> Any:  # a shape or a surface: who names it knows which
+    def __getitem__(self, name: str) -> Any:  # a Shape or a Surface
         for shape in self.terms:
             if shape.name == name:
                 return shape
@@ -85,50 +79,49 @@ class GlobalExplanation(OnLinkScale, PlainData, ShownTerms):
 
     @property
     def active(self) -> tuple[Shape | Surface, ...]:
-        """The terms that contribute, most important first."""
+        """The active terms, most important first."""
         shapes = [shape for shape in self.terms if shape.active]
         return tuple(sorted(shapes, key=lambda shape: -shape.importance))
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """The terms of one column."""
+        """The univariate terms."""
         return tuple(term for term in self.terms if isinstance(term, Shape))
 
     @property
     def pairs(self) -> tuple[Surface, ...]:
-        """The terms of two columns."""
-        surfaces = [term for term in self.terms if isinstance(term, Surface)]
-        return tuple(term for term in surfaces if len(term.axes) == 2)
+        """The pairwise interactions."""
+        terms = self.terms
+        return tuple(t for t in terms if isinstance(t, Surface) and len(t.axes) == 2)
 
     @property
     def switched_off(self) -> tuple[Shape | Surface, ...]:
-        """The terms that do not contribute."""
+        """The terms that were dropped."""
         return tuple(shape for shape in self.terms if not shape.active)
 
     def evaluate(
         self, name: str, values: object, second_values: object = None, *further_values: object
     ) -> tuple[Array, Array]:
-        """What a term adds at any values of its column, as the model's ``predict_terms`` does.
+        """Contribution of a term at any values of its columns, as the model's ``predict_terms``.
 
-        Between two entries of a table the standard deviation is that of the function there, which is
-        smaller than one in between would be. Values beyond the training data are told in a warning: what
-        the function is there no data says.
+        Between two entries of a table the standard deviation is exact, not interpolated. Values beyond the
+        range of the training data cause a warning.
 
         Parameters
         ----------
         name : str
-            The term's.
+            Name of the term.
         values : sequence
-            In the column's unit, or levels; None and NaN are missing values.
+            Numbers in the column's unit, or categories; None and NaN are missing values.
         second_values : sequence, default=None
-            As many, of a pair's second column.
+            For an interaction, values of its second column.
         *further_values : sequence
-            As many, of each of a term's further columns.
+            Values of further columns.
 
         Returns
         -------
         mean, std : ndarray of shape (n,)
-            Of more than two classes, (n, n_classes).
+            With more than two classes, (n, n_classes).
 
         Examples
         --------
@@ -160,31 +153,29 @@ class GlobalExplanation(OnLinkScale, PlainData, ShownTerms):
         coverage: float = 0.95,
         given: Mapping[str | int, object] | str | None = None,
     ) -> Difference:
-        """How much more one value of a column adds than another, with its uncertainty.
+        """Difference of the contributions of two values of a column, with its uncertainty.
 
-        All terms of this column count together, and what is uncertain about both values alike is not
-        uncertain about their difference: bands of the two points that overlap do not say that there is
-        none.
+        It includes all terms of this column, and their posterior correlation: overlapping bands at the two
+        values do not imply that there is no difference.
 
         Parameters
         ----------
         column : str or int
             Name or index of the column.
-        first, second : number, level or None
+        first, second : number, category or None
             The values; None is a missing one.
         coverage : float, default=0.95
             Posterior probability of the interval.
         given : mapping or "average", default=None
-            Pairs of the column add something that depends on the other column. With the values of these
-            other columns, by name, they count. With "average" they count as they do on average over the
-            other columns' values in the training data, whatever goes along with what there. None leaves
-            them out: then it is what holds for the other columns' values that rows with the first value
-            have, against those that rows with the second have.
+            How interactions of the column enter: at these values of the other columns, by name; "average":
+            averaged over the marginal distribution of the other columns in the training data; None: not
+            at all, which averages over the conditional distributions of the other columns given either
+            value.
 
         Returns
         -------
         difference : Difference
-            Print it, or take its numbers.
+            It prints as a sentence.
 
         Examples
         --------
@@ -196,7 +187,7 @@ class GlobalExplanation(OnLinkScale, PlainData, ShownTerms):
         True
         """
         values = (first, second)
-        return difference(self._source(), self._scale, column, values, coverage, given)
+        return difference(self._source(), column, values, coverage, given)
 
     def differences(
         self,
@@ -204,14 +195,14 @@ class GlobalExplanation(OnLinkScale, PlainData, ShownTerms):
         reference: object,
         given: Mapping[str | int, object] | str | None = None,
     ) -> Contrast:
-        """The same of every value of a column, all compared with one.
+        """Differences of all values of a column to a reference value.
 
         Parameters
         ----------
         column : str or int
             Name or index of the column.
-        reference : number, level or None
-            What all values are compared with; None is a missing value.
+        reference : number, category or None
+            The reference; None is a missing value.
         given : mapping or "average", default=None
             As for :meth:`difference`.
 
@@ -228,14 +219,10 @@ class GlobalExplanation(OnLinkScale, PlainData, ShownTerms):
         >>> explanation = LANAMRegressor(random_state=0).fit(X[["bmi", "bp"]], y).explain_global()
         >>> lower, upper = explanation.differences("bmi", reference=25).band(0.9)
         """
-        rng = np.random.default_rng(0)  # a fact about the model, the same each time
-        return contrast(self._source(), self._scale, column, reference, given, rng)
+        rng = np.random.default_rng(0)  # explanations are deterministic
+        return contrast(self._source(), column, reference, given, rng)
 
-    @property
-    def _scale(self) -> dict[str, Any]:
-        return {"family": self.family, "classes": self.classes}
-
-    def _source(self) -> Source:
+    def _source(self) -> ModelSource:
         if self.source is None:
             raise ValueError(
                 "this explanation was made without its model, which knows what lies between the "
@@ -253,15 +240,13 @@ class GlobalExplanation(OnLinkScale, PlainData, ShownTerms):
         }
 
     def to_frame(self, coverage: float = 0.95) -> Any:
-        """One row a term and value, as a frame of the library the model was fitted with.
+        """One row per term and value, as a frame of the library that the model was fitted with.
 
-        Numbers stand in ``value`` and levels, as text, in ``level``, where also ``"(missing)"``,
-        ``"(other levels)"`` and ``"(other values)"`` have a row. A pair has one for each point of its
-        grid, with the second column in ``second_value`` and ``second_level``. More than two classes
-        have a row each. ``lower`` and ``upper`` are the ends of a band at each place by itself, which
-        the function keeps with the probability ``coverage``; within ``simultaneous_lower`` and
-        ``simultaneous_upper`` it lies everywhere at once, wherever it is ``inside``. What was changed by
-        hand is ``edited``.
+        Numbers are in ``value``, categories as strings in ``level``, which also has ``"(missing)"``,
+        ``"(other levels)"`` and ``"(other values)"``. An interaction has one row per point of its grid,
+        with the second column in ``second_value`` and ``second_level``. With more than two classes there
+        is one row per class. ``lower`` and ``upper`` are the pointwise band with posterior probability
+        ``coverage``, ``simultaneous_lower`` and ``simultaneous_upper`` the simultaneous one.
         """
         n_places = max([2, *(len(term.features) for term in self.terms)])
         parts = [term_cells(term, coverage, n_places) for term in self.terms]
@@ -278,17 +263,18 @@ class GlobalExplanation(OnLinkScale, PlainData, ShownTerms):
 def explain_global(
     model: FittedModel, schema: Schema, classes: GivenLabels = None
 ) -> GlobalExplanation:
-    """Every term's function, in the columns' units; ``classes`` are a classifier's labels."""
-    rng = np.random.default_rng(0)  # an explanation is a fact about the model, the same each time
+    """The global explanation of a fitted model; ``classes`` are a classifier's labels."""
+    rng = np.random.default_rng(0)  # explanations are deterministic
     terms = tuple(
         (surface_of if term.joint else shape_of)(model, index, schema, rng)
         for index, term in enumerate(model.terms)
     )
+    labels = class_labels(model, classes)
     return GlobalExplanation(
         scalar(np.asarray(model.intercept)),
         terms,
         find_family(model.likelihood),
-        class_labels(model, classes),
+        labels,
         schema.backend,
-        Source(model, schema),
+        ModelSource(model, schema, labels),
     )

@@ -83,8 +83,11 @@ def skce(
     """
     target, centre, spread = read_gaussian(y, mean, std)
     weight = read_weights(sample_weight, len(target))
-    near = _bandwidth("prediction_bandwidth", prediction_bandwidth, (centre, spread))
-    alike = _bandwidth("target_bandwidth", target_bandwidth, (target,))
+    for name, bandwidth in (("prediction", prediction_bandwidth), ("target", target_bandwidth)):
+        if bandwidth is not None and not 0.0 < bandwidth < np.inf:
+            raise ValueError(f"{name}_bandwidth={bandwidth!r} must be positive")
+    near = float(prediction_bandwidth or _median_distance(centre, spread))
+    alike = float(target_bandwidth or _median_distance(target))
     rows = np.column_stack([target, centre, spread, weight])[weight > 0.0]
     n_blocks = 1
     if block_size is not None:
@@ -123,8 +126,7 @@ def skce_limit(
     """
     target, centre, spread = read_gaussian(y, mean, std)
     weight = read_weights(sample_weight, len(target))
-    near = _bandwidth("prediction_bandwidth", None, (centre, spread))
-    alike = _bandwidth("target_bandwidth", None, (target,))
+    near, alike = _median_distance(centre, spread), _median_distance(target)
     total = weight.sum()
     order = np.lexsort((spread, centre))
     count = max(int(min(_DRAWN_ROWS, total)), 2)
@@ -179,12 +181,8 @@ def _mean_kernel(distance: Array, variance: Array | float, bandwidth: float) -> 
     return np.asarray(np.exp(-0.5 * distance**2 / wider) * (bandwidth / np.sqrt(wider)))
 
 
-def _bandwidth(name: str, given: float | None, columns: tuple[Array, ...]) -> float:
-    """The bandwidth, or the median distance between two rows."""
-    if given is not None:
-        if not 0.0 < given < np.inf:
-            raise ValueError(f"{name}={given!r} must be positive")
-        return float(given)
+def _median_distance(*columns: Array) -> float:
+    """The median distance between two rows."""
     rows = np.column_stack(columns)
     # An evenly spread subsample that does not depend on the order of the rows.
     rows = rows[np.lexsort(rows.T)]

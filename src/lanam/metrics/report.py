@@ -1,4 +1,4 @@
-"""CoverageReport: nominal against observed, as a table that prints itself."""
+"""CoverageReport: nominal against observed coverage, with scores."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from lanam.explain.values import PlainData
 from lanam.metrics.curves import CalibrationCurve, RetentionCurve
 from lanam.text import aligned, html_table, number_format
 
-#: The level that is spoken of, or else the one next to it.
-_SPOKEN_LEVEL = 0.95
+#: The coverage of the verdict, or else the closest one.
+_HEADLINE_COVERAGE = 0.95
 
-#: What stands below a score that chance alone makes larger than zero.
-_CALIBRATED = "that of a calibrated model, 95 times of 100 at most"
+#: The column of ranges, and the name of the limits below calibration errors.
+_RANGE = "95% range if calibrated"
+_LIMIT = "95th percentile under calibration"
 
-#: How scores are called in print.
+#: Printed names of scores.
 _NAMES = {
     "nll": "negative log likelihood",
     "rmse": "RMSE",
@@ -29,15 +30,15 @@ _NAMES = {
     "accuracy": "accuracy",
     "root_brier_score": "root Brier score",
     "calibration_error": "expected calibration error",
-    "calibration_error_by_chance": _CALIBRATED,
-    "quantile_calibration_error_by_chance": _CALIBRATED,
-    "skce_by_chance": _CALIBRATED,
+    "calibration_error_by_chance": _LIMIT,
+    "quantile_calibration_error_by_chance": _LIMIT,
+    "skce_by_chance": _LIMIT,
 }
 
-#: How improbable must be what other levels hold, all of them taken together, to be spoken of.
-_IMPROBABLE = 0.05
+#: Family-wise significance level for the other coverages.
+_SIGNIFICANCE = 0.05
 
-#: What is known of a level or of a bin; see :class:`CoverageReport` for which has what.
+#: A record of a nominal coverage or of a bin; :class:`CoverageReport` documents the keys.
 Record = TypedDict(
     "Record",
     {
@@ -63,42 +64,40 @@ Record = TypedDict(
 
 @dataclass(frozen=True, eq=False)
 class CoverageReport(PlainData):
-    """Nominal against observed coverage of a model: print it, or take it as data.
+    """Nominal against observed coverage of a model, as a table that prints and as data.
 
     Attributes
     ----------
     kind
         ``"intervals"`` (of a regressor) or ``"classes"``.
     rows
-        Of intervals, one record a level; of classes, one record a bin of probabilities, with the keys
-        ``from``, ``to``, ``probability`` (their mean), ``observed`` (the share of rows that were of
-        the second class; of more than two classes, of which the most probable one was right),
-        ``lowest`` and ``highest`` (between which chance keeps that share) and ``n_rows``.
+        For intervals, one record per nominal coverage; for classes, one per bin of probabilities, with the
+        keys ``from``, ``to``, ``probability`` (mean), ``observed`` (fraction of the second class or, with
+        more than two classes, of correct top labels), ``lowest`` and ``highest`` (95% range if calibrated)
+        and ``n_rows``.
     sets
-        Of classes, one record a level for :meth:`lanam.LANAMClassifier.predict_set`.
+        For classes, one record per nominal coverage of :meth:`lanam.LANAMClassifier.predict_set`.
     scores
-        Scores by name: ``nll`` and, of numbers, ``rmse``, ``crps``, ``quantile_calibration_error`` and
-        ``skce`` (of counts neither ``crps`` nor ``skce``); of classes ``accuracy``,
-        ``root_brier_score`` and ``calibration_error``. Below that with ``_by_chance`` at its end an error
-        of a calibrated model stays in 95 of 100 cases.
+        Scores by name: ``nll`` and, for regression, ``rmse``, ``crps``, ``quantile_calibration_error`` and
+        ``skce`` (for counts neither ``crps`` nor ``skce``); for classes ``accuracy``, ``root_brier_score``
+        and ``calibration_error``. Those that end in ``_by_chance`` are 95th percentiles under calibration.
     curve
-        Its picture: predicted probabilities, or quantiles' levels, against what was seen.
+        The calibration curve of probabilities or of quantiles.
     retention
-        Accuracy or RMSE on the rows of which the model is most certain.
+        Accuracy or RMSE by the fraction of rows retained.
     n_rows
-        How many rows there were.
+        Number of rows.
     estimator
-        Whose report it is.
+        Class of the model.
 
     Notes
     -----
-    A record of a level has the keys ``level``, ``expected`` (what the model itself says that its
-    intervals or sets hold: of counts and classes more than the level), ``observed``, ``lowest`` and
-    ``highest`` (between which chance keeps the observed share of a calibrated model, 95 times of 100),
-    ``chance`` (how probable it is that the share of a calibrated model is as far off as this one),
-    and ``size`` (mean width, or mean number of classes). All of that is the model's own. After
-    ``calibrate`` there are ``calibrated_observed``, ``calibrated_lowest``, ``calibrated_highest`` and
-    ``calibrated_size`` as well, None where there were too few rows for the level.
+    A record of a nominal coverage has the keys ``level`` (the coverage), ``expected`` (the coverage that
+    the model predicts, which for counts and classes exceeds the nominal one), ``observed``, ``lowest``
+    and ``highest`` (95% range if calibrated), ``chance`` (p-value of the observed coverage) and ``size``
+    (mean width, or mean number of classes). After ``calibrate`` there are also ``calibrated_observed``,
+    ``calibrated_lowest``, ``calibrated_highest`` and ``calibrated_size``, None if there were too few
+    held-out rows for the coverage.
 
     Examples
     --------
@@ -108,11 +107,11 @@ class CoverageReport(PlainData):
     >>> model = LANAMRegressor(random_state=0).fit(X[:300], y[:300])
     >>> print(coverage_report(model, X[300:], y[300:], levels=(0.8, 0.95)))
     LANAMRegressor on 142 rows
-    95% intervals hold ...% of 142 rows: within what chance allows (90.8% to 97.9%)
+    95% intervals: coverage ...% on 142 rows, within the 95% range if calibrated (90.8% to 97.9%)
     <BLANKLINE>
-    level  observed       by chance  mean width
-      80%     ...%  73.2% to 86.6%         ...
-      95%     ...%  90.8% to 97.9%         ...
+    nominal  observed  95% range if calibrated  mean width
+        80%     ...%           73.2% to 86.6%         ...
+        95%     ...%           90.8% to 97.9%         ...
     <BLANKLINE>
     negative log likelihood ...
     """
@@ -128,7 +127,7 @@ class CoverageReport(PlainData):
 
     @property
     def calibrated(self) -> bool:
-        """Whether the model was calibrated by held-out rows."""
+        """Whether the model was calibrated on held-out rows."""
         return any("calibrated_observed" in row for row in self.rows + self.sets)
 
     @property
@@ -137,38 +136,30 @@ class CoverageReport(PlainData):
         return "; ".join(self._verdicts())
 
     def _verdicts(self) -> list[str]:
-        own = self.kind == "intervals"
-        told = [] if own else [self._verdict_of_probabilities()]
-        rows = self.rows if own else self.sets
-        if own:
-            told += [self._verdict_of(_spoken(rows), ""), *_others(_spoken(rows), rows)]
-        mended = [own for own in map(_calibrated, rows) if own is not None]
-        if mended:
-            told.append(self._verdict_of(_spoken(mended), "calibrated "))
-        return told
-
-    def _verdict_of(self, row: Record, which: str) -> str:
-        observed, lowest, highest = row["observed"], row["lowest"], row["highest"]
-        what = which + ("intervals" if self.kind == "intervals" else "sets")
-        if observed < lowest:
-            word = "fewer than chance allows"
-        elif observed > highest:
-            # Calibrated ones promise a least share; tied scores and sure classes make it more.
-            word = "more than was asked for" if which else "more than chance allows"
+        intervals = self.kind == "intervals"
+        records = self.rows if intervals else self.sets
+        if intervals:
+            headline = _headline(records)
+            verdicts = [self._verdict_of(headline, "intervals"), *_significant(headline, records)]
         else:
-            word = "within what chance allows"
-        return (
-            f"{_level(row)} {what} hold {observed:.1%} of {self.n_rows} rows: {word} "
-            f"({lowest:.1%} to {highest:.1%})"
-        )
+            error, limit = (self.scores[f"calibration_error{end}"] for end in ("", "_by_chance"))
+            word = "below" if error <= limit else "above"
+            verdicts = [
+                f"expected calibration error {error:.1%} on {self.n_rows} rows, {word} the {_LIMIT} "
+                f"({limit:.1%})"
+            ]
+        calibrated = [record for record in map(_calibrated, records) if record is not None]
+        if calibrated:
+            kind = "calibrated intervals" if intervals else "calibrated sets"
+            verdicts.append(self._verdict_of(_headline(calibrated), kind))
+        return verdicts
 
-    def _verdict_of_probabilities(self) -> str:
-        error = self.scores["calibration_error"]
-        most = self.scores["calibration_error_by_chance"]
-        word = "within what" if error <= most else "more than"
+    def _verdict_of(self, row: Record, kind: str) -> str:
+        observed, lowest, highest = row["observed"], row["lowest"], row["highest"]
+        word = "below" if observed < lowest else "above" if observed > highest else "within"
         return (
-            f"probabilities are {error:.1%} off on average: {word} chance gives a calibrated model "
-            f"on {self.n_rows} rows (up to {most:.1%})"
+            f"{_percent(row)} {kind}: coverage {observed:.1%} on {self.n_rows} rows, {word} the {_RANGE} "
+            f"({lowest:.1%} to {highest:.1%})"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,7 +167,7 @@ class CoverageReport(PlainData):
         return super().to_dict() | {"verdict": self.verdict}
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """The rows as a frame of ``backend`` ("pandas", "polars", "pyarrow"): one a level, or a bin."""
+        """The records in ``rows`` as a frame of ``backend`` ("pandas", "polars", "pyarrow")."""
         rows: list[dict[str, object]] = [dict(row) for row in self.rows]
         columns = {
             key: [math.nan if row[key] is None else row[key] for row in rows] for key in rows[0]
@@ -207,32 +198,32 @@ class CoverageReport(PlainData):
         return [f"{name} {score}" for name, score in self.named_scores()]
 
     def named_scores(self) -> list[tuple[str, str]]:
-        """The scores as they are printed."""
+        """The scores with their printed names."""
         return [(_NAMES[name], f"{score:.4g}") for name, score in self.scores.items()]
 
     def tables(self) -> list[list[tuple[str, ...]]]:
-        """The tables as they are printed: a line of names, then cells."""
+        """The tables as strings: a header, then cells."""
         if self.kind == "intervals":
             return [self._level_cells(self.rows, "mean width", 4)]
         tables = [self._bin_cells()]
         return tables + ([self._level_cells(self.sets, "mean size", 3)] if self.sets else [])
 
     def _level_cells(self, rows: Sequence[Record], size: str, digits: int) -> list[tuple[str, ...]]:
-        # Where intervals hold more than their level by design, say what they should hold.
+        # Discrete distributions exceed the nominal coverage: show the predicted one.
         wider = any(row["expected"] > row["level"] + 0.0005 for row in rows)
         calibrated = "calibrated_observed" in rows[0]
         sizes = [each["size"] for row in rows for each in (row, _calibrated(row)) if each]
         form = number_format(max(sizes, default=0.0), digits)
-        head = ["level", *(["expected"] if wider else []), "observed", "by chance", size]
-        table = [(*head, *(["calibrated", "by chance", size] if calibrated else []))]
+        head = ["nominal", *(["expected"] if wider else []), "observed", _RANGE, size]
+        table = [(*head, *(["calibrated", _RANGE, size] if calibrated else []))]
         for row in rows:
             expected = [f"{row['expected']:.1%}"] if wider else []
-            mended = _held_cells(_calibrated(row), form) if calibrated else ()
-            table.append((_level(row), *expected, *_held_cells(row, form), *mended))
+            further = _coverage_cells(_calibrated(row), form) if calibrated else ()
+            table.append((_percent(row), *expected, *_coverage_cells(row, form), *further))
         return table
 
     def _bin_cells(self) -> list[tuple[str, ...]]:
-        head = ("bin", "mean probability", "observed", "by chance", "rows")
+        head = ("bin", "mean probability", "observed", _RANGE, "rows")
         cells = [
             (
                 f"{row['from']:.1f} to {row['to']:.1f}",
@@ -245,33 +236,29 @@ class CoverageReport(PlainData):
         return [head, *cells]
 
 
-def _level(row: Record) -> str:
+def _percent(row: Record) -> str:
     return f"{round(100.0 * row['level'], 4):g}%"
 
 
-def _spoken(rows: Sequence[Record]) -> Record:
-    """The level that is spoken of."""
-    return min(rows, key=lambda row: abs(row["level"] - _SPOKEN_LEVEL))
+def _headline(rows: Sequence[Record]) -> Record:
+    """The record of the verdict."""
+    return min(rows, key=lambda row: abs(row["level"] - _HEADLINE_COVERAGE))
 
 
-def _others(spoken: Record, rows: Sequence[Record]) -> list[str]:
-    """Which other levels chance does not explain, if any.
-
-    Of many levels one is off by chance more often than one alone. By the rule of Holm (1979) a calibrated
-    model is told of any at all five times of 100 at most, however the levels depend on each other.
-    """
-    others = sorted((row for row in rows if row is not spoken), key=lambda row: row["chance"])
-    strange = []
+def _significant(headline: Record, rows: Sequence[Record]) -> list[str]:
+    """The other nominal coverages that differ significantly, with the correction of Holm (1979)."""
+    others = sorted((row for row in rows if row is not headline), key=lambda row: row["chance"])
+    rejected = []
     for k, row in enumerate(others):
-        if row["chance"] > _IMPROBABLE / (len(others) - k):
+        if row["chance"] > _SIGNIFICANCE / (len(others) - k):
             break
-        strange.append(row)
-    levels = ", ".join(_level(row) for row in sorted(strange, key=rows.index))
-    return [f"chance does not explain what those of {levels} hold"] if levels else []
+        rejected.append(row)
+    nominal = ", ".join(_percent(row) for row in sorted(rejected, key=rows.index))
+    return [f"coverage at {nominal} differs significantly, too (Holm)"] if nominal else []
 
 
 def _calibrated(row: Record) -> Record | None:
-    """What a level's calibrated intervals or sets hold; None where there are none, for want of rows."""
+    """The record of the calibrated intervals or sets; None if there are none."""
     facts: dict[str, object] = dict(row)
     if facts.get("calibrated_observed") is None:
         return None
@@ -280,9 +267,9 @@ def _calibrated(row: Record) -> Record | None:
 
 
 def _observed_cells(row: Record) -> tuple[str, str]:
-    """What was observed, and what chance allows."""
+    """Observed fraction, and its range under calibration."""
     return f"{row['observed']:.1%}", f"{row['lowest']:.1%} to {row['highest']:.1%}"
 
 
-def _held_cells(row: Record | None, form: str) -> tuple[str, str, str]:
+def _coverage_cells(row: Record | None, form: str) -> tuple[str, str, str]:
     return (*_observed_cells(row), format(row["size"], form)) if row else ("too few rows", "-", "-")

@@ -1,15 +1,13 @@
-"""Drawings of explanations and of calibration, with matplotlib.
+"""Plots of explanations and of calibration, with matplotlib.
 
-They take explanations and curves and nothing else, so whatever can be drawn can also be had as data.
-All can be read without colours.
+They only take explanations and curves, so that everything shown is available as data. All are legible
+without colours.
 """
 
-from lanam.plot.calibration import plot_calibration
-from lanam.plot.importance import plot_importance
+from lanam.plot.bars import plot_importance
+from lanam.plot.calibration import plot_calibration, plot_retention
+from lanam.plot.interactions import plot_interaction, plot_interaction_matrix
 from lanam.plot.local import plot_local
-from lanam.plot.matrix import plot_interaction_matrix
-from lanam.plot.pairs import plot_interaction
-from lanam.plot.retention import plot_retention
 from lanam.plot.shapes import plot_shapes
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Horizontal bars with intervals, a term each, and their numbers beside them."""
+"""plot_importance, and the horizontal bars with intervals that it shares with plot_local."""
 
 from __future__ import annotations
 
@@ -8,20 +8,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lanam.plot.common import new_panel
-from lanam.plot.words import VERBATIM, Look
+from lanam.explain import GlobalExplanation, Shape, Surface
+from lanam.explain.terms import term_names
+from lanam.plot.common import (
+    VERBATIM,
+    Look,
+    count,
+    in_percent,
+    named,
+    panel_or_new,
+    require,
+    require_axes,
+    require_terms,
+    write,
+)
 from lanam.text import number_format
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Inches of height that a bar takes, and that all else does.
+#: Height in inches of a bar, and of everything else.
 _PITCH = 0.32
 _FRAME = 1.7
 
 _WIDTH = 9.0
 
-#: How bars are told apart without colours.
+#: Bars can be distinguished without colours.
 _LOOKS: dict[str, Look] = {
     "solid": {"facecolor": "#8fb0d3"},
     "hatched": {"facecolor": "white", "hatch": "////"},
@@ -40,16 +52,17 @@ class Bar:
     look: str = "solid"
 
 
-def bar_panel(n_bars: int) -> Axes:
-    """A new figure that is high enough for so many bars."""
-    return new_panel(_WIDTH, _FRAME + _PITCH * max(n_bars, 1))
+def bar_panel(ax: Axes | None, n_bars: int) -> tuple[Axes, bool]:
+    """The given Axes or those of a new figure, high enough for the bars; and whether they are new."""
+    return panel_or_new("ax", ax, _WIDTH, _FRAME + _PITCH * max(n_bars, 1))
 
 
 def draw_bars(ax: Axes, bars: Sequence[Bar], *, signed: bool = False) -> None:
-    """Bars from the top down, their names on the left, their numbers on the right."""
+    """Draw bars from the top down, names on the left, numbers on the right."""
     from matplotlib.ticker import MaxNLocator
 
-    form = ("+" if signed else "") + bar_format(bars)
+    largest = max((abs(bar.size) for bar in bars), default=1.0) or 1.0
+    form = ("+" if signed else "") + number_format(largest, 3)
     for place, bar in enumerate(bars):
         ax.barh(
             place, bar.size, height=0.62, edgecolor="#12436d", linewidth=0.8, **_LOOKS[bar.look]
@@ -87,6 +100,83 @@ def draw_bars(ax: Axes, bars: Sequence[Bar], *, signed: bool = False) -> None:
     ax.spines[["top", "right", "left"]].set_visible(False)
 
 
-def bar_format(bars: Sequence[Bar]) -> str:
-    """One format for all numbers beside the bars."""
-    return number_format(max((abs(bar.size) for bar in bars), default=1.0) or 1.0, 3)
+def plot_importance(
+    explanation: GlobalExplanation,
+    ax: Axes | None = None,
+    *,
+    coverage: float = 0.95,
+    max_terms: int | None = 30,
+    terms: Sequence[str] | None = None,
+) -> Axes:
+    """Plot the importance of terms: their mean absolute contribution over the training data.
+
+    The most important are at the top, with credible intervals. Main effects are solid, interactions
+    hatched.
+
+    Parameters
+    ----------
+    explanation : GlobalExplanation
+        From a model's ``explain_global()``, or of its noise from ``explain_noise()``.
+    ax : Axes, default=None
+        By default those of a new figure.
+    coverage : float, default=0.95
+        Of the intervals.
+    max_terms : int or None, default=30
+        Maximum number of terms.
+    terms : sequence of str, default=None
+        Names of the terms, in this order; by default all active ones.
+
+    Returns
+    -------
+    ax : Axes
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lanam import LANAMRegressor
+    >>> from lanam.plot import plot_importance
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> model = LANAMRegressor(random_state=0).fit(X[["bp", "bmi"]], y)
+    >>> ax = plot_importance(model.explain_global())
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['bmi', 'bp']
+    """
+    require(explanation, GlobalExplanation, "use explain_global()")
+    require_axes("ax", ax)
+    require_terms(terms, max_terms)
+    chosen = explanation.active if terms is None else [explanation[name] for name in terms]
+    drawn = chosen[:max_terms]
+    bars = []
+    for term, name in zip(drawn, term_names(drawn), strict=True):
+        low, high = term.importance_interval(coverage)
+        look = "hatched" if term.joint else "solid"
+        bars.append(Bar(name, term.importance, low, high, look))
+    ax, own = bar_panel(ax, len(bars))
+    draw_bars(ax, bars)
+    ax.set_xlim(left=0.0)
+    several = explanation.family.link.several
+    unit = "centred logits" if several else explanation.unit
+    ax.set_xlabel(f"mean absolute contribution to the {unit}", **VERBATIM)
+    if not bars:
+        ax.text(0.5, 0.5, "no term is active", transform=ax.transAxes, ha="center", va="center")
+    if own:
+        write(ax, _notes(explanation, drawn, coverage))
+    return ax
+
+
+def _notes(
+    explanation: GlobalExplanation, drawn: Sequence[Shape | Surface], coverage: float
+) -> list[str]:
+    key = f"Error bars: {in_percent(coverage)} credible intervals."
+    if any(isinstance(term, Surface) for term in drawn):
+        key = f"Solid: main effects. Hatched: interactions. {key}"
+    notes = [key] if drawn else []
+    if edited := [term for term in drawn if term.was_edited]:
+        notes.append(f"{count(len(edited), 'edited by hand')}: {named(edited)}.")
+    off = [term for term in explanation.switched_off if term not in drawn]
+    hidden = sum(term not in drawn for term in explanation.active)
+    if hidden:
+        notes.append(f"{count(hidden, 'active but not shown')}.")
+    if off:
+        notes.append(f"{count(len(off), 'dropped', len(explanation))}: {named(off)}.")
+    return notes

@@ -1,4 +1,4 @@
-"""What a model said, against what was seen."""
+"""plot_calibration and plot_retention: curves of calibration and of selective prediction."""
 
 from __future__ import annotations
 
@@ -7,26 +7,42 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
-from lanam.metrics import CalibrationCurve, CoverageReport
-from lanam.plot.common import CLASS_COLOURS, LINE_STYLES, MARKERS, by_name, new_panel, require_axes
-from lanam.plot.words import MAX_NAME, Look, in_percent, write, write_legend
+from lanam.metrics import CalibrationCurve, CoverageReport, RetentionCurve
+from lanam.plot.common import (
+    CLASS_COLOURS,
+    LINE_STYLES,
+    MARKERS,
+    MAX_NAME,
+    VERBATIM,
+    Look,
+    by_name,
+    in_percent,
+    panel_or_new,
+    write,
+    write_legend,
+)
 from lanam.text import cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: The room for the bars below the curve, as a share of what is above.
+#: Height of the bars below the curve, as a fraction of the panel above.
 _STRIP = 0.16
 
 _AXES = {
-    "reliability": ("predicted probability", "observed share"),
-    "quantiles": ("level of the predicted quantile", "share of the observations below it"),
+    "reliability": ("predicted probability", "observed frequency"),
+    "quantiles": ("level of the predicted quantile", "fraction of observations below it"),
 }
 
 _ERRORS = {"reliability": "ECE", "quantiles": "quantile calibration error"}
 
-#: Bars of bins are no wider than this.
+#: Maximum width of the bars of bins.
 _MAX_WIDTH = 0.06
+
+#: Retention curves of fewer rows than this are mostly noise.
+_FEW_ROWS = 30
+
+_RETENTION_KEY = "From left to right the most uncertain rows are dropped."
 
 _Calibrated: TypeAlias = CalibrationCurve | CoverageReport
 
@@ -34,19 +50,19 @@ _Calibrated: TypeAlias = CalibrationCurve | CoverageReport
 def plot_calibration(
     result: _Calibrated | Mapping[str, _Calibrated], ax: Axes | None = None
 ) -> Axes:
-    """Draw how well a model is calibrated: what it said against what was seen.
+    """Plot a calibration curve: observed against predicted frequencies.
 
-    For a classifier this is the reliability diagram, for predicted distributions the levels of
-    quantiles. A calibrated model stays on the diagonal but for chance, whose range is shaded; marks
-    beyond it are filled. The bars below are the shares of the rows.
+    For a classifier this is the reliability diagram, for predicted distributions the coverage of
+    quantiles. The range of a calibrated model is shaded around the diagonal; markers outside it are
+    filled. The bars below are fractions of the rows.
 
     Parameters
     ----------
     result : CalibrationCurve, CoverageReport, or dict of these by name
         From :func:`lanam.metrics.reliability_curve`, :func:`lanam.metrics.quantile_calibration_curve` or
-        :func:`lanam.metrics.coverage_report`; several, of one kind, to compare them.
+        :func:`lanam.metrics.coverage_report`; several of one kind are compared.
     ax : Axes, default=None
-        Where to draw; by default a new figure.
+        By default those of a new figure.
 
     Returns
     -------
@@ -62,21 +78,23 @@ def plot_calibration(
     >>> curve = reliability_curve(rng.random(1000) < probability, probability)
     >>> ax = plot_calibration(curve)
     >>> ax.get_xlabel(), ax.get_ylabel()
-    ('predicted probability', 'observed share')
+    ('predicted probability', 'observed frequency')
     """
-    curves = by_name(_curves(result), CalibrationCurve, "use coverage_report or reliability_curve")
+    given = (
+        {name: _curve(one) for name, one in result.items()}
+        if isinstance(result, Mapping)
+        else _curve(result)
+    )
+    curves = by_name(given, CalibrationCurve, "use coverage_report or reliability_curve")
     kinds = sorted({curve.kind for curve in curves.values()})
     if len(kinds) > 1:
         raise ValueError(f"curves of one kind can be compared, and these are of {kinds}")
-    require_axes("ax", ax)
-    own = ax is None
-    if ax is None:
-        ax = new_panel(5.4, 6.2)
+    ax, own = panel_or_new("ax", ax, 5.4, 6.2)
     ax.plot([0.0, 1.0], [0.0, 1.0], color="0.45", linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
     names = cut(list(curves), MAX_NAME)
     alone = len(curves) == 1
     if alone:
-        _draw_chance(ax, *curves.values())
+        _draw_calibrated_range(ax, *curves.values())
     for k, (name, curve) in enumerate(zip(names, curves.values(), strict=True)):
         _draw_curve(ax, curve, k, f"{name}: {_error(curve)}")
         _draw_shares(ax, curve, k, len(curves))
@@ -92,16 +110,8 @@ def plot_calibration(
     return ax
 
 
-def _curves(
-    result: _Calibrated | Mapping[str, _Calibrated],
-) -> CalibrationCurve | dict[str, CalibrationCurve]:
-    """Reports have their curve within."""
-    if isinstance(result, Mapping):
-        return {name: _curve(one) for name, one in result.items()}
-    return _curve(result)
-
-
 def _curve(one: _Calibrated) -> CalibrationCurve:
+    """The curve, or that of a report."""
     return cast(CalibrationCurve, getattr(one, "curve", one))
 
 
@@ -109,9 +119,9 @@ def _error(curve: CalibrationCurve) -> str:
     return f"{_ERRORS[curve.kind]} {curve.error:.2g}"
 
 
-def _draw_chance(ax: Axes, curve: CalibrationCurve) -> None:
-    """Where a calibrated model would be."""
-    if len(curve.expected) == 1:  # a band needs two ends
+def _draw_calibrated_range(ax: Axes, curve: CalibrationCurve) -> None:
+    """Shade the range of a calibrated model."""
+    if len(curve.expected) == 1:  # a band needs two points
         ax.vlines(curve.expected, curve.lower, curve.upper, color="0.85", linewidth=8.0, zorder=0)
     else:
         ax.fill_between(
@@ -120,7 +130,7 @@ def _draw_chance(ax: Axes, curve: CalibrationCurve) -> None:
 
 
 def _draw_curve(ax: Axes, curve: CalibrationCurve, k: int, label: str) -> None:
-    """The curve, with hollow marks where chance alone may explain it."""
+    """Draw the curve, with hollow markers inside the range of a calibrated model."""
     look: Look = {"color": CLASS_COLOURS[k], "zorder": 3}
     x, y = curve.expected, curve.observed
     ax.plot(x, y, linestyle=LINE_STYLES[k], linewidth=1.5, **look)
@@ -140,9 +150,9 @@ def _draw_curve(ax: Axes, curve: CalibrationCurve, k: int, label: str) -> None:
 
 
 def _draw_shares(ax: Axes, curve: CalibrationCurve, k: int, n_curves: int) -> None:
-    """How many rows there are, as bars below; of several curves side by side."""
+    """Draw the fractions of the rows as bars below, side by side for several curves."""
     share, expected = curve.share, curve.expected
-    if curve.kind == "quantiles":  # between levels; after the last come all others
+    if curve.kind == "quantiles":  # between levels, and beyond the last
         share = np.append(share, 1.0 - share.sum())
         edges = np.concatenate([[0.0], expected, [1.0]])
         left, width = edges[:-1], np.diff(edges)
@@ -178,15 +188,83 @@ def _draw_frame(ax: Axes, kind: str) -> None:
 
 
 def _key(curves: list[CalibrationCurve]) -> str:
-    """How to read the drawing."""
+    """The key to the plot."""
     first = curves[0]
-    chance = f"the {in_percent(first.coverage)} range of chance"
-    where = f"Shaded: {chance}, for a calibrated model." if len(curves) == 1 else ""
+    expected = f"the {in_percent(first.coverage)} range if calibrated"
+    where = f"Shaded: {expected}." if len(curves) == 1 else ""
     what = "in each bin" if first.kind == "reliability" else "between levels"
     words = [
-        "Dashed: a calibrated model.",
+        "Dashed: perfect calibration.",
         where,
-        f"Filled: beyond {chance if len(curves) > 1 else 'it'}; hollow: within.",
-        f"Bars: share of the rows {what}.",
+        f"Filled: outside {expected if len(curves) > 1 else 'it'}; hollow: inside.",
+        f"Bars: fraction of the rows {what}.",
     ]
     return " ".join(word for word in words if word)
+
+
+def plot_retention(
+    curves: RetentionCurve | Mapping[str, RetentionCurve], ax: Axes | None = None
+) -> Axes:
+    """Plot the quality of predictions by the fraction of rows retained, least uncertain first.
+
+    The left end has all rows; to the right the most uncertain ones are dropped. If uncertainty is
+    informative, accuracy rises to the right and an error falls.
+
+    Parameters
+    ----------
+    curves : RetentionCurve, or dict of these by name
+        From :mod:`lanam.metrics`; several are compared.
+    ax : Axes, default=None
+        By default those of a new figure.
+
+    Returns
+    -------
+    ax : Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lanam.metrics import retention_curve
+    >>> from lanam.plot import plot_retention
+    >>> rng = np.random.default_rng(0)
+    >>> uncertainty = rng.random(500)
+    >>> right = rng.random(500) > 0.5 * uncertainty
+    >>> ax = plot_retention(retention_curve(right, uncertainty))
+    >>> ax.get_ylabel()
+    'accuracy of the retained rows'
+    """
+    from matplotlib.ticker import PercentFormatter
+
+    found = by_name(curves, RetentionCurve, "use retention_curve")
+    measures = sorted({curve.name for curve in found.values()})
+    if len(measures) > 1:
+        raise ValueError(f"curves of one measure can be compared, and these are of {measures}")
+    ax, own = panel_or_new("ax", ax, 6.0, 4.4)
+    for k, (name, curve) in enumerate(zip(cut(list(found), MAX_NAME), found.values(), strict=True)):
+        ax.plot(
+            curve.retained,
+            curve.value,
+            color=CLASS_COLOURS[k],
+            linestyle=LINE_STYLES[k],
+            linewidth=1.8,
+            label=f"{name}: area {curve.area:.3g}",
+        )
+    ax.set_xlim(1.0, 0.0)
+    few = _FEW_ROWS / min(curve.n_rows for curve in found.values())
+    ax.axvspan(min(few, 1.0), 0.0, color="0.93", zorder=0, linewidth=0)
+    ax.xaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.set_xlabel("rows retained, least uncertain first")
+    ax.set_ylabel(f"{measures[0]} of the retained rows", **VERBATIM)
+    ax.spines[["top", "right"]].set_visible(False)
+    if isinstance(curves, Mapping):
+        write_legend(ax.legend(fontsize="small", frameon=False))
+    else:
+        ax.set_title(
+            f"area under the curve {curves.area:.3g}, {curves.n_rows:,} rows",
+            loc="left",
+            fontsize="small",
+            color="0.35",
+        )
+    if own:
+        write(ax, [f"{_RETENTION_KEY} Shaded: fewer than {_FEW_ROWS} rows."])
+    return ax

@@ -1,42 +1,63 @@
-"""What all drawings share: the series of a term, labels on axes, room for what is not a number."""
+"""Shared by all plots: series and their styles, checks, axes with slots, names, notes."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lanam.core.arrays import Array
-from lanam.explain import GlobalExplanation, Shape, Surface
-from lanam.plot.words import VERBATIM, Look
+from lanam.explain import GlobalExplanation, Shape, Surface, Term
+from lanam.explain.terms import term_names
+from lanam.text import cut, few
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
 _Curve = TypeVar("_Curve")
 
-#: Across or up.
+#: An axis of a panel.
 Direction: TypeAlias = Literal["x", "y"]
 
-#: A line as matplotlib draws it: by its name, or by lengths of dashes and gaps.
+#: A line style of matplotlib: a name, or an offset and lengths of dashes and gaps.
 LineStyle: TypeAlias = str | tuple[float, tuple[float, ...]]
 
-#: With more characters in a row than a panel is wide, or more labels than this, they are turned.
+#: Keyword arguments of matplotlib.
+Look: TypeAlias = dict[str, Any]
+
+#: Names are text: dollar signs do not start a formula.
+VERBATIM: Look = {"parse_math": False}
+
+#: Maximum numbers of characters of category labels, and of names of columns and classes.
+MAX_LABEL = 16
+MAX_NAME = 24
+
+#: Maximum number of terms that a note names.
+_MAX_NAMED = 6
+
+#: Height of a line of a note and width of a character of a label, in inches.
+_LINE_HEIGHT = 0.15
+_CHARACTER_WIDTH = 0.09
+
+#: Tick labels are rotated if they have more characters in total, or if there are more labels.
 _MAX_CHARACTERS = 30
 _MANY_LABELS = 9
 
-#: The room for missing values beside a curve or a surface, as a share of the panel's width.
+#: Width of the slot for missing values beside a curve or a surface, as a fraction of the panel.
 SLOT = 0.17
 
 _CURVE, _BAND = "#12436d", "#a9c4e0"
 
-#: The line between values and what is not one.
+#: The line between values and slots.
 SEPARATOR: Look = {
     "color": "0.75",
     "linewidth": 0.8,
@@ -44,7 +65,7 @@ SEPARATOR: Look = {
     "zorder": 1,
 }
 
-#: The ground where a term was changed by hand.
+#: The background where a term was edited by hand.
 EDITED: Look = {
     "facecolor": "none",
     "edgecolor": "#c28f2c",
@@ -53,7 +74,7 @@ EDITED: Look = {
     "zorder": 0.5,
 }
 
-#: One a class; more are not told apart.
+#: One colour per class; further classes cannot be distinguished.
 CLASS_COLOURS = (
     "#12436d",
     "#d4351c",
@@ -65,7 +86,7 @@ CLASS_COLOURS = (
     "#5b5b5b",
 )
 
-#: What tells lines apart that may be printed without colours.
+#: Markers and line styles distinguish lines in print without colours.
 MARKERS = ("o", "s", "^", "v", "P", "X", "*", "p")
 LINE_STYLES: tuple[LineStyle, ...] = (
     "-",
@@ -80,28 +101,30 @@ LINE_STYLES: tuple[LineStyle, ...] = (
 
 
 def pyplot() -> ModuleType:
-    """The drawing library, or how to get it."""
+    """matplotlib.pyplot, or an error that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            "drawing needs matplotlib: install it with `pip install lanam[plot]`"
+            "plots need matplotlib: install it with `pip install lanam[plot]`"
         ) from error
     return plt
 
 
-def new_panel(width: float, height: float) -> Axes:
-    """A figure of one panel, in inches."""
-    _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
-    return cast("Axes", ax)
+def panel_or_new(name: str, ax: Axes | None, width: float, height: float) -> tuple[Axes, bool]:
+    """The given Axes or, if there are none, those of a new figure in inches; and whether they are new."""
+    require_axes(name, ax)
+    if ax is not None:
+        return ax, False
+    return cast("Axes", pyplot().subplots(figsize=(width, height), layout="constrained")[1]), True
 
 
 @dataclass(frozen=True)
 class Series:
-    """One of the functions that a term has: its place in the arrays' last axis, its name, its looks.
+    """One function of a term: its index in the arrays' last axis (the class), its name and its style.
 
-    A band reaches ``half`` standard deviations to either side, and one for the whole function, if there
-    is one, ``outer``.
+    The pointwise band has a half-width of ``half`` standard deviations, the simultaneous one, if any,
+    of ``outer``.
     """
 
     place: int
@@ -116,7 +139,7 @@ class Series:
     outer: float | None = None
 
     def of(self, table: ArrayLike, n_axes: int = 1) -> Array:
-        """The series' part of an array whose first axes are not those of classes."""
+        """The series' slice of an array with ``n_axes`` axes before that of the classes."""
         array: Array = np.asarray(table, dtype=np.float64)
         return array if array.ndim == n_axes else np.asarray(array[..., self.place])
 
@@ -127,10 +150,12 @@ def series_of(
     classes: Sequence[object] | None,
     most: int,
 ) -> list[Series]:
-    """What there is to draw: one function, or one for each class."""
+    """The functions to plot: one, or one per class."""
     if not explanation.family.link.several:
         if classes is not None:
-            raise ValueError("classes are told apart where there are more than two: leave it out")
+            raise ValueError(
+                "classes selects among more than two classes, and the model has fewer: leave it out"
+            )
         return [Series(0, "")]
     known = list(explanation.classes or ())
     if classes is None:
@@ -141,7 +166,7 @@ def series_of(
             raise ValueError(f"classes={list(classes)!r} are not among the model's: {known}")
         places = [known.index(name) for name in classes]
     shifts = (np.arange(len(places)) - 0.5 * (len(places) - 1)) * 0.7 / len(places)
-    alpha = 0.3 if len(places) < 3 else 0.15  # the bands of many lie upon each other
+    alpha = 0.3 if len(places) < 3 else 0.15  # many bands overlap
     return [
         Series(place, str(known[place]), colour, colour, alpha, float(shift), line, marker)
         for place, colour, shift, line, marker in zip(
@@ -151,7 +176,7 @@ def series_of(
 
 
 def _largest(terms: Sequence[Shape | Surface], n_classes: int, most: int) -> list[int]:
-    """The classes with the largest effects, in their order."""
+    """Indices of the classes with the largest effects, ascending."""
     size = np.zeros(n_classes)
     for term in terms:
         density = term.density.ravel()
@@ -163,11 +188,11 @@ def require(explanation: object, kind: type, remedy: str) -> None:
     """Refuse an explanation of another kind."""
     if not isinstance(explanation, kind):
         found = type(explanation).__name__
-        raise TypeError(f"this draws a {kind.__name__} and was given a {found}: {remedy}")
+        raise TypeError(f"expected a {kind.__name__}, got a {found}: {remedy}")
 
 
 def require_axes(name: str, given: object) -> None:
-    """Refuse to draw on what is no panel of matplotlib; None is a new figure."""
+    """Refuse anything but one Axes of matplotlib, or None."""
     from matplotlib.axes import Axes
 
     if given is None or isinstance(given, Axes):
@@ -180,7 +205,7 @@ def require_axes(name: str, given: object) -> None:
 
 
 def read_panels(given: object) -> NDArray[np.object_]:
-    """The panels that are given, one Axes or several, in a row."""
+    """The given Axes, one or several, as a one-dimensional array."""
     panels = np.atleast_1d(np.asarray(given, dtype=object)).ravel()
     for panel in panels:
         require_axes("every one of axes", panel)
@@ -188,44 +213,44 @@ def read_panels(given: object) -> NDArray[np.object_]:
 
 
 def require_terms(terms: Sequence[str] | None, max_terms: int | None) -> None:
-    """Refuse a drawing of nothing: an empty list of terms, or none of them at most."""
+    """Refuse an empty list of terms, and a maximum below one."""
     if isinstance(terms, str):
-        raise TypeError(f"terms is one name: pass a list of them, as terms=[{terms!r}]")
+        raise TypeError(f"terms is a string: pass a list of names, as terms=[{terms!r}]")
     if terms is not None and not len(terms):
-        raise ValueError(
-            "terms is empty: name one at least, or leave it out for all that are active"
-        )
+        raise ValueError("terms is empty: pass at least one name, or None for all active terms")
     whole = isinstance(max_terms, int | np.integer) and not isinstance(max_terms, bool)
     if max_terms is not None and not (whole and max_terms >= 1):
         raise ValueError(
-            f"max_terms={max_terms!r} must be a whole number, 1 or more, or None for all"
+            f"max_terms={max_terms!r} must be an integer of at least 1, or None for all"
         )
 
 
 def by_name(
     result: _Curve | Mapping[str, _Curve], kind: type[_Curve], remedy: str
 ) -> dict[str, _Curve]:
-    """Curves with their names: one without, or several to compare."""
+    """Curves by name: one without a name, or several to compare."""
     several = result if isinstance(result, Mapping) else {"": result}
     curves = {str(name): curve for name, curve in several.items()}
     if not curves:
-        raise ValueError(f"there is no {kind.__name__} to draw")
+        raise ValueError(f"there is no {kind.__name__} to plot")
     if len(curves) > len(MARKERS):
-        raise ValueError(f"no more than {len(MARKERS)} curves can be told apart")
+        raise ValueError(
+            f"at most {len(MARKERS)} curves can be distinguished, and there are {len(curves)}"
+        )
     for curve in curves.values():
         require(curve, kind, remedy)
     return curves
 
 
 def are_turned(labels: Sequence[str]) -> bool:
-    """Whether labels below a panel must stand upright."""
+    """Whether the tick labels below a panel are rotated."""
     return len(labels) > _MANY_LABELS or sum(map(len, labels)) > _MAX_CHARACTERS
 
 
 def write_labels(
     ax: Axes, axis: Direction, places: Sequence[float], labels: Sequence[str], n_levels: int
 ) -> None:
-    """Names along an axis; those after the levels' are ours and not the data's, and look so."""
+    """Tick labels of categories; those after the first ``n_levels`` are not of the data, and italic."""
     turned = axis == "x" and are_turned(labels)
     (ax.set_xticks if axis == "x" else ax.set_yticks)(
         places,
@@ -242,7 +267,7 @@ def write_labels(
 def add_slots(
     ax: Axes, axis: Direction, limits: tuple[float, float], slot: float, names: Sequence[str]
 ) -> None:
-    """Room beyond the end of a numeric axis for what is not a number, with its names below."""
+    """Slots beyond the end of a numeric axis for missing values and the like, with their names."""
     from matplotlib.ticker import MaxNLocator
 
     low, high = limits
@@ -258,7 +283,7 @@ def add_slots(
 
 
 def hidden_classes(explanation: GlobalExplanation, series: Sequence[Series]) -> list[str]:
-    """What is to be said of classes that are not drawn."""
+    """A note on classes that are not shown, if any."""
     hidden = len(explanation.classes or ()) - len(series)
     several = explanation.family.link.several
     return [f"{hidden} classes are not shown."] if several and hidden > 0 else []
@@ -267,6 +292,61 @@ def hidden_classes(explanation: GlobalExplanation, series: Sequence[Series]) -> 
 def write_in_tile(
     ax: Axes, place: tuple[float, float], text: str, colour: str, weight: str = "normal"
 ) -> None:
-    """A number in the middle of its tile."""
+    """A number in the centre of its tile."""
     look: Look = {"ha": "center", "va": "center", "fontsize": "x-small", "fontweight": weight}
     ax.text(*place, text, color=colour, **look)
+
+
+def in_percent(coverage: float) -> str:
+    """A coverage in per cent."""
+    return f"{100.0 * coverage:.4g}%"
+
+
+def count(number: int, what: str, of: int | None = None) -> str:
+    """A clause such as "2 of 5 terms are dropped"."""
+    terms = "term" if number == 1 and of is None else "terms"
+    some = f"{number} of {of}" if of is not None else f"{number}"
+    return f"{some} {terms} {'is' if number == 1 else 'are'} {what}"
+
+
+def short(labels: NDArray[Any]) -> list[str]:
+    """Shortened tick labels."""
+    return cut(labels.tolist(), MAX_LABEL)
+
+
+def named(terms: Sequence[Term]) -> str:
+    """The names of some terms, and the number of the others."""
+    return few(term_names(terms), _MAX_NAMED)
+
+
+def own_figure(ax: Axes) -> Figure:
+    """The figure of Axes that were created here, and are not part of a subfigure."""
+    return cast("Figure", ax.figure)
+
+
+def write_legend(legend: Legend) -> None:
+    """Show the names in a legend verbatim."""
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def write(ax: Axes, notes: Sequence[str]) -> float:
+    """Write notes below the panels of a figure, which grows by their height; that height in inches."""
+    figure = own_figure(ax)
+    width = int(figure.get_figwidth() * 14)
+    lines = [line for note in notes for line in textwrap.wrap(note, width)]
+    figure.supxlabel(
+        "\n".join(lines), fontsize="small", color="0.35", ha="left", x=0.02, **VERBATIM
+    )
+    height = _LINE_HEIGHT * len(lines)
+    figure.set_figheight(figure.get_figheight() + height)
+    return height
+
+
+def write_aside(ax: Axes, text: str, above: float, below: float) -> None:
+    """A label left of all panels, centred between ``above`` and ``below`` inches of other text."""
+    figure = own_figure(ax)
+    height = figure.get_figheight()
+    width = max(int((height - above - below) / _CHARACTER_WIDTH), 10)
+    y = 0.5 * (1.0 + (below - above) / height)
+    figure.supylabel(textwrap.fill(text, width), fontsize="medium", y=y, **VERBATIM)

@@ -1,4 +1,4 @@
-"""One panel of a term of one column: a curve, dots, or levels, and the data below."""
+"""One panel of a univariate term: a curve, single values or categories, above the data."""
 
 from __future__ import annotations
 
@@ -10,59 +10,69 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lanam.core.arrays import Array, IntArray, Intercept
+from lanam.core.arrays import Array, IntArray
 from lanam.explain import MISSING, OTHER_LEVELS, Shape
 from lanam.explain.bands import around
 from lanam.explain.ranges import edited_ranges, trimmed
-from lanam.plot.common import EDITED, SEPARATOR, SLOT, Series, add_slots, write_labels
-from lanam.plot.words import VERBATIM, Look, short
+from lanam.explain.terms import Other
+from lanam.plot.common import (
+    EDITED,
+    SEPARATOR,
+    SLOT,
+    VERBATIM,
+    Look,
+    Series,
+    add_slots,
+    short,
+    write_labels,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: How far beyond the data a curve is drawn, as a share of the data's range.
+#: Extrapolated part of a curve on either side, as a fraction of the data's range.
 _BEYOND = 0.08
 
-#: The part of a panel's height that the histogram of the data takes.
+#: Height of the histogram of the data, as a fraction of the panel.
 STRIP = 0.14
 
 _BINS = 40
 
-#: A curve through so few values has a mark on each.
+#: Up to this many distinct values are marked on the curve.
 _FEW_VALUES = 12
 
-#: More levels than this have smaller marks.
+#: More single values than this have smaller markers.
 _MANY_LEVELS = 60
 
-#: A name has two lines of so many characters below its panel; all of a name is no longer than this.
+#: Characters per line of the name below a panel, and of the whole name.
 _MAX_WIDTH = 36
 MAX_SHAPE_NAME = 2 * _MAX_WIDTH
 
-#: The band of a whole curve, around that of single values.
+#: The simultaneous band, around the pointwise one.
 _OUTLINE: Look = {"linewidth": 0.8, "linestyle": "-", "zorder": 2}
 
-#: Of more levels of a categorical column the most frequent are drawn.
+#: Maximum number of categories shown, the most frequent.
 _MAX_LABELS = 20
 
 
 def shown_levels(shape: Shape) -> IntArray:
-    """The most frequent levels, in the data's order."""
+    """Indices of the most frequent categories, ascending."""
     return np.sort(np.argsort(-shape.density, kind="stable")[:_MAX_LABELS])
 
 
 def name_lines(name: str) -> list[str]:
-    """A term's name as it stands below its panel."""
+    """A term's name, wrapped for the space below its panel."""
     return textwrap.wrap(name, _MAX_WIDTH)
 
 
-def drawn_others(shape: Shape) -> list[tuple[str, Intercept, Intercept, float]]:
-    """What has a mark beside the values: missing ones, and new levels of a categorical column."""
+def drawn_others(shape: Shape) -> list[Other]:
+    """The effects that have a slot: of missing values, and of other categories."""
     return [other for other in shape.others if other[0] in (MISSING, OTHER_LEVELS)]
 
 
 def slot_names(shape: Shape) -> list[str]:
-    """The names below these marks."""
-    unseen = "other levels" if shape.unseen_density else "new level"
+    """The names below these slots."""
+    unseen = "other categories" if shape.unseen_density else "unseen"
     return ["missing" if name == MISSING else unseen for name, *_ in drawn_others(shape)]
 
 
@@ -73,7 +83,7 @@ def draw_shape(
     limits: tuple[float, float],
     series: Sequence[Series],
 ) -> None:
-    """A term in its panel, with its name in lines below."""
+    """Draw a term in its panel, with the lines of its name below."""
     ax.set_ylim(limits)
     ax.axhline(0.0, color="0.55", linewidth=0.8, zorder=1)
     if not len(shape.values):
@@ -93,7 +103,7 @@ def draw_shape(
 
 
 def _draw_numbers(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[str]:
-    """The curves of a numeric column or of its single values, and what is to be said of them."""
+    """Draw a numeric column: curves or single values; returns notes."""
     inner = shape.values[shape.inside]
     lowest, highest = trimmed(shape.values, shape.density, inner)
     margin = _BEYOND * (highest - lowest) or 0.5
@@ -113,7 +123,7 @@ def _draw_numbers(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[str]
         _draw_others(ax, shape, [right + 0.5 * slot], slot, series, tallest)
     if lowest > inner[0] or highest < inner[-1]:
         beyond = shape.density[(shape.values < lowest) | (shape.values > highest)].sum()
-        return [f"({_percent(beyond)} of the data lie beyond)"]
+        return [f"({_percent(beyond)} of the data are not shown)"]
     return []
 
 
@@ -133,29 +143,23 @@ def _draw_curve(ax: Axes, shape: Shape, one: Series, right: float) -> None:
     )
     seen = shape.inside & (shape.density > 0.0)
     few = seen.sum() <= _FEW_VALUES
-    along: Look = _marks_along(one) if one.name and not few else {}
+    along: Look = {}
+    if one.name and not few:  # markers identify the class, at places that differ between classes
+        every = (0.1 * (one.shift + 0.5), 0.16)
+        along = {"marker": one.marker, "markersize": 4, "markevery": every}
     ax.plot(values, mean, color=one.curve, linestyle=one.line, linewidth=1.8, zorder=3, **along)
     inside = shape.inside & ((shape.missing_density is None) | (shape.values <= right))
-    if few:  # between them the curve is only a connection
+    if few:  # in between there is no data
         marks = one.of(shape.mean)[inside & seen]
         look: Look = {"marker": one.marker, "markersize": 4, "color": one.curve}
         ax.plot(shape.values[inside & seen], marks, linestyle="none", zorder=3, **look)
-    if one.outer is not None:  # it promises nothing beyond the data
+    if one.outer is not None:  # simultaneous within the data only
         for end in around(one.of(shape.mean), one.of(shape.std), one.outer):
             ax.plot(shape.values[inside], end[inside], **_OUTLINE, color=one.curve)
 
 
-def _marks_along(one: Series) -> Look:
-    """Marks that tell the curve of a class without its colour; not where another class has its own."""
-    return {
-        "marker": one.marker,
-        "markersize": 4,
-        "markevery": (0.1 * (one.shift + 0.5), 0.16),
-    }
-
-
 def _up_to(shape: Shape, one: Series, right: float) -> tuple[Array, ...]:
-    """Values, mean and standard deviation; no further than the panel's end if missing values follow."""
+    """Values, mean and standard deviation, cut at ``right`` if a slot for missing values follows."""
     values, mean, std = shape.values, one.of(shape.mean), one.of(shape.std)
     if shape.missing_density is None or values[-1] <= right:
         return values, mean, std
@@ -182,7 +186,7 @@ def _draw_marks(
     *,
     few: bool = True,
 ) -> None:
-    """Dots with bars."""
+    """Draw markers with error bars."""
     ax.vlines(
         places,
         *around(mean, std, one.half),
@@ -198,7 +202,7 @@ def _draw_marks(
 
 
 def _draw_categories(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[str]:
-    """The levels of a categorical column, and what is to be said of them."""
+    """Draw the categories of a column; returns notes."""
     shown = shown_levels(shape)
     names = slot_names(shape)
     places = np.arange(len(shown), dtype=float)
@@ -215,11 +219,10 @@ def _draw_categories(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[s
     if names:
         ax.axvline(len(shown) - 0.3, **SEPARATOR)
     write_labels(ax, "x", [*places, *slots], [*short(shape.values[shown]), *names], len(shown))
-    hidden = len(shape.values) - len(shown)
-    if not hidden:
+    if len(shown) == len(shape.values):
         return []
     share = _percent(float(shape.density[shown].sum()))
-    return [f"({len(shown)} of {len(shape.values)} levels, {share} of the data)"]
+    return [f"({len(shown)} of {len(shape.values)} categories, {share} of the data)"]
 
 
 def _draw_others(
@@ -230,7 +233,7 @@ def _draw_others(
     series: Sequence[Series],
     tallest: float,
 ) -> None:
-    """Marks of missing values and of new levels beside those of the values."""
+    """Draw the effects of missing values and of other categories in their slots."""
     edited = dict(zip((name for name, *_ in shape.others), shape.others_edited, strict=True))
     for place, (name, mean, std, density) in zip(places, drawn_others(shape), strict=True):
         if edited[name]:
@@ -239,34 +242,32 @@ def _draw_others(
             at = [place + one.shift * width]
             style = {"markerfacecolor": "white"}
             if name == MISSING:
-                style = {} if one.name else {"marker": "D"}  # classes have marks of their own
+                style = {} if one.name else {"marker": "D"}  # classes have their own markers
             own = one if density > 0.0 else replace(one, outer=None)
             ends = one.of(np.asarray([mean])), one.of(np.asarray([std]))
             _draw_marks(ax, at, *ends, own, style)
         if density > 0.0:
-            _draw_strip(
-                ax, np.array([place - 0.4 * width]), np.array([density]), 0.8 * width, tallest
-            )
+            left = np.array([place - 0.4 * width])
+            _draw_strip(ax, left, np.array([density]), 0.8 * width, tallest)
 
 
 def _draw_density(ax: Axes, shape: Shape, lowest: float, highest: float) -> float:
-    """Bars along the bottom: how the training data is spread over the column's values."""
+    """Draw a histogram of the training data along the bottom; returns the height of its largest bin."""
     if highest <= lowest:
         return float(shape.density.sum())
     seen = (shape.density > 0.0) & (shape.values >= lowest) & (shape.values <= highest)
     width = (highest - lowest) / _BINS
-    if (np.diff(shape.values[seen]) >= 0.999 * width).all():  # each has its own bar, around it
-        share = shape.density[seen]
-        _draw_strip(ax, shape.values[seen] - 0.5 * width, share, width, float(share.max()))
-        return float(share.max())
-    share, edges = np.histogram(
-        shape.values, bins=_BINS, range=(lowest, highest), weights=shape.density
-    )
-    _draw_strip(ax, edges[:-1], share, np.diff(edges), float(share.max()))
+    if (np.diff(shape.values[seen]) >= 0.999 * width).all():  # one bar per value, centred at it
+        share, left = shape.density[seen], shape.values[seen] - 0.5 * width
+    else:
+        ends = (lowest, highest)
+        share, edges = np.histogram(shape.values, _BINS, range=ends, weights=shape.density)
+        left = edges[:-1]
+    _draw_strip(ax, left, share, width, float(share.max()))
     return float(share.max())
 
 
-def _draw_strip(ax: Axes, left: Array, share: Array, width: float | Array, tallest: float) -> None:
+def _draw_strip(ax: Axes, left: Array, share: Array, width: float, tallest: float) -> None:
     ax.bar(
         left,
         np.minimum(share / (tallest or 1.0), 1.0) * (STRIP - 0.02),

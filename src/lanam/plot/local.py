@@ -1,17 +1,33 @@
-"""One row's prediction taken apart."""
+"""plot_local: the contributions to one prediction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from lanam.explain import LocalExplanation
-from lanam.plot.account import Account, class_place
+from lanam.core.arrays import Array
+from lanam.explain import MISSING, LocalExplanation
+from lanam.explain.bands import around, half_width
+from lanam.explain.terms import MAX_LONG_NAME, term_names
 from lanam.plot.bars import Bar, bar_panel, draw_bars
-from lanam.plot.common import require, require_axes, require_terms
-from lanam.plot.words import VERBATIM, count, in_percent, named, write
+from lanam.plot.common import (
+    MAX_LABEL,
+    MAX_NAME,
+    VERBATIM,
+    count,
+    in_percent,
+    named,
+    require,
+    require_axes,
+    require_terms,
+    write,
+)
+from lanam.text import cut, number_format, one_line, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,28 +43,27 @@ def plot_local(
     everything: bool = False,
     label: object = None,
 ) -> Axes:
-    """Draw what each term adds to one row's prediction, with credible intervals.
+    """Plot the contributions of the terms to one prediction, with credible intervals.
 
-    Terms whose interval includes zero are left out, and how many they are and what they add together
-    is written below the axis. The largest contributions are at the top; what raises the prediction is
-    solid, what lowers it hatched.
+    Terms whose interval includes zero are left out; their number and total contribution are stated below
+    the axis. The largest contributions are at the top; positive ones are solid, negative ones hatched.
 
     Parameters
     ----------
     local : LocalExplanation
         From a model's ``explain_local(X)``.
     row : int, default=0
-        Which of the explained rows, counted from zero.
+        Index of the explained row.
     ax : Axes, default=None
-        Where to draw; by default a new figure.
+        By default those of a new figure.
     coverage : float, default=0.95
         Of the intervals.
     max_terms : int or None, default=None
-        The most terms to draw, the largest first; None draws all that are not left out.
+        Maximum number of terms, the largest contributions first.
     everything : bool, default=False
-        Whether to draw also the terms whose interval includes zero; their bars are hollow.
+        Whether to include terms whose interval includes zero, with hollow bars.
     label : label of a class, default=None
-        Of more than two classes, the one whose score is drawn; by default the most probable.
+        With more than two classes, the one to explain; by default the most probable.
 
     Returns
     -------
@@ -71,18 +86,16 @@ def plot_local(
         raise ValueError(f"row={row!r} must be one of the explained rows, 0 to {len(local) - 1}")
     require_axes("ax", ax)
     require_terms(None, max_terms)
-    account = Account(local, int(row), class_place(local, int(row), label), coverage)
+    account = _Account(local, int(row), _class_place(local, int(row), label), coverage)
     shown = account.chosen(everything, max_terms)
     bars = _bars(account, shown)
-    own = ax is None
-    if ax is None:
-        ax = bar_panel(len(bars))
+    ax, own = bar_panel(ax, len(bars))
     draw_bars(ax, bars, signed=True)
     if not bars:
-        words = "no contribution is surely other than zero"
+        words = "all credible intervals include zero"
         ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center")
     first, *more = account.headline()
-    title = [f"Row {row}: {first}", *more, account.sum_said(shown)]
+    title = [f"Row {row}: {first}", *more, account.equation(shown)]
     ax.set_title("\n".join(title), loc="left", fontsize="small", **VERBATIM)
     below = [f"contribution to the {account.unit}", *account.left_out(shown, everything)]
     ax.set_xlabel("\n".join(below), fontsize="small", **VERBATIM)
@@ -91,30 +104,181 @@ def plot_local(
     return ax
 
 
-def _bars(account: Account, shown: Sequence[int]) -> list[Bar]:
-    """The terms' bars: solid upwards, hatched downwards, hollow if it may be either."""
+def _bars(account: _Account, shown: Sequence[int]) -> list[Bar]:
+    """Bars of the terms: solid if positive, hatched if negative, hollow if the interval includes zero."""
     labels, (lower, upper) = account.labels(), account.ends
     direction = np.where(account.mean > 0.0, "solid", "hatched")
     looks = np.where(account.sure, direction, "hollow").tolist()
     return [Bar(labels[k], account.mean[k], lower[k], upper[k], looks[k]) for k in shown]
 
 
-def _notes(account: Account, bars: Sequence[Bar]) -> list[str]:
-    """How to read the drawing."""
+def _notes(account: _Account, bars: Sequence[Bar]) -> list[str]:
+    """The key to the plot."""
     local = account.local
     keys = {
-        "solid": "Solid: raises the prediction.",
-        "hatched": "Hatched: lowers the prediction.",
+        "solid": "Solid: positive.",
+        "hatched": "Hatched: negative.",
         "hollow": "Hollow: the interval includes zero.",
     }
     looks = {bar.look for bar in bars}
     words = [text for look, text in keys.items() if look in looks]
     off = sum(not term.active for term in local.terms)
     if bars:
-        words.append(f"Lines: {in_percent(account.coverage)} intervals.")
+        words.append(f"Error bars: {in_percent(account.coverage)} credible intervals.")
     if off:
-        words.append(f"{count(off, 'switched off', len(local.terms))}.")
+        words.append(f"{count(off, 'dropped', len(local.terms))}.")
     edited = [term for term, own in zip(local.terms, local.edited[account.row], strict=True) if own]
     if edited:
-        words.append(f"{count(len(edited), 'edited by hand')} where this row is: {named(edited)}.")
+        words.append(
+            f"{count(len(edited), 'edited by hand')} at the values of this row: {named(edited)}."
+        )
     return [" ".join(words)] if words else []
+
+
+@dataclass(frozen=True)
+class _Account:
+    """One row's prediction for one output, in numbers and words; ``place`` is the class, if several."""
+
+    local: LocalExplanation
+    row: int
+    place: int | None
+    coverage: float
+
+    def _pick(self, table: ArrayLike) -> Array:
+        array: Array = np.asarray(table, dtype=np.float64)
+        return array if self.place is None else np.asarray(array[..., self.place])
+
+    @cached_property
+    def mean(self) -> Array:
+        """Contributions of the terms."""
+        return self._pick(self.local.contributions[self.row])
+
+    @cached_property
+    def ends(self) -> tuple[Array, Array]:
+        """Bounds of the contributions' credible intervals."""
+        std = self._pick(self.local.contributions_std[self.row])
+        lower, upper = around(self.mean, std, half_width(self.coverage))
+        return lower, upper
+
+    @property
+    def sure(self) -> NDArray[np.bool_]:
+        """Which terms' intervals exclude zero."""
+        lower, upper = self.ends
+        return (lower > 0.0) | (upper < 0.0)
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Which terms are active."""
+        return np.array([term.active for term in self.local.terms], dtype=bool)
+
+    @property
+    def form(self) -> str:
+        """A number format with the digits of the largest contribution."""
+        return number_format(float(np.abs(self.mean).max(initial=0.0)) or 1.0, 3)
+
+    @property
+    def class_name(self) -> str:
+        """The name of the class that is predicted, if any."""
+        names = self.local.classes
+        if not names or not self.local.family.link.classes:
+            return ""
+        return shorten(one_line(names[1 if self.place is None else self.place]), MAX_NAME)
+
+    @property
+    def unit(self) -> str:
+        """What the contributions add to."""
+        several = self.local.family.link.several
+        return f"centred logit of {self.class_name}" if several else self.local.unit
+
+    def chosen(self, everything: bool, most: int | None) -> list[int]:
+        """Indices of the terms to show, the largest contribution first."""
+        order = np.argsort(-np.abs(self.mean), kind="stable")
+        wanted = self.active & (self.sure | everything)
+        return [int(k) for k in order if wanted[k]][:most]
+
+    def headline(self) -> list[str]:
+        """The prediction on the response scale, and its interval unless there are several classes."""
+        link, name = self.local.family.link, self.local.family.words.response
+        response = float(self._pick(self.local.response[self.row]))
+        of = f" of {self.class_name}" if self.class_name else ""
+        number = f"{{:{self.form if link.identity else '.3g'}}}".format
+        form = _probability if link.classes else number
+        title = f"{name}{of} {'is ' if link.classes else ''}{form(response)}"
+        if link.several:
+            return [title]
+        prediction, std = self.local.prediction[self.row], self.local.prediction_std[self.row]
+        ends = link.inverse(np.array(around(prediction, std, half_width(self.coverage))))
+        low, high = map(form, ends.tolist())
+        return [
+            title,
+            f"{in_percent(self.coverage)} credible interval of the mean: {low} to {high}",
+        ]
+
+    def equation(self, shown: Sequence[int]) -> str:
+        """The decomposition of the prediction as an equation."""
+        form, drawn = self.form, float(self.mean[list(shown)].sum())
+        prediction = float(self._pick(self.local.prediction[self.row]))
+        intercept = float(self._pick(self.local.intercept))
+        total = f"{self.local.family.words.total} {prediction:{form}}"
+        parts = [f"{total} = {intercept:{form}} intercept", f"{drawn:+{form}} shown"]
+        if len(shown) < self.active.sum():
+            parts.append(f"{self.mean.sum() - drawn:+{form}} not shown")
+        return " ".join(parts)
+
+    def left_out(self, shown: Sequence[int], everything: bool) -> list[str]:
+        """Number and total contribution of the terms that are not shown, with the reason."""
+        hidden = self.active
+        hidden[list(shown)] = False
+        unsure = hidden & ~self.sure & (not everything)
+        smaller = hidden & ~unsure
+        percent, one = in_percent(self.coverage), unsure.sum() == 1
+        why = f"its {percent} interval includes" if one else f"their {percent} intervals include"
+        reasons = {"left out": f": {why} zero;", "not shown": ", with smaller contributions;"}
+        lines = []
+        for (what, reason), some in zip(reasons.items(), (unsure, smaller), strict=True):
+            if some.any():
+                adds = "their total contribution is" if some.sum() > 1 else "its contribution is"
+                lines.append(f"{count(int(some.sum()), what)}{reason}")
+                lines.append(f"{adds} {float(self.mean[some].sum()):+{self.form}}.")
+        return lines
+
+    def labels(self) -> list[str]:
+        """The row's values by term, as ``age = 63``; one line per column of an interaction."""
+        terms, row = self.local.terms, self.row
+        columns = [name for term in terms for name in term.feature_names]
+        short = dict(zip(columns, cut(columns, MAX_LONG_NAME), strict=True))
+        labels = term_names(terms)
+        for k, term in enumerate(terms):
+            values = [_value(column[row, k]) for column in self.local.column_values]
+            if term.joint:
+                cells = zip(term.feature_names, values, strict=False)
+                labels[k] = "\nx ".join(f"{short[name]} = {value}" for name, value in cells)
+            else:
+                labels[k] += f" = {values[0]}"
+        return labels
+
+
+def _class_place(local: LocalExplanation, row: int, label: object) -> int | None:
+    """The index of the class to show, by default the most probable; None for a single output."""
+    if not local.family.link.several:
+        if label is not None:
+            raise ValueError(
+                "label selects one of more than two classes, and the model has fewer: leave it out"
+            )
+        return None
+    return int(np.argmax(local.response[row])) if label is None else local.class_index(label)
+
+
+def _probability(share: float) -> str:
+    """A probability to three digits, without rounding to 1."""
+    return ">0.999" if 0.999 < share < 1.0 else f"{share:.3g}"
+
+
+def _value(value: object) -> str:
+    """A value of a column, formatted."""
+    if value is None or value != value:
+        return MISSING
+    if not isinstance(value, float):
+        return shorten(one_line(value), MAX_LABEL)
+    whole = 1e4 <= abs(value) < 1e12 and value == round(value)
+    return f"{value:,.0f}" if whole else f"{value:.4g}"

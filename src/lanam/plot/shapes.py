@@ -1,4 +1,4 @@
-"""Terms of one column, a panel each."""
+"""plot_shapes: the shape functions of univariate terms, one panel each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,24 @@ from lanam.explain.bands import around, half_width
 from lanam.explain.ranges import in_bulk
 from lanam.plot.common import (
     CLASS_COLOURS,
+    MAX_NAME,
+    Look,
     Series,
     are_turned,
+    count,
     hidden_classes,
+    in_percent,
+    named,
+    own_figure,
     pyplot,
     read_panels,
     require,
     require_terms,
     series_of,
+    short,
+    write,
+    write_aside,
+    write_legend,
 )
 from lanam.plot.curves import (
     MAX_SHAPE_NAME,
@@ -32,46 +42,28 @@ from lanam.plot.curves import (
     shown_levels,
     slot_names,
 )
-from lanam.plot.words import (
-    MAX_NAME,
-    Look,
-    count,
-    in_percent,
-    named,
-    own_figure,
-    short,
-    write,
-    write_aside,
-    write_legend,
-)
 from lanam.text import cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_KEY = "Line: mean. Band: {}. Bars: the data. Shaded: beyond the data."
-
-_LEVELS_ONLY_KEY = "Bars with dots: {}. Bars below: the data."
-
-_OUTER_KEY = "Thin lines: where the whole curve, or all levels at once, lie with {} probability."
-
-_LEVEL_KEY = "Dots: levels. Hollow: a level that is not in the training data."
-_RARE_KEY = "Other levels: those that are rare or new."
-
-_EDITED_KEY = "Dotted: edited by hand, so the band there is not what the data says."
-
+_KEY = "Line: posterior mean. Band: {}. Bars: training data. Shaded: outside the range of the data."
+_LEVELS_ONLY_KEY = "Bars with dots: {}. Bars below: training data."
+_OUTER_KEY = "Thin lines: {} simultaneous credible band."
+_LEVEL_KEY = "Dots: categories. Hollow: unseen category."
+_RARE_KEY = "Other categories: rare or unseen."
+_EDITED_KEY = "Dotted: edited by hand; the band there is not inferred from the data."
 _MISSING_KEY = "Diamonds: missing values."
+_CLASS_KEY = "Centred logits are log-probabilities minus their mean over the classes."
 
-#: The coverage of bands if only the kind of them is asked for.
+#: Coverage of simultaneous bands, by default.
 _DEFAULT_COVERAGE = 0.95
 
-#: Inches that a further line below a panel takes.
+#: Height in inches of a further line below a panel.
 _LINE_HEIGHT = 0.16
 
-#: More panels than these stand in four and in five columns.
+#: Above these numbers of panels there are four and five columns.
 _MANY_TERMS = (12, 20)
-
-_CLASS_KEY = "Scores are log-probabilities, measured from their mean over all classes."
 
 
 def plot_shapes(
@@ -86,41 +78,38 @@ def plot_shapes(
     simultaneous: bool = False,
     max_terms: int | None = None,
 ) -> NDArray[np.object_]:
-    """Draw what each value of a column adds to the prediction, a panel a term.
+    """Plot shape functions: the contribution of each value of a column, one panel per term.
 
-    The line is the posterior mean and the band two standard deviations on either side. The bars
-    below show where the training data lies; beyond its range the panel is shaded. All panels share
-    the vertical axis, so heights can be compared, unless they are told not to.
+    The line is the posterior mean, the band two standard deviations on either side. The histogram below
+    shows the training data; beyond its range the panel is shaded.
 
-    Levels of a categorical column are dots with bars, in the data's order (of many, the most frequent);
-    a hollow one is what a level adds that was not in the training data, or too rare there. Where values
-    were missing, a diamond beside the others is what such a value adds.
+    Categories are dots with error bars (the most frequent ones, if there are many); a hollow dot is the
+    effect of unseen and rare categories, a diamond that of missing values.
 
     Parameters
     ----------
     explanation : GlobalExplanation
         From a model's ``explain_global()``, or of its noise from ``explain_noise()``.
     terms : sequence of str, default=None
-        Names of the terms to draw, in this order; by default all active ones of one column, the most
-        important first.
+        Names of the terms, in this order; by default all active univariate ones, the most important
+        first.
     axes : Axes or array of Axes, default=None
-        Where to draw, at least one for each term; by default a new figure.
+        At least one for each term; by default those of a new figure.
     n_columns : int, default=None
-        Panels side by side, in a new figure; by default three, and up to five of many terms.
+        Columns of a new figure; by default three to five.
     classes : sequence of labels, default=None
-        Of a classifier of more than two classes, those to draw, each with its colour, mark and kind of
-        line; by default all, or the eight with the largest effects.
+        With more than two classes, those to show, distinguished by colour, marker and line style; by
+        default all, or the eight with the largest effects.
     share_y : bool, default=True
-        Whether all panels have one vertical scale, so that heights can be compared; without, small
-        effects can be seen beside large ones.
+        Whether all panels have the same vertical scale, so that effects can be compared.
     coverage : float, default=None
-        Posterior probability of the bands at each value by itself; by default they are two standard
-        deviations on either side, which is little more than 95%.
+        Posterior probability of the pointwise bands; by default they are two standard deviations on
+        either side, which is little more than 95%.
     simultaneous : bool, default=False
-        Whether to draw, around the bands, where the whole curve lies with this probability (0.95 by
-        default): the ones to look at for what is said of more than one value.
+        Whether to add simultaneous bands, which contain the whole curve with this probability (0.95
+        by default): the ones for statements about more than one value.
     max_terms : int, default=None
-        The most terms to draw; by default all.
+        Maximum number of terms; by default all.
 
     Returns
     -------
@@ -145,12 +134,14 @@ def plot_shapes(
         shapes = [term for term in explanation.active if isinstance(term, Shape)]
     shapes = shapes[:max_terms]
     if any(not isinstance(shape, Shape) for shape in shapes):
-        raise ValueError("pairs have a surface, not a curve: draw them with plot_interaction")
+        raise ValueError(
+            "plot_shapes shows univariate terms: use plot_interaction for interactions"
+        )
     own = axes is None
     names = [name_lines(name) for name in cut([shape.name for shape in shapes], MAX_SHAPE_NAME)]
     panels = _new_panels(shapes, names, n_columns, share_y) if own else read_panels(axes)
     if len(panels) < len(shapes):
-        raise ValueError(f"there are {len(shapes)} terms to draw and {len(panels)} axes")
+        raise ValueError(f"{len(shapes)} terms need as many axes, and there are {len(panels)}")
     panels = panels[: max(len(shapes), 1)]
     series = series_of(explanation, shapes, classes, len(CLASS_COLOURS))
     drawings = [(shape, _sized(series, shape, coverage, simultaneous)) for shape in shapes]
@@ -175,7 +166,7 @@ def plot_shapes(
 def _sized(
     series: Sequence[Series], shape: Shape, coverage: float | None, simultaneous: bool
 ) -> list[Series]:
-    """The series with the bands that a term has."""
+    """The series with half-widths for the bands of a term."""
     if coverage is None and not simultaneous:
         return list(series)
     coverage = _DEFAULT_COVERAGE if coverage is None else coverage
@@ -214,7 +205,7 @@ def _new_panels(
 
 
 def _label_height(shape: Shape, n_lines: int) -> float:
-    """Inches that long names and turned labels need below a panel."""
+    """Additional height in inches for long names and rotated labels below a panel."""
     height = _LINE_HEIGHT * (n_lines - 1 + (shape.missing_density is not None))
     if shape.kind != "categorical":
         return height
@@ -225,7 +216,7 @@ def _label_height(shape: Shape, n_lines: int) -> float:
 
 
 def _draw_legend(ax: Axes, series: Sequence[Series], *, outside: bool) -> float:
-    """Which class is which; the inches by which a figure grows if it is above all panels."""
+    """Draw the legend of the classes; the height in inches that it adds above all panels."""
     names = cut([one.name for one in series], MAX_NAME)
     handles = [
         ax.plot([], [], marker=one.marker, markersize=4, linestyle=one.line, color=one.curve)[0]
@@ -234,7 +225,7 @@ def _draw_legend(ax: Axes, series: Sequence[Series], *, outside: bool) -> float:
     look: Look = {"handles": handles, "labels": names, "handlelength": 3.0}
     above = 0.0
     if outside:
-        width = 0.6 + 0.075 * max(map(len, names))  # inches that a name takes with its line
+        width = 0.6 + 0.075 * max(map(len, names))  # of a name with its line, in inches
         figure = own_figure(ax)
         n_columns = max(min(len(series), int(figure.get_figwidth() / width)), 1)
         above = 0.19 * -(-len(series) // n_columns)
@@ -247,10 +238,9 @@ def _draw_legend(ax: Axes, series: Sequence[Series], *, outside: bool) -> float:
 
 
 def _vertical_limits(drawings: Sequence[tuple[Shape, list[Series]]]) -> tuple[float, float]:
-    """Room for all curves, for the bands of nearly all data, and for the strip below.
+    """Limits for all curves, for their bands within the bulk of the data, and for the histogram.
 
-    A band that is wide because a few rows lie far out may leave the panel: it would flatten the
-    rest.
+    Bands that are wide because of a few outlying rows may leave the panel.
     """
     low, high = 0.0, 0.0
     for shape, series in drawings:
@@ -269,27 +259,25 @@ def _vertical_limits(drawings: Sequence[tuple[Shape, list[Series]]]) -> tuple[fl
 
 
 def _shown(shape: Shape) -> NDArray[np.bool_]:
-    """Which values are drawn."""
+    """Which values are shown."""
     if shape.kind != "categorical":
         return shape.inside
-    shown = np.zeros(len(shape.values), dtype=bool)
-    shown[shown_levels(shape)] = True
-    return shown
+    return np.isin(np.arange(len(shape.values)), shown_levels(shape))
 
 
 def _notes(explanation: GlobalExplanation, drawn: Sequence[Shape], key: str) -> list[str]:
-    """How to read the drawing, and what is not in it: terms switched off, and active ones left out."""
+    """The key to the plot, and the terms that are not in it."""
     off = explanation.switched_off
     others = [term for term in explanation.active if term not in drawn]
     pairs = [term for term in others if len(term.features) == 2]
     hidden = len(others) - len(pairs)
     lines = [key] if drawn else []
     if off:
-        lines.append(f"{count(len(off), 'switched off', len(explanation))}: {named(off)}.")
+        lines.append(f"{count(len(off), 'dropped', len(explanation))}: {named(off)}.")
     if hidden:
         lines.append(f"{count(hidden, 'active but not shown')}.")
     if pairs:
-        lines.append(f"Pairs are drawn by plot_interaction: {named(pairs)}.")
+        lines.append(f"Interactions (see plot_interaction): {named(pairs)}.")
     return lines
 
 
@@ -299,11 +287,11 @@ def _key(
     coverage: float | None,
     simultaneous: bool,
 ) -> str:
-    """What the marks in the drawing are."""
+    """The key to the marks of the plot."""
     levels = [shape.kind == "categorical" for shape in drawn]
     percent = in_percent(_DEFAULT_COVERAGE if coverage is None else coverage)
     plain = coverage is None and not simultaneous
-    width = "two standard deviations" if plain else f"{percent} interval at each value"
+    width = "two standard deviations" if plain else f"{percent} pointwise credible interval"
     keys = [(_LEVELS_ONLY_KEY if all(levels) else _KEY).format(width)]
     if simultaneous:
         keys.append(_OUTER_KEY.format(percent))

@@ -1,17 +1,20 @@
-"""A table of a pair in colours: surfaces, tiles, contours and numbers."""
+"""An interaction as a picture: its columns as axes of tiles; surfaces, contours and numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
-from lanam.plot.common import EDITED, write_in_tile
-from lanam.plot.layout import Part, View
-from lanam.plot.words import VERBATIM, Look
+from lanam.explain import MISSING, OTHER_LEVELS, Surface, SurfaceAxis
+from lanam.explain.ranges import trimmed
+from lanam.explain.values import Values
+from lanam.plot.common import EDITED, SLOT, VERBATIM, Look, write_in_tile
 from lanam.text import number_format
 
 if TYPE_CHECKING:
@@ -21,12 +24,135 @@ if TYPE_CHECKING:
     from matplotlib.colorbar import Colorbar
     from matplotlib.patches import Rectangle
 
-#: What is below zero, for those who see or print no colours.
-_HATCH = "///"
-_HATCH_COLOUR = (0.5, 0.5, 0.5, 0.6)
+_Cell = TypeVar("_Cell", np.float64, np.bool_)
 
-#: Dots of edits lie upon the colours.
+#: Tiles along a numeric axis.
+_N_TILES = 80
+
+#: With at most this many tiles, numbers are written into them.
+_MAX_TILES_WRITTEN = 42
+
+#: Hatching of negative values, for print without colours.
+_HATCHED: Look = {
+    "facecolor": "none",
+    "hatch": "///",
+    "edgecolor": (0.5, 0.5, 0.5, 0.6),
+    "linewidth": 0.0,
+}
+
+#: The dots of edited regions lie above the colours.
 _EDITED = EDITED | {"zorder": 1.5}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of an axis: edges of its tiles, and interpolation weights (tiles, entries)."""
+
+    edges: Array
+    weights: Array
+    smooth: bool = False
+
+    @property
+    def middles(self) -> Array:
+        """The centres of the tiles."""
+        return np.asarray(0.5 * (self.edges[1:] + self.edges[:-1]))
+
+
+#: A combination of sections, (across, up).
+Block: TypeAlias = tuple[Section, Section]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One column of an interaction as an axis: its values, then missing and other values."""
+
+    name: str
+    values: Values
+    parts: tuple[Section, ...]
+    others: tuple[str, ...]
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the column is numeric."""
+        return self.parts[0].smooth
+
+    @property
+    def main(self) -> tuple[float, float]:
+        """The limits of the section of the values."""
+        edges = self.parts[0].edges
+        return float(edges[0]), float(edges[-1])
+
+
+@dataclass(frozen=True)
+class View:
+    """The layout of an interaction; with one numeric column, the categorical one is vertical."""
+
+    surface: Surface
+    across: Side
+    up: Side
+    swapped: bool
+
+    def oriented(self, table: NDArray[_Cell]) -> NDArray[_Cell]:
+        """A table of the interaction as (across, up)."""
+        return table.T if self.swapped else table
+
+    @property
+    def values(self) -> tuple[Values, Values]:
+        """The values of both columns, (across, up)."""
+        return self.across.values, self.up.values
+
+    def inner(self, table: NDArray[_Cell]) -> NDArray[_Cell]:
+        """A table of the interaction at these values (across, up)."""
+        return self.oriented(table)[: len(self.across.values), : len(self.up.values)]
+
+    def blocks(self) -> Iterator[Block]:
+        """All combinations of sections (across, up); that of the values is the first."""
+        return product(self.across.parts, self.up.parts)
+
+    def read(self, table: Array, across: Section, up: Section) -> Array:
+        """A table of the interaction at the tiles of a block (across, up)."""
+        return np.asarray(across.weights @ self.oriented(table) @ up.weights.T)
+
+    @property
+    def written(self) -> bool:
+        """Whether all columns are categorical, with few enough tiles for numbers."""
+        if self.across.smooth or self.up.smooth:
+            return False
+        sizes = [sum(len(part.middles) for part in side.parts) for side in (self.across, self.up)]
+        return sizes[0] * sizes[1] <= _MAX_TILES_WRITTEN
+
+
+def lay_out(surface: Surface) -> View:
+    """The layout of an interaction."""
+    first, second = map(_side, surface.axes)
+    swapped = second.smooth and not first.smooth
+    return View(surface, *((second, first) if swapped else (first, second)), swapped)
+
+
+def _side(axis: SurfaceAxis) -> Side:
+    values, others, density = axis.values, axis.others, axis.density
+    n_values, eye = len(values), np.eye(len(density))
+    if axis.kind == "categorical":
+        main = Section(np.arange(n_values + 1, dtype=np.float64) - 0.5, eye[:n_values])
+        step = 1.0
+    else:
+        low, high = trimmed(values, density[:n_values], values[axis.inside[:n_values]])
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        edges = np.linspace(low, high, _N_TILES + 1)
+        middles = 0.5 * (edges[1:] + edges[:-1])
+        weights = [np.interp(middles, values, row) for row in eye[:n_values, :n_values]]
+        blank = np.zeros((_N_TILES, len(others)))
+        main = Section(edges, np.hstack([np.transpose(weights), blank]), smooth=True)
+        step = 0.6 * SLOT * (high - low)
+    found = [k for k in range(len(others)) if density[n_values + k] > 0.0]
+    parts = [main]
+    if found:
+        edges = main.edges[-1] + step * np.arange(len(found) + 1, dtype=np.float64)
+        parts.append(Section(edges, eye[[n_values + k for k in found]]))
+    words = {MISSING: "missing", OTHER_LEVELS: "other categories"}
+    names = tuple(words[others[k]] for k in found)
+    return Side(axis.name, values, tuple(parts), names)
 
 
 def draw_blocks(
@@ -37,7 +163,7 @@ def draw_blocks(
     limits: tuple[float, float],
     unit: str,
 ) -> Colorbar:
-    """A table of a pair in its panel; its colour bar."""
+    """Draw a table of an interaction; its colour bar."""
     look: Look = {"vmin": limits[0], "vmax": limits[1], "cmap": colours, "rasterized": True}
     images = [
         (_draw_surface if across.smooth and up.smooth else _draw_tiles)(
@@ -50,12 +176,10 @@ def draw_blocks(
     return bar
 
 
-def _draw_surface(
-    ax: Axes, view: View, block: tuple[Part, Part], table: Array, look: Look
-) -> QuadMesh:
-    """The part of a pair where both columns are numbers."""
+def _draw_surface(ax: Axes, view: View, block: Block, table: Array, look: Look) -> QuadMesh:
+    """The block where both columns are numeric."""
     image = ax.pcolormesh(*view.values, view.inner(table).T, shading="gouraud", **look)
-    # A cell of the grid without data at any of its corners tells what the prior says, not the data.
+    # Without data at any corner of a grid cell the posterior is the prior.
     data = view.inner(view.surface.density) > 0.0
     seen = _cells(data) | _cells(view.inner(view.surface.edited))
     veil = _draw_veil(ax, *view.values, seen)
@@ -65,14 +189,12 @@ def _draw_surface(
 
 
 def _cells(corners: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which cells of a grid have something at any of their corners."""
+    """Which cells of a grid have a true corner."""
     return np.asarray(corners[1:, 1:] | corners[1:, :-1] | corners[:-1, 1:] | corners[:-1, :-1])
 
 
-def _draw_tiles(
-    ax: Axes, view: View, block: tuple[Part, Part], table: Array, look: Look
-) -> QuadMesh:
-    """A part of a pair with levels or missing values on one side or both."""
+def _draw_tiles(ax: Axes, view: View, block: Block, table: Array, look: Look) -> QuadMesh:
+    """A block with categories or missing values along at least one column."""
     across, up = block
     image = ax.pcolormesh(across.edges, up.edges, view.read(table, *block).T, **look)
     _draw_veil(ax, across.edges, up.edges, view.read(view.surface.density, *block) > 0.0)
@@ -85,47 +207,41 @@ def _draw_veil(ax: Axes, across: Array, up: Array, seen: NDArray[np.bool_]) -> Q
     return ax.pcolormesh(across, up, veil, rasterized=True, **look)
 
 
-def _clip(ax: Axes, across: Part, up: Part, artists: Sequence[Artist]) -> None:
-    """Keep what is drawn over all values within the part for which there is room."""
-    from matplotlib.patches import Rectangle
-
-    low, high = across.edges[[0, -1]], up.edges[[0, -1]]
-    frame = Rectangle((low[0], high[0]), low[1] - low[0], high[1] - high[0])
+def _clip(ax: Axes, across: Section, up: Section, artists: Sequence[Artist]) -> None:
+    """Clip artists to a block."""
+    frame = _rectangle(across.edges, up.edges, {})
     frame.set_transform(ax.transData)
     for artist in artists:
         artist.set_clip_path(frame)
 
 
 def draw_signs(ax: Axes, view: View, table: Array, bar: Colorbar) -> None:
-    """Hatching where a table is below zero: both ends of its colours are equally dark."""
+    """Hatch negative values: both ends of a diverging colour map are equally dark."""
     for across, up in view.blocks():
         if across.smooth and up.smooth:
             _hatch_surface(ax, view, (across, up), table)
             continue
         below = view.read(table, across, up) < 0.0
         for columns, rows in _areas(below.T, upright=up.smooth):
-            left, right = across.edges[list(columns)]
-            low, high = up.edges[list(rows)]
-            ax.add_patch(_hatched((left, low), right - left, high - low))
+            ax.add_patch(_rectangle(across.edges[list(columns)], up.edges[list(rows)]))
     low, high = bar.ax.get_ylim()
-    left, right = bar.ax.get_xlim()
     if low < 0.0 < high:
-        bar.ax.add_patch(_hatched((left, low), right - left, -low))
+        bar.ax.add_patch(_rectangle(np.array(bar.ax.get_xlim()), np.array([low, 0.0])))
 
 
-def _hatch_surface(ax: Axes, view: View, block: tuple[Part, Part], table: Array) -> None:
+def _hatch_surface(ax: Axes, view: View, block: Block, table: Array) -> None:
     inner = view.inner(table)
     if inner.min() >= 0.0:
         return
     area = ax.contourf(
         *view.values,
         inner.T,
-        # Not where it is zero, by hand.
+        # Not where it was set to zero.
         levels=[2.0 * float(inner.min()), 1e-9 * float(inner.min())],
         colors="none",
-        hatches=[_HATCH],
+        hatches=[_HATCHED["hatch"]],
     )
-    area.set_edgecolor(_HATCH_COLOUR)
+    area.set_edgecolor(_HATCHED["edgecolor"])
     area.set_linewidth(0.0)
     if view.across.others or view.up.others:
         _clip(ax, *block, [area])
@@ -134,7 +250,7 @@ def _hatch_surface(ax: Axes, view: View, block: tuple[Part, Part], table: Array)
 def _areas(
     flags: NDArray[np.bool_], *, upright: bool
 ) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """The tiles that are true (up, across), in stretches: ends across, and ends up."""
+    """Runs of true tiles (up, across): their ends across, and their ends up."""
     for k, line in enumerate(flags.T if upright else flags):
         turns = np.flatnonzero(np.diff(line.astype(int), prepend=0, append=0))
         for start, stop in turns.reshape(-1, 2).tolist():
@@ -142,32 +258,28 @@ def _areas(
             yield (one, along) if upright else (along, one)
 
 
-def _hatched(
-    corner: tuple[float, float], width: float, height: float, look: Look | None = None
-) -> Rectangle:
+def _rectangle(across: Array, up: Array, look: Look = _HATCHED) -> Rectangle:
+    """A rectangle between the first and last of the edges."""
     from matplotlib.patches import Rectangle
 
-    own: Look = {"facecolor": "none", "hatch": _HATCH, "edgecolor": _HATCH_COLOUR, "linewidth": 0.0}
-    return Rectangle(corner, width, height, **(own | (look or {})))
+    low, high = across[[0, -1]], up[[0, -1]]
+    return Rectangle((low[0], high[0]), low[1] - low[0], high[1] - high[0], **look)
 
 
 def draw_significance(ax: Axes, view: View, distance: Array) -> None:
-    """Where the mean lies two standard deviations and more from zero."""
+    """Mark where the mean is two or more standard deviations from zero."""
     for across, up in view.blocks():
         sure = np.abs(view.read(distance, across, up)) >= 2.0
         if across.smooth and up.smooth:
             _draw_contours(ax, view, (across, up), view.inner(distance))
-        elif across.smooth:
-            for place, along in zip(up.middles, sure.T, strict=True):
-                line = np.where(along, place, np.nan)
-                ax.plot(across.middles, line, color="0.15", linewidth=1.1)
-        elif up.smooth:
-            for place, along in zip(across.middles, sure, strict=True):
-                line = np.where(along, place, np.nan)
-                ax.plot(line, up.middles, color="0.15", linewidth=1.1)
+        elif across.smooth or up.smooth:
+            grid = np.meshgrid(across.middles, up.middles, indexing="ij")
+            x, y = (np.where(sure, table, np.nan) for table in grid)
+            lines = (x, y) if across.smooth else (x.T, y.T)
+            ax.plot(*lines, color="0.15", linewidth=1.1)
 
 
-def _draw_contours(ax: Axes, view: View, block: tuple[Part, Part], inner: Array) -> None:
+def _draw_contours(ax: Axes, view: View, block: Block, inner: Array) -> None:
     """Contours at two and four standard deviations."""
     levels = [level for level in (-4, -2, 2, 4) if inner.min() < level < inner.max()]
     if levels:
@@ -178,7 +290,7 @@ def _draw_contours(ax: Axes, view: View, block: tuple[Part, Part], inner: Array)
 
 
 def draw_edited(ax: Axes, view: View) -> None:
-    """Dots, and a line around them, where a pair was changed by hand."""
+    """Mark where an interaction was edited by hand: dots within an outline."""
     from matplotlib.collections import LineCollection
 
     edited = view.surface.edited
@@ -193,14 +305,13 @@ def draw_edited(ax: Axes, view: View) -> None:
         lines = LineCollection(_borders(cells, *edges), colors="0.1", linewidths=1.0)
         marks: list[Artist] = [ax.add_collection(lines, autolim=False)]
         for columns, rows in _areas(cells.T, upright=False):
-            left, right = edges[0][list(columns)]
-            low, high = edges[1][list(rows)]
-            marks.append(ax.add_patch(_hatched((left, low), right - left, high - low, _EDITED)))
+            area = _rectangle(edges[0][list(columns)], edges[1][list(rows)], _EDITED)
+            marks.append(ax.add_patch(area))
         _clip(ax, across, up, marks)
 
 
 def _borders(cells: NDArray[np.bool_], across: Array, up: Array) -> list[list[tuple[float, float]]]:
-    """The lines between cells (across, up) that are true and those that are not."""
+    """The outline of the true cells (across, up)."""
     framed = np.pad(cells, 1).astype(int)
     upright = np.argwhere(np.diff(framed, axis=0)[:, 1:-1])
     level = np.argwhere(np.diff(framed, axis=1)[1:-1])
@@ -219,7 +330,7 @@ def write_numbers(
     *,
     signed: bool = False,
 ) -> None:
-    """The tables' numbers in their tiles, bold where they are sure."""
+    """Write numbers into the tiles, bold where they are two standard deviations from zero."""
     form = ("+" if signed else "") + number_format(largest, 2)
     for across, up in view.blocks():
         block = view.read(table, across, up)

@@ -1,11 +1,18 @@
-"""The report: one HTML file with everything a model has to say, and a page to play with it.
+"""The report of a model: a self-contained HTML file with all explanations and a what-if page.
 
-It reads explanations and their tables, nothing else. The file needs no network: the drawing library is in
-it, and predictions are computed in the page (``assets/score.js``) from the model's own tables.
+It is made of explanations and their tables only. The file needs no network: it embeds the plotting
+library, and computes predictions from the model's tables (``assets/score.js``).
 """
 
-from lanam.report.gather import gather, pick_rows
-from lanam.report.material import Level, Material, Rows
+from lanam.report.material import ExampleRows, Level, Material, gather, pick_rows
 from lanam.report.page import render, write_report
 
-__all__ = ["Level", "Material", "Rows", "gather", "pick_rows", "render", "write_report"]
+__all__ = [
+    "ExampleRows",
+    "Level",
+    "Material",
+    "gather",
+    "pick_rows",
+    "render",
+    "write_report",
+]

@@ -1,4 +1,4 @@
-"""Explanations as data for the page's drawings: rounded, and no more than is drawn."""
+"""Explanations as data for the page's charts, rounded."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from lanam.explain.ranges import edited_ranges, trimmed, vertical_range
 from lanam.report.packing import rounded
 from lanam.text import cut, one_line
 
-#: A curve through so few values has a mark on each, and the data of more is shown in so many bins. Of
-#: more levels than this the most frequent are drawn.
+#: Up to this many distinct values are marked on a curve; more are binned. Maximum number of categories.
 _FEW_VALUES = 12
 _N_BINS = 40
 _MAX_LEVELS = 24
 
-#: Labels of levels are cut to this many characters.
+#: Maximum number of characters of a label.
 _MAX_LABEL = 18
 
-#: The part of a panel's height below the curve, where the data is shown.
+#: Height of the histogram below the curve, as a fraction of the panel.
 _STRIP = 0.2
 
 
 def shapes_data(
     explanation: GlobalExplanation,
 ) -> tuple[list[dict[str, object]], tuple[float, float]]:
-    """All active terms of one column, most important first, and a vertical range for all of them."""
+    """All active univariate terms, most important first, and a common vertical range."""
     shapes = [term for term in explanation.active if isinstance(term, Shape)]
     ranges = [vertical_range(shape) for shape in shapes]
     together = (
@@ -41,19 +40,26 @@ def shapes_data(
 
 
 def with_strip(limits: tuple[float, float]) -> object:
-    """A vertical range with room below for the data."""
+    """A vertical range with space for the histogram below."""
     low, high = limits
     height = (high - low) or 1.0
     return rounded([low - _STRIP * height, high + 0.06 * height])
 
 
 def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, object]:
-    shown = _shown(shape)
+    shown: slice | IntArray = slice(None)
+    if shape.kind == "categorical":
+        shown = np.sort(np.argsort(-shape.density, kind="stable")[:_MAX_LEVELS])
+    hidden = len(shape.values) - len(shape.values[shown])
     data = {
         "name": one_line(shape.name),
         "kind": shape.kind,
         "feature": shape.features[0],
-        "note": _note(shape, shown),
+        "note": _note(
+            shape,
+            f"{hidden} rarer levels are not drawn" if hidden else "",
+            f"{shape.missing_density:.1%} missing" if shape.missing_density else "",
+        ),
         "description": _description(shape),
         "mean": rounded(shape.mean[shown]),
         "std": rounded(shape.std[shown]),
@@ -99,7 +105,7 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, object]:
 
 
 def _bars(shape: Shape, low: float, high: float) -> dict[str, object]:
-    """Where the data lies, in bins or, of few values, at each."""
+    """Histogram of the data, or frequencies of a few distinct values."""
     held = shape.density > 0.0
     if held.sum() <= _FEW_VALUES:
         middles, shares = shape.values[held], shape.density[held]
@@ -110,44 +116,26 @@ def _bars(shape: Shape, low: float, high: float) -> dict[str, object]:
     return {"middles": rounded(middles, 9), "width": rounded(width), "shares": rounded(shares)}
 
 
-def _shown(shape: Shape) -> slice | IntArray:
-    if shape.kind != "categorical":
-        return slice(None)
-    return np.sort(np.argsort(-shape.density, kind="stable")[:_MAX_LEVELS])
-
-
-def _note(shape: Shape, shown: slice | IntArray) -> str:
-    told = [f"importance {shape.importance:.3g} ± {2 * shape.importance_std:.2g}"]
-    hidden = len(shape.values) - len(shape.values[shown])
-    if hidden:
-        told.append(f"{hidden} rarer levels are not drawn")
-    if shape.missing_density:
-        told.append(f"{shape.missing_density:.1%} missing")
-    return ", ".join([*told, *_edited(shape)])
-
-
-def _edited(term: Shape | Surface) -> list[str]:
-    return ["edited by hand"] if term.was_edited else []
+def _note(term: Shape | Surface, *remarks: str) -> str:
+    importance = f"importance {term.importance:.3g} ± {2 * term.importance_std:.2g}"
+    edited = "edited by hand" if term.was_edited else ""
+    return ", ".join(filter(None, [importance, *remarks, edited]))
 
 
 def _description(shape: Shape) -> str:
-    """A curve in words, for readers who do not see it."""
+    """A curve in words, for screen readers."""
     if shape.mean.ndim > 1 or not len(shape.values):
         return f"{shape.name}: a {shape.kind} term"
-    low, high = int(np.argmin(shape.mean)), int(np.argmax(shape.mean))
-    return (
-        f"{shape.name}: a {shape.kind} term, from {shape.mean[low]:.3g} at {_named(shape, low)} to "
-        f"{shape.mean[high]:.3g} at {_named(shape, high)}"
-    )
-
-
-def _named(shape: Shape, place: int) -> str:
-    value = shape.values[place]
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    ends = []
+    for place in (np.argmin(shape.mean), np.argmax(shape.mean)):
+        value = shape.values[place]
+        shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+        ends.append(f"{shape.mean[place]:.3g} at {shown}")
+    return f"{shape.name}: a {shape.kind} term, from {' to '.join(ends)}"
 
 
 def pairs_data(explanation: GlobalExplanation) -> list[dict[str, object]]:
-    """All active pairs, most important first."""
+    """All active interactions, most important first."""
     pairs = sorted(explanation.pairs, key=lambda pair: -pair.importance)
     return [_pair(pair) for pair in pairs if pair.active]
 
@@ -157,9 +145,7 @@ def _pair(pair: Surface) -> dict[str, object]:
     part = np.ix_(rows, columns)
     return {
         "name": one_line(pair.name),
-        "note": ", ".join(
-            [f"importance {pair.importance:.3g} ± {2 * pair.importance_std:.2g}", *_edited(pair)]
-        ),
+        "note": _note(pair),
         "first": first,
         "second": second,
         "mean": rounded(pair.mean[part], 4),
@@ -169,7 +155,7 @@ def _pair(pair: Surface) -> dict[str, object]:
 
 
 def _side(axis: SurfaceAxis) -> tuple[dict[str, object], Sequence[int]]:
-    """One axis of a pair, numbers or labels with what is not a value behind them; and its entries."""
+    """One axis of an interaction, as numbers or as labels with missing and other values; its entries."""
     name, values, share = one_line(axis.name), axis.values, axis.density
     if axis.kind == CATEGORICAL:
         seen = [k for k in range(len(share)) if k < len(values) or share[k] > 0.0]

@@ -1,4 +1,4 @@
-"""What the what-if page asks for: a field for every column."""
+"""Input fields of the what-if page, one per column."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from lanam.explain.ranges import trimmed
 from lanam.report.material import Material
 from lanam.text import one_line
 
-#: Of a categorical column with more levels, the most frequent can be chosen.
+#: Maximum number of categories to choose from, the most frequent.
 _MAX_LEVELS = 300
 
-#: So few values have a knot each; of more, so many rows tell what they are like.
+#: Up to this many values have their own knots; for more, this many rows are a sufficient sample.
 _FEW_KNOTS = 250
 _ENOUGH_ROWS = 20
 
 
 def fields(material: Material) -> tuple[list[dict[str, object]], dict[int, IntArray]]:
-    """Every column with what its field needs, and the codes that can be chosen of those with many."""
+    """The input field of every column, and the codes to choose from for categorical columns."""
     used = material.used
     result, offered = [], {}
     for index, column in enumerate(material.schema.columns):
-        shape = _shape_of(material, index)
+        terms = (t for t in material.explanation.shapes if t.features == (index,))
+        shape = next(term for term in terms if term.kind != "level")
         facts: dict[str, object] = {
             "name": one_line(column.name),
             "index": index,
@@ -46,20 +47,12 @@ def fields(material: Material) -> tuple[list[dict[str, object]], dict[int, IntAr
 
 
 def _visible(level: object) -> str:
-    """A level as it is, in quotes if nothing of it would be seen."""
+    """A category's label, quoted if it is blank."""
     return str(level) if str(level).strip() else repr(str(level))
 
 
-def _shape_of(material: Material, index: int) -> Shape:
-    """The term of a column alone that is not about single values."""
-    for term in material.explanation:
-        if isinstance(term, Shape) and term.features == (index,) and term.kind != "level":
-            return term
-    raise AssertionError("every column has a term")  # pragma: no cover
-
-
 def _codes(material: Material, index: int, shape: Shape) -> IntArray:
-    """The levels that can be chosen: of very many the most frequent, and those of the rows."""
+    """The categories to choose from: the most frequent, and those of the example rows."""
     levels = material.schema.columns[index].levels
     if len(levels) <= _MAX_LEVELS:
         return np.arange(len(levels))
@@ -81,7 +74,7 @@ def _most_frequent(shape: Shape, levels: tuple[object, ...], codes: IntArray) ->
 
 
 def _numbers(material: Material, index: int, shape: Shape) -> dict[str, object]:
-    """Range, step and middle of a numeric column's slider."""
+    """Range, step and initial value of a numeric column's slider."""
     column = material.schema.columns[index]
     inner = shape.values[shape.inside] if len(shape.values) else shape.values
     if not len(inner):
@@ -105,9 +98,9 @@ def _numbers(material: Material, index: int, shape: Shape) -> dict[str, object]:
 
 
 def _is_whole(material: Material, index: int, shape: Shape) -> bool:
-    """Whether a column has whole numbers only, as far as is known.
+    """Whether a column appears to hold integers only.
 
-    Many values have knots between them, which need not be whole: then only rows can tell.
+    Columns with many values have knots between them, so that only the example rows show this.
     """
     values = shape.values[shape.inside & (shape.density > 0.0)]
     exact = len(values) <= _FEW_KNOTS
@@ -120,7 +113,7 @@ def _is_whole(material: Material, index: int, shape: Shape) -> bool:
 
 
 def _short(value: float, width: float) -> float:
-    """The value to four digits, or to a thousandth of a narrow range: no digits that do not matter."""
+    """The value to four digits, or to a thousandth of a narrow range."""
     if value == 0.0 or not width > 0.0:
         return value
     return round(value, 3 - math.floor(math.log10(min(abs(value), width))))

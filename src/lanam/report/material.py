@@ -1,34 +1,37 @@
-"""What a report is made of: explanations and facts, as a model hands them over."""
+"""The content of a report, gathered from a fitted estimator."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from lanam.conformal import Calibration
 from lanam.core.arrays import Array
+from lanam.core.model.distributions import FARTHEST, tail_beyond
 from lanam.data import Schema
 from lanam.explain import GlobalExplanation
 from lanam.explain.portable import PortableModel
 from lanam.metrics import CoverageReport
 from lanam.summary import Summary
 
+#: Coverages to choose from.
+_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+#: Families for which the page's script computes prediction intervals (score.js).
+_SCRIPTED = ("gaussian", "poisson")
+
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows that a reader can pick.
+class ExampleRows:
+    """Rows of the data to choose from: their indices, encoded cells (n, D), targets and exposures.
 
-    Attributes
-    ----------
-    places
-        Their numbers in the data.
-    cells
-        (n, D) numbers and codes, as the model reads them.
-    observed
-        Their targets, if they were given: numbers or labels.
-    exposure
-        Of counts.
-    n_all
-        How many rows the data has.
+    ``n_all`` is the number of rows of the data.
     """
 
     places: Sequence[int]
@@ -40,11 +43,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class Level:
-    """A coverage that a reader can choose, and how many standard deviations that is.
+    """A coverage to choose, and the half-width of its intervals in standard deviations.
 
-    ``z_new`` is the same for new observations, by calibration if there was one; None if it allows no
-    such coverage, for which there is a ``reason``. ``tail_new`` is the probability beyond it on either
-    side.
+    ``z_new`` and ``tail_new`` are half-width and tail probability for new observations, calibrated if the
+    model is; None if they cannot be computed, for the ``reason``.
     """
 
     coverage: float
@@ -56,30 +58,30 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """Everything a report tells.
+    """The content of a report.
 
     Attributes
     ----------
     title
-        What stands on top; None for the estimator's name.
+        None for the estimator's name.
     summary, explanation, portable, schema
-        The model, in words, in curves, in tables, and its columns.
+        The fitted model and its columns.
     arguments
         The constructor's arguments that are not the defaults.
     history
         Log evidence after every iteration.
     levels
-        Coverages, of which ``first`` is shown first.
+        Coverages, of which ``first`` is selected initially.
     calibrated
-        How many held-out rows the intervals were calibrated with; 0 for the model's own.
+        Number of held-out rows of the conformal calibration; 0 without.
     coverage
-        How the model does on the data that was given, if there was any.
+        Calibration and scores on the given data, if any.
     rows
-        Rows to pick, if there are any.
+        Rows to choose from, if any.
     normals
-        Draws behind the intervals of several classes.
+        Normal draws for the intervals of several classes.
     noise
-        Standard deviations of the noise of all rows that were given, if it differs between rows.
+        Noise standard deviations of the given rows, if the noise is heteroscedastic.
     """
 
     title: str | None
@@ -93,12 +95,97 @@ class Material:
     first: float
     calibrated: int
     coverage: CoverageReport | None
-    rows: Rows | None
+    rows: ExampleRows | None
     normals: Array | None
     noise: Array | None
 
     @property
     def used(self) -> set[int]:
-        """The columns that change anything: the mean, or how much rows vary around it."""
+        """The columns that affect the mean or the noise."""
         tables = (*self.explanation.active, *self.portable.noise_tables)
         return {feature for table in tables for feature in table.features}
+
+
+def gather(
+    model: Any,
+    *,
+    portable: PortableModel,
+    schema: Schema,
+    normals: Array | None,
+    title: str | None,
+    coverage: float,
+    report: CoverageReport | None,
+    rows: ExampleRows | None,
+    noise: Array | None,
+) -> Material:
+    """The content of the report of a fitted estimator."""
+    calibration = getattr(model, "calibration_", None) if portable.classes is None else None
+    family, defaults = portable.family, inspect.signature(type(model)).parameters
+    return Material(
+        title=title,
+        summary=model.summary(),
+        explanation=model.explain_global(),
+        portable=portable,
+        schema=schema,
+        arguments={
+            name: value
+            for name, value in model.get_params(deep=False).items()
+            if repr(value) != repr(defaults[name].default)
+        },
+        history=[record["log_evidence"] for record in model.history_],
+        levels=[
+            _level(
+                chosen,
+                calibration,
+                near=family.discrete or portable.shape is not None,
+                scripted=family.link.classes or family.name in _SCRIPTED,
+            )
+            for chosen in sorted({*_COVERAGES, coverage})
+        ],
+        first=coverage,
+        calibrated=0 if calibration is None else calibration.n_rows,
+        coverage=report,
+        rows=rows,
+        normals=normals,
+        noise=noise,
+    )
+
+
+def _level(
+    coverage: float, calibration: Calibration | None, *, near: bool, scripted: bool
+) -> Level:
+    """The intervals of a coverage.
+
+    Some distributions can only be computed ``near`` their centre, some not at all by the page's script.
+    """
+    z = float(ndtri(0.5 + 0.5 * coverage))
+    if not scripted:
+        reason = "not computed here: see predict_interval"
+    elif calibration is None:
+        return Level(coverage, z, z, float(ndtr(-z)))
+    elif coverage > calibration.most_coverage:
+        reason = f"{calibration.n_rows} held-out rows are too few to calibrate so much"
+    elif near and calibration.threshold(coverage) > FARTHEST:
+        reason = "too far out in the tails to be computed here: see predict_interval"
+    else:
+        score = calibration.threshold(coverage)
+        return Level(coverage, z, score, tail_beyond(score))
+    return Level(coverage, z, None, None, reason)
+
+
+def pick_rows(
+    cells: Array, n_rows: int, observed: ArrayLike | None = None, exposure: Array | None = None
+) -> ExampleRows | None:
+    """Rows that are evenly spread over the data; None for ``n_rows=0``."""
+    if not isinstance(n_rows, int | np.integer) or n_rows < 0:
+        raise ValueError(f"n_rows={n_rows!r} must be a number of rows, or 0 for none")
+    if n_rows == 0:
+        return None
+    places = np.unique(np.linspace(0, len(cells) - 1, min(n_rows, len(cells))).round().astype(int))
+    return ExampleRows(
+        places=places.tolist(),
+        cells=cells[places],
+        observed=None if observed is None else np.asarray(observed)[places].tolist(),
+        exposure=None if exposure is None else exposure[places],
+        n_all=len(cells),
+    )

@@ -1,25 +1,27 @@
-"""Numbers and texts into a page: small, exact enough, and never mistaken for markup."""
+"""Arrays, texts and the model itself, packed into the page for its scripts (``score.js``)."""
 
 from __future__ import annotations
 
 import base64
 import gzip
 import hashlib
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lanam.core.arrays import Array
-
-#: What JavaScript reads them as, in little-endian bytes.
-_KINDS = {"f4": "<f4", "f8": "<f8", "i4": "<i4"}
+from lanam.core.arrays import Array, IntArray
+from lanam.explain.portable import Axis, PortableModel, Table
+from lanam.explain.values import plain
+from lanam.text import one_line
 
 
 def pack(array: ArrayLike | None, kind: str = "f8") -> dict[str, str] | None:
-    """An array as base64 of its bytes: single or double precision, or whole numbers; None stays None.
+    """An array as base64 of its little-endian bytes: "f4", "f8" or "i4"; None stays None.
 
-    First all first bytes, then all second ones, and so on: those of signs and exponents are much alike,
-    and what is alike side by side is compressed to half.
+    All first bytes come first, then all second bytes, and so on: similar signs and exponents side by side
+    compress to half the size.
 
     Examples
     --------
@@ -28,13 +30,13 @@ def pack(array: ArrayLike | None, kind: str = "f8") -> dict[str, str] | None:
     """
     if array is None:
         return None
-    numbers = np.ascontiguousarray(array, dtype=_KINDS[kind]).ravel()
+    numbers = np.ascontiguousarray(array, dtype=f"<{kind}").ravel()
     sorted_bytes = numbers.view(np.uint8).reshape(-1, numbers.itemsize).T.tobytes()
     return {"kind": kind, "data": base64.b64encode(sorted_bytes).decode("ascii")}
 
 
 def rounded(array: object, digits: int = 6) -> object:
-    """Nested lists of numbers with so many digits: what a drawing needs; None for what is not a number.
+    """Nested lists of numbers with some significant digits; None for NaN.
 
     Examples
     --------
@@ -48,16 +50,72 @@ def rounded(array: object, digits: int = 6) -> object:
     return float(f"{array:.{digits}g}") if isinstance(array, float) else array
 
 
-def lower_triangle(factor: Array) -> Array:
-    """The rows of a lower triangular matrix one after the other, without the zeros."""
-    return np.asarray(factor[np.tril_indices(len(factor))])
-
-
 def compressed(text: str) -> str:
-    """A text as base64 of its compressed bytes, the same for the same text."""
+    """A text as base64 of its compressed bytes, reproducibly."""
     return base64.b64encode(gzip.compress(text.encode(), compresslevel=6, mtime=0)).decode("ascii")
 
 
 def script_source(text: str) -> str:
-    """What a content security policy calls a script of just this text."""
+    """The hash of an inline script for a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+
+
+def pack_model(portable: PortableModel, normals: Array | None) -> dict[str, object]:
+    """A model's tables as data for the page; ``normals`` are the draws for intervals of classes.
+
+    Means are exact. Variances are in single precision, which halves the file and changes a band by a
+    millionth.
+    """
+    factor = portable.factor
+    return {
+        "link": portable.link,
+        "family": portable.family.name,
+        "classes": plain(portable.classes),
+        "intercept": pack(np.atleast_1d(portable.intercept)),
+        "factor": pack(factor[np.tril_indices(len(factor))], "f4"),
+        "noise_variance": portable.noise_variance,
+        "gap_variance": pack(portable.gap_variance),
+        "log_noise": portable.log_noise,
+        "noise_tables": [_pack_table(table) for table in portable.noise_tables],
+        "shape": portable.shape and portable.shape.as_lists(),
+        "contrasts": pack(portable.contrasts),
+        "normals": pack(normals, "f4"),
+        "tables": [_pack_table(table) for table in portable.tables],
+    }
+
+
+def _pack_table(table: Table) -> dict[str, object]:
+    return {
+        "name": one_line(table.name),
+        "index": table.index,
+        "features": list(table.features),
+        "axes": [
+            vars(axis) | {"points": pack(axis.points, "i4" if axis.kind == "codes" else "f8")}
+            for axis in table.axes
+        ],
+        "mean": pack(table.mean),
+        "table": pack(table.table, "f4"),
+        "width": table.table.shape[1],
+        "start": table.start,
+        "unknown_variance": pack(table.unknown_variance),
+        "coupling": pack(table.coupling, "f4"),
+        "own_variance": pack(table.own_variance, "f4"),
+        "edited": pack(table.edited, "i4"),
+    }
+
+
+def with_levels(table: Table, codes: IntArray) -> Table:
+    """A high-cardinality term restricted to the entries of these codes; others read as unseen."""
+    (axis,) = table.axes
+    assert axis.missing is not None
+    assert axis.other is not None
+    kept = np.unique(np.asarray(axis.points)[codes])
+    kept = kept[kept < axis.missing]
+    entries = np.concatenate([kept, [axis.missing, axis.other]])
+    place = np.full(axis.n_entries, len(kept) + 1)
+    place[entries] = np.arange(len(entries))
+    narrow = Axis("codes", place[axis.points], len(entries), len(kept), len(kept) + 1)
+    names = ("mean", "table", "coupling", "own_variance", "share", "edited")
+    arrays: dict[str, Any] = {name: getattr(table, name) for name in names}
+    chosen: dict[str, Any] = {k: None if a is None else a[entries] for k, a in arrays.items()}
+    return replace(table, axes=(narrow,), **chosen)

@@ -1,8 +1,9 @@
-"""Material to one HTML file: the template filled, the data and the scripts put in."""
+"""Rendering of a report: template, texts, data and scripts in one HTML file."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -10,21 +11,23 @@ from types import ModuleType
 
 import numpy as np
 
+from lanam.data import CATEGORICAL, Column
+from lanam.editing import edit_words
 from lanam.explain import plain
 from lanam.explain.portable import Table
 from lanam.explain.terms import term_names
 from lanam.explain.values import json_text
 from lanam.files import require_place, write_atomically
+from lanam.metrics import CoverageReport
 from lanam.report.charts import pairs_data, shapes_data, with_strip
 from lanam.report.fields import fields
-from lanam.report.material import Level, Material
-from lanam.report.packing import compressed, pack, rounded, script_source
-from lanam.report.tables import pack_model, with_levels
-from lanam.report.words import calibration_text, overview, pairs_table, terms_table
-from lanam.text import one_line
+from lanam.report.material import Material
+from lanam.report.packing import compressed, pack, pack_model, rounded, script_source, with_levels
+from lanam.summary import shape_words
+from lanam.text import few, number_format, one_line, shorten
 from lanam.version import __version__
 
-#: In the order in which they are run.
+#: In the order of execution.
 _SCRIPTS = ("score.js", "charts.js", "what_if.js", "start.js")
 
 _SECTIONS = (
@@ -36,18 +39,29 @@ _SECTIONS = (
     ("calibration", "Calibration"),
 )
 
+#: Maximum number of candidate interactions listed, the best.
+_MAX_PAIRS = 100
+
+#: Maximum number of names in a list.
+_MAX_NAMED = 8
+
+_REASONS = {
+    "switched off: evidence": "the data does not pay for it: the model does as well without it",
+    "switched off: constant column": "the column has the same value everywhere",
+    "switched off: no values": "the column has no values",
+    "switched off: same values as another column": "another column has the same values",
+}
+
+#: The tables of a coverage report.
+_TABLES = {
+    "intervals": ("Intervals of new observations",),
+    "classes": ("Probabilities", "Sets of classes"),
+}
+
 
 def write_report(path: str | os.PathLike[str], material: Material) -> Path:
-    """Write a report; a file that is there stays whole until the new one is.
-
-    Raises
-    ------
-    ImportError
-        It says what to install.
-    OSError
-        If the file cannot be written: no such folder, no permission, a full disk.
-    """
-    target = require_place(path, example="report.html")  # before the page is made
+    """Write a report, replacing an existing file atomically."""
+    target = require_place(path, example="report.html")  # before rendering
     return write_atomically(target, render(material), what="the report")
 
 
@@ -57,21 +71,17 @@ def render(material: Material) -> str:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     facts = material.summary.facts
     asis = environment.filters["safe"]
-    words = pairs_table(material)
+    words = _pairs_table(material)
     script = "\n".join(map(_asset, _SCRIPTS))
     return str(
         environment.from_string(_asset("page.html")).render(
             title=material.title or f"{facts['estimator']} on {facts['n_rows']:,} rows",
             version=__version__,
-            sections=[
-                {"id": name, "name": title}
-                for name, title in _SECTIONS
-                if name != "pairs" or words["has_pairs"]
-            ],
-            **overview(material),
-            **terms_table(material),
+            sections=[item for item in _SECTIONS if item[0] != "pairs" or words["has_pairs"]],
+            **_overview(material),
+            **_terms_table(material),
             **words,
-            calibration=calibration_text(material.coverage),
+            calibration=_calibration_text(material.coverage),
             n_picked=0 if material.rows is None else len(material.rows.places),
             n_given=0 if material.rows is None else material.rows.n_all,
             style=asis(_asset("style.css")),
@@ -88,7 +98,7 @@ def _asset(name: str) -> str:
 
 
 def _libraries() -> tuple[ModuleType, str]:
-    """The template engine, and the drawing library's script."""
+    """The template engine, and the script of the plotting library."""
     try:
         import jinja2
         from plotly.offline import get_plotlyjs
@@ -101,7 +111,7 @@ def _libraries() -> tuple[ModuleType, str]:
 
 
 def page_data(material: Material) -> dict[str, object]:
-    """What the scripts read."""
+    """The data of the page's scripts."""
     explanation, portable = material.explanation, material.portable
     shapes, bounds = shapes_data(explanation)
     columns, offered = fields(material)
@@ -112,7 +122,7 @@ def page_data(material: Material) -> dict[str, object]:
 
     tables = [t if t.coupling is None else offering(t) for t in portable.tables]
     noise_tables = tuple(map(offering, portable.noise_tables))
-    report = material.coverage
+    report, first = material.coverage, material.first
     return {
         "link": explanation.link,
         "exposed": explanation.family.takes_exposure,
@@ -122,7 +132,10 @@ def page_data(material: Material) -> dict[str, object]:
         "unit": explanation.unit,
         "columns": columns,
         "typical": [column["typical"] for column in columns],
-        "levels": [_level(level, material.first) for level in material.levels],
+        "levels": [
+            {**vars(level), "name": f"{100 * level.coverage:g}%", "first": level.coverage == first}
+            for level in material.levels
+        ],
         "calibrated": material.calibrated > 0,
         "model": pack_model(
             replace(portable, tables=tuple(tables), noise_tables=noise_tables), material.normals
@@ -147,10 +160,6 @@ def page_data(material: Material) -> dict[str, object]:
     }
 
 
-def _level(level: Level, first: float) -> dict[str, object]:
-    return {**vars(level), "name": f"{100 * level.coverage:g}%", "first": level.coverage == first}
-
-
 def _rows(material: Material) -> dict[str, object] | None:
     rows = material.rows
     if rows is None:
@@ -163,4 +172,162 @@ def _rows(material: Material) -> dict[str, object] | None:
         "names": [f"row {place}" for place in rows.places],
         "observed": None if observed is None else plain(list(observed)),
         "exposure": None if rows.exposure is None else rounded(rows.exposure, 12),
+    }
+
+
+def _overview(material: Material) -> dict[str, object]:
+    """The overview of data and fit."""
+    facts = material.summary.facts
+    names = facts["classes"] or ()
+    tiles = [
+        (f"{facts['n_rows']:,}", "rows"),
+        (str(facts["n_columns"]), "columns"),
+        (f"{facts['n_active']} of {facts['n_terms']}", "terms active"),
+    ]
+    if facts["noise_std"] is not None:
+        name = "noise (sd), on average" if material.portable.noise_tables else "noise (sd)"
+        tiles.append((f"{facts['noise_std']:.4g}", name))
+    if facts["dispersion"] is not None:
+        tiles.append((f"{facts['dispersion']:.3g}", "dispersion"))
+    if len(names) > 2:
+        tiles.append((str(len(names)), "classes"))
+    shapes = material.explanation.shapes
+    missing = {s.features[0]: s.missing_density for s in shapes if s.missing_density}
+    return {
+        "classes": material.explanation.family.link.classes,
+        "reading": material.explanation.family.words.reading_of(names),
+        "unit": material.explanation.unit,
+        "converged": facts["converged"],
+        "n_active": facts["n_active"],
+        "noise_differs": bool(material.portable.noise_tables),
+        "tiles": tiles,
+        "columns": [
+            _column(column, missing.get(index, 0.0))
+            for index, column in enumerate(material.schema.columns)
+        ],
+        "facts": _facts(material),
+        "edits": list(map(edit_words, material.summary.edits)),
+    }
+
+
+def _facts(material: Material) -> list[tuple[str, str]]:
+    facts = material.summary.facts
+    ended = "converged" if facts["converged"] else "not converged"
+    told = [
+        ("model", facts["estimator"]),
+        ("log evidence", f"{facts['log_evidence']:.1f}"),
+        ("iterations", f"{facts['n_iter']} ({ended})"),
+    ]
+    if facts["classes"]:
+        told.append(("classes", _some([str(name) for name in facts["classes"]])))
+    if material.portable.noise_tables:
+        told.append(("noise", _noise(material)))
+    if facts["noise_skewness"] is not None:
+        told.append(("noise's shape", shape_words(facts)))
+    if material.calibrated:
+        told.append(("intervals", f"calibrated with {material.calibrated:,} held-out rows"))
+    given = [f"{name}={value!r}" for name, value in material.arguments.items()]
+    told.append(("options", ", ".join(given) or "the defaults"))
+    return told
+
+
+def _noise(material: Material) -> str:
+    """The columns of the noise model, and the range of its standard deviations over the given rows."""
+    names = _some([table.name for table in material.portable.noise_tables])
+    if material.noise is None:
+        return f"differs from row to row, with {names}"
+    low, high = material.noise.min(), material.noise.max()
+    return f"sd {low:.3g} to {high:.3g} over the rows given, with {names}"
+
+
+def _column(column: Column, missing: float) -> dict[str, str]:
+    if column.kind == CATEGORICAL:
+        n_levels = len(column.levels)
+        plural = "s" if n_levels != 1 else ""
+        values = f"{n_levels} level{plural}: {_some([str(level) for level in column.levels])}"
+    elif column.lowest != column.lowest:
+        values = "none"
+    else:
+        values = f"{column.lowest:.4g} to {column.highest:.4g}"
+    gone = f"{missing:.1%}" if missing else "yes" if column.missing else ""
+    return {"name": one_line(column.name), "kind": column.kind, "range": values, "missing": gone}
+
+
+def _some(names: Sequence[str]) -> str:
+    """Some of the names, shortened."""
+    return few([shorten(one_line(name), 40) for name in names], _MAX_NAMED)
+
+
+def _terms_table(material: Material) -> dict[str, object]:
+    """All terms, and the reasons of those that were dropped."""
+    rows = material.summary.rows
+    form = number_format(max((row["importance"] for row in rows), default=0.0), 3)
+    noise = {table.name for table in material.portable.noise_tables}
+    terms, off = [], []
+    for row in rows:
+        active = row["status"] == "active"
+        evidence = row["evidence"]
+        terms.append(
+            {
+                "name": one_line(row["term"]),
+                "kind": row["kind"],
+                "active": active,
+                "importance": format(row["importance"], form) if active else "–",
+                "band": format(row["importance_band"], form) if active else "–",
+                "parameters": f"{row['effective_parameters']:.1f}" if active else "–",
+                "evidence": "–" if evidence != evidence else f"{round(evidence, 1) + 0.0:.1f}",
+                "status": row["status"] + (", edited" if row["edited"] else ""),
+            }
+        )
+        if not active:
+            reason = _reason(row["status"], evidence)
+            reason += "; the noise differs with it" if row["term"] in noise else ""
+            off.append({"name": one_line(row["term"]), "reason": reason})
+    names, used = material.schema.names, material.used
+    unused = [name for k, name in enumerate(names) if k not in used]
+    return {"terms": terms, "off": off, "unused": _some(unused)}
+
+
+def _reason(status: str, evidence: float) -> str:
+    reason = _REASONS.get(status, status)
+    if status == "switched off: evidence" and evidence == evidence:
+        return f"{reason} (it was worth {round(evidence, 1) + 0.0:.1f} in log evidence)"
+    return reason
+
+
+def _pairs_table(material: Material) -> dict[str, object]:
+    """The candidate interactions."""
+    scores = material.summary.interactions
+    active = [pair for pair in material.explanation.pairs if pair.active]
+    return {
+        "n_pairs": len(active),
+        "has_pairs": bool(len(scores) or active),
+        "score_name": f"{scores.score} (nats)" if scores.score == "evidence" else scores.score,
+        "pair_scores": [
+            {
+                "rank": row["rank"],
+                "name": one_line(row["pair"]),
+                "score": f"{row['score']:.3g}",
+                "status": row["status"],
+                "active": row["status"] == "active",
+            }
+            for row in scores.rows[:_MAX_PAIRS]
+        ],
+    }
+
+
+def _calibration_text(report: CoverageReport | None) -> dict[str, object] | None:
+    """Calibration and scores on the given data."""
+    if report is None:
+        return None
+    return {
+        "n_rows": f"{report.n_rows:,}",
+        "verdict": report.verdict,
+        "tables": [
+            {"name": name, "head": head, "rows": rows}
+            for name, (head, *rows) in zip(_TABLES[report.kind], report.tables(), strict=False)
+        ],
+        "scores": report.named_scores(),
+        "curve": report.curve.kind,
+        "retention": report.retention.name,
     }

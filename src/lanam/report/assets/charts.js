@@ -9,6 +9,30 @@
 
   const drawings = [];
 
+  function make(tag, attributes = {}, ...children) {
+    const result = document.createElement(tag);
+    Object.assign(result, attributes);
+    result.append(...children);
+    return result;
+  }
+
+  function svg(tag, attributes, ...children) {
+    const result = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    Object.entries(attributes).forEach(([key, value]) => result.setAttribute(key, value));
+    result.append(...children);
+    return result;
+  }
+
+  // A panel for a chart, with its description for screen readers.
+  function panelOf(description) {
+    return make("div", { className: "chart", role: "img", ariaLabel: description });
+  }
+
+  function cardOf(term, className, content) {
+    const note = make("p", { className: "note" }, term.note);
+    return make("figure", { className }, make("h3", {}, term.name), note, content);
+  }
+
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   }
@@ -192,18 +216,7 @@
   const MANY_LEVELS = 12;
 
   function shapeCard(report, term, sameScale) {
-    const card = document.createElement("figure");
-    card.className = term.kind === "categorical" && term.labels.length > MANY_LEVELS ? "card broad" : "card";
-    const title = document.createElement("h3");
-    title.textContent = term.name;
-    const note = document.createElement("p");
-    note.className = "note";
-    note.textContent = term.note;
-    const panel = document.createElement("div");
-    panel.className = "chart";
-    panel.setAttribute("role", "img");
-    panel.setAttribute("aria-label", term.description);
-    card.append(title, note, panel);
+    const panel = panelOf(term.description);
     chart(panel, () => {
       const [traces, look] = term.kind === "categorical" ? levelPanel(report, term, panel.clientWidth - 60) : numericPanel(report, term);
       const range = sameScale.checked ? report.vertical : term.vertical;
@@ -213,7 +226,8 @@
         yaxis2: { overlaying: "y", side: "right", range: [0, 7], visible: false, fixedrange: true },
       })];
     });
-    return card;
+    const broad = term.kind === "categorical" && term.labels.length > MANY_LEVELS;
+    return cardOf(term, broad ? "card broad" : "card", panel);
   }
 
   // One legend for all drawings: the colour, dash and mark of every class.
@@ -221,17 +235,10 @@
     const place = document.getElementById("legend");
     place.hidden = report.link !== "softmax";
     for (const one of report.link === "softmax" ? series(report) : []) {
-      const sample = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-      sample.setAttribute("viewBox", "0 0 34 10");
-      sample.setAttribute("aria-hidden", "true");
-      const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
-      line.setAttribute("d", "M1 5H33");
+      const line = svg("path", { d: "M1 5H33", "stroke-dasharray": SAMPLES[one.place % DASHES.length] });
       line.style.stroke = `var(--${one.line})`;
-      line.setAttribute("stroke-dasharray", SAMPLES[one.place % DASHES.length]);
-      sample.append(line);
-      const item = document.createElement("span");
-      item.append(sample, ` ${MARKS[one.place % MARKS.length]} ${one.name}`);
-      place.append(item);
+      const sample = svg("svg", { viewBox: "0 0 34 10", "aria-hidden": "true" }, line);
+      place.append(make("span", {}, sample, ` ${MARKS[one.place % MARKS.length]} ${one.name}`));
     }
   }
 
@@ -310,21 +317,9 @@
       choice.addEventListener("change", redraw);
     }
     for (const pair of report.pairs) {
-      const card = document.createElement("figure");
-      card.className = "card";
-      const title = document.createElement("h3");
-      title.textContent = pair.name;
-      const note = document.createElement("p");
-      note.className = "note";
-      note.textContent = pair.note;
-      const halves = document.createElement("div");
-      halves.className = "halves";
-      card.append(title, note, halves);
+      const halves = make("div", { className: "halves" });
       for (const key of ["mean", "std"]) {
-        const panel = document.createElement("div");
-        panel.className = "chart";
-        panel.setAttribute("role", "img");
-        panel.setAttribute("aria-label", `${pair.name}: ${key === "mean" ? "mean" : "standard deviation"}`);
+        const panel = panelOf(`${pair.name}: ${key === "mean" ? "mean" : "standard deviation"}`);
         halves.append(panel);
         chart(panel, () => {
           const place = Number(choice.value || 0);
@@ -338,7 +333,7 @@
           return heat(tables, key, scale, words(report.unit));
         });
       }
-      grid.append(card);
+      grid.append(cardOf(pair, "card", halves));
     }
   }
 
@@ -401,5 +396,5 @@
     drawCalibration(report);
   }
 
-  Object.assign(lanam, { draw, redraw, drawAll });
+  Object.assign(lanam, { draw, redraw, drawAll, make, svg });
 })();

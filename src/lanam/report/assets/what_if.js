@@ -3,12 +3,19 @@
 
 (() => {
   const element = (id) => document.getElementById(id);
+  const { make, svg } = lanam;
 
-  function make(tag, attributes = {}, ...children) {
-    const result = document.createElement(tag);
-    Object.assign(result, attributes);
-    result.append(...children);
-    return result;
+  // A bar between fractions of the track's width, with the whisker of its interval and a line at zero.
+  function trackOf([from, to], [low, high], zero = 0, sign = 1) {
+    const place = (className, left, right) => {
+      const bar = make("i", { className });
+      bar.style.cssText = `left: ${100 * left}%; width: ${100 * (right - left)}%`;
+      return bar;
+    };
+    const fill = place(sign < 0 ? "fill minus" : "fill", from, to);
+    const track = make("div", { className: "track" }, fill, place("whisker", low, high));
+    track.style.setProperty("--zero", zero);
+    return track;
   }
 
   // Numbers from here on are written with an exponent.
@@ -228,11 +235,6 @@
       const x = (value) => (8 + (width - 16) * (value - column.low) / (column.high - column.low || 1)).toFixed(1);
       const y = (value) => (height * (high - value) / (high - low || 1)).toFixed(1);
       const point = (value, shift) => `${x(value)},${y(between(term.values, term.mean, value) + shift * between(term.values, term.std, value))}`;
-      const svg = (tag, attributes) => {
-        const result = document.createElementNS("http://www.w3.org/2000/svg", tag);
-        Object.entries(attributes).forEach(([key, value]) => result.setAttribute(key, value));
-        return result;
-      };
       const graph = svg("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" });
       const back = [...points].reverse();
       const here = svg("line", { class: "here", y1: 0, y2: height });
@@ -286,14 +288,7 @@
       const band = level.name;
       if (report.link === "softmax") {
         report.classes.forEach((name, k) => {
-          const track = make("div", { className: "track" });
-          track.style.setProperty("--zero", 0);
-          const fill = make("i", { className: "fill" });
-          fill.style.cssText = `left: 0; width: ${100 * result.response[k]}%`;
-          const whisker = make("i", { className: "whisker" });
-          const [from, to] = result.intervals[k];
-          whisker.style.cssText = `left: ${100 * from}%; width: ${100 * (to - from)}%`;
-          track.append(fill, whisker);
+          const track = trackOf([0, result.response[k]], result.intervals[k]);
           const figures = make("span", { className: "number" }, make("b", {}, percent(result.response[k])),
             make("small", {}, ends(result.intervals[k], percent)));
           const row = make("div", { className: "class-row" }, make("span", {}, String(name)), track, figures);
@@ -333,14 +328,8 @@
       const high = Math.max(...shown.map((term) => term.mean + term.half), 0);
       const at = (value) => (value - low) / (high - low || 1);
       const rows = shown.map((term) => {
-        const [from, to] = [Math.min(term.mean, 0), Math.max(term.mean, 0)];
-        const track = make("div", { className: "track" });
-        track.style.setProperty("--zero", at(0));
-        const fill = make("i", { className: term.mean < 0 ? "fill minus" : "fill" });
-        fill.style.cssText = `left: ${100 * at(from)}%; width: ${100 * (at(to) - at(from))}%`;
-        const whisker = make("i", { className: "whisker" });
-        whisker.style.cssText = `left: ${100 * at(term.mean - term.half)}%; width: ${100 * (at(term.mean + term.half) - at(term.mean - term.half))}%`;
-        track.append(fill, whisker);
+        const ends = [term.mean - term.half, term.mean + term.half].map(at);
+        const track = trackOf([Math.min(term.mean, 0), Math.max(term.mean, 0)].map(at), ends, at(0), term.mean);
         const edited = term.edited ? ", edited by hand" : "";
         const words = make("span", {}, term.name, make("small", {}, this.valueOf(term.index) + edited));
         const figure = make("span", { className: "number" }, signed(term.mean), make("small", {}, `± ${number(term.half, 2)}`));

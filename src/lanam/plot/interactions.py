@@ -1,4 +1,4 @@
-"""A pair of columns: what they add together, and how sure that is."""
+"""plot_interaction and plot_interaction_matrix: pairwise interactions and their scores."""
 
 from __future__ import annotations
 
@@ -10,47 +10,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.explain import GlobalExplanation, Surface
+from lanam.interactions import InteractionScores
 from lanam.plot.common import (
+    MAX_NAME,
+    VERBATIM,
     Direction,
     Series,
     add_slots,
     hidden_classes,
+    panel_or_new,
     pyplot,
     read_panels,
     require,
     series_of,
+    short,
+    write,
+    write_in_tile,
     write_labels,
 )
-from lanam.plot.layout import Side, View, lay_out
 from lanam.plot.tiles import (
+    Side,
+    View,
     draw_blocks,
     draw_edited,
     draw_significance,
     draw_signs,
+    lay_out,
     write_numbers,
 )
-from lanam.plot.words import MAX_NAME, VERBATIM, short, write
-from lanam.text import one_line, shorten
+from lanam.text import cut, one_line, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Of more classes those that a pair says most about are drawn.
+#: Maximum number of classes shown, those with the largest effects.
 _MAX_PAIR_CLASSES = 4
 
-_PAIR_KEY = "What the two columns add together, beyond what each adds alone."
+#: Maximum number of columns with numbers in the tiles of the matrix, and of columns shown.
+_MAX_WRITTEN = 12
+_MAX_COLUMNS = 40
 
-_CONTOUR_KEY = "Contours: standard deviations the mean lies from zero."
-
-_LINE_KEY = "Lines: the mean lies two standard deviations or more from zero."
-
-_BOLD_KEY = "Bold: the mean lies two standard deviations or more from zero."
-
-_SIGN_KEY = "Hatched: below zero."
-
-_VEIL_KEY = "Veiled: no data."
-
-_EDITED_KEY = "Dotted: edited by hand, so the standard deviation there is not what the data says."
+_PAIR_KEY = "Joint effect of the two columns beyond their main effects."
+_CONTOUR_KEY = "Contours: mean in units of its standard deviation."
+_LINE_KEY = "Lines: the mean is at least two standard deviations from zero."
+_BOLD_KEY = "Bold: the mean is at least two standard deviations from zero."
+_SIGN_KEY = "Hatched: negative."
+_VEIL_KEY = "Greyed out: no data."
+_EDITED_KEY = "Dotted: edited by hand; the standard deviation there is not inferred from the data."
 
 
 def plot_interaction(
@@ -60,28 +66,27 @@ def plot_interaction(
     *,
     classes: Sequence[object] | None = None,
 ) -> NDArray[np.object_]:
-    """Draw what a pair of columns adds to the prediction: its mean and its standard deviation.
+    """Plot a pairwise interaction: its posterior mean and standard deviation.
 
-    The pair's function is what the columns add together, beyond what each adds alone. Where there is
-    no training data the panels are veiled. Levels of a categorical column have a row or a column of
-    tiles each, and so have missing values; a numeric column beside a categorical one runs along.
+    The interaction is the joint effect of two columns beyond their main effects. Regions without
+    training data are greyed out. Categories and missing values have a row or column of tiles.
 
     Parameters
     ----------
     explanation : GlobalExplanation
         From a model's ``explain_global()``.
     term : str or pair of str, default=None
-        The pair's name (``"a x b"``) or its two columns; by default the most important active one.
+        The interaction's name (``"a x b"``) or its columns; by default the most important active one.
     axes : array of Axes, default=None
-        Where to draw, two for each class that is drawn; by default a new figure.
+        Two for each class shown; by default those of a new figure.
     classes : sequence of labels, default=None
-        Of a classifier of more than two classes, those to draw, a row each; by default all, or the
-        four with the largest effects.
+        With more than two classes, those to show, one row each; by default all, or the four with the
+        largest effects.
 
     Returns
     -------
     axes : ndarray of Axes
-        Of the mean and of the standard deviation; (n_classes, 2) of more than two classes.
+        Of mean and standard deviation; (n_classes, 2) with more than two classes.
 
     Examples
     --------
@@ -104,9 +109,9 @@ def plot_interaction(
     panels = _pair_panels(view, len(series)) if axes is None else read_panels(axes)
     if panels.size != 2 * len(series):
         each = f" for each of {len(series)} classes" if several else ""
-        raise ValueError(f"a pair is drawn on two axes{each}, and there are {panels.size}")
+        raise ValueError(f"an interaction needs two axes{each}, and there are {panels.size}")
     panels = panels.reshape(len(series), 2)
-    unit = "score of the class" if several else explanation.unit
+    unit = "centred logit" if several else explanation.unit
     scale = _colour_scale(surface, series)
     for row, one in zip(panels, series, strict=True):
         _draw_pair(row, view, one, scale, unit)
@@ -119,19 +124,19 @@ def _find_pair(explanation: GlobalExplanation, term: str | tuple[str, str] | Non
     if term is None:
         pairs = [pair for pair in explanation.pairs if pair.active]
         if not pairs:
-            raise ValueError("no pair is active: there is nothing to draw")
+            raise ValueError("no interaction is active: there is nothing to plot")
         return max(pairs, key=lambda pair: pair.importance)
     for found in explanation.terms:
         own = set() if isinstance(term, str) else set(term)
         if isinstance(found, Surface) and (term == found.name or own == set(found.feature_names)):
             if len(found.axes) > 2:
                 raise ValueError(
-                    f"{found.name!r} has {len(found.axes)} columns, and only pairs are drawn: its tables "
-                    f"are explanation[{found.name!r}].mean and .std"
+                    f"{found.name!r} has {len(found.axes)} columns, and only pairs can be plotted: its "
+                    f"tables are explanation[{found.name!r}].mean and .std"
                 )
             return found
     names = [pair.name for pair in explanation.pairs]
-    raise KeyError(f"no pair {term!r}; there are {names}")
+    raise KeyError(f"no interaction {term!r}; the model has {names}")
 
 
 def _pair_panels(view: View, n_rows: int) -> NDArray[np.object_]:
@@ -144,7 +149,7 @@ def _pair_panels(view: View, n_rows: int) -> NDArray[np.object_]:
 
 
 def _colour_scale(surface: Surface, series: Sequence[Series]) -> tuple[float, float]:
-    """The largest mean and standard deviation where the data is; elsewhere colours may run out."""
+    """The largest mean and standard deviation within the data; colours saturate elsewhere."""
     seen = surface.density > 0.0
     means = [np.abs(one.of(surface.mean, 2)[seen]).max(initial=0.0) for one in series]
     stds = [one.of(surface.std, 2)[seen].max(initial=0.0) for one in series]
@@ -154,7 +159,7 @@ def _colour_scale(surface: Surface, series: Sequence[Series]) -> tuple[float, fl
 def _draw_pair(
     panels: NDArray[np.object_], view: View, one: Series, scale: tuple[float, float], unit: str
 ) -> None:
-    """Mean and standard deviation of a pair, for one class if there are several."""
+    """Draw mean and standard deviation, for one class if there are several."""
     mean, std = one.of(view.surface.mean, 2), one.of(view.surface.std, 2)
     largest, widest = scale
     bar = draw_blocks(panels[0], view, mean, "RdBu_r", (-largest, largest), unit)
@@ -168,7 +173,7 @@ def _draw_pair(
         draw_signs(panels[0], view, mean, bar)
     for ax in panels:
         draw_edited(ax, view)
-    # Last, because labels find their place within the limits.
+    # Last: contour labels are placed within the final limits.
     distance = np.divide(mean, std, out=np.zeros_like(mean), where=std > 0.0)
     draw_significance(panels[0], view, distance)
     if view.written:
@@ -177,7 +182,7 @@ def _draw_pair(
 
 
 def _label_side(ax: Axes, axis: Direction, side: Side, width: int) -> None:
-    """Limits, ticks and name of an axis, and lines between values and all else."""
+    """Limits, ticks and name of an axis, and the line between values and slots."""
     low, high = side.main
     end = float(side.parts[-1].edges[-1])
     set_limits = ax.set_xlim if axis == "x" else ax.set_ylim
@@ -195,15 +200,99 @@ def _label_side(ax: Axes, axis: Direction, side: Side, width: int) -> None:
 
 
 def _write_pair_note(ax: Axes, view: View, notes: Sequence[str]) -> None:
-    """How to read the drawing of a pair."""
+    """Write the key to the plot."""
     smooth = (view.across.smooth, view.up.smooth)
     keys = [_PAIR_KEY]
     if all(smooth):
         keys.append(_CONTOUR_KEY)
-    if any(smooth) and not (all(smooth) and not (view.across.others or view.up.others)):
+    if any(smooth) and (not all(smooth) or view.across.others or view.up.others):
         keys.append(_LINE_KEY)
     keys.append(_BOLD_KEY if view.written else _SIGN_KEY)
     keys.append(_VEIL_KEY)
     if view.surface.was_edited:
         keys.append(_EDITED_KEY)
     write(ax, [" ".join([*keys, *notes])])
+
+
+def plot_interaction_matrix(scores: InteractionScores, axes: Axes | None = None) -> Axes:
+    """Plot the scores of all pairwise interactions as a matrix, with dots for those in the model.
+
+    Of many columns, those with the highest scores are shown.
+
+    Parameters
+    ----------
+    scores : InteractionScores
+        A model's ``interaction_scores_``.
+    axes : Axes, default=None
+        By default those of a new figure.
+
+    Returns
+    -------
+    axes : Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lanam import LANAMRegressor
+    >>> from lanam.plot import plot_interaction_matrix
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> y = X[:, 0] * X[:, 2] + 0.1 * rng.normal(size=300)
+    >>> model = LANAMRegressor(random_state=0).fit(X, y)
+    >>> ax = plot_interaction_matrix(model.interaction_scores_)
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['x0', 'x1', 'x2']
+    """
+    require(scores, InteractionScores, "use a model's interaction_scores_")
+    if not len(scores):
+        raise ValueError(
+            "no interactions were scored: fit with interactions='auto', or add_interactions"
+        )
+    from matplotlib.colors import PowerNorm
+
+    matrix = scores.matrix()
+    best = np.nanmax(matrix, axis=1)
+    shown = np.sort(np.argsort(-best, kind="stable")[:_MAX_COLUMNS])
+    part = matrix[np.ix_(shown, shown)]
+    size = 2.6 + 0.32 * len(shown)
+    ax, _ = panel_or_new("axes", axes, size + 0.8, size)
+    largest = float(np.nanmax(part)) or 1.0
+    # Scores differ by orders of magnitude: a square-root scale shows the small ones too.
+    image = ax.imshow(part, cmap="Blues", norm=PowerNorm(0.5, 0.0, largest))
+    ends = [-0.5, len(shown) - 0.5]
+    ax.plot(ends, ends, color="0.75", linewidth=0.8)  # no score on the diagonal
+    names = cut([scores.names[k] for k in shown], MAX_NAME)
+    ax.set_xticks(range(len(shown)), names, rotation=90, **VERBATIM)
+    ax.set_yticks(range(len(shown)), names, **VERBATIM)
+    ax.spines[:].set_visible(False)
+    written = len(shown) <= _MAX_WRITTEN
+    if written:
+        for i, j in zip(*np.nonzero(np.isfinite(part)), strict=True):
+            dark = part[i, j] > 0.3 * largest
+            write_in_tile(ax, (j, i), _brief(part[i, j]), "white" if dark else "0.25")
+    place = {int(column): k for k, column in enumerate(shown)}
+    active = [row["features"] for row in scores.active if set(row["features"]) <= place.keys()]
+    if active:
+        dots = np.array([(place[b], place[a]) for a, b in active])
+        # A white edge around black is visible on light and on dark tiles.
+        ax.plot(
+            np.concatenate([dots[:, 0], dots[:, 1]]),
+            np.concatenate([dots[:, 1], dots[:, 0]]) - (0.32 if written else 0.0),
+            "o",
+            color="0.1",
+            markeredgecolor="white",
+            markersize=5,
+            label="in the model",
+        )
+    score = "log evidence gain (nats)" if scores.score == "evidence" else scores.score
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, label=f"score: {score}")
+    hidden = len(best) - len(shown)
+    note = "Dots: interactions in the model." + (
+        f" {hidden} columns with lower scores are not shown." if hidden else ""
+    )
+    ax.set_title(note, fontsize="small", color="0.35", loc="left")
+    return ax
+
+
+def _brief(score: float) -> str:
+    return f"{score:.0f}" if score >= 9.95 else f"{score:.1f}"

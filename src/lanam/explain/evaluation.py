@@ -1,13 +1,12 @@
-"""A model's values compared: which terms of a column count, and what their sum is here beyond there.
+"""Terms evaluated and compared at any values of their columns, which needs the model.
 
-A pair adds what depends on another column. Where that column is to be anywhere, as often as the training
-data is there, the pair's table is averaged along it: a mean of rows of a table that is linear in the
-coordinates is linear in them, so that mean and band are exact.
+Interactions depend on other columns. To average over these, an interaction's table is averaged over the
+training data along their axes: the result is linear in the coordinates, so that mean and band are exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,24 +18,113 @@ from lanam.core.arrays import Array
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel, FittedTerm
 from lanam.core.terms.knots import Categories, Grid, Knots, Levels
-from lanam.data import CATEGORICAL, find_column, is_missing
-from lanam.explain.bands import around, ascending, half_width, uncertain
+from lanam.data import (
+    CATEGORICAL,
+    Column,
+    Schema,
+    encode_table,
+    find_column,
+    is_missing,
+    warn_of,
+    warn_user,
+)
+from lanam.explain.bands import around, ascending, draw_count, half_width, uncertain
 from lanam.explain.differences import Contrast, Difference
-from lanam.explain.draws import draw_count
-from lanam.explain.points import Source, deviations, read_values
 from lanam.explain.ranges import is_beyond, is_inside
 from lanam.explain.tables import axis_values, describe_terms
-from lanam.explain.values import Values, scalar
+from lanam.explain.values import Labels, Values, scalar
+from lanam.families import find_family
 
-#: What to give for the mean over the training data's values of the other columns.
+#: Maximum number of categories that an error names.
+_MAX_LEVELS = 10
+
+#: The value of ``given`` for the mean over the other columns in the training data.
 AVERAGE = "average"
 
 
 @dataclass(frozen=True)
-class _Comparison:
-    """A column whose values are compared: its terms that count, a row of the others, and both in words.
+class ModelSource:
+    """The model of an explanation, with its schema and a classifier's labels."""
 
-    In ``model`` pairs may have become terms of the column alone.
+    model: FittedModel
+    schema: Schema
+    classes: Labels
+
+
+def evaluate(source: ModelSource, index: int, values: Sequence[object]) -> tuple[Array, Array]:
+    """Mean and standard deviation of a term at values of its columns, one list per column."""
+    features = source.model.terms[index].features
+    columns = [source.schema.columns[feature] for feature in features]
+    codes = [read_values(column, own) for column, own in zip(columns, values, strict=True)]
+    if len({len(own) for own in codes}) > 1:
+        numbers = " and ".join(str(len(own)) for own in codes)
+        raise ValueError(f"values and second_values must be as many, and there are {numbers}")
+    rows = np.zeros((len(codes[0]), source.schema.n_columns))
+    for column, feature, own in zip(columns, features, codes, strict=True):
+        rows[:, feature] = own
+        _warn_of_beyond(column, own)
+    mean, variance = scoring.sum_moments(source.model, [index], rows)
+    return mean, deviations(variance)
+
+
+def _warn_of_beyond(column: Column, codes: Array) -> None:
+    """Warn of numbers beyond the range of the training data."""
+    beyond = is_beyond(codes, column)
+    if beyond.any():
+        far = codes[beyond]
+        farthest = far[np.argmax(np.abs(far - 0.5 * column.lowest - 0.5 * column.highest))]
+        lie = "lies" if beyond.sum() == 1 else "lie"
+        warn_user(
+            UserWarning(
+                f"column {column.name!r}: {beyond.sum()} of {len(codes)} values {lie} beyond the training "
+                f"data ({column.lowest:.4g} to {column.highest:.4g}), {farthest:.4g} the farthest: what "
+                "the function is there no data says"
+            )
+        )
+
+
+def deviations(variance: Array) -> Array:
+    """Standard deviations from variances (n,), or from the classes' covariances (n, C, C)."""
+    own = np.diagonal(variance, axis1=-2, axis2=-1) if variance.ndim > 1 else variance
+    return np.sqrt(np.maximum(own, 0.0))
+
+
+def read_values(column: Column, values: object) -> Array:
+    """Values of one column, encoded as numbers or codes; unseen categories cause a warning."""
+    listed = [values] if isinstance(values, str) or not isinstance(values, Iterable) else values
+    table = np.empty((len(cells := list(listed)), 1), dtype=object)
+    table[:, 0] = cells
+    try:
+        codes, unseen = encode_table(table, Schema((column,)))
+    except (TypeError, ValueError):
+        raise _refusal(column, cells) from None
+    warn_of(unseen)
+    return codes[:, 0]
+
+
+def _refusal(column: Column, values: list[object]) -> ValueError:
+    """An error for the first value that is invalid for the column."""
+    for value in values:
+        cell = np.empty((1, 1), dtype=object)
+        cell[0, 0] = value
+        try:
+            encode_table(cell, Schema((column,)))
+        except (TypeError, ValueError):
+            break
+    if column.kind == CATEGORICAL:
+        shown = ", ".join(map(repr, column.levels[:_MAX_LEVELS]))
+        more = len(column.levels) - _MAX_LEVELS
+        known = f"its levels are {shown}" + (f" and {more} more" if more > 0 else "")
+    else:
+        known = f"it holds numbers, from {column.lowest:g} to {column.highest:g}"
+    return ValueError(f"{value!r} cannot be a value of column {column.name!r}: {known}")
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """A column, its terms that enter, a row with the other columns' values, and fields of the result.
+
+    In ``model`` averaged interactions are univariate terms of the column.
     """
 
     feature: int
@@ -47,14 +135,13 @@ class _Comparison:
 
 
 def difference(
-    source: Source,
-    scale: Mapping[str, Any],
+    source: ModelSource,
     column: str | int,
     values: tuple[object, object],
     coverage: float,
     given: Mapping[str | int, object] | str | None,
 ) -> Difference:
-    """How much more the first of two values adds than the second; ``scale`` is family and classes."""
+    """The contribution of the first of two values minus that of the second."""
     compared = _compare(source, column, given)
     codes = _read(source, compared.feature, values)
     _require_told_apart(source.model, compared.feature, codes, values)
@@ -67,7 +154,6 @@ def difference(
     first, second = (None if is_missing(value) else value for value in values)
     return Difference(
         **compared.facts,
-        **scale,
         beyond=_beyond(source, compared, values),
         first=first,
         second=second,
@@ -81,14 +167,13 @@ def difference(
 
 
 def contrast(
-    source: Source,
-    scale: Mapping[str, Any],
+    source: ModelSource,
     column: str | int,
     reference: object,
     given: Mapping[str | int, object] | str | None,
     rng: np.random.Generator,
 ) -> Contrast:
-    """How much more all values of a column add than ``reference``; ``rng`` draws how far all may be off."""
+    """The contributions of all values of a column minus that of ``reference``; ``rng`` for the band."""
     compared = _compare(source, column, given)
     known = source.schema.columns[compared.feature]
     code = _read(source, compared.feature, [reference])
@@ -103,7 +188,6 @@ def contrast(
     inside = np.concatenate([is_inside(values, known), np.ones(len(missing), dtype=bool)])
     return Contrast(
         **compared.facts,
-        **scale,
         beyond=_beyond(source, compared, [reference]),
         reference=None if is_missing(reference) else reference,
         values=values,
@@ -125,7 +209,7 @@ def _largest_deviations(
     inside: NDArray[np.bool_],
     rng: np.random.Generator,
 ) -> Array:
-    """Draws of how far the differences of the rows to the last one are from their means, at the most."""
+    """Draws of the largest deviation of the differences to the last row from their means."""
     if not (compared.terms and inside.any()):
         return np.empty((0, *mean.shape[1:]))
     n_draws = draw_count(mean.size)
@@ -137,64 +221,58 @@ def _largest_deviations(
 
 
 def _compare(
-    source: Source, column: str | int, given: Mapping[str | int, object] | str | None
+    source: ModelSource, column: str | int, given: Mapping[str | int, object] | str | None
 ) -> _Comparison:
-    """What is compared if this is given of the other columns."""
+    """The comparison for ``given`` values of the other columns."""
     model, schema = source.model, source.schema
     if isinstance(given, str) and given != AVERAGE:
         raise ValueError(
             f"given={given!r} is not known: pass {AVERAGE!r}, or values of the other columns by name"
         )
     feature = find_column(column, schema.names, "the difference")
-    alone: list[int] = []
-    pairs: list[int] = []
-    for k, term in enumerate(model.terms):
-        if term.active and feature in term.features:
-            (pairs if term.joint else alone).append(k)
-    partners = {other for k in pairs for other in _partners(model.terms[k], feature)}
+    active = [k for k, term in enumerate(model.terms) if term.active and feature in term.features]
+    joint = [k for k in active if model.terms[k].joint]
+    others = [other for k in joint for other in model.terms[k].features if other != feature]
+    others = list(dict.fromkeys(others))
+    entering = [k for k in active if k not in joint] + ([] if given is None else joint)
     row = np.zeros(schema.n_columns)
     places: dict[str, object] = {}
     if isinstance(given, str):
-        averaged = {k: _averaged(model.terms[k], feature) for k in pairs}
+        averaged = {k: _averaged(model.terms[k], feature) for k in joint}
         terms = tuple(averaged.get(k, term) for k, term in enumerate(model.terms))
         model = replace(model, terms=terms)
     elif given is not None:
         held = {find_column(name, schema.names, "given"): value for name, value in given.items()}
-        _require_partners(source, feature, partners, held)
-        for partner in sorted(partners):
+        _require_partners(source, feature, others, held)
+        for partner in sorted(others):
             row[partner] = _read(source, partner, [held[partner]])[0]
             places[schema.names[partner]] = held[partner]
     names = [term.name for term in describe_terms(source.model, schema)]
-    counted, left = (alone, pairs) if given is None else (alone + pairs, [])
-    own = [term for term in model.terms if term.features == (feature,)]
     facts = {
         "column": schema.names[feature],
-        "terms": tuple(names[k] for k in counted),
-        "left_out": tuple(names[k] for k in left),
-        "left_out_columns": tuple(
-            dict.fromkeys(
-                schema.names[other] for k in left for other in _partners(model.terms[k], feature)
-            )
-        ),
+        "terms": tuple(names[k] for k in entering),
+        "left_out": tuple(names[k] for k in joint if given is None),
+        "left_out_columns": tuple(schema.names[k] for k in others if given is None),
         "given": places,
-        "averaged": tuple(schema.names[k] for k in sorted(partners) if isinstance(given, str)),
-        "status": own[0].status,
+        "averaged": tuple(schema.names[k] for k in sorted(others) if isinstance(given, str)),
+        "status": next(term.status for term in model.terms if term.features == (feature,)),
+        "family": find_family(model.likelihood),
+        "classes": source.classes,
     }
-    return _Comparison(feature, model, counted, row, facts)
+    return _Comparison(feature, model, entering, row, facts)
 
 
 def _averaged(term: FittedTerm, feature: int) -> FittedTerm:
-    """A joint term as one of one of its columns: its mean over where the training data has the others.
+    """An interaction averaged over its other columns: a univariate term of one of them.
 
-    Rows read a table by weights of its entries, so that the mean over rows is that of the entries, by
-    the share of the data that each of them has.
+    The mean over rows is the mean over the table's entries, weighted by their fractions of the data.
     """
     grid = term.entries
     assert isinstance(grid, Grid)
     place = term.features.index(feature)
 
     def by_entry(table: Array) -> Array:
-        """A table by the entries of the column, and those of all others together."""
+        """A table as (entries of the column, entries of all others)."""
         own = np.moveaxis(table.reshape(*grid.shape, *table.shape[1:]), place, 0)
         return own.reshape(len(grid.axes[place]), -1, *table.shape[1:])
 
@@ -215,32 +293,23 @@ def _averaged(term: FittedTerm, feature: int) -> FittedTerm:
 
 
 def _beyond(
-    source: Source, compared: _Comparison, values: Sequence[object]
+    source: ModelSource, compared: _Comparison, values: Sequence[object]
 ) -> tuple[tuple[str, float, float, float], ...]:
-    """Which of the values, and of those of the other columns, lie beyond the training data."""
-    schema = source.schema
-    own = schema.columns[compared.feature]
-    given = [
-        (schema.columns[schema.names.index(name)], value)
-        for name, value in compared.facts["given"].items()
-    ]
-    places = [*((own, value) for value in values), *given]
+    """The values, also of the other columns, that lie beyond the range of the training data."""
+    columns = {column.name: column for column in source.schema.columns}
+    own = compared.facts["column"]
+    places = [*((own, value) for value in values), *compared.facts["given"].items()]
     return tuple(
-        (column.name, float(value), column.lowest, column.highest)
-        for column, value in places
-        if column.kind != CATEGORICAL
+        (name, float(value), columns[name].lowest, columns[name].highest)
+        for name, value in places
+        if (column := columns[name]).kind != CATEGORICAL
         and not is_missing(value)
         and is_beyond(np.array([float(value)]), column)[0]
     )
 
 
-def _partners(term: FittedTerm, feature: int) -> list[int]:
-    """The other columns of a joint term."""
-    return [other for other in term.features if other != feature]
-
-
 def _require_partners(
-    source: Source, feature: int, partners: set[int], held: Mapping[int, object]
+    source: ModelSource, feature: int, partners: Sequence[int], held: Mapping[int, object]
 ) -> None:
     names = source.schema.names
     if feature in held:
@@ -256,8 +325,8 @@ def _require_partners(
         )
 
 
-def _read(source: Source, feature: int, values: Sequence[object]) -> Array:
-    """A column's values as the model reads them; no missing ones where the data had none."""
+def _read(source: ModelSource, feature: int, values: Sequence[object]) -> Array:
+    """A column's values, encoded; an error for missing ones if the training data had none."""
     column = source.schema.columns[feature]
     if not column.missing and any(map(is_missing, values)):
         raise ValueError(
@@ -270,7 +339,7 @@ def _read(source: Source, feature: int, values: Sequence[object]) -> Array:
 def _require_told_apart(
     model: FittedModel, feature: int, codes: Array, values: tuple[Any, Any]
 ) -> None:
-    """Refuse two levels that both read what is known of new ones: they are not the same level."""
+    """Refuse two different categories that share the entry of unseen ones."""
     for term in model.terms:
         entries = term.entries
         if term.features == (feature,) and term.active and isinstance(entries, Categories):
@@ -282,8 +351,8 @@ def _require_told_apart(
                 )
 
 
-def _values(source: Source, compared: _Comparison) -> Values:
-    """Where a column's effect is tabulated: its levels, or the knots of all of its terms."""
+def _values(source: ModelSource, compared: _Comparison) -> Values:
+    """The points of a column's tables: its categories, or the knots of all of its terms."""
     model, feature = source.model, compared.feature
     column = source.schema.columns[feature]
     chosen = [model.terms[k] for k in compared.terms]
@@ -293,7 +362,7 @@ def _values(source: Source, compared: _Comparison) -> Values:
         return np.empty(0, dtype=object if column.kind == CATEGORICAL else np.float64)
     if column.kind == CATEGORICAL:
         return axis_values(axes[0], column)
-    # Between single values their effects are those of values never seen, which nobody asked for.
+    # Between single values the per-value effects are those of unseen values.
     for term in chosen:
         if isinstance(term.entries, Levels) and term.entries.exact:
             return axis_values(term.entries, column)
