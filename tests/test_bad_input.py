@@ -39,7 +39,7 @@ class TestRefusedX:
     @pytest.mark.parametrize(
         ("values", "said"),
         [
-            (["red", 1.0] * 30, r"holds text and numbers together .*astype\("),
+            (["red", 1.0] * 30, r"holds strings and numbers together .*astype\("),
             (pd.date_range("2020-01-01", periods=60), r"holds dates .*pd\.Timestamp"),
             (pd.to_timedelta(range(60), unit="s"), r"holds durations .*total_seconds\(\)"),
             ([datetime.time(12)] * 60, "holds times of day"),
@@ -67,7 +67,7 @@ class TestRefusedX:
             LANAMRegressor().fit(X, data[1])
 
     def test_numbers_and_text_in_lists(self):
-        with pytest.raises(ValueError, match="column 'x1' holds text and numbers together"):
+        with pytest.raises(ValueError, match="column 'x1' holds strings and numbers together"):
             LANAMRegressor().fit([[1.0, "red"], [2.0, 3.0], [3.0, "red"]], [1.0, 2.0, 3.0])
 
     def test_dates_in_an_array(self):
@@ -78,9 +78,9 @@ class TestRefusedX:
     @pytest.mark.parametrize(
         ("values", "said"),
         [
-            (["1.5"] * 60, "held numbers in the training data, and holds text now"),
-            (["red"] * 60, "held numbers in the training data, and holds text now"),
-            ([True] * 60, "held numbers in the training data, and holds truth values now"),
+            (["1.5"] * 60, "was numeric in the training data, and is string now"),
+            (["red"] * 60, "was numeric in the training data, and is string now"),
+            ([True] * 60, "was numeric in the training data, and is boolean now"),
             (pd.date_range("2020-01-01", periods=60), "holds dates"),
         ],
     )
@@ -260,7 +260,7 @@ class TestHandled:
     def test_a_constant_column_takes_no_part(self, data):
         X = data[0].assign(same=5.0)
         model = LANAMRegressor(random_state=0).fit(X, data[1])
-        assert model.terms_[3].status == "switched off: constant column"
+        assert model.terms_[3].status == "dropped: constant column"
         assert (model.predict_terms(X)[:, 3] == 0.0).all()
         np.testing.assert_array_equal(model.predict(X), model.predict(X.assign(same=-7.0)))
         shape = model.explain_global()["same"]

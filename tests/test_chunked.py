@@ -636,7 +636,9 @@ class TestPredictFiles:
             model.predict_files(folder, tmp_path / "out.feather")
         with pytest.raises(ValueError, match=r"ends in \.parquet or \.csv"):
             model.predict_files(folder, tmp_path / "out.txt")
-        with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere: make it first"):
+        with pytest.raises(
+            FileNotFoundError, match=r"there is no folder .*nowhere: create it first"
+        ):
             model.predict_files(folder, tmp_path / "nowhere/out")
         renamed = ddf.rename(columns={"id": "prediction"})
         with pytest.raises(ValueError, match=r"has the name of an output: .* prefix='model_'"):
@@ -647,7 +649,7 @@ class TestPredictFiles:
         write(rows, tmp_path / "in/deep")
         before = files_below(tmp_path)
         for output in ("in", "in/deep", "in/deep/part-1.parquet"):
-            with pytest.raises(ValueError, match="would be written over while it is read"):
+            with pytest.raises(ValueError, match="would be overwritten while it is read"):
                 models["price"].predict_files(tmp_path / "in", tmp_path / output, overwrite=True)
         assert files_below(tmp_path) == before
 

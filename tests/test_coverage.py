@@ -340,7 +340,16 @@ def test_a_report_is_data_and_words(regressor, held_out):
     assert lines[0] == "LANAMRegressor on 200 rows"
     assert lines[1] == report.verdict.split("; ")[0]
     head = next(line for line in lines if line.lstrip().startswith("nominal"))
-    assert head.split() == ["nominal", "observed", "95%", "range", "if", "calibrated", "mean", "width"]
+    assert head.split() == [
+        "nominal",
+        "observed",
+        "95%",
+        "range",
+        "if",
+        "calibrated",
+        "mean",
+        "width",
+    ]
     page = report._repr_html_()
     assert page.count("<tr>") == 1 + len(LEVELS)
     assert "<td>95%</td>" in page

@@ -101,7 +101,7 @@ class TestFits:
     def test_what_is_found_is_said(self, folder, capfd):
         more = ("--interactions", "0", "-o", "m.lanam")
         said = lanam(capfd, "fit", "in", "-t", "preis", *FLAGS[2:], *more).err
-        assert "in has semicolons between its columns; --delimiter changes that" in said
+        assert "in is separated by semicolons (change with --delimiter)" in said
         assert load("m.lanam").dialect_.delimiter is None  # other files may be written otherwise
 
     def test_a_later_fit_forgets(self, folder):
@@ -252,7 +252,7 @@ class TestTextAmongNumbers:
             lines[7] = f"{cell},1"
             (tmp_path / f"{number}.csv").write_text("\n".join(["x,y", *lines]))
         words = (
-            r"column 'x' holds numbers in .*0\.csv and text in .*1\.csv: column 'x' holds text among "
+            r"column 'x' is numeric in .*0\.csv and string in .*1\.csv: column 'x' holds text among "
             r"numbers: 'V1', first in row 9 of .*1\.csv .*, or "
         )
         with pytest.raises(ValueError, match=words + r"categorical_features=\['x'\] if all"):
@@ -280,7 +280,7 @@ class TestTextAmongNumbers:
     @pytest.mark.parametrize("data", ["a.csv", "*.csv"])
     def test_on_the_command_line(self, file, capfd, data):
         said = lanam(capfd, "fit", data, "-t", "y", "-o", "m.lanam", code=1).err
-        assert re.search(self.WORDS + "say --missing 'none' if .*, or --categorical 'x' if", said)
+        assert re.search(self.WORDS + "use --missing 'none' if .*, or --categorical 'x' if", said)
 
     def test_beyond_the_beginning(self, file, monkeypatch, capfd):
         monkeypatch.setattr(delimited, "_HEAD", 64)
@@ -288,7 +288,7 @@ class TestTextAmongNumbers:
         with pytest.raises(ValueError, match=words):
             LANAMRegressor(**FIT).fit("a.csv", target="y")
         said = lanam(capfd, "fit", "a.csv", "-t", "y", "-o", "m.lanam", code=1).err
-        assert re.search(words + r" .*: mend the cell, or say --missing 'none' if", said)
+        assert re.search(words + r" .*: mend the cell, or use --missing 'none' if", said)
 
     def test_decimal_commas(self, tmp_path):
         (tmp_path / "a.csv").write_text("x;y\n" + "\n".join(f"{k},5;{k}" for k in range(40)))

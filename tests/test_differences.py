@@ -327,10 +327,11 @@ class TestWords:
         assert found.terms == ()
         assert (found.mean, found.std, found.probability) == (0.0, 0.0, 0.0)
         assert str(found) == (
-            "noise: 1 against 0 adds nothing, as noise alone has no effect (switched off: evidence)"
+            "noise: 1 against 0 adds nothing, as noise alone has no effect (dropped: not supported by "
+            "the data)"
         )
         found = explanation.difference("same", 1, 0)
-        assert "no effect (switched off: constant column)" in str(found)
+        assert "no effect (dropped: constant column)" in str(found)
 
     @pytest.mark.parametrize("scale", [1e-12, 1e-5, 1e5])
     def test_numbers_of_any_size(self, data, scale):

@@ -462,11 +462,11 @@ class TestRecord:
         )
         summary = edited.summary()
         lines = str(summary).splitlines()
-        start = lines.index("2 edits by hand (evidence and eff. params are of the fit):")
+        start = lines.index("2 edits after the fit (edf and log evidence gain as fitted):")
         assert lines[start + 1].startswith("  age: adds nothing from 60 on (")
         assert lines[start + 1].endswith("; <so> it is")
         assert lines[start + 3].startswith(
-            "noise sd is that of the fit: intervals of new observations"
+            "noise sd as fitted: prediction intervals ignore the edits"
         )
         assert sum(line.endswith("active, edited") for line in lines) == 2
         assert summary.to_dict()["edits"] == list(edited.edits_)
@@ -485,7 +485,7 @@ class TestRecord:
                 assert rows[name][key] == old[name][key]
 
     def test_noise_is_only_told_of_where_there_is_any(self):
-        told = "is that of the fit: intervals of new observations do not know of the edits"
+        told = "as fitted: prediction intervals ignore the edits"
         for kind, words in (("counts", f"\ndispersion {told}"), ("two", None), ("many", None)):
             text = str(example(kind).model.edit_term("load", "zero").summary())
             assert (told in text) == bool(words)
@@ -657,7 +657,7 @@ class TestErrors:
                 "same",
                 "zero",
                 {},
-                "the term 'same' is switched off: constant column: it adds nothing",
+                "the term 'same' is dropped: constant column: it adds nothing",
             ),
             ("age", "drop", {}, "action='drop' must be one of 'zero', 'clamp', 'smooth'"),
             ("age", "zero", {"low": 60, "high": 50}, "low=60 is above high=50"),

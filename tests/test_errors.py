@@ -17,7 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 import lanam
 from lanam import LANAMRegressor
-from lanam.cli.errors import _WORDS, FLAGS
+from lanam.cli.errors import _WORDS
+from lanam.cli.requests import FLAGS
 from lanam.engines.interface import Chunk, in_chunk
 from lanam.errors import InputError, InputTypeError, Line, Message, Speech, located
 from lanam.storage.errors import ModelFileError
@@ -41,7 +42,7 @@ class TestMessages:
         with pytest.raises(InputError) as caught:
             model.fit(table, [1.0, 2.0, 4.0])
         assert caught.value.column == "when"
-        assert caught.value.remedy.startswith("turn them into a number that matters, such as days")
+        assert caught.value.remedy.startswith("convert them to a number, such as days")
         assert (
             caught.value.line.code == 'X["when"] = (X["when"] - pd.Timestamp("2000-01-01")).dt.days'
         )

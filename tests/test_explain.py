@@ -118,7 +118,7 @@ class TestGlobal:
         same = explanation["same"]
         assert same.values.tolist() == [7.0]
         assert same.mean.tolist() == same.std.tolist() == [0.0]
-        assert same.status == "switched off: constant column"
+        assert same.status == "dropped: constant column"
 
     def test_unknown_names(self, explanation):
         with pytest.raises(KeyError, match=r"no term 'age'; there are .*'income'"):
@@ -260,9 +260,9 @@ class TestSummary:
         table = lines[4 : 4 + len(model.terms_)]
         # The columns stand under their headings.
         at = lines[3].index("status")
-        assert all(line[at:].startswith(("active", "switched off")) for line in table)
+        assert all(line[at:].startswith(("active", "dropped")) for line in table)
         assert lines[len(table) + 4] == ""
-        assert lines[len(table) + 5].startswith("6 pairs scored by evidence, in nats, ")
+        assert lines[len(table) + 5].startswith("6 pairwise interactions by log evidence gain, ")
         assert len(lines) == 4 + len(table) + 2 + 6
 
     def test_long_names_are_cut(self, data):

@@ -231,7 +231,7 @@ class TestShapes:
         X = data[0][["city"]].assign(again=data[0]["city"])
         again = LANAMRegressor(random_state=0).fit(X, data[1]).explain_global()["again"]
         assert again.kind == "categorical"
-        assert again.status == "switched off: same values as another column"
+        assert again.status == "dropped: same values as another column"
         assert len(again.values) == 0
 
     def test_single_values_with_gaps(self):

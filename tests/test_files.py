@@ -199,7 +199,9 @@ def test_no_permission(tmp_path):
 
 class TestPlaces:
     def test_a_folder_that_is_not_there(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere: make it first"):
+        with pytest.raises(
+            FileNotFoundError, match=r"there is no folder .*nowhere: create it first"
+        ):
             require_place(tmp_path / "nowhere" / "a")
 
     def test_a_folder(self, tmp_path):

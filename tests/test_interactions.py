@@ -382,7 +382,7 @@ class TestScores:
         assert lines[-1].strip() == "and 8 more, 0 of them active"
         printed = str(model.summary()).splitlines()
         assert printed[-1].strip() == "and 16 more, 0 of them active"
-        assert printed[-14].startswith("28 pairs scored by evidence, in nats, 1 active")
+        assert printed[-14].startswith("28 pairwise interactions by log evidence gain, 1 active")
 
     def test_long_names_are_cut_where_they_are_printed(self, data):
         X = data[0][["a", "c"]].set_axis(["first" * 20, "second" * 20], axis=1)
@@ -404,8 +404,8 @@ class TestScores:
         assert (np.diff(values) <= 0.0).all()
         assert (values >= 0.0).all()
         assert values[0] > 0.0
-        assert f"6 pairs scored by {kind}" in str(model.summary())
-        assert ("nats, " in str(model.summary())) == (kind == "evidence")
+        name = "log evidence gain" if kind == "evidence" else kind
+        assert f"6 pairwise interactions by {name}" in str(model.summary())
         if kind == "evidence":
             assert scores.active == (scores[0],)
             assert scores[0]["pair"] == "a x c"
@@ -426,7 +426,7 @@ class TestStatuses:
         assert told.pop("a x c") == "active"
         assert all(
             status == "left out: no gain expected"
-            or status.startswith("switched off: evidence (worth ")
+            or status.startswith("dropped: not supported by the data (log evidence gain ")
             for status in told.values()
         )
         # A pair that did not make it is no term.
@@ -445,7 +445,8 @@ class TestStatuses:
         # All were tried.
         assert len(told) == 5
         assert all(
-            status == "active" or status.startswith("switched off: evidence (worth ")
+            status == "active"
+            or status.startswith("dropped: not supported by the data (log evidence gain ")
             for status in told.values()
         )
 
@@ -453,7 +454,9 @@ class TestStatuses:
         model = LANAMRegressor(interactions=[("d", "b"), (2, 0)], **NUMBERS).fit(*data)
         told = statuses(model)
         assert told.pop("a x c") == "active"
-        assert told.pop("b x d").startswith("switched off: evidence (worth ")
+        assert told.pop("b x d").startswith(
+            "dropped: not supported by the data (log evidence gain "
+        )
         assert set(told.values()) == {"left out: not named"}
         assert pair_names(model) == ["a x c"]
 
@@ -467,9 +470,9 @@ class TestStatuses:
         model = LANAMRegressor(**NUMBERS).fit(X, data[1])
         told = statuses(model)
         assert len(told) == 6
-        assert told["a x same"] == told["c x same"] == "switched off: constant column"
-        assert told["c x again"] == "switched off: same values as another column"
-        assert told["a x again"] == "switched off: same values as another column"
+        assert told["a x same"] == told["c x same"] == "dropped: constant column"
+        assert told["c x again"] == "dropped: same values as another column"
+        assert told["a x again"] == "dropped: same values as another column"
         assert told["a x c"] == "active"
         matrix = model.interaction_scores_.matrix()
         assert (matrix[[0, 0, 1, 1], [2, 3, 2, 3]] == 0.0).all()
@@ -477,7 +480,7 @@ class TestStatuses:
     def test_a_named_pair_of_a_constant_column(self, data):
         X = data[0].assign(d=1.0)
         model = LANAMRegressor(interactions=[("a", "d")], **NUMBERS).fit(X, data[1])
-        assert statuses(model)["a x d"] == "switched off: constant column"
+        assert statuses(model)["a x d"] == "dropped: constant column"
         assert pair_names(model) == []
 
 
@@ -516,7 +519,7 @@ class TestSummary:
         summary = regressor.summary()
         assert summary.interactions is regressor.interaction_scores_
         lines = str(summary).splitlines()
-        at = lines.index("6 pairs scored by evidence, in nats, 1 active:")
+        at = lines.index("6 pairwise interactions by log evidence gain, 1 active:")
         assert lines[at - 1] == ""
         assert lines[at + 1 :] == regressor.interaction_scores_.lines(12)
         assert any(line.startswith("a x c  pair ") for line in lines[:at])

@@ -283,7 +283,7 @@ def test_two_classes_have_a_probability():
     assert interval == f"95% credible interval of the mean: {ends[0]:.3g} to {ends[1]:.3g}"
     assert account.startswith("log-odds ")
     assert "contribution to the log-odds of yes" in ax.get_xlabel()
-    with pytest.raises(ValueError, match="more than two classes, .*: leave it out"):
+    with pytest.raises(ValueError, match=r"more than two classes, .*: leave it out"):
         plot_local(local, 2, label="yes")
 
 

@@ -494,7 +494,7 @@ def test_bad_values_are_found_by_their_place(what, where, tmp_path, request):
 def test_text_among_the_numbers_of_a_csv_file(tmp_path, monkeypatch):
     rows = all_rows().astype({"dose": object})
     rows.loc[300, "dose"] = "much"
-    with pytest.raises(ValueError, match=r"'dose' holds numbers in .*0\.csv and text in .*3\.csv"):
+    with pytest.raises(ValueError, match=r"'dose' is numeric in .*0\.csv and string in .*3\.csv"):
         in_chunks("plain", write(rows, tmp_path / "several", "csv"))
     monkeypatch.setattr(delimited, "_HEAD", 2000)
     one = write(rows, tmp_path / "one", "csv", cuts=[(0, N_ROWS)])

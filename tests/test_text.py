@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lanam import LANAMRegressor
-from lanam.cli.console import Console, complain
+from lanam.cli.console import Console, print_error
 from lanam.text import one_line, shorten, visible
 
 HOSTILE = "red \x1b[31m\nforged \x9b2J\u2028line"
@@ -42,10 +42,10 @@ def test_the_summary_of_a_hostile_model():
 
 def test_what_a_command_says(capsys):
     console = Console()
-    console.tell("one\ntwo \x1b[2J")
+    console.print("one\ntwo \x1b[2J")
     console.note(HOSTILE)
     console.warn(HOSTILE)
-    complain(HOSTILE)
+    print_error(HOSTILE)
     said = capsys.readouterr()
     assert said.out == "one\ntwo \\x1b[2J\n"
     assert all(line.isprintable() for line in said.err.split("\n"))

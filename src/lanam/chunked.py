@@ -228,9 +228,9 @@ def column_types(schema: Schema) -> dict[str, Any]:
 def _type_of(column: Any) -> Any:
     import pyarrow as pa
 
-    if column.holds == "truth values":
+    if column.holds == "boolean":
         return pa.bool_()
-    if column.holds != "numbers":
+    if column.holds != "numeric":
         return pa.string()
     whole = bool(column.levels) and all(isinstance(level, int) for level in column.levels)
     if whole and max(map(abs, column.levels)) > LARGEST_WHOLE:

@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all."""
+"""Files and folders that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,39 +15,26 @@ from typing import BinaryIO
 
 from lanam.errors import FileThereError
 
-_PATIENCE = 5.0  # seconds given to those who still write into a folder that is to go
+_PATIENCE = 5.0  # seconds for threads that still write into a folder to be removed
 
 
 def require_place(
     path: str | os.PathLike[str], example: str = "model.lanam", *, overwrite: bool = True
 ) -> Path:
-    """The path of a file that can be written, checked before anybody works for it.
-
-    Parameters
-    ----------
-    path : str or path-like
-    example : str
-        A name of such a file, for the message.
-    overwrite : bool, default=True
-        Whether a file may be there.
-
-    Raises
-    ------
-    IsADirectoryError, FileNotFoundError, FileExistsError
-        They say what to do.
+    """Check that a file can be written, before any work is done; ``example`` is for the message.
 
     Examples
     --------
     >>> require_place("nowhere/model.lanam")
     Traceback (most recent call last):
     ...
-    FileNotFoundError: there is no folder nowhere: make it first
+    FileNotFoundError: there is no folder nowhere: create it first
     """
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: pass the name of a file, such as {example}")
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent}: make it first")
+        raise FileNotFoundError(f"there is no folder {target.parent}: create it first")
     if not overwrite and os.path.lexists(target):
         remedy = "{pass overwrite=True} to replace it, or another name"
         raise FileThereError("{path} is there already", remedy, path=target)
@@ -57,26 +44,11 @@ def require_place(
 def write_atomically(
     path: str | os.PathLike[str], content: str | bytes, what: str = "the file"
 ) -> Path:
-    """Write a file; one that is there stays whole until the new one is, on the disk itself.
+    """Write a file, replacing an existing one only when the new one is complete and on disk.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A link is followed, and an old file's permissions are kept, as if the file were written into.
-    content : str or bytes
-        Text is written in UTF-8, with its line ends as they are.
-    what : str
-        What is written, for messages: ``"the report"``.
-
-    Returns
-    -------
-    path : Path
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written: no such folder, no permission, a full disk. An old file is as
-        it was, and nothing else is left behind.
+    A symbolic link is followed, and permissions of an existing file are kept. Text is written in UTF-8, its
+    line endings unchanged. After an error (no folder, no permission, a full disk) an existing file is
+    unchanged and nothing else is left behind. ``what`` names the content in messages: ``"the report"``.
 
     Examples
     --------
@@ -98,10 +70,9 @@ def write_atomically(
 
 @contextmanager
 def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write bytes into part by part, in place when the ``with`` block ends without an error.
+    """A file to write bytes into, moved into place when the ``with`` block ends without an error.
 
-    Until then one that is there stays whole; after an error it is as it was, and nothing else is left
-    behind.
+    After an error an existing file is unchanged, and nothing else is left behind.
 
     Examples
     --------
@@ -115,15 +86,15 @@ def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     (False, 'curves')
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # a pipe or a terminal, which nothing replaces
+    if target.exists() and not target.is_file():  # a pipe or a terminal is written into
         with target.open("wb") as file:
             yield file
         return
-    # Beside the target, because only within a file system is a move a single step.
+    # In the same folder, since a move is atomic only within a file system.
     part = target.with_name(f"{target.name[:64]}{secrets.token_hex(8)}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        # With the permissions of any new file.
+        # Created with the default permissions of a new file.
         with os.fdopen(os.open(part, flags, 0o666), "wb") as file:
             yield file
             file.flush()
@@ -136,24 +107,14 @@ def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def require_folder(path: str | os.PathLike[str], *, overwrite: bool, ending: str) -> Path:
-    """The path of a folder that can be written, checked before anybody works for it.
+    """Check that a folder can be written, before any work is done.
 
-    Parameters
-    ----------
-    path : str or path-like
-    overwrite : bool
-        Whether a folder may be there that has files in it; it is replaced.
-    ending : str
-        What all its files must then end in: nothing else is ever deleted.
-
-    Raises
-    ------
-    FileNotFoundError, FileExistsError
-        They say what to do.
+    With ``overwrite`` it may exist and contain files, but only such with this ending: nothing else is ever
+    deleted.
     """
     target = Path(path)
     if not target.absolute().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent}: make it first")
+        raise FileNotFoundError(f"there is no folder {target.parent}: create it first")
     if not target.is_dir():
         if os.path.lexists(target):
             raise FileExistsError(f"{target} is a file: pass the name of a folder")
@@ -173,10 +134,9 @@ def require_folder(path: str | os.PathLike[str], *, overwrite: bool, ending: str
 
 @contextmanager
 def open_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A folder to write files into, in place when the ``with`` block ends without an error.
+    """A folder to write files into, moved into place when the ``with`` block ends without an error.
 
-    Until then one that is there stays whole; after an error it is as it was, and nothing else is left
-    behind.
+    After an error an existing folder is unchanged, and nothing else is left behind.
 
     Examples
     --------
@@ -210,14 +170,14 @@ def open_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 def _remove_folder(folder: Path) -> None:
     """Remove a folder that threads may still be writing into.
 
-    After an error in one task a scheduler leaves the others running, and a file that appears between the
-    listing of the folder and its removal makes the removal fail; each try leaves fewer writers.
+    After an error in one task a scheduler leaves others running, and a file that appears between listing
+    the folder and its removal makes the removal fail; there are fewer writers at each attempt.
     """
-    patience = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _PATIENCE
     while folder.exists():
         try:
             shutil.rmtree(folder)
         except OSError as error:
-            if error.errno != errno.ENOTEMPTY or time.monotonic() > patience:
+            if error.errno != errno.ENOTEMPTY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)

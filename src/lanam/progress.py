@@ -1,4 +1,4 @@
-"""A fit's progress for people: one line that is rewritten on a terminal, plain lines elsewhere."""
+"""Progress of a fit: one line that is rewritten on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -10,19 +10,12 @@ from typing import Any, TextIO
 
 _BAR = 20
 
-#: In a pipe or a notebook every so many iterations are enough.
+#: Iterations between two lines, where they are not rewritten.
 _EVERY = 10
 
 
 class Progress:
-    """Shows the records of a fit as they come; a context manager that ends its line.
-
-    Parameters
-    ----------
-    total
-        The most iterations a stage of the fit may take, for the bar.
-    stream
-        Where to write; standard error if None.
+    """Shows the records of a fit; the bar is of ``total``, the most iterations of a stage.
 
     Examples
     --------
@@ -61,7 +54,7 @@ class Progress:
         self._in_stage += 1
 
     def say(self, text: str) -> None:
-        """Show a line that stays."""
+        """Print a permanent line."""
         if self.rewrites and self._width:
             self.stream.write("\r" + " " * self._width + "\r")
             self._width = 0
@@ -71,8 +64,8 @@ class Progress:
     def rows(self, number: int, n_rows: int, of: int | None) -> None:
         """Show how many rows of a pass were read; on a terminal only."""
         if self.rewrites:
-            known = f" of {of:,}" if of else ""
-            text = f"lanam  pass {number}: {n_rows:,}{known} rows"
+            total = f" of {of:,}" if of else ""
+            text = f"lanam  pass {number}: {n_rows:,}{total} rows"
             self._rewrite(min(n_rows / of, 1.0) if of else 0.0, text)
             self._pending = self._pending or text
 
@@ -85,10 +78,10 @@ class Progress:
         if self._pending is None:
             return
         if self.rewrites:
-            if kind is None:  # a fit that converged early is complete all the same
+            if kind is None:  # a fit that converged early is complete
                 self._rewrite(1.0, self._pending)
             self.stream.write("\n")
-        else:  # the last iteration is always shown
+        else:  # always with the last iteration
             self.stream.write(self._pending + "\n")
         self.stream.flush()
 
@@ -101,7 +94,7 @@ class Progress:
 
 
 def describe(record: Mapping[str, Any]) -> str:
-    """One record in words: iteration, evidence, noise, terms alive.
+    """One record as a line: iteration, log evidence, noise, active terms.
 
     Examples
     --------

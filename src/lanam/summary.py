@@ -1,4 +1,4 @@
-"""The table that a fitted model prints: one row a term."""
+"""The summary of a fitted model: one row per term."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ from lanam.families import find_family
 from lanam.interactions import InteractionScores
 from lanam.text import aligned, few, html_table, number_format, shorten, visible
 
-_HEADERS = ("term", "kind", "importance", "+/- 2 sd", "eff. params", "evidence", "status")
+_HEADERS = ("term", "kind", "importance", "+/- 2 sd", "edf", "log evidence gain", "status")
 
-#: Columns of words, to the left; numbers stand to the right.
+#: Left-aligned columns.
 _WORDS = (0, 1, len(_HEADERS) - 1)
 
-#: Longer names are cut in the printed table only.
+#: Longer names are cut when printed.
 _MAX_NAME = 40
 
-#: Of more pairs than this the best are printed, and of more classes the first.
+#: The largest numbers of pairs and of classes that are printed.
 _MAX_PAIRS = 12
 _MAX_CLASSES = 6
-#: So many columns are named that the noise differs with.
+#: The same for columns of heteroscedastic noise.
 _MAX_COLUMNS = 3
 
-#: Skewness or excess kurtosis that is worth a word.
-_CLEARLY = 0.5
-#: What is called noise, by the fact that has it.
+#: Skewness or excess kurtosis that is reported.
+_NOTABLE = 0.5
+#: Names of the scale of the noise, by fact.
 _NOISE = {"noise_std": "noise sd", "dispersion": "dispersion"}
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What a fit found, as a table: print it, show it in a notebook, or take it as data.
+    """The summary of a fit: print it, show it in a notebook, or take it as data.
 
     Attributes
     ----------
     rows
-        One record a term, the most important first and those switched off last, with the keys
-        ``term``, ``kind``, ``importance`` (mean absolute contribution over the training data),
-        ``importance_band`` (two posterior standard deviations of it), ``effective_parameters``,
-        ``evidence`` (what the log evidence would lose without the term), ``status`` and ``edited``
-        (whether the term was changed by hand: its evidence and effective parameters are then still
-        those of the fit).
+        One record per term, the most important first and dropped terms last, with the keys ``term``,
+        ``kind``, ``importance`` (mean absolute contribution over the training data),
+        ``importance_band`` (two posterior standard deviations of the importance),
+        ``effective_parameters`` (effective degrees of freedom, edf), ``evidence`` (log evidence gain of
+        the term), ``status`` and ``edited`` (whether the term was edited after the fit: edf and log
+        evidence gain are those of the fit).
     facts
-        What is said above the table: ``estimator``, ``n_rows``, ``n_columns``, ``n_categorical`` and
+        Figures of the whole fit: ``estimator``, ``n_rows``, ``n_columns``, ``n_categorical`` and
         ``n_with_missing`` (how many columns are categorical, and how many have missing values),
         ``n_active``, ``n_terms``, ``log_evidence``, ``noise_std`` (None for counts and classes),
-        ``noise_columns`` (with which the noise differs, the most important first; none where it is the
-        same everywhere), ``noise_skewness`` and ``noise_excess_kurtosis`` (None where the noise is
-        Gaussian, and for counts and classes), ``dispersion`` (of counts: their variance in units of their
-        mean; else None), ``classes`` (None for a regressor), ``n_iter`` and ``converged``.
+        ``noise_columns`` (on which heteroscedastic noise depends, the most important first),
+        ``noise_skewness`` and ``noise_excess_kurtosis`` (None for Gaussian residuals, counts and classes),
+        ``dispersion`` (of counts, the variance divided by the mean; else None), ``classes`` (None for a
+        regressor), ``n_iter`` and ``converged``.
     interactions
-        Every pair of columns with its score and why it is in the model or not; of more than a few,
-        the best are printed.
+        Every pair of columns with its score, and why it is in the model or not; only the best are
+        printed.
     edits
-        Records of what was changed by hand after the fit, in this order: a model's ``edits_``.
+        Records of the edits after the fit, in order: a model's ``edits_``.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Summary:
     LANAMRegressor on 442 rows of 2 columns: 2 of 2 terms active
     log evidence ..., noise sd ..., converged after ... iterations
     <BLANKLINE>
-    term  kind    importance  +/- 2 sd  eff. params  evidence  status
+    term  kind    importance  +/- 2 sd  edf  log evidence gain  status
     ...
     """
 
@@ -114,60 +114,61 @@ class Summary:
         return f"<p>{lines}</p>{html_table(self._cells())}<pre>{below}</pre>"
 
     def _edit_lines(self) -> list[str]:
-        """What was changed by hand, in the order in which it was."""
+        """The edits, in order."""
         if not self.edits:
             return []
         plural = "s" if len(self.edits) > 1 else ""
-        head = f"{len(self.edits)} edit{plural} by hand (evidence and eff. params are of the fit):"
+        head = (
+            f"{len(self.edits)} edit{plural} after the fit (edf and log evidence gain as fitted):"
+        )
         lines = ["", head, *(f"  {visible(edit_words(record))}" for record in self.edits)]
         noise = [name for fact, name in _NOISE.items() if self.facts[fact] is not None]
         return lines + [
-            f"{name} is that of the fit: intervals of new observations do not know of the edits; "
-            "calibrate on held-out rows"
+            f"{name} as fitted: prediction intervals ignore the edits, so calibrate on held-out rows"
             for name in noise
         ]
 
     def _pair_lines(self) -> list[str]:
-        """Why pairs are in or out, best first."""
+        """Pairs with their scores and statuses, best first."""
         scores = self.interactions
         if not len(scores):
             return []
-        unit = ", in nats" if scores.score == "evidence" else ""
-        head = f"{len(scores)} pairs scored by {scores.score}{unit}, {len(scores.active)} active:"
+        score = "log evidence gain" if scores.score == "evidence" else scores.score
+        head = f"{len(scores)} pairwise interactions by {score}, {len(scores.active)} active:"
         return ["", head, *scores.lines(_MAX_PAIRS)]
 
     def _headlines(self) -> list[str]:
         facts = self.facts
         ended = "converged" if facts["converged"] else "NOT converged"
-        told = [f"log evidence {facts['log_evidence']:.1f}"]
+        parts = [f"log evidence {facts['log_evidence']:.1f}"]
         if facts["noise_std"] is not None:
-            told.append(f"{_NOISE['noise_std']} {facts['noise_std']:.4g}{self._noise_words()}")
+            parts.append(f"{_NOISE['noise_std']} {facts['noise_std']:.4g}{self._noise_words()}")
         if facts["dispersion"] is not None:
-            told.append(f"{_NOISE['dispersion']} {facts['dispersion']:.3g}")
-        told.append(f"{ended} after {facts['n_iter']} iterations")
+            parts.append(f"{_NOISE['dispersion']} {facts['dispersion']:.3g}")
+        parts.append(f"{ended} after {facts['n_iter']} iterations")
         return [
             f"{facts['estimator']} on {facts['n_rows']} rows of {facts['n_columns']} columns"
             f"{self._peculiarities()}: {facts['n_active']} of {facts['n_terms']} terms active",
-            ", ".join(told),
+            ", ".join(parts),
             *self._class_lines(),
         ]
 
     def _noise_words(self) -> str:
-        """With what the noise differs, and what shape it has, if there is anything to say."""
+        """The columns of heteroscedastic noise, and the residual distribution if it is not Gaussian."""
         names = [shorten(name, _MAX_NAME) for name in self.facts["noise_columns"]]
-        told = [f"differs with {few(names, _MAX_COLUMNS)}"] if names else []
+        parts = [f"depends on {few(names, _MAX_COLUMNS)}"] if names else []
         if self.facts["noise_skewness"] is not None:
-            told.append(shape_words(self.facts))
-        return f" ({'; '.join(told)})" if told else ""
+            parts.append(shape_words(self.facts))
+        return f" ({'; '.join(parts)})" if parts else ""
 
     def _peculiarities(self) -> str:
-        """How many columns are not all numbers, if any."""
+        """The numbers of categorical columns, and of those with missing values."""
         counts = {"categorical": "n_categorical", "with missing values": "n_with_missing"}
-        told = [f"{self.facts[key]} {what}" for what, key in counts.items() if self.facts[key]]
-        return f" ({', '.join(told)})" if told else ""
+        parts = [f"{self.facts[key]} {what}" for what, key in counts.items() if self.facts[key]]
+        return f" ({', '.join(parts)})" if parts else ""
 
     def _class_lines(self) -> list[str]:
-        """The classes, if there are more than two: of two, the terms speak of the second."""
+        """The classes, if there are more than two."""
         classes = self.facts["classes"] or ()
         if len(classes) <= 2:
             return []
@@ -179,14 +180,14 @@ class Summary:
         form = number_format(max((row["importance"] for row in self.rows), default=0.0), 3)
         for row in self.rows:
             name = row["term"]
-            off = row["status"] != "active"
+            dropped = row["status"] != "active"
             table.append(
                 (
                     shorten(name, _MAX_NAME),
                     row["kind"],
-                    "-" if off else format(row["importance"], form),
-                    "-" if off else format(row["importance_band"], form),
-                    "-" if off else f"{row['effective_parameters']:.1f}",
+                    "-" if dropped else format(row["importance"], form),
+                    "-" if dropped else format(row["importance_band"], form),
+                    "-" if dropped else f"{row['effective_parameters']:.1f}",
                     "-" if np.isnan(row["evidence"]) else f"{round(row['evidence'], 1) + 0.0:.1f}",
                     row["status"] + (", edited" if row["edited"] else ""),
                 )
@@ -195,7 +196,7 @@ class Summary:
 
 
 def shape_words(facts: Mapping[str, Any]) -> str:
-    """In which way noise is not Gaussian.
+    """How a residual distribution differs from a Gaussian.
 
     Examples
     --------
@@ -205,16 +206,16 @@ def shape_words(facts: Mapping[str, Any]) -> str:
     'not Gaussian'
     """
     skewness, kurtosis = facts["noise_skewness"], facts["noise_excess_kurtosis"]
-    told = []
-    if abs(skewness) >= _CLEARLY:
-        told.append(f"skewed to {'larger' if skewness > 0.0 else 'smaller'} values")
-    if abs(kurtosis) >= _CLEARLY:
-        told.append(f"{'heavy' if kurtosis > 0.0 else 'light'} tails")
-    return "not Gaussian" + (f": {', '.join(told)}" if told else "")
+    parts = []
+    if abs(skewness) >= _NOTABLE:
+        parts.append(f"skewed to {'larger' if skewness > 0.0 else 'smaller'} values")
+    if abs(kurtosis) >= _NOTABLE:
+        parts.append(f"{'heavy' if kurtosis > 0.0 else 'light'} tails")
+    return "not Gaussian" + (f": {', '.join(parts)}" if parts else "")
 
 
 def _noise_columns(model: FittedModel, schema: Schema) -> list[str]:
-    """The columns with which the noise differs, the most important first."""
+    """The columns of heteroscedastic noise, the most important first."""
     terms = () if model.noise is None else describe_terms(model.noise, schema)
     active = [term for term in terms if term.active]
     return [term.name for term in sorted(active, key=lambda term: -term.importance)]
@@ -230,7 +231,7 @@ def summarise(
     classes: Sequence[Any] | NDArray[Any] | None = None,
     edits: tuple[Edit, ...] = (),
 ) -> Summary:
-    """Summary of a fitted model; ``classes`` are a classifier's labels, ``edits`` records of edits."""
+    """The summary of a fitted model."""
     rng = np.random.default_rng(0)
     bands = [2.0 * importance_std(model, index, rng) for index in range(len(model.terms))]
     rows: list[dict[str, Any]] = [

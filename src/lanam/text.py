@@ -1,4 +1,4 @@
-"""Names and numbers for places with little room, in printed tables and in drawings."""
+"""Names and numbers formatted for printed tables and plots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unicodedata import category
 
 
 def shorten(name: str, most: int) -> str:
-    """A name for a place with room for so many characters.
+    """A name cut to at most this many characters.
 
     Examples
     --------
@@ -22,9 +22,7 @@ def shorten(name: str, most: int) -> str:
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""A text in which nothing gives orders: control characters are shown as Python writes them.
-
-    Names and reasons may come from a file of somebody else's, and a terminal obeys what is in them.
+    r"""A text with control characters escaped: names in a file may contain terminal sequences.
 
     Examples
     --------
@@ -40,12 +38,12 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def one_line(name: object) -> str:
-    """A name in one line, to be seen even if there is nothing in it."""
+    """A name in one line; an empty one is quoted."""
     return visible(" ".join(str(name).split())) or repr(str(name))
 
 
 def few(names: Collection[str], most: int) -> str:
-    """Names in a row, and how many more there are than so many.
+    """A list of names, cut after ``most``.
 
     Examples
     --------
@@ -57,7 +55,7 @@ def few(names: Collection[str], most: int) -> str:
 
 
 def cut(names: Sequence[object], most: int) -> list[str]:
-    """Names of at most so many characters: cut at the end, or in the middle where only the end differs.
+    """Names of at most this many characters: cut at the end, or in the middle where only the ends differ.
 
     Examples
     --------
@@ -75,7 +73,7 @@ def cut(names: Sequence[object], most: int) -> list[str]:
 
 
 def aligned(table: Sequence[Sequence[str]], words: Collection[int] = ()) -> list[str]:
-    """A table's cells as lines: to the right, but to the left in the columns of words.
+    """The lines of a table, right-aligned but for the columns of words.
 
     Examples
     --------
@@ -95,7 +93,7 @@ def aligned(table: Sequence[Sequence[str]], words: Collection[int] = ()) -> list
 
 
 def html_table(table: Sequence[Sequence[str]]) -> str:
-    """A table for notebooks, with its first line as the head.
+    """A table as HTML, the first row being its header.
 
     Examples
     --------
@@ -112,7 +110,7 @@ def html_table(table: Sequence[Sequence[str]]) -> str:
 
 
 def number_format(largest: float, digits: int) -> str:
-    """One format for numbers up to ``largest``: so many digits of that.
+    """One format for numbers up to ``largest``, with this many significant digits of it.
 
     Examples
     --------

@@ -85,18 +85,23 @@ class TestFiles:
 
     def test_unknown_names(self, refused, place):
         Path("a.xlsx").write_text("x,y\n1,2\n")
-        words = "the name does not say what the file is: .csv, .tsv, .txt"
+        words = "unknown file type: .csv, .tsv, .txt"
         refused(*fit("a.xlsx"), code=2, words=words)
-        assert ".gz, .bz2, .zst behind" in refused(*fit("a.xlsx"), code=2, words=words).err
+        assert ".gz, .bz2, .zst after" in refused(*fit("a.xlsx"), code=2, words=words).err
         done = refused("predict", "price.lanam", "rides.csv", "-o", "o.json", code=2, words=words)
-        assert ".gz, .bz2 behind" in done.err
+        assert ".gz, .bz2 after" in done.err
         refused(
             "predict", "price.lanam", "rides.csv", "-o", "o.csv.zst", code=2, words="not written"
         )
         refused(
-            "report", "price.lanam", "-o", "r.pdf", code=2, words="a report's name ends in .html"
+            "report",
+            "price.lanam",
+            "-o",
+            "r.pdf",
+            code=2,
+            words="the name of a report ends in .html",
         )
-        refused("explain", "price.lanam", "-o", "r.gif", code=2, words="a picture's name ends in")
+        refused("explain", "price.lanam", "-o", "r.gif", code=2, words="the name of a plot ends in")
 
     def test_permissions(self, refused, place, monkeypatch):
         def deny(*_, **__):
@@ -183,12 +188,14 @@ class TestTables:
 
     def test_no_target(self, refused, place):
         refused(
-            *fit("rides.csv"), code=2, words="--target names the column 'y', which is not there"
+            *fit("rides.csv"),
+            code=2,
+            words="--target names the column 'y', which the table does not have",
         )
         Path("a.csv").write_text("x,y\n" + "1,\n" * 20)
         refused(*fit("a.csv"), words="the target 'y' has no value in any row")
         Path("b.csv").write_text("x,y\n" + "".join(f"{k},5\n" for k in range(20)))
-        refused(*fit("b.csv"), words="the target 'y' has one value only")
+        refused(*fit("b.csv"), words="the target 'y' is constant")
 
     def test_text_among_numbers(self, refused, place):
         lines = ["x,y"] + [f"{k},{k * 1.5}" for k in range(40)]
@@ -197,7 +204,7 @@ class TestTables:
         refused(
             *fit("a.csv"),
             words="column 'x' holds text among numbers: 'none', first in row 18 of a.csv (the header is "
-            "row 1). Mend it, say --missing 'none' if that stands for a missing value, or "
+            "row 1). Mend it, use --missing 'none' if that stands for a missing value, or "
             "--categorical 'x'",
         )
         lines[17] = "4,none"
@@ -222,7 +229,7 @@ class TestTables:
             refused(
                 *predict("a.csv", "--block-size", 500, *more),
                 words="a.csv, row 41 (the header is row 1): column 'age' holds numbers in the model, and "
-                "here 'old': mend the cell, or say --missing 'old'",
+                "here 'old': mend the cell, or use --missing 'old'",
             )
 
     def test_text_for_numbers_in_parquet(self, refused, place):
@@ -230,7 +237,7 @@ class TestTables:
         table = table.set_column(2, "age", pa.array(["old"] * 300))
         parquet.write_table(table, "a.parquet")
         words = (
-            "a.parquet: column 'age' held numbers in the training data, and holds text here (for example "
+            "a.parquet: column 'age' was numeric in the training data, and is string here (for example "
             "'old'): convert it in the file"
         )
         done = refused(*predict("a.parquet"), words=words)
@@ -243,17 +250,17 @@ class TestTables:
             (
                 "city",
                 pa.array([1] * 300),
-                "column 'city' held text in the training data, and holds num",
+                "column 'city' was string in the training data, and is num",
             ),
             (
                 "holiday",
                 pa.array(["no"] * 300),
-                "held truth values in the training data, and holds t",
+                "was boolean in the training data, and is str",
             ),
             (
                 "age",
                 pa.array([1] * 300, pa.date32()),
-                "holds date32[day] here (for example '1970-01-02')",
+                "is date32[day] here (for example '1970-01-02')",
             ),
         ],
     )
@@ -279,7 +286,7 @@ class TestTables:
         table = make_table()
         table = table.set_column(6, "hours", table["hours"].cast(pa.string()))
         parquet.write_table(table, "a.parquet")
-        words = "a.parquet: the column 'hours' of the exposure holds string, and not numbers"
+        words = "a.parquet: the exposure 'hours' has type string, and must be numeric"
         refused("predict", "events.lanam", "a.parquet", "-o", "-", words=words)
 
     def test_dates(self, refused, place):
@@ -314,18 +321,16 @@ class TestTables:
         Path("a.csv").write_text("x;y\n" + rows)
         refused(
             *fit("a.csv"),
-            words="holds numbers with a decimal comma (for example '0,5'): say --decimal ,",
+            words="holds numbers with a decimal comma (for example '0,5'): use --decimal ,",
         )
         done = lanam(*fit("a.csv", "--decimal", ",", "--interactions", 0))
-        assert "a.csv has semicolons between its columns" in done.err
+        assert "a.csv is separated by semicolons" in done.err
 
     def test_weights_that_are_not(self, refused, place):
         rows = "\n".join(f"{k},{k},{'' if k == 3 else 1},a{k}" for k in range(40))
         Path("a.csv").write_text("x,y,w,t\n" + rows)
-        refused(*fit("a.csv", "--weight", "w"), words="--weight: the column 'w' has 1 empty cells")
-        refused(
-            *fit("a.csv", "--weight", "t"), words="--weight: the column 't' does not hold numbers"
-        )
+        refused(*fit("a.csv", "--weight", "w"), words="--weight: column 'w' has 1 missing values")
+        refused(*fit("a.csv", "--weight", "t"), words="--weight: column 't' is not numeric")
 
     def test_an_unclosed_quote(self, refused, place):
         text = Path("rides.csv").read_text()
@@ -352,7 +357,7 @@ class TestWhatIsThere:
     )
     def test_it_stays(self, refused, place, command):
         Path(command[-1]).write_text("precious")
-        refused(*command, words=f"{command[-1]} is there already: say --force to replace it")
+        refused(*command, words=f"{command[-1]} is there already: use --force to replace it")
         assert Path(command[-1]).read_text() == "precious"
 
     def test_it_is_replaced_by_force(self, lanam, place):
@@ -361,7 +366,7 @@ class TestWhatIsThere:
         assert Path("o.csv").read_text().startswith("prediction\n")
 
     def test_what_is_read_is_not_written(self, refused, place):
-        words = "would be written over while it is read"
+        words = "would be overwritten while it is read"
         refused("predict", "price.lanam", "rides.csv", "-o", "rides.csv", "--force", words=words)
         os.symlink("rides.csv", "link.csv")
         refused("predict", "price.lanam", "rides.csv", "-o", "link.csv", "--force", words=words)

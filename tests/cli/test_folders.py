@@ -62,7 +62,7 @@ class TestFit:
     def test_regression(self, lanam, rides, data):
         done = lanam(*fit(data, "price"))
         assert "LANAMRegressor on 300 rows of 5 columns" in done.out
-        assert "target: 'price', as you said" in done.err
+        assert "target: 'price', as requested" in done.err
         assert "task: regression, 'price' is numbers" in done.err
         assert "4 files are read in chunks" in done.err
         assert "none are held out" in done.err
@@ -154,13 +154,16 @@ class TestRefusedFits:
 
     def test_columns(self, lanam, rides):
         done = lanam("fit", "rides", "-t", "prize", "-o", "m.lanam", code=2)
-        assert "--target names the column 'prize', which is not there; did you mean" in done.err
+        assert (
+            "--target names the column 'prize', which the table does not have; did you mean"
+            in done.err
+        )
         done = lanam("fit", "rides", "-t", "price", "--drop", "ids", "-o", "m.lanam", code=2)
         assert "--drop names the column 'ids'" in done.err
         done = lanam("fit", "rides", "-t", "price", "--weight", "w", "-o", "m.lanam", code=2)
         assert "--weight names the column 'w'" in done.err
         done = lanam(*fit("rides", "price", "--exposure", "hours"), code=2)
-        assert "say --task counts as well" in done.err
+        assert "use --task counts as well" in done.err
         done = lanam("fit", "rides", "-t", "id", "-o", "m.lanam", code=1)
         assert "is text with 300 different values: is it the right column?" in done.err
         all_others = ",".join(name for name in make_table().column_names if name != "price")
@@ -264,15 +267,15 @@ class TestPredict:
         os.mkdir("out")
         lanam(*predict, "out")
         done = lanam(*predict, "out", code=1)
-        assert "out is there already and has files in it: say --force" in done.err
+        assert "out is there already and has files in it: use --force" in done.err
         lanam(*predict, "out", "--force")
         Path("out/notes.txt").write_text("mine")
         done = lanam(*predict, "out", "--force", code=1)
         assert "notes.txt, which would be deleted" in done.err
         done = lanam(*predict, "rides", "--force", code=1)
-        assert "rides would be written over while it is read" in done.err
+        assert "rides would be overwritten while it is read" in done.err
         done = lanam(*predict, "rides.csv", code=1)
-        assert "say --force" in done.err
+        assert "use --force" in done.err
         assert len(outputs("rides")) == 4
 
     def test_what_is_refused(self, lanam, rides):
@@ -287,13 +290,13 @@ class TestPredict:
         refused("-o", "out", "--keep", "ids", code=2, words="--keep names the column 'ids'")
         refused("-o", "out", "--exposure", "1", code=2, words="--exposure is for counts")
         refused("-o", "out", "--block-size", "999", code=2, words="--block-size is for one file")
-        refused("-o", "no/out", code=1, words="there is no folder no: make it first")
+        refused("-o", "no/out", code=1, words="there is no folder no: create it first")
         table = make_table()
         cut(table.drop_columns(["city", "age"]), "few")
         refused("-o", "out", code=1, words="few has no columns 'city', 'age'", data="few")
         cut(table.append_column("std", table["age"]), "more")
         keep = ("-o", "out", "--std", "--keep", "std")
-        refused(*keep, code=2, words="say --prefix model_", data="more")
+        refused(*keep, code=2, words="use --prefix model_", data="more")
         cut(table.set_column(2, "age", table["city"]), "text")
-        words = "column 'age' held numbers in the training data, and holds text now"
+        words = "column 'age' was numeric in the training data, and is string now"
         refused("-o", "out", code=1, words=words, data="text")

@@ -33,7 +33,7 @@ class TestExplain:
         oslo = [shape.mean[1], lower[1], upper[1], 100 * shape.density[1]]
         assert lines["Oslo"] == pytest.approx(oslo, abs=0.006)
         assert {"Bern", "Oslo", "Rome, IT", "(missing)"} <= set(lines)
-        assert "with 80% bands" in done.out
+        assert "with 80% credible bands" in done.out
 
     def test_numbers_at_twenty_places_of_the_data(self, lanam, place):
         done = lanam("explain", "price.lanam", "--term", "age")
@@ -60,7 +60,7 @@ class TestExplain:
         done = lanam("explain", "price.lanam", "--term", off.name)
         assert done.out == f"{off.name}: {off.status}\n"
         done = lanam("explain", "price.lanam", "--term", off.name, "-o", "s.png", code=1)
-        assert "nothing to draw" in done.err
+        assert "nothing to plot" in done.err
 
     def test_noise(self, lanam, place):
         rng = np.random.default_rng(0)
@@ -70,7 +70,10 @@ class TestExplain:
         Path("loud.csv").write_text("x,z,y\n" + rows)
         lanam("fit", "loud.csv", "-q", "--interactions", 0, "-o", "loud.lanam")
         done = lanam("explain", "loud.lanam", "--noise", "-o", "noise.png")
-        assert "adds to the logarithm of the noise's variance, with 95% bands" in done.out
+        assert (
+            "Contribution to the logarithm of the noise's variance, with 95% credible bands"
+            in done.out
+        )
         assert Path("noise.png").read_bytes().startswith(b"\x89PNG")
         assert done.out.startswith("x: smooth")
         assert lanam("explain", "loud.lanam", "--noise", "--term", "x").out in done.out
@@ -82,7 +85,7 @@ class TestExplain:
         lanam("fit", "quiet.csv", "-q", "--noise", "constant", "-o", "quiet.lanam")
         done = lanam("explain", "quiet.lanam", "--noise", code=1)
         assert "homoscedastic: it was fitted with --noise constant" in done.err
-        assert "tells classes apart" in lanam("explain", "ill.lanam", "--noise", code=1).err
+        assert "this is a classifier" in lanam("explain", "ill.lanam", "--noise", code=1).err
         rest = ("--noise", "--row", 1, "--data", "rides.csv")
         assert "choose one" in lanam("explain", "price.lanam", *rest, code=2).err
 
@@ -124,7 +127,7 @@ class TestExplain:
         done = lanam("explain", "price.lanam", *more, "-o", name)
         starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
         assert Path(name).read_bytes().startswith(starts[name[2:]])
-        assert f"drawn: {name}" in done.err
+        assert f"written: {name}" in done.err
 
     def test_a_rows_picture_has_its_number(self, lanam, place):
         from matplotlib import rc_context
@@ -146,7 +149,7 @@ class TestExplain:
         lanam("fit", "pair.csv", "-q", "-o", "pair.lanam")
         done = lanam("explain", "pair.lanam", "--term", "a x b", "-o", "pair.png")
         assert Path("pair.png").stat().st_size > 10_000
-        assert done.out.splitlines()[3].split()[:3] == ["a", "b", "adds"]
+        assert done.out.splitlines()[3].split()[:3] == ["a", "b", "contribution"]
 
 
 class TestReport:
@@ -175,7 +178,7 @@ class TestReport:
         assert "intervals: coverage" not in self.page("r.html")
         lanam("report", "price.lanam", "-o", "t.html")
         done = lanam("report", "price.lanam", "-o", "u.html", "--target", "x", code=2)
-        assert "name its file as well" in done.err
+        assert "pass the table as well" in done.err
 
     def test_rows(self, lanam, place):
         for n_rows in (0, 5):
@@ -212,7 +215,7 @@ class TestExport:
 
     def test_which(self, lanam, place):
         done = lanam("export", "price.lanam", "-o", "a.txt", code=2)
-        assert "Say --to with one of json, csv, sql, onnx" in done.err
+        assert "use --to with one of json, csv, sql, onnx" in done.err
 
 
 class TestDemo:
@@ -224,14 +227,14 @@ class TestDemo:
         assert len(list(tmp_path.iterdir())) == 5
         model = load(tmp_path / "lanam-demo.lanam")
         assert str(model.summary()) in done.out
-        assert "On 110 patients the model has not seen" in done.out
+        assert "On 110 held-out patients" in done.out
         assert "x0 x x1" in done.out
         assert "open it in a browser" in done.out
         # What it says to try works.
         for line in re.findall(r"^  lanam (explain .*)$", done.out, re.MULTILINE):
             lanam(*line.split())
         done = lanam("demo", "--folder", tmp_path, code=1)
-        assert "is there already: say --force" in done.err
+        assert "is there already: use --force" in done.err
 
     def test_json(self, lanam, tmp_path, monkeypatch):
         monkeypatch.setattr("lanam.cli.demo.find_spec", lambda _: None)
@@ -242,4 +245,4 @@ class TestDemo:
         )  # where there is no matplotlib there are no pictures
 
     def test_no_folder(self, lanam, tmp_path):
-        assert "make it first" in lanam("demo", "--folder", tmp_path / "no", code=1).err
+        assert "create it first" in lanam("demo", "--folder", tmp_path / "no", code=1).err

@@ -14,7 +14,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from lanam import LANAMRegressor, load
-from lanam.cli.models import column_types
+from lanam.chunked import column_types
 from lanam.engines.files import open_files
 from tests.cli.conftest import make_table
 
@@ -98,7 +98,7 @@ class TestNumbers:
             ("ill", "--exposure=2", "--exposure is for counts, and this model predicts classes"),
             ("price", "--exposure=2", "--exposure is for counts, and this model predicts numbers"),
             ("price", "--exposure=hours", "--exposure is for counts"),
-            ("events", "--exposure=0", "--exposure 0: counts are counted over a positive number"),
+            ("events", "--exposure=0", "--exposure 0: the exposure must be a positive number"),
             ("events", "--exposure=nan", "--exposure nan: counts"),
         ],
     )
@@ -261,7 +261,7 @@ class TestColumns:
         assert read("o.csv").column_names == ["prediction", "new_prediction"]
 
     def test_types(self, place):
-        assert column_types(load("price.lanam")) == {
+        assert column_types(load("price.lanam")._schema) == {
             "city": pa.string(),
             "age": pa.float64(),
             "celsius": pa.float64(),
@@ -332,7 +332,7 @@ class TestFormats:
         assert done.document["columns"] == ["prediction"]
         assert done.err == ""
         done = lanam("predict", "price.lanam", "rides.csv", "-o", "-", "--json", code=2)
-        assert "--json and -o - both want standard output" in done.err
+        assert "--json and -o - both write to standard output" in done.err
 
     @pytest.mark.parametrize("name", ["o.csv", "o.parquet"])
     @pytest.mark.parametrize("model", ["price", "ill"])
@@ -351,8 +351,8 @@ class TestFormats:
         Path("de.csv").write_text("\n".join(lines) + "\n")
         arguments = ("predict", "price.lanam", "de.csv", "-o", "o.csv")
         done = lanam(*arguments, code=1)
-        assert "de.csv has semicolons between its columns" in done.err
-        assert "say --decimal ," in done.err
+        assert "de.csv is separated by semicolons" in done.err
+        assert "use --decimal ," in done.err
         done = lanam(*arguments, "--decimal", ",")
         known = np.array(make_table()["city"].to_pylist()) != "Rome, IT"
         np.testing.assert_array_equal(
@@ -373,7 +373,7 @@ class TestFormats:
         assert "'Malmö'" in done.err  # a level that is new
         Path("utf16.csv").write_text(text, encoding="utf-16")
         done = lanam("predict", "price.lanam", "utf16.csv", "-o", "p.csv", code=1)
-        assert "say --encoding utf-16" in done.err
+        assert "use --encoding utf-16" in done.err
         lanam("predict", "price.lanam", "utf16.csv", "-o", "p.csv", "--encoding", "utf-16")
         assert Path("p.csv").read_text() == Path("o.csv").read_text()
 

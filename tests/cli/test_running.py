@@ -70,10 +70,10 @@ class TestUsage:
         [
             (["fly"], "No such command 'fly'. (see lanam --help)"),
             (["fit", "--wings"], "(see lanam fit --help)"),
-            (["predict", "m", "a.csv", "-o", "b.csv", "--interval", "90"], "say 0.9 for 90%"),
-            (["fit", "a.csv", "-o", "m", "--test-share", "20"], "say 0.2 for 20%"),
+            (["predict", "m", "a.csv", "-o", "b.csv", "--interval", "90"], "use 0.9 for 90%"),
+            (["fit", "a.csv", "-o", "m", "--test-share", "20"], "use 0.2 for 20%"),
             (["fit", "a.csv", "-o", "m", "--calibrate-share=-1"], "-1 is not between 0 and 0.9 "),
-            (["explain", "m.lanam", "--coverage", "95"], "say 0.95 for 95%"),
+            (["explain", "m.lanam", "--coverage", "95"], "use 0.95 for 95%"),
             (["fit"], "Missing"),
             (["fit", "a.csv", "-o", "m.lanam", "--wings"], "No such option"),
             (["fit", "a.csv", "-o", "m.lanam", "--task", "flying"], "'flying'"),
@@ -134,7 +134,7 @@ class TestErrors:
         monkeypatch.setattr("lanam.cli.models.metadata", fall)
         done = lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv", code=1)
         assert done.err.count("\n") == 1
-        assert "something unforeseen happened, KeyError: 'x'; --debug shows where" in done.err
+        assert "internal error, KeyError: 'x'; --debug shows the traceback" in done.err
 
     def test_extras_that_are_not_installed(self, monkeypatch, lanam, place):
         monkeypatch.setitem(sys.modules, "jinja2", None)
@@ -155,8 +155,7 @@ class TestErrors:
         )
         assert done.returncode == 1
         assert done.stderr == (
-            "lanam: error: the command line needs typer: install what it takes with "
-            "`pip install lanam[cli]`\n"
+            "lanam: error: the command line needs typer: install it with `pip install lanam[cli]`\n"
         )
         assert json.loads(done.stdout)["exit_code"] == 1
 
@@ -175,7 +174,7 @@ class TestErrors:
             "kept. Raise --max-iter."
         )
         place = Place("a", 0, "pyarrow")
-        said = changed(place, "text", "numbers", 3.5)
+        said = changed(place, "string", "numeric", 3.5)
         assert str(said).endswith(
             "now (for example 3.5): convert it, for example with `"
             'X = X.set_column(X.column_names.index("a"), "a", X["a"].cast(pa.string()))`'
@@ -183,24 +182,26 @@ class TestErrors:
         assert errors.in_flags(said).endswith("now (for example 3.5): convert it in the file")
         said = errors.in_flags(free_text(place, 60, 60, "so long").located("in a.csv: "))
         assert said.startswith(
-            "in a.csv: column 'a' holds free text: 60 different values in 60 rows"
+            "in a.csv: column 'a' holds free text: 60 distinct values in 60 rows"
         )
-        assert "Leave it out, for example with --drop 'a', or make numbers of it" in said
-        assert said.endswith("if its values are categories after all, name it in --categorical")
+        assert (
+            "Leave it out, for example with --drop 'a', or derive numeric features from it" in said
+        )
+        assert said.endswith("if its values are categories, name it in --categorical")
 
     @pytest.mark.parametrize(
         ("error", "said"),
         [
             (lambda: read_memory("much"), "--memory much is not known: give a number of bytes"),
             (lambda: read_n_jobs(0), "--jobs 0 is not known: give a number of threads"),
-            (lambda: require_place(__file__, overwrite=False), "say --force to replace it"),
+            (lambda: require_place(__file__, overwrite=False), "use --force to replace it"),
             (lambda: read_weights([0.0, 0.0], 2), "--weight is zero for every row"),
             (lambda: version_of(b"other than ours"), "such files are written by lanam fit"),
             (lambda: FEW.threshold(0.95), "--interval 0.95 needs 19 held-out rows"),
             (lambda: Dialect(decimal=".."), "--decimal .. must be one character"),
             (
                 lambda: LANAMRegressor().fit([[1.0], [2.0]], [1.0, 2.0], exposure=2.0),
-                "--task regression is not for counts: say --task counts, or leave --exposure out",
+                "--task regression is not for counts: use --task counts, or leave --exposure out",
             ),
         ],
     )
@@ -259,7 +260,7 @@ class TestTerminals:
         os.close(ours)
         text = seen.decode()
         assert re.search(r"1  a\r?\n\s+2  b\r?\n", text)
-        assert "Which column is to be predicted (name or number)" in text
+        assert "Target column (name or number)" in text
         assert "\r[####" in text
         assert (tmp_path / "m.lanam").exists()
 
@@ -284,7 +285,7 @@ class TestSignals:
             process.wait(timeout=60)  # standard input is still open: nobody waits for more of it
             said = process.stderr.read().decode()
         assert process.returncode == 130
-        assert said == "lanam predict: error: stopped; nothing unfinished was written\n"
+        assert said == "lanam predict: error: interrupted; no incomplete files were left\n"
         assert out.read_text() == "precious"
         assert list(tmp_path.iterdir()) == [out]
 
@@ -307,7 +308,7 @@ class TestSignals:
             *("-o", "m.lanam"),
             code=code,
         )
-        assert "stopped" in done.err
+        assert "interrupted" in done.err
         assert not Path("m.lanam").exists()
         assert signal.getsignal(number) == before
 

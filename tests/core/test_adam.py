@@ -10,7 +10,7 @@ from lanam.core.fit.solvers import find_solver
 from lanam.core.inference.evidence import UPDATES, Moments
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, State, add_terms
-from lanam.core.model.fitted import ACTIVE, SWITCHED_OFF
+from lanam.core.model.fitted import ACTIVE, UNSUPPORTED
 from lanam.core.paper import adam, kron, laplace
 from lanam.core.paper import objective as objectives
 from lanam.core.paper.objective import Objective, Stack
@@ -400,7 +400,7 @@ class TestSwitchedOff:
         monkeypatch.setattr(adam, "switched_off", lambda problem, found: [2])
         columns, _, y = toy()
         model = at_hand.fit(columns, y, np.ones(200), "gaussian", replace(PAPER, max_iter=1), 0)
-        assert [term.status for term in model.terms] == [ACTIVE, ACTIVE, SWITCHED_OFF]
+        assert [term.status for term in model.terms] == [ACTIVE, ACTIVE, UNSUPPORTED]
         assert (model.terms[2].mean == 0.0).all()
         assert len(model.covariance) == sum(term.table.shape[1] for term in model.terms) + 1
 

@@ -463,7 +463,7 @@ class TestGaps:
     def model(self):
         pair, other = made(Grid((GAPPY, KNOTS))).terms
         own = made(GAPPY, seed=1).terms[0]
-        off = replace(own, features=(1,), status="switched off")
+        off = replace(own, features=(1,), status="dropped")
         model = replace(made(GAPPY), terms=(own, off, other, pair))
         return replace(model, missing_variance=np.array([0.3, 0.2, 0.1]))
 

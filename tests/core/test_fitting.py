@@ -10,7 +10,7 @@ from sklearn.linear_model import BayesianRidge
 
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
-from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE, SWITCHED_OFF
+from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE, UNSUPPORTED
 from lanam.core.rows import cross_tables, quadratics, statistics
 from tests.core import at_hand
 
@@ -98,7 +98,7 @@ class TestExactCases:
         f = 8 * (x[:, 0] - 0.5) ** 2 + 0.1 * np.exp(-8 * x[:, 1] + 4)
         f += 5 * np.exp(-2 * (2 * x[:, 2] - 1) ** 2)
         model = fit(x, f + rng.standard_normal(1000), options=Options())
-        assert [term.status for term in model.terms[:4]] == [ACTIVE] * 3 + [SWITCHED_OFF]
+        assert [term.status for term in model.terms[:4]] == [ACTIVE] * 3 + [UNSUPPORTED]
         assert len(model.terms) == 4
         mean, std = links(model, x)
         # Bands of two deviations hold the truth at about 95% of the rows; of one data set, where errors
@@ -319,7 +319,7 @@ class TestTerms:
             assert 0.9 < term.effective_parameters < 20.0
             assert term.data_mass.sum() == pytest.approx(1.0)
         off = model.terms[2]
-        assert off.status == SWITCHED_OFF
+        assert off.status == UNSUPPORTED
         assert off.evidence < 3.0
         assert off.effective_parameters == 0.0
         assert not off.mean.any()

@@ -264,10 +264,12 @@ class TestHowMany:
         columns, y = data(strength=0.0)
         model = fit(columns, y, options=replace(QUICK, interactions=k))
         assert found(model) == set()
-        off = [status for status in statuses(model).values() if status.startswith("switched off")]
+        off = [status for status in statuses(model).values() if status.startswith("dropped")]
         assert len(off) == min(k, 3)
         assert all(
-            re.fullmatch(r"switched off: evidence \(worth -?\d+\.\d nats\)", status)
+            re.fullmatch(
+                r"dropped: not supported by the data \(log evidence gain -?\d+\.\d\)", status
+            )
             for status in off
         )
         # A candidate that went is told of, and is no term.
@@ -305,7 +307,7 @@ class TestHowMany:
         model = fit(columns, y, options=replace(QUICK, interactions=2))
         assert found(model) == {(0, 1), (2, 3)}
         assert [pair.features for pair in model.pairs] == ranked
-        assert statuses(model)[0, 2].startswith("switched off")
+        assert statuses(model)[0, 2].startswith("dropped")
         assert statuses(model)[1, 2] == "left out: not among the best 2"
 
     def test_never_more_than_that_many(self, monkeypatch):
@@ -345,7 +347,10 @@ class TestRounds:
         model = fit(columns, y, options=replace(QUICK, interactions=1))
         assert found(model) == set()
         # Its worth is what it brought.
-        assert statuses(model)[0, 2] == f"switched off: evidence (worth {gain:.1f} nats)"
+        assert (
+            statuses(model)[0, 2]
+            == f"dropped: not supported by the data (log evidence gain {gain:.1f})"
+        )
         assert_same(model, plain, columns, atol=1e-3)
         # It is the round's gain that counts, against what tuning brings.
         monkeypatch.setattr(second_stage, "_TUNED", gain - 0.5)
@@ -442,7 +447,7 @@ class TestNamed:
         assert (0, 1) in found(model)
         assert statuses(model)[1, 2] == "left out: not named"
         told = statuses(model)[0, 2]
-        assert told == ACTIVE if (0, 2) in found(model) else told.startswith("switched off")
+        assert told == ACTIVE if (0, 2) in found(model) else told.startswith("dropped")
         assert {term.features for term in model.terms if term.kind == "pair"} == found(model)
 
     def test_a_strong_pair_that_was_not_named_stays_out(self):
@@ -945,7 +950,7 @@ class TestAdam:
         monkeypatch.setattr("lanam.core.paper.adam.switched_off", pairs_off)
         model = fit(columns, y, options=replace(ADAM, interactions=1))
         assert found(model) == set()
-        assert statuses(model)[0, 1].startswith("switched off")
+        assert statuses(model)[0, 1].startswith("dropped")
         assert model.log_evidence == plain.log_evidence
         np.testing.assert_array_equal(
             scoring.link_mean(model, columns), scoring.link_mean(plain, columns)

@@ -192,7 +192,7 @@ class TestFitOn:
         _, interacting = data()
         model = fit(columns, y, options=replace(QUICK, interactions=3))
         assert found(model) == set()
-        assert all(pair.status.startswith("switched off") for pair in model.pairs)
+        assert all(pair.status.startswith("dropped") for pair in model.pairs)
         again = fit_on(model, columns, interacting, 1)
         assert found(again) == {(0, 1)}
         # and no pair is there twice

@@ -38,7 +38,7 @@ def test_text_of_pandas(dtype, missing):
     if isinstance(dtype, pd.ArrowDtype) and missing is np.nan:
         missing = None  # which pandas does not take here
     cells = read(pd.DataFrame({"a": pd.Series(["v", missing, "", "u"], dtype=dtype)}))
-    assert cells.holds == "text"
+    assert cells.holds == "string"
     assert whole(cells) == ["v", None, "", "u"]
     assert not cells.categorical
 
@@ -46,7 +46,7 @@ def test_text_of_pandas(dtype, missing):
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
 def test_text_of_arrow(kind):
     cells = read(pa.table({"a": pa.array(["v", None, "", "u"], kind)}))
-    assert cells.holds == "text"
+    assert cells.holds == "string"
     assert whole(cells) == ["v", None, "", "u"]
 
 
@@ -70,7 +70,7 @@ def test_text_of_arrow(kind):
 def test_categories(table, order):
     cells = read(table)
     assert cells.categorical
-    assert cells.holds == "text"
+    assert cells.holds == "string"
     assert cells.order == order
     assert whole(cells) == ["u", None, "v"]
 
@@ -92,11 +92,11 @@ def test_categories_of_a_session_do_not_leak():
 @pytest.mark.parametrize(
     ("values", "holds", "expected"),
     [
-        (pd.Categorical([3, None, 1]), "numbers", [3, None, 1]),
-        (pd.Categorical([True, None, False]), "truth values", [True, None, False]),
-        (pd.cut([1, 5, np.nan], [0, 2, 9]), "text", ["(0, 2]", "(2, 9]", None]),
-        (pd.Categorical(pd.to_datetime(["2020", None])), "text", ["2020-01-01 00:00:00", None]),
-        (pd.Categorical([None, None]), "text", [None, None]),
+        (pd.Categorical([3, None, 1]), "numeric", [3, None, 1]),
+        (pd.Categorical([True, None, False]), "boolean", [True, None, False]),
+        (pd.cut([1, 5, np.nan], [0, 2, 9]), "string", ["(0, 2]", "(2, 9]", None]),
+        (pd.Categorical(pd.to_datetime(["2020", None])), "string", ["2020-01-01 00:00:00", None]),
+        (pd.Categorical([None, None]), "string", [None, None]),
     ],
 )
 def test_categories_of_other_things(values, holds, expected):
@@ -117,7 +117,7 @@ def test_categories_of_other_things(values, holds, expected):
 )
 def test_truth_values(table):
     cells = read(table)
-    assert cells.holds == "truth values"
+    assert cells.holds == "boolean"
     assert whole(cells) == [True, None, False]
 
 
@@ -141,7 +141,7 @@ def test_truth_values(table):
 )
 def test_numbers_of_pandas(values):
     cells = read(pd.DataFrame({"a": values}))
-    assert cells.holds == "numbers"
+    assert cells.holds == "numeric"
     assert whole(cells) == [1, None, 3]
 
 
@@ -176,7 +176,7 @@ def test_numbers_of_arrow(kind):
 )
 def test_nothing(table):
     cells = read(table)
-    assert cells.holds == "nothing"
+    assert cells.holds == "empty"
     assert whole(cells) == [None, None]
 
 
@@ -190,17 +190,17 @@ def test_large_integers_stay_apart():
 @pytest.mark.parametrize(
     ("column", "holds", "expected"),
     [
-        (np.array(["u", "v"]), "text", ["u", "v"]),
-        (np.array(["u", None], dtype=object), "text", ["u", None]),
-        (np.array(["u", np.nan], dtype=object), "text", ["u", None]),
-        (np.array([np.str_("u"), "v"], dtype=object), "text", ["u", "v"]),
-        (np.array(["u", "v"], dtype=np.dtypes.StringDType()), "text", ["u", "v"]),
-        (np.array([True, False]), "truth values", [True, False]),
-        (np.array([True, None], dtype=object), "truth values", [True, None]),
-        (np.array([1, 2.5], dtype=object), "numbers", [1, 2.5]),
-        (np.array([1.0, np.nan]), "numbers", [1.0, None]),
-        (np.array([10**400, 1], dtype=object), "numbers", [np.inf, 1.0]),
-        (np.array([None, np.nan], dtype=object), "nothing", [None, None]),
+        (np.array(["u", "v"]), "string", ["u", "v"]),
+        (np.array(["u", None], dtype=object), "string", ["u", None]),
+        (np.array(["u", np.nan], dtype=object), "string", ["u", None]),
+        (np.array([np.str_("u"), "v"], dtype=object), "string", ["u", "v"]),
+        (np.array(["u", "v"], dtype=np.dtypes.StringDType()), "string", ["u", "v"]),
+        (np.array([True, False]), "boolean", [True, False]),
+        (np.array([True, None], dtype=object), "boolean", [True, None]),
+        (np.array([1, 2.5], dtype=object), "numeric", [1, 2.5]),
+        (np.array([1.0, np.nan]), "numeric", [1.0, None]),
+        (np.array([10**400, 1], dtype=object), "numeric", [np.inf, 1.0]),
+        (np.array([None, np.nan], dtype=object), "empty", [None, None]),
     ],
 )
 def test_columns_of_arrays(column, holds, expected):

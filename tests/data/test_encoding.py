@@ -234,22 +234,26 @@ class TestNewRows:
     @pytest.mark.parametrize(
         ("training", "new", "said"),
         [
-            ([1.5, 2.5], ["u", "v"], "held numbers in the training data, and holds text now"),
-            ([1.5, 2.5], ["1.5", "2.5"], "holds text now (for example '1.5'): convert it"),
-            ([1.5, 2.5], pd.Categorical(["u", "v"]), "holds text now (for example 'u')"),
-            ([1.5, 2.5], [True, False], "held numbers in the training data, and holds truth val"),
-            (["u", "v"], [1, 2], "held text in the training data, and holds numbers now"),
-            (["u", "v"], [True, False], "held text in the training data, and holds truth values"),
-            (["1", "2"], [1, 2], "held text in the training data, and holds numbers now"),
-            ([True, False], [1, 2], "held truth values in the training data, and holds numbers"),
-            ([True, False], ["True", "False"], "held truth values in the training data, and hold"),
-            (pd.Categorical([1, 2]), ["1", "2"], "held numbers in the training data, and holds t"),
-            (pd.Categorical([1, 2]), [True, False], "held numbers in the training data, and hold"),
+            ([1.5, 2.5], ["u", "v"], "was numeric in the training data, and is string now"),
+            ([1.5, 2.5], ["1.5", "2.5"], "is string now (for example '1.5'): convert it"),
+            ([1.5, 2.5], pd.Categorical(["u", "v"]), "is string now (for example 'u')"),
+            ([1.5, 2.5], [True, False], "was numeric in the training data, and is bool"),
+            (["u", "v"], [1, 2], "was string in the training data, and is numeric now"),
+            (["u", "v"], [True, False], "was string in the training data, and is boolean"),
+            (["1", "2"], [1, 2], "was string in the training data, and is numeric now"),
+            ([True, False], [1, 2], "was boolean in the training data, and is numeric"),
+            ([True, False], ["True", "False"], "was boolean in the training data, and is str"),
+            (pd.Categorical([1, 2]), ["1", "2"], "was numeric in the training data, and is str"),
+            (
+                pd.Categorical([1, 2]),
+                [True, False],
+                "was numeric in the training data, and is bool",
+            ),
         ],
     )
     def test_other_types_that_do_not(self, training, new, said):
         _, schema = learn(pd.DataFrame({"a": training}))
-        with pytest.raises(ValueError, match=r"^column 'a' held") as error:
+        with pytest.raises(ValueError, match=r"^column 'a' was") as error:
             encode_one(new, schema)
         assert said in str(error.value)
 
@@ -264,7 +268,7 @@ class TestNewRows:
         else:
             tables = library({"a": training}), library({"a": new})
         _, schema = learn(tables[0])
-        with pytest.raises(ValueError, match="held") as error:
+        with pytest.raises(ValueError, match="was") as error:
             encode_table(framed(tables[1]), schema)
         (line,) = re.findall("`(.*?)`", str(error.value))
         names = {"pl": pl, "pa": pa, "np": np, "X": tables[1]}

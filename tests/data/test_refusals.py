@@ -52,9 +52,9 @@ PANDAS = [
     ([3 + 4j, 0], "complex numbers", [5.0, 0.0]),
     (pd.Series([3 + 4j, None], dtype=object), "complex numbers", [5.0, np.nan]),
     ([b"v", b"u"], "bytes", [1.0, 0.0]),
-    (["v", 1.0], "text and numbers together", [1.0, 0.0]),
-    (["v", True], "text and numbers together", [1.0, 0.0]),
-    (pd.Categorical(["v", 1]), "text and numbers together", [1.0, 0.0]),
+    (["v", 1.0], "strings and numbers together", [1.0, 0.0]),
+    (["v", True], "strings and numbers together", [1.0, 0.0]),
+    (pd.Categorical(["v", 1]), "strings and numbers together", [1.0, 0.0]),
 ]
 
 
@@ -84,7 +84,7 @@ def test_pandas(values, what, expected, name):
         ([[1, 2], []], "lists", [2.0, 0.0]),
         ([{"u": 1, "v": 2}, {"u": 3, "v": 4}], "records", [1.0, 3.0]),
         ([b"v", b"u"], "bytes", [1.0, 0.0]),
-        (pl.Series(["v", 1], dtype=pl.Object), "text and numbers together", [1.0, 0.0]),
+        (pl.Series(["v", 1], dtype=pl.Object), "strings and numbers together", [1.0, 0.0]),
     ],
 )
 def test_polars(values, what, expected):
@@ -143,8 +143,8 @@ def test_what_has_no_line_of_its_own_is_left_out(values):
         (objects(b"v", b"u"), "bytes", [1.0, 0.0]),
         (objects([1, 2], []), "lists", [2.0, 0.0]),
         (objects(1j, 1.0), "complex numbers", [1.0, 1.0]),
-        (objects("v", 1), "text and numbers together", [1.0, 0.0]),
-        (objects("v", True), "text and numbers together", [1.0, 0.0]),
+        (objects("v", 1), "strings and numbers together", [1.0, 0.0]),
+        (objects("v", True), "strings and numbers together", [1.0, 0.0]),
     ],
 )
 def test_arrays(table, what, expected):
@@ -179,7 +179,7 @@ class TestFreeText:
     def test_is_refused(self, library):
         table = library({"first": range(60), "note": list(self.SENTENCES)})
         said = (
-            "column 'note' holds free text: 60 different values in 60 rows .* categorical_features"
+            "column 'note' holds free text: 60 distinct values in 60 rows .* categorical_features"
         )
         with pytest.raises(ValueError, match=said) as error:
             learn(table)

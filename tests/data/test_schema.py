@@ -86,14 +86,14 @@ class TestKinds:
 
     @pytest.mark.parametrize(
         ("levels", "holds"),
-        [(("u",), "text"), ((False,), "truth values"), ((3, 4), "numbers"), ((), "nothing")],
+        [(("u",), "string"), ((False,), "boolean"), ((3, 4), "numeric"), ((), "empty")],
     )
     def test_of_levels(self, levels, holds):
         assert Column("a", "categorical", NAN, NAN, levels).holds == holds
 
     def test_of_numbers(self):
-        assert Column("a", "numeric", 0.0, 1.0).holds == "numbers"
-        assert Column("a", "numeric", NAN, NAN).holds == "nothing"
+        assert Column("a", "numeric", 0.0, 1.0).holds == "numeric"
+        assert Column("a", "numeric", NAN, NAN).holds == "empty"
 
 
 @pytest.mark.parametrize("table", [np.ones((2, 2)), [[1.0]], None, 3, "text", pd.Series([1.0])])

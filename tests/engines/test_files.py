@@ -235,7 +235,7 @@ class TestTypes:
     def test_text_against_numbers_names_both_files(self, folder, ending):
         write(pd.DataFrame({"a": [1.0, 2.0]}), f"a.{ending}")
         write(pd.DataFrame({"a": ["x", "z"]}), f"b.{ending}")
-        words = f"column 'a' holds numbers in ./a.{ending} and text in ./b.{ending}: write one"
+        words = f"column 'a' is numeric in ./a.{ending} and string in ./b.{ending}: convert it"
         with pytest.raises(ValueError, match=words):
             open_files(".")
 
@@ -305,7 +305,7 @@ class TestRefusals:
 
     def test_files_of_no_known_kind(self, folder):
         (folder / "a.xlsx").write_text("x")
-        self.refuse("a.xlsx", "a.xlsx: the name does not say what the file is: .parquet, .pq, .csv")
+        self.refuse("a.xlsx", "a.xlsx: unknown file type: .parquet, .pq, .csv")
 
     def test_files_of_two_kinds(self, folder):
         write(a_frame(5), "a.csv")

@@ -579,7 +579,7 @@ class TestRefusals:
     def test_free_text(self, folder, kind):
         sentences = [f"The parcel arrived on day {k}, and it was damp." for k in range(N)]
         frame = pd.DataFrame({"note": sentences, "y": np.arange(N)})
-        words = f"column 'note' holds free text: {N} different values in {N} rows"
+        words = f"column 'note' holds free text: {N} distinct values in {N} rows"
         with pytest.raises(ValueError, match=words):
             in_memory(frame[["note"]])
         source = source_of(frame, kind, 2)
@@ -599,7 +599,7 @@ class TestRefusals:
         sentences = [f"The parcel arrived on day {k}, and it was damp." for k in range(N)]
         frame = pd.DataFrame({"note": sentences, "y": np.arange(N)})
         source = Frames([frame[k : k + 100] for k in range(0, N, 100)], 1)
-        refused(source, "free text: 200 different values in 200 rows")
+        refused(source, "free text: 200 distinct values in 200 rows")
 
     def test_text_and_numbers_in_different_chunks(self):
         one = pd.DataFrame({"a": pd.Series(["x"], dtype=object), "y": [1.0]})
@@ -607,7 +607,7 @@ class TestRefusals:
         for frames in ([one, two], [two, one]):
             refused(
                 Frames(frames),
-                "in the frames: column 'a' holds text and numbers together .*'x' and 2",
+                "in the frames: column 'a' holds strings and numbers together .*'x' and 2",
             )
             source = Frames([frame.rename(columns={"a": "y", "y": "x"}) for frame in frames])
             refused(source, "mixes text and other labels", family=BERNOULLI)

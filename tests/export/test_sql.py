@@ -11,7 +11,7 @@ from lanam import LANAMRegressor
 from lanam.data import Column
 from lanam.explain.portable import Axis, explain_portable
 from lanam.export import sql as sql_module
-from lanam.export.naming import results_of
+from lanam.export.complete import results_of
 from lanam.export.sql_text import number, stretches, total
 from lanam.families import SOFTMAX
 from tests.export.cases import KINDS, NAME, Case, case, check_link, check_response

@@ -226,5 +226,5 @@ def test_without_scripts_the_tables_are_there(browser, report_of):
     page = context.new_page()
     page.goto(report_of("two").as_uri())
     assert "need JavaScript" in page.inner_text("body")
-    assert page.get_by_role("cell", name="switched off: evidence").count() > 0
+    assert page.get_by_role("cell", name="dropped: not supported by the data").count() > 0
     context.close()

@@ -242,7 +242,7 @@ def test_a_page_that_fails_leaves_the_old_file(plain, tmp_path, monkeypatch):
 
 
 def test_a_folder_that_is_not_there(plain, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere: make it first"):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere: create it first"):
         plain[0].report(tmp_path / "nowhere" / "r.html")
 
 

@@ -1,12 +1,11 @@
 """The command line: ``lanam fit``, ``predict``, ``explain``, ``report``, ``export`` and ``demo``.
 
-It uses what everybody can use: the estimators' public methods, and files that pyarrow reads and writes.
+It uses the public methods of the estimators, and files that pyarrow reads and writes.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -27,32 +26,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     lanam ...
     0
     """
-    arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         from lanam.cli.running import run
-    except ImportError as error:
-        name = (error.name or str(error)).split(".")[0]
-        text = f"the command line needs {name}: install what it takes with `pip install lanam[cli]`"
-        print(f"lanam: error: {text}", file=sys.stderr)
-        if "--json" in arguments:
-            print(json.dumps({"error": text, "exit_code": 1}))
-        return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # only the standard library is imported until signals are handled
         return 130
-    return run(arguments)
+    return run(sys.argv[1:] if argv is None else argv)
 
 
 def process() -> NoReturn:
-    """Be the process of a command: run it, and exit with its code.
+    """Entry point of the ``lanam`` script: run a command and exit with its code.
 
-    A command that failed or was stopped leaves without the interpreter's farewell. A thread of pyarrow may
-    still be waiting for more of standard input then: the farewell would wait with it, and the thread would
-    abort the process if it came back in the midst of it.
+    After a failure or an interrupt the interpreter's shutdown is skipped: a thread of pyarrow may still be
+    waiting for standard input, and shutdown would wait for it, or abort when it returns.
     """
     code = main()
     if code:
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or absent
                 stream.flush()
         os._exit(code)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""What a command says, and where: results on standard output, everything else on standard error."""
+"""What commands print: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _RED, _YELLOW, _PLAIN = "\033[31m", "\033[33m", "\033[0m"
 
 
 def coloured(text: str, colour: str, stream: TextIO) -> str:
-    """The text in a colour on a terminal whose user has nothing against it."""
+    """The text in a colour, on a terminal and unless ``NO_COLOR`` is set."""
     plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or not stream.isatty()
     return text if plain else f"{colour}{text}{_PLAIN}"
 
 
-def complain(text: str, command: str = "lanam") -> None:
-    """Say what went wrong."""
+def print_error(text: str, command: str = "lanam") -> None:
+    """Print an error message of a command."""
     print(f"{command}: {coloured('error:', _RED, sys.stderr)} {_safe(text)}", file=sys.stderr)
 
 
@@ -35,35 +35,13 @@ def print_document(content: Mapping[str, object]) -> None:
 
 
 def _safe(text: object) -> str:
-    """A text of several lines without anything that a terminal would obey."""
+    """A text of several lines without control sequences."""
     return visible(str(text), keep="\n\t")
-
-
-@contextmanager
-def caught_warnings() -> Iterator[list[Warning]]:
-    """The library's warnings to the user, which are in the list when the block ends."""
-    found: list[Warning] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        # Of a model that was fitted to an array: its columns are x0, x1, ..., and are found by that.
-        warnings.filterwarnings("ignore", message="X has feature names")
-        yield found
-    found += [each.message for each in caught if isinstance(each.message, UserWarning)]
 
 
 @dataclass
 class Console:
-    """How much a command says, and for whom.
-
-    Attributes
-    ----------
-    quiet
-        Whether to say nothing but errors.
-    json
-        Whether standard output has one JSON document instead of text.
-    notes
-        What was said on the side, for the document.
-    """
+    """Output of a command; ``json`` replaces text by one JSON document, which includes the notes."""
 
     quiet: bool = False
     json: bool = False
@@ -71,41 +49,45 @@ class Console:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing is said in words."""
+        """Whether nothing but errors is printed as text."""
         return self.quiet or self.json
 
-    def note(self, text: str, mark: str = "") -> None:
-        """Say something on the side, behind a mark if there is one."""
+    def note(self, text: str, prefix: str = "") -> None:
+        """Print a remark to standard error, after a prefix."""
         self.notes.append(text)
         if not self.silent:
-            print(f"{mark}{_safe(text)}", file=sys.stderr)
+            print(f"{prefix}{_safe(text)}", file=sys.stderr)
 
     def warn(self, text: str) -> None:
-        """Say something on the side that should be read."""
+        """Print a warning."""
         self.note(text, f"{coloured('warning:', _YELLOW, sys.stderr)} ")
 
-    def tell(self, text: object) -> None:
-        """Say a result in words."""
+    def print(self, text: object) -> None:
+        """Print a result."""
         if not self.silent:
             print(_safe(text))
 
     def document(self, content: Mapping[str, object]) -> None:
-        """Say the result as one JSON document, if that is wanted."""
+        """Print the result as a JSON document, with ``--json``."""
         if self.json:
             print_document(content)
 
     @contextmanager
     def warnings(self) -> Iterator[None]:
-        """Say the library's warnings in the words of the command line."""
-        with caught_warnings() as caught:
+        """Print the library's warnings, with flags in place of arguments."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            # Raised by models that were fitted to an array, whose columns are named x0, x1, ...
+            warnings.filterwarnings("ignore", message="X has feature names")
             yield
         for warning in caught:
-            for line in in_flags(warning).splitlines():
-                self.warn(line)
+            if isinstance(warning.message, UserWarning):
+                for line in in_flags(warning.message).splitlines():
+                    self.warn(line)
 
 
 def _for_json(value: object) -> object:
-    """Plain data; what JSON has no number for is null."""
+    """Plain data; NaN and infinity become null."""
     if isinstance(value, Mapping):
         return {str(key): _for_json(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):

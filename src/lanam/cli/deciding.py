@@ -1,114 +1,103 @@
-"""What the options leave open: which column is the target, what kind it is, which rows are held out."""
+"""Decisions that options leave open: the target, its task, and which rows are held out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lanam.cli.errors import CLIError, UsageError
+from lanam.cli.errors import CLIError, UsageError, in_flags
+from lanam.data import find_column
 from lanam.engines.types import holds
 from lanam.families import BERNOULLI, GAUSSIAN, POISSON, Family
 from lanam.text import few
 
-#: Asks a person which of the columns it is.
+#: Asks the user to choose a column.
 Ask = Callable[[Sequence[str]], str]
 
-#: Names by which a target is known without being named.
+#: Names by which a target is recognised.
 _TARGETS = ("y", "target")
 
-#: Of integers with no more different values than this it is said how they are read.
+#: Integers with at most this many distinct values may also be classes or counts.
 _FEW = 10
 
-#: More classes than this are not meant, unless somebody says so.
+#: Strings with more distinct values than this are classes only if the user says so.
 _MANY_CLASSES = 50
 
-#: Of more different values than this nobody counts how many there are.
+#: Distinct values are counted up to this number.
 MANY_VALUES = 1000
 
 _MAX_LISTED = 20
 
 
-@dataclass(frozen=True)
-class Task:
-    """A kind of target, and the response family that is fitted to it."""
-
-    name: str
-    family: Family
-
-
-REGRESSION, COUNTS = Task("regression", GAUSSIAN), Task("counts", POISSON)
-CLASSIFICATION = Task("classification", BERNOULLI)  # or that of more classes, once they are counted
-
-#: What ``--task`` may say.
-TASKS = {task.name: task for task in (REGRESSION, CLASSIFICATION, COUNTS)}
+#: The response family of each task; of more than two classes, the one of several.
+TASKS: dict[str, Family] = {
+    "regression": GAUSSIAN,
+    "classification": BERNOULLI,
+    "counts": POISSON,
+}
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What kind of target it is, and why."""
+    """The task of a target, and the reason for it."""
 
-    task: Task
+    task: str
     why: str
+
+    @property
+    def family(self) -> Family:
+        """The response family of the task."""
+        return TASKS[self.task]
 
 
 def find_target(names: Sequence[str], given: str | None, ask: Ask | None = None) -> tuple[str, str]:
-    """The target's name, and how it was found.
-
-    Parameters
-    ----------
-    names
-        The columns.
-    given
-        What ``--target`` says.
-    ask
-        What asks a person, if there is one: it takes the names and returns one.
+    """The target's name, and how it was found; ``ask`` is None where nobody can be asked.
 
     Examples
     --------
     >>> find_target(["age", "Y"], None)
     ('Y', 'by its name')
     >>> find_target(["age", "bmi"], "bmi")
-    ('bmi', 'as you said')
+    ('bmi', 'as requested')
     """
     if given is not None:
-        return require_column(given, names, "--target"), "as you said"
+        return require_column(given, names, "--target"), "as requested"
     found = [name for name in names if name.lower() in _TARGETS]
     if len(found) == 1:
         return found[0], "by its name"
     if ask is not None:
-        return require_column(ask(names), names, "the answer"), "as you said"
-    raise UsageError(f"which column is to be predicted? Say --target with one of {listed(names)}")
+        return require_column(ask(names), names, "the answer"), "as requested"
+    raise UsageError(f"which column is the target? Use --target with one of {listed(names)}")
 
 
 def require_column(name: str, names: Collection[str], option: str) -> str:
-    """The name of a column that is there.
+    """The name of a column that an option names, if the table has it.
 
     Examples
     --------
     >>> require_column("ages", ["age", "bmi"], "--drop")
     Traceback (most recent call last):
         ...
-    lanam.cli.errors.UsageError: --drop names the column 'ages', which is not there; did you mean 'age'?
+    lanam.cli.errors.UsageError: --drop names the column 'ages', which the table does not have; did ...
     """
-    if name in names:
-        return name
-    close = get_close_matches(name, names, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else f": the columns are {listed(names)}"
-    raise UsageError(f"{option} names the column {name!r}, which is not there{hint}")
+    try:
+        find_column(name, names, option)
+    except ValueError as error:
+        raise UsageError(in_flags(error)) from None
+    return name
 
 
 def listed(names: Collection[str]) -> str:
-    """Names in a message."""
+    """Names for a message."""
     return few(names, _MAX_LISTED)
 
 
 def split_names(values: Sequence[str] | None, names: Collection[str], option: str) -> list[str]:
-    """The columns that an option names: once or several times, with commas between them.
+    """The columns that an option names, separated by commas or given repeatedly.
 
     Examples
     --------
@@ -123,7 +112,7 @@ def split_names(values: Sequence[str] | None, names: Collection[str], option: st
 
 
 def read_pairs(value: str, names: Collection[str]) -> str | int | list[tuple[str, str]]:
-    """What ``--interactions`` says: "auto", how many, or which pairs.
+    """The value of ``--interactions``: "auto", a number, or pairs of columns.
 
     Examples
     --------
@@ -140,61 +129,61 @@ def read_pairs(value: str, names: Collection[str]) -> str | int | list[tuple[str
         sides = [(part[:at].strip(), part[at + 1 :].strip()) for at in cuts]
         if not sides:
             raise UsageError(
-                f"--interactions {value!r} is not known: say auto, a number, or pairs such as a:b,c:d"
+                f"--interactions {value!r} is not valid: use auto, a number, or pairs such as a:b,c:d"
             )
-        known = [side for side in sides if side[0] in names and side[1] in names]
+        there = [side for side in sides if side[0] in names and side[1] in names]
         first, second = (
-            require_column(side, names, "--interactions") for side in (known or sides)[0]
+            require_column(side, names, "--interactions") for side in (there or sides)[0]
         )
         pairs.append((first, second))
     return pairs
 
 
 def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decision:
-    """What kind of target a column without gaps is; its different values are enough, or many of them.
+    """The task of a target without missing values; up to `MANY_VALUES` distinct values are enough.
 
     Examples
     --------
     >>> decide_task(pa.chunked_array([["no", "yes", "no"]]), "ill", None).why
-    "'ill' is text with 2 different values"
-    >>> decide_task(pa.chunked_array([[0.5, 1.25, 3.0]]), "price", None).task.name
+    "'ill' holds strings with 2 distinct values"
+    >>> decide_task(pa.chunked_array([[0.5, 1.25, 3.0]]), "price", None).task
     'regression'
     """
     n_values = len(pc.unique(column))
-    text = holds(column.type) == "text"
+    text = holds(column.type) == "string"
     if n_values < 2:
-        raise CLIError(f"the target {name!r} has one value only: there is nothing to learn")
+        raise CLIError(f"the target {name!r} is constant: there is nothing to learn")
     if asked is not None:
-        if text and not TASKS[asked].family.link.classes:
+        if text and not TASKS[asked].link.classes:
             example = pc.unique(column)[0].as_py()
             raise CLIError(
-                f"--task {asked} needs numbers, and the target {name!r} holds text, such as {example!r}"
+                f"--task {asked} needs a numeric target, and {name!r} holds strings, such as {example!r}"
             )
-        return Decision(TASKS[asked], "as you said")
+        return Decision(str(asked), "as requested")
     if text:
         several = n_values if n_values <= MANY_VALUES else f"more than {MANY_VALUES}"
         if n_values > _MANY_CLASSES:
             raise CLIError(
-                f"the target {name!r} is text with {several} different values: is it the right column? "
-                "If these are classes, say --task classification"
+                f"the target {name!r} holds strings with {several} distinct values: is it the right "
+                "column? If they are classes, use --task classification"
             )
-        return Decision(CLASSIFICATION, f"{name!r} is text with {n_values} different values")
-    if holds(column.type) == "truth values":
-        return Decision(CLASSIFICATION, f"{name!r} is true or false")
-    if holds(column.type) != "numbers":
+        return Decision("classification", f"{name!r} holds strings with {n_values} distinct values")
+    if holds(column.type) == "boolean":
+        return Decision("classification", f"{name!r} is boolean")
+    if holds(column.type) != "numeric":
         raise CLIError(
-            f"the target {name!r} holds {column.type}: lanam predicts numbers and classes"
+            f"the target {name!r} holds {column.type}: targets are numeric, boolean or strings"
         )
     if n_values == 2:
-        why = f"{name!r} has two different values; --task regression reads them as numbers"
-        return Decision(CLASSIFICATION, why)
+        why = f"{name!r} has two distinct values; use --task regression to treat it as numeric"
+        return Decision("classification", why)
     if n_values <= _FEW and _whole(column):
         why = (
-            f"{name!r} has {n_values} different whole numbers, read as numbers; if they are classes say "
-            "--task classification, if they count events --task counts"
+            f"{name!r} has {n_values} distinct integers, treated as numeric; use --task classification if "
+            "they are classes, --task counts if they are counts"
         )
-        return Decision(REGRESSION, why)
-    return Decision(REGRESSION, f"{name!r} is numbers")
+        return Decision("regression", why)
+    return Decision("regression", f"{name!r} is numeric")
 
 
 def _whole(column: pa.ChunkedArray) -> bool:
@@ -205,15 +194,15 @@ def _whole(column: pa.ChunkedArray) -> bool:
 
 
 def target_values(column: pa.ChunkedArray, family: Family) -> np.ndarray:
-    """The target for the estimators."""
-    if holds(column.type) == "text":
+    """The target as the estimators take it."""
+    if holds(column.type) == "string":
         return np.array(column.to_pylist(), dtype=object)
     if not family.link.classes:
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.int8())
         column = column.cast(pa.float64())
-    elif holds(column.type) == "numbers" and _whole(column):
-        # A gap somewhere makes floats of whole numbers.
+    elif holds(column.type) == "numeric" and _whole(column):
+        # A missing value somewhere turns integers into floats.
         column = column.cast(pa.float64()).cast(pa.int64())
     return np.asarray(column.to_numpy())
 
@@ -221,9 +210,9 @@ def target_values(column: pa.ChunkedArray, family: Family) -> np.ndarray:
 def hold_out(
     labels: np.ndarray | None, n_rows: int, shares: Sequence[float], random_state: int
 ) -> list[np.ndarray]:
-    """Rows to train with, and rows held out for each of the shares, each ascending.
+    """Indices of the training rows, and of the rows held out for each fraction, all ascending.
 
-    Of classes, every class gives its share, and keeps a row to train with.
+    Classes are stratified, and each keeps a training row.
 
     Examples
     --------

@@ -1,12 +1,14 @@
-"""What goes wrong, in one line that a person can act on."""
+"""Errors of the command line, and the library's messages in terms of flags."""
 
 from __future__ import annotations
+
+from functools import cache
 
 from lanam.errors import Line, Message, Setting, Speech
 
 
 class CLIError(Exception):
-    """An error in data, a model or a file, said in one line."""
+    """An error in data, a model or a file, in one line."""
 
     exit_code = 1
 
@@ -18,9 +20,9 @@ class UsageError(CLIError):
 
 
 class Interrupted(BaseException):
-    """The process was asked to stop.
+    """A signal to stop.
 
-    Not a ``KeyboardInterrupt``: fits keep the best model so far on that, and a command leaves nothing
+    Not a ``KeyboardInterrupt``, on which fits keep the best model so far: a command leaves nothing
     unfinished behind.
     """
 
@@ -29,26 +31,7 @@ class Interrupted(BaseException):
         self.exit_code = 128 + signal
 
 
-#: Arguments of the library, and what they are here.
-FLAGS = {
-    "block_size": "--block-size",
-    "categorical_features": "--categorical",
-    "coverage": "--interval",
-    "decimal": "--decimal",
-    "delimiter": "--delimiter",
-    "drop": "--drop",
-    "encoding": "--encoding",
-    "exposure": "--exposure",
-    "interactions": "--interactions",
-    "max_iter": "--max-iter",
-    "memory": "--memory",
-    "missing": "--missing",
-    "n_jobs": "--jobs",
-    "sample_weight": "--weight",
-    "target": "--target",
-}
-
-#: Other words of Python in its messages.
+#: Words in the library's messages that only Python users understand, and their replacements.
 _WORDS = {
     ", or pass calibrated=False for the model's own": "",
     "Input X": "the table",
@@ -63,32 +46,35 @@ _WORDS = {
     "likelihood='poisson'": "--task counts",
     "model.save(path)": "lanam fit",
     "noise='constant'": "--noise constant",
-    "pass": "say",
-    "pass another delimiter to csv_files": "say another --delimiter",
-    "pass overwrite=True": "say --force",
-    "pass variance=False": "say --no-variance",
+    "pass": "use",
+    "pass another delimiter to csv_files": "use another --delimiter",
+    "pass overwrite=True": "use --force",
+    "pass variance=False": "use --no-variance",
     "proba=True": "--proba",
-    "set likelihood='poisson'": "say --task counts",
+    "set likelihood='poisson'": "use --task counts",
     "std=True": "--std",
 }
 
-#: What to do about an argument, where the library's remedy is an argument that is no flag.
+#: Remedies by argument, where the library's names an argument that has no flag.
 _REMEDIES = {"max_iter": "Raise {argument}."}
 
 
 class _Flags(Speech):
-    """The library's messages in the words of the command line."""
+    """Wording of messages for the command line: flags in place of arguments."""
+
+    def __init__(self, flags: dict[str, str]) -> None:
+        self._flags = flags
 
     def word(self, name: str) -> str:
-        return FLAGS.get(name) or _WORDS.get(name, name)
+        return self._flags.get(name) or _WORDS.get(name, name)
 
     def setting(self, setting: Setting) -> str:
-        if setting.argument not in FLAGS:
+        if setting.argument not in self._flags:
             usual = super().setting(setting)
             return _WORDS.get(usual, usual)
         value = setting.value
-        said = ",".join(map(repr, value)) if isinstance(value, list) else str(value)
-        return f"{FLAGS[setting.argument]} {said}"
+        text = ",".join(map(repr, value)) if isinstance(value, list) else str(value)
+        return f"{self._flags[setting.argument]} {text}"
 
     def example(self, line: Line, column: str | None) -> str:
         if line.what == "leave out":
@@ -103,11 +89,15 @@ class _Flags(Speech):
         return ""
 
 
-_FLAG_WORDS = _Flags()
+@cache
+def _wording() -> _Flags:
+    from lanam.cli.requests import FLAGS  # needs typer, which may not be installed
+
+    return _Flags(FLAGS)
 
 
 def in_flags(error: BaseException) -> str:
-    """A message of the library in the words of the command line.
+    """A message of the library, with flags in place of arguments.
 
     Examples
     --------
@@ -115,11 +105,11 @@ def in_flags(error: BaseException) -> str:
     >>> in_flags(InputError("{argument} is zero for every row", argument="sample_weight"))
     '--weight is zero for every row'
     """
-    return error.said(_FLAG_WORDS) if isinstance(error, Message) else str(error)
+    return error.said(_wording()) if isinstance(error, Message) else str(error)
 
 
 def one_line(error: BaseException) -> str:
-    r"""An error as one line.
+    r"""The message of any error in one line.
 
     Examples
     --------
@@ -129,7 +119,7 @@ def one_line(error: BaseException) -> str:
     'two lines'
     """
     if isinstance(error, MemoryError):
-        return "there is not enough memory: use fewer rows or columns, or a smaller --block-size"
+        return "not enough memory: use fewer rows or columns, or a smaller --block-size"
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         text = f"{error.filename}: {error.strerror}"
     else:

@@ -1,4 +1,4 @@
-"""``lanam explain``: what a model says, as a whole, of one term, or of one row."""
+"""``lanam explain``: all terms of a model, one of them, or the prediction of one row."""
 
 from __future__ import annotations
 
@@ -13,69 +13,71 @@ from lanam.cli.deciding import listed
 from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.models import load_model, open_for, require_columns, without
 from lanam.cli.requests import Explain
-from lanam.cli.writing import require_new
+from lanam.cli.tables import require_new
 from lanam.text import aligned, number_format, shorten
 
 if TYPE_CHECKING:
     from lanam.cli.models import Estimator
     from lanam.explain import GlobalExplanation, LocalExplanation, Term
 
-#: What draws what was said.
-Drawing = Callable[[], object]
-#: The columns of an explanation's frame.
-Columns = Mapping[str, Sequence[Any]]
+#: Plots an explanation and returns its axes.
+Plot = Callable[[], object]
+#: The frame of an explanation by columns.
+FrameColumns = Mapping[str, Sequence[Any]]
 
-_PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
+_PLOT_ENDINGS = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
 
-#: Of more places than this where a smooth function is tabulated, so many are printed.
-_MAX_PLACES = 20
+#: The largest number of points of a smooth function that are printed.
+_MAX_POINTS = 20
 _MAX_NAME = 40
 
 
 def explain(request: Explain, console: Console) -> None:
-    """Say what a model learned, and draw it if a picture is wanted."""
+    """Print an explanation, and plot it with ``--output``."""
     if (request.row is None) != (request.data is None):
         raise UsageError("--row and --data go together: which row of which file?")
-    for option, said in (("--term", request.term is not None), ("--noise", request.noise)):
-        if request.row is not None and said:
-            raise UsageError(f"{option} is of the whole model and --row of one row: choose one")
+    for option, given in (("--term", request.term is not None), ("--noise", request.noise)):
+        if request.row is not None and given:
+            raise UsageError(
+                f"{option} explains the whole model and --row one prediction: choose one"
+            )
     if request.output is not None:
-        _require_picture(request.output, request)
+        _require_plot(request.output, request)
     model = load_model(request.model)
     if request.row is not None and request.data is not None:
-        drawn = _explain_row(request.row, request.data, request, model, console)
+        plot = _explain_row(request.row, request.data, request, model, console)
     elif request.term is not None or request.noise:
-        drawn = _explain_terms(request, _explanation(request, model), console)
+        plot = _explain_terms(request, _explanation(request, model), console)
     else:
-        drawn = _explain_all(request, model, console)
+        plot = _explain_all(request, model, console)
     if request.output is not None:
-        draw(drawn(), request.output)
-        console.note(f"drawn: {request.output}")
+        save_plot(plot(), request.output)
+        console.note(f"written: {request.output}")
 
 
-def _require_picture(path: str, request: Explain) -> None:
-    if not path.lower().endswith(_PICTURES):
-        raise UsageError(f"{path}: a picture's name ends in {', '.join(_PICTURES[:3])}")
+def _require_plot(path: str, request: Explain) -> None:
+    if not path.lower().endswith(_PLOT_ENDINGS):
+        raise UsageError(f"{path}: the name of a plot ends in {', '.join(_PLOT_ENDINGS[:3])}")
     files = tuple(name for name in (request.model, request.data) if name)
     require_new(path, force=request.force, inputs=files, example="shapes.png")
 
 
-def _explain_all(request: Explain, model: Estimator, console: Console) -> Drawing:
+def _explain_all(request: Explain, model: Estimator, console: Console) -> Plot:
     summary = model.summary()
-    console.tell(summary)
+    console.print(summary)
     if console.json:
         explanation = model.explain_global()
         console.document({"summary": summary.to_dict(), "explanation": explanation.to_dict()})
 
-    def drawn() -> object:
+    def plot() -> object:
         from lanam.plot import plot_shapes
 
         explanation = model.explain_global()
         if not any(term.active for term in explanation.shapes):
-            raise CLIError("no term of one column is active: there is nothing to draw")
+            raise CLIError("no main effect is active: there is nothing to plot")
         return plot_shapes(explanation, coverage=request.coverage)
 
-    return drawn
+    return plot
 
 
 def _explanation(request: Explain, model: Estimator) -> GlobalExplanation:
@@ -83,12 +85,12 @@ def _explanation(request: Explain, model: Estimator) -> GlobalExplanation:
     if not request.noise:
         return model.explain_global()
     if not hasattr(model, "explain_noise"):
-        raise CLIError("--noise is for models of numbers, and this one tells classes apart")
+        raise CLIError("--noise is for regression, and this is a classifier")
     return model.explain_noise()
 
 
-def _explain_terms(request: Explain, explanation: GlobalExplanation, console: Console) -> Drawing:
-    """Show one term, or all that are active."""
+def _explain_terms(request: Explain, explanation: GlobalExplanation, console: Console) -> Plot:
+    """Print the function of one term, or of all active ones."""
     names = [term.name for term in explanation]
     if request.term not in (None, *names):
         raise UsageError(
@@ -98,62 +100,60 @@ def _explain_terms(request: Explain, explanation: GlobalExplanation, console: Co
     if console.json:
         console.document((term or explanation).to_dict())
 
-    def drawn() -> object:
+    def plot() -> object:
         from lanam.plot import plot_interaction, plot_shapes
 
         if term is None:
             return plot_shapes(explanation, coverage=request.coverage)
         if not term.active:
-            raise CLIError(f"the term {term.name!r} is switched off: there is nothing to draw")
+            raise CLIError(f"the term {term.name!r} was dropped: there is nothing to plot")
         if term.joint:
             return plot_interaction(explanation, term.name)
         return plot_shapes(explanation, terms=[term.name], coverage=request.coverage)
 
     if term is not None and not term.active:
-        console.tell(f"{term.name}: {term.status}")
-        return drawn
+        console.print(f"{term.name}: {term.status}")
+        return plot
     frame = nw.from_native(explanation.to_frame(request.coverage), eager_only=True)
     shown = explanation.active if term is None else [term]
     texts = [_term_text(each, frame, explanation, request.coverage) for each in shown]
-    console.tell("\n\n".join(texts))
-    return drawn
+    console.print("\n\n".join(texts))
+    return plot
 
 
-def _explain_row(
-    row: int, data: str, request: Explain, model: Estimator, console: Console
-) -> Drawing:
+def _explain_row(row: int, data: str, request: Explain, model: Estimator, console: Console) -> Plot:
     source = open_for(model, data, request.dialect, console)
     needed = require_columns(model, source)
-    n_seen, found = 0, None
+    n_read, found = 0, None
     for chunk in source.each(needed):
-        if row <= n_seen + len(chunk.frame):
-            found = chunk.frame.slice(row - n_seen - 1, 1)
+        if row <= n_read + len(chunk.frame):
+            found = chunk.frame.slice(row - n_read - 1, 1)
             break
-        n_seen += len(chunk.frame)
+        n_read += len(chunk.frame)
     if found is None:
-        raise UsageError(f"--row {row}: {source.title} has {n_seen} rows")
+        raise UsageError(f"--row {row}: {source.title} has {n_read} rows")
     with console.warnings():
         local = model.explain_local(found)
     if console.json:
         console.document({"row": row, "file": data, **local.to_dict()})
     columns = nw.from_native(local.to_frame(request.coverage), eager_only=True)
-    console.tell(f"row {row} of {data}: {_response(local)}")
-    console.tell(_row_text(local, columns.to_dict(as_series=False), request.coverage))
+    console.print(f"row {row} of {data}: {_response(local)}")
+    console.print(_row_text(local, columns.to_dict(as_series=False), request.coverage))
 
-    def drawn() -> object:
+    def plot() -> object:
         from lanam.plot import plot_local
 
         ax = plot_local(local, coverage=request.coverage)
-        # There it is the only row, and here the one that was asked for.
+        # The explanation has a single row, and its number in the file is another.
         title = ax.get_title(loc="left").replace("Row 0:", f"Row {row} of {source.title}:", 1)
         ax.set_title(title, loc="left", fontsize="small", parse_math=False)
         return ax
 
-    return drawn
+    return plot
 
 
-def draw(axes: object, path: str) -> None:
-    """Write the figure of some axes into a file, whole or not at all."""
+def save_plot(axes: object, path: str) -> None:
+    """Write the figure of some axes to a file."""
     import io
 
     import numpy as np
@@ -165,57 +165,57 @@ def draw(axes: object, path: str) -> None:
     content = io.BytesIO()
     figure.savefig(content, format=path.rsplit(".", 1)[1].lower(), dpi=150, bbox_inches="tight")
     pyplot.close(figure)
-    write_atomically(path, content.getvalue(), what="the picture")
+    write_atomically(path, content.getvalue(), what="the plot")
 
 
 def _term_text(
     term: Term, frame: nw.DataFrame[Any], explanation: GlobalExplanation, coverage: float
 ) -> str:
-    """A term's function as a table; the frame has those of all terms."""
+    """The function of a term as a table; the frame has those of all terms."""
     columns = frame.filter(nw.col("term") == term.name).to_dict(as_series=False)
-    # What is tabulated beyond the data is for rows that are there, and not for a table to read.
-    known = [k for k, inside in enumerate(columns["inside"]) if inside or columns["level"][k]]
-    smooth = [k for k in known if columns["level"][k] is None]
+    # Points beyond the data are not printed.
+    inside = [k for k, within in enumerate(columns["inside"]) if within or columns["level"][k]]
+    smooth = [k for k in inside if columns["level"][k] is None]
     n_outer = len(explanation.classes or ()) if "class" in columns else 1
-    places = without(known, _left_out(smooth, n_outer))
-    whole = len(places) == len(known)
-    form = number_format(max(abs(columns["mean"][k]) for k in places), 3)
-    table = [[*term.feature_names, *_head(columns), *(["share of rows"] if whole else [])]]
-    for k in places:
-        cells = [*_places(columns, k)[: len(term.features)], *_cells(columns, k, "mean", form)]
-        table.append([*cells, f"{columns['density'][k]:.2%}"] if whole else cells)
+    shown = without(inside, _left_out(smooth, n_outer))
+    complete = len(shown) == len(inside)
+    form = number_format(max(abs(columns["mean"][k]) for k in shown), 3)
+    table = [[*term.feature_names, *_head(columns), *(["rows"] if complete else [])]]
+    for k in shown:
+        cells = [*_values(columns, k)[: len(term.features)], *_cells(columns, k, "mean", form)]
+        table.append([*cells, f"{columns['density'][k]:.2%}"] if complete else cells)
     unit = explanation.family.words.adds_to(explanation.classes)
-    parts = "" if whole else f" ({len(places)} of {len(known)} places shown)"
+    note = "" if complete else f" ({len(shown)} of {len(inside)} points shown)"
     lines = [
         f"{term.name}: {term.kind}, importance {term.importance:.4g}",
-        f"What each value adds {unit}, with {coverage:.0%} bands{parts}:",
+        f"Contribution {unit}, with {coverage:.0%} credible bands{note}:",
         "",
         *aligned(table, words=[0]),
     ]
     return "\n".join(lines)
 
 
-def _head(columns: Columns) -> list[str]:
-    return [*(["class"] if "class" in columns else []), "adds", "lower", "upper"]
+def _head(columns: FrameColumns) -> list[str]:
+    return [*(["class"] if "class" in columns else []), "contribution", "lower", "upper"]
 
 
-def _cells(columns: Columns, k: int, mean: str, form: str) -> list[str]:
-    """What row ``k`` of a frame adds, below the head."""
-    own = [str(columns["class"][k])] if "class" in columns else []
-    return own + [format(columns[key][k], form) for key in (mean, "lower", "upper")]
+def _cells(columns: FrameColumns, k: int, mean: str, form: str) -> list[str]:
+    """The contribution in row ``k`` of a frame, with its band."""
+    label = [str(columns["class"][k])] if "class" in columns else []
+    return label + [format(columns[key][k], form) for key in (mean, "lower", "upper")]
 
 
 def _left_out(smooth: Sequence[int], n_classes: int) -> list[int]:
-    """Which of the places of a smooth function are not printed: an even choice stays."""
-    n_places = len(smooth) // n_classes
-    if n_places <= _MAX_PLACES:
+    """The points of a smooth function to omit: evenly spaced ones are printed."""
+    n_points = len(smooth) // n_classes
+    if n_points <= _MAX_POINTS:
         return []
-    chosen = {round(k * (n_places - 1) / (_MAX_PLACES - 1)) for k in range(_MAX_PLACES)}
+    chosen = {round(k * (n_points - 1) / (_MAX_POINTS - 1)) for k in range(_MAX_POINTS)}
     return [entry for at, entry in enumerate(smooth) if at // n_classes not in chosen]
 
 
-def _row_text(local: LocalExplanation, columns: Columns, coverage: float) -> str:
-    """A row's prediction taken apart, the largest contributions first."""
+def _row_text(local: LocalExplanation, columns: FrameColumns, coverage: float) -> str:
+    """The contributions to the prediction of a row, the largest first."""
     names = columns["term"]
     n_outer = len(local.classes or ()) if "class" in columns else 1
     rows = range(len(names))
@@ -227,24 +227,24 @@ def _row_text(local: LocalExplanation, columns: Columns, coverage: float) -> str
     order = sorted(
         (k for k in inner if names[k] in active), key=lambda k: (-largest[names[k]], names[k])
     )
-    # Digits for contributions, not for an intercept that may be far larger.
+    # As many digits as contributions need: the intercept may be far larger.
     form = number_format(max(largest.values(), default=0.0), 3)
     table = [["term", "value", *_head(columns)]]
     for k in (*first, *order, *last):
-        value = "" if k in first or k in last else ", ".join(_places(columns, k))
+        value = "" if k in first or k in last else ", ".join(_values(columns, k))
         name = shorten(names[k], _MAX_NAME)
         table.append([name, value, *_cells(columns, k, "contribution", form)])
     unit = local.family.words.adds_to(local.classes)
-    lines = [f"What each term adds {unit}, with {coverage:.0%} bands:", ""]
+    lines = [f"Contribution of each term {unit}, with {coverage:.0%} credible bands:", ""]
     lines += aligned(table, words=[0])
-    n_off = len(local.terms) - len(active)
-    if n_off:
-        lines += ["", f"Terms that are switched off and add nothing: {n_off}."]
+    n_dropped = len(local.terms) - len(active)
+    if n_dropped:
+        lines += ["", f"Dropped terms, without contributions: {n_dropped}."]
     return "\n".join(lines)
 
 
 def _response(local: LocalExplanation) -> str:
-    """The prediction in words."""
+    """The prediction as text."""
     response, classes = local.response[0], local.classes or ("", "")
     link, words = local.family.link, local.family.words
     if link.several:
@@ -256,10 +256,10 @@ def _response(local: LocalExplanation) -> str:
     return f"{words.response} {response:.5g}{note}"
 
 
-def _places(columns: Columns, k: int) -> list[str]:
-    """Where row ``k`` of a frame stands in each of its term's columns."""
-    places = [name.removesuffix("value") for name in columns if name.endswith("value")]
-    cells = [(columns[f"{place}value"][k], columns[f"{place}level"][k]) for place in places]
+def _values(columns: FrameColumns, k: int) -> list[str]:
+    """The values in row ``k`` of a frame, of each column of its term."""
+    axes = [name.removesuffix("value") for name in columns if name.endswith("value")]
+    cells = [(columns[f"{axis}value"][k], columns[f"{axis}level"][k]) for axis in axes]
     return [
         f"{value:.5g}" if level is None else shorten(" ".join(str(level).split()), _MAX_NAME)
         for value, level in cells

@@ -9,18 +9,20 @@ from lanam.cli.console import Console
 from lanam.cli.errors import UsageError
 from lanam.cli.models import load_model
 from lanam.cli.requests import Export, Form
-from lanam.cli.writing import require_new
+from lanam.cli.tables import require_new
 
 
 def export(request: Export, console: Console) -> None:
     """Write a model in another form."""
     kind = str(request.to or Path(request.output).suffix.lstrip(".").lower())
     if kind not in list(Form):
-        raise UsageError(f"what is {request.output} to be? Say --to with one of {', '.join(Form)}")
+        raise UsageError(
+            f"unknown format of {request.output}: use --to with one of {', '.join(Form)}"
+        )
     options = _options(request, kind)
     if request.output == "-":
         if console.json:
-            raise UsageError("--json and -o - both want standard output: choose one")
+            raise UsageError("--json and -o - both write to standard output: choose one")
         content = load_model(request.model).export(None, to=kind, **options)
         sys.stdout.buffer.write(content if isinstance(content, bytes) else content.encode("utf-8"))
         return
@@ -46,6 +48,6 @@ def _options(request: Export, kind: str) -> dict[str, object]:
         raise UsageError(f"--{next(iter(options))} is for SQL, and this is {kind}")
     if request.no_variance:
         if kind == "csv":
-            raise UsageError("--no-variance is not for csv, whose table has each entry's own alone")
+            raise UsageError("--no-variance is not for csv, which has no joint variance")
         options["variance"] = False
     return options

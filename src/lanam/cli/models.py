@@ -1,4 +1,4 @@
-"""Models in files: loading them, and what their columns and targets are."""
+"""Models in files, and tables opened with the columns that a model needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lanam import chunked
 from lanam.cli.console import Console
 from lanam.cli.deciding import listed, require_column
 from lanam.cli.errors import CLIError, UsageError
-from lanam.cli.reading import open_table
+from lanam.cli.tables import open_source
 from lanam.engines.dialects import Dialect
 from lanam.engines.files import FileSource
 from lanam.engines.types import holds
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _DELIMITERS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
-_HELD = ("text", "numbers", "truth values")
+_TYPES = ("string", "numeric", "boolean")
 
 
 def load_model(path: str) -> Estimator:
@@ -35,14 +35,14 @@ def load_model(path: str) -> Estimator:
     from lanam import load
 
     if os.path.isdir(path):
-        raise CLIError(f"{path} is a folder: pass a model's file, such as model.lanam")
+        raise CLIError(f"{path} is a folder: pass a model file, such as model.lanam")
     if not os.path.exists(path):
         raise CLIError(f"there is no file {path}")
     return load(path)
 
 
 def metadata(model: Estimator) -> Mapping[str, object]:
-    """What ``lanam fit`` wrote down beside the model: target, task, weight, exposure."""
+    """What ``lanam fit`` saved along with the model: target, task, weight, exposure."""
     return getattr(model, "metadata_", None) or {}
 
 
@@ -53,40 +53,34 @@ def open_for(
     console: Console,
     block_size: int | None = None,
 ) -> FileSource:
-    """Look at a table for a model, or for the first time if that is None.
+    """Open a table for a model, or for a fit if that is None; report an unusual delimiter.
 
-    CSV is written as it was when the model was fitted, unless options say otherwise. What was found between
-    the columns is said, if it is not what one expects.
+    Where options leave the dialect of CSV open, it is that of the training data.
     """
     dialect = dialect.filled(getattr(model, "dialect_", None))
-    types = None if model is None else column_types(model)
-    source = open_table(path, dialect, types, block_size)
-    found = source.found_delimiter
-    if found is not None:
-        between = _DELIMITERS.get(found, repr(found))
-        console.note(f"{source.title} has {between} between its columns; --delimiter changes that")
+    types = None if model is None else chunked.column_types(model._schema)
+    source = open_source(path, dialect, types, block_size)
+    delimiter = source.found_delimiter
+    if delimiter is not None:
+        between = _DELIMITERS.get(delimiter, repr(delimiter))
+        console.note(f"{source.title} is separated by {between} (change with --delimiter)")
     return source
 
 
-def column_types(model: Estimator) -> dict[str, pa.DataType]:
-    """Of which type each column of a model is read from a CSV file, whatever a part of it looks like."""
-    return chunked.column_types(model._schema)
-
-
 def require_columns(model: Estimator, source: FileSource) -> list[str]:
-    """The columns that a model needs, all of which the table must have; Parquet with their types."""
+    """The columns that a model needs, which the table must have, in Parquet with matching types."""
     needed = list(model._schema.names)
     lost = [name for name in needed if name not in source.names]
     if len(lost) == 1:
         require = f"; its columns are {listed(source.names)}"
         raise CLIError(
             f"{source.title} has no column {lost[0]!r}, which the model was fitted with{require}. If its "
-            "values are not known, add it with empty cells"
+            "values are missing, add it with empty cells"
         )
     if lost:
         raise CLIError(
             f"{source.title} lacks {len(lost)} columns that the model was fitted with: {listed(lost)}. "
-            "Where values are not known, add columns with empty cells"
+            "If their values are missing, add them with empty cells"
         )
     if source.has_types:
         for column in model._schema.columns:
@@ -95,24 +89,24 @@ def require_columns(model: Estimator, source: FileSource) -> list[str]:
 
 
 def _require_type(name: str, before: str, source: FileSource) -> None:
-    """Refuse text where a model has numbers, and the reverse, before anything is written."""
+    """Reject strings for numbers, and the reverse, before anything is written."""
     now = holds(source.types[name])
-    if now == "nothing" or before not in _HELD:
+    if now == "empty" or before not in _TYPES:
         return
-    if (before == "text") == (now == "text") and now in _HELD:
-        return  # numbers for truth values may be 0 and 1
+    if (before == "string") == (now == "string") and now in _TYPES:
+        return  # numbers in place of booleans may be 0 and 1
     for chunk in source.each([name]):
-        known = chunk.frame[name].drop_null()
-        if len(known):  # a column of gaps only is of any type
+        values = chunk.frame[name].drop_null()
+        if len(values):  # without values, any type will do
             raise CLIError(
-                f"{source.title}: column {name!r} held {before} in the training data, and holds {now} "
-                f"here (for example {str(known[0].as_py())!r}): convert it in the file"
+                f"{source.title}: column {name!r} was {before} in the training data, and is {now} "
+                f"here (for example {str(values[0].as_py())!r}): convert it in the file"
             )
 
 
 def exposure_column(model: Estimator, source: FileSource, given: str | None) -> str | float | None:
-    """Which column counts are counted over, or one number for all rows."""
-    known = metadata(model).get("exposure")
+    """The column of the exposure, or one exposure for all rows."""
+    fitted = metadata(model).get("exposure")
     if given is not None:
         if not model.family_.takes_exposure:
             what = "classes" if hasattr(model, "classes_") else "numbers"
@@ -120,40 +114,39 @@ def exposure_column(model: Estimator, source: FileSource, given: str | None) -> 
         try:
             number = float(given)
         except ValueError:
-            return _of_numbers(require_column(given, source.names, "--exposure"), source)
+            return _numeric(require_column(given, source.names, "--exposure"), source)
         if not (0.0 < number < math.inf):
-            raise UsageError(f"--exposure {given}: counts are counted over a positive number")
+            raise UsageError(f"--exposure {given}: the exposure must be a positive number")
         return number
-    if known is None:
+    if fitted is None:
         return None
-    if known not in source.names:
+    if fitted not in source.names:
         raise CLIError(
-            f"{source.title} has no column {known!r}, which the model's events were counted over: add it, "
-            "or say --exposure 1 for rates"
+            f"{source.title} has no column {fitted!r}, the exposure of the model: add it, or use "
+            "--exposure 1 for rates"
         )
-    return _of_numbers(str(known), source)
+    return _numeric(str(fitted), source)
 
 
-def _of_numbers(name: str, source: FileSource) -> str:
-    if source.has_types and holds(source.types[name]) not in ("numbers", "truth values"):
+def _numeric(name: str, source: FileSource) -> str:
+    if source.has_types and holds(source.types[name]) not in ("numeric", "boolean"):
         raise CLIError(
-            f"{source.title}: the column {name!r} of the exposure holds {source.types[name]}, and not "
-            "numbers"
+            f"{source.title}: the exposure {name!r} has type {source.types[name]}, and must be numeric"
         )
     return name
 
 
 def numbers(table: pa.Table, name: str, what: str) -> np.ndarray:
-    """A column of numbers, such as weights."""
+    """A numeric column without missing values, such as weights."""
     column = table[name]
     if column.null_count:
-        raise CLIError(f"{what}: the column {name!r} has {column.null_count} empty cells")
+        raise CLIError(f"{what}: column {name!r} has {column.null_count} missing values")
     try:
         return np.asarray(column.cast(pa.float64()).to_numpy())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise CLIError(f"{what}: the column {name!r} does not hold numbers") from None
+        raise CLIError(f"{what}: column {name!r} is not numeric") from None
 
 
 def without(names: Iterable[T], left_out: Collection[T | None]) -> list[T]:
-    """The names, or places, that are not left out."""
+    """The items that are not left out, in their order."""
     return [name for name in names if name not in left_out]

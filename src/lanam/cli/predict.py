@@ -1,4 +1,4 @@
-"""``lanam predict``: rows of a file to predictions in another, part by part."""
+"""``lanam predict``: rows of a file to predictions in another, in chunks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from lanam.cli.console import Console
 from lanam.cli.deciding import split_names
 from lanam.cli.errors import UsageError, in_flags
 from lanam.cli.models import exposure_column, load_model, open_for, require_columns
-from lanam.cli.reading import are_files
 from lanam.cli.requests import BLOCK_SIZE, Predict
-from lanam.cli.writing import open_table, require_new, require_table_name
+from lanam.cli.tables import are_files, open_writer, require_new, require_table_name
 from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
 from lanam.outputs import Outputs, Wanted
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def predict(request: Predict, console: Console) -> None:
-    """Predict the rows of a file or of several, however many there are, and write them."""
+    """Predict the rows of one or more files, and write the predictions."""
     started = time.perf_counter()
     n_rows, columns = _write(request, console)
     seconds = time.perf_counter() - started
@@ -44,7 +43,7 @@ def predict(request: Predict, console: Console) -> None:
 
 
 def _write(request: Predict, console: Console) -> tuple[int, list[str]]:
-    """The number of rows that were written, and the columns."""
+    """Write the predictions; the number of rows, and the columns."""
     several = are_files(request.data)
     kind = _require_output(request, console, several)
     model = load_model(request.model)
@@ -54,7 +53,7 @@ def _write(request: Predict, console: Console) -> tuple[int, list[str]]:
         require_columns(model, source)
     exposure = exposure_column(model, source, request.exposure)
     kept = kept_names(request, source)
-    wanted = Wanted(request.interval, request.std, request.terms, request.proba, request.prefix)
+    wanted = Wanted(request.coverage, request.std, request.terms, request.proba, request.prefix)
     outputs = outputs_of(model, wanted, kept)
     with console.warnings(), _progress(source.title, console) as advance:
         if several:
@@ -71,22 +70,22 @@ def _write(request: Predict, console: Console) -> tuple[int, list[str]]:
         else:
             job = Job(outputs, model, tuple(kept), exposure)
             job, source = keep_text(job, source, as_text=kind == "csv")
-            n_rows = source.write_to(partial(open_table, request.output), job, advance)
+            n_rows = source.write_to(partial(open_writer, request.output), job, advance)
     return n_rows, [*kept, *outputs.names]
 
 
 def _require_output(request: Predict, console: Console, several: bool) -> str | None:
-    """Refuse where nothing can be written, before anybody works for it; what one file is written as."""
+    """Check the output before any work is done; the format of a single file."""
     if several and request.output == "-":
-        raise UsageError("-o - is for one file: name a folder, or a file that all go into")
+        raise UsageError("-o - is for one file: name a folder, or one file for all")
     if several and request.block_size != BLOCK_SIZE:
         raise UsageError(
-            f"--block-size is for one file, and {request.data} is several: leave it out"
+            f"--block-size is for a single file, and {request.data} is several: leave it out"
         )
     if several:
         return None
     if request.output == "-" and console.json:
-        raise UsageError("--json and -o - both want standard output: choose one")
+        raise UsageError("--json and -o - both write to standard output: choose one")
     kind = require_table_name(request.output)
     if request.output != "-":
         files = (request.model, request.data)
@@ -95,14 +94,14 @@ def _require_output(request: Predict, console: Console, several: bool) -> str | 
 
 
 def kept_names(request: Predict, source: FileSource) -> list[str]:
-    """The columns of the input that are written as well."""
+    """The columns of the input that are written next to the predictions."""
     if request.all_columns:
         return [name for name in source.names if name]
     return split_names(request.keep, source.names, "--keep")
 
 
 def outputs_of(model: Estimator, wanted: Wanted, kept: Sequence[str]) -> Outputs:
-    """The columns that are written besides those that are kept."""
+    """The columns of predictions, whose names must differ from those that are kept."""
     try:
         outputs = Outputs(model, wanted)
     except ValueError as error:
@@ -110,21 +109,21 @@ def outputs_of(model: Estimator, wanted: Wanted, kept: Sequence[str]) -> Outputs
     clash = [name for name in kept if name in outputs.names]
     if clash:
         raise UsageError(
-            f"the column {clash[0]!r} has the name of an output: say --prefix model_, for example"
+            f"the column {clash[0]!r} has the name of an output: use --prefix model_, for example"
         )
     return outputs
 
 
 @contextmanager
 def _progress(title: str, console: Console) -> Iterator[Callable[[int], None]]:
-    """What is told how many rows are done: a line that is rewritten on a terminal, nothing elsewhere."""
+    """A function that reports how many rows are done, in one line of a terminal."""
     if console.silent or not sys.stderr.isatty():
         yield lambda n_rows: None
         return
-    from rich.console import Console
+    from rich.console import Console as Terminal
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.fields[rows]:>14,} rows"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=Terminal(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=None, rows=0)
         yield lambda n_rows: progress.update(task, rows=n_rows)

@@ -1,4 +1,7 @@
-"""What each command can be asked to do: a class a command, a field an option, with its help in words."""
+"""The options of each command: a class per command, a field per option, with its help text.
+
+The docstring of a class is its command's help text; fields are named after the library's arguments.
+"""
 
 from __future__ import annotations
 
@@ -22,39 +25,33 @@ _Check = Callable[[float | None], float | None]
 #: Bytes of a file that are read at once.
 BLOCK_SIZE = 1 << 20
 
-Task = StrEnum("Task", ["regression", "classification", "counts"])
+TaskName = StrEnum("TaskName", ["regression", "classification", "counts"])
 Noise = StrEnum("Noise", ["auto", "constant"])
 Form = StrEnum("Form", ["json", "csv", "sql", "onnx"])
-SqlDialect = StrEnum("SqlDialect", ["sqlite", "duckdb", "standard"])
+Database = StrEnum("Database", ["sqlite", "duckdb", "standard"])
 
 
-def _share(least: float, most: float) -> _Check:
-    """What checks a share, and says what a percentage is."""
+def _fraction(least: float, most: float) -> _Check:
+    """A check of a fraction, which recognises percentages."""
 
     def check(value: float | None) -> float | None:
         if value is None or least <= value <= most:
             return value
         percent = 1.0 < value <= 100.0
-        meant = f": say {value / 100:g} for {value:g}%" if percent else ""
-        raise typer.BadParameter(f"{value:g} is not between {least:g} and {most:g}{meant}")
+        hint = f": use {value / 100:g} for {value:g}%" if percent else ""
+        raise typer.BadParameter(f"{value:g} is not between {least:g} and {most:g}{hint}")
 
     return check
 
 
-_PROBABILITY = _share(0.001, 0.999)
-_PART = _share(0.0, 0.9)
+_PROBABILITY = _fraction(0.001, 0.999)
+_PART = _fraction(0.0, 0.9)
 
 
 def _argument(metavar: str, text: str, *, needed: bool = True) -> str:
     """An argument: a field to ``dataclass``, its value to type checkers."""
     metadata = {"typer": typer.Argument(metavar=metavar, help=text)}
     return cast(str, field(metadata=metadata) if needed else field(default=None, metadata=metadata))
-
-
-def _output(metavar: str, text: str) -> str:
-    """The file to write, which must be named."""
-    option = typer.Option("--output", "-o", metavar=metavar, help=text)
-    return cast(str, field(metadata={"typer": option}))
 
 
 def _option(
@@ -65,210 +62,259 @@ def _option(
     least: int | None = None,
     check: _Check | None = None,
 ) -> T:
-    """An option, by its field's name unless others are given."""
+    """An option, named after its field unless names are given; without a default it is required."""
     option = typer.Option(*names, metavar=metavar, help=text, min=least, callback=check)
-    return field(default=default, metadata={"typer": option})
+    return field(default=default, metadata={"typer": option, "names": names})
+
+
+def _output(metavar: str, text: str) -> str:
+    return _option(cast(str, MISSING), metavar, text, "--output", "-o")
 
 
 def _flag(text: str, *names: str) -> bool:
-    """What is said or not; by the names, none of which begins with ``--no``."""
+    """A switch without a ``--no`` counterpart."""
     return _option(False, None, text, *names)
 
 
-_MODEL = ("MODEL", "A model's file, written by lanam fit.")
+_MODEL = ("MODEL", "A model file, written by lanam fit.")
 _TABLES = (
     "DATA",
-    "A table: .csv (or .csv.gz), .parquet, - for CSV, or a folder or pattern of files.",
+    "A table: .csv (or .csv.gz), .parquet, - for CSV from stdin, or a folder or glob of files.",
 )
-_EXPOSURE = ("COLUMN", "What counts are counted over: a column, or a number for all rows.")
-_COVERAGE = ("SHARE", "Probability of the bands: 0.9 for 90%.")
+_EXPOSURE = ("COLUMN", "Exposure of the counts: a column, or one number for all rows.")
+_COVERAGE = ("FRACTION", "Probability of the credible bands: 0.9 for 90%.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What all commands can be asked."""
+    """Options of all commands."""
 
-    force: bool = _flag("Replace a file that is there.", "--force")
-    json: bool = _flag("One JSON document on standard output, and no other words.", "--json")
-    quiet: bool = _flag("Say nothing but errors.", "--quiet", "-q")
+    force: bool = _flag("Overwrite existing files.", "--force")
+    json: bool = _flag("Print one JSON document to standard output, and no text.", "--json")
+    quiet: bool = _flag("Print nothing but errors.", "--quiet", "-q")
 
     @classmethod
     def signature(cls) -> Signature:
         """The options as typer reads them; those of the command itself come first."""
-        hints = get_type_hints(cls, include_extras=True)
-        known = {each.name: each for each in fields(cls)}
+        hints, options = get_type_hints(cls), {option.name: option for option in fields(cls)}
         order = [name for kind in cls.__mro__ for name in vars(kind).get("__annotations__", ())]
-        return Signature(
-            [
+        parameters = []
+        for option in map(options.__getitem__, order):
+            default = Parameter.empty if option.default is MISSING else option.default
+            parameters.append(
                 Parameter(
-                    name,
+                    option.name,
                     Parameter.KEYWORD_ONLY,
-                    default=Parameter.empty
-                    if known[name].default is MISSING
-                    else known[name].default,
-                    annotation=Annotated[hints[name], known[name].metadata["typer"]],
+                    default=default,
+                    annotation=Annotated[hints[option.name], option.metadata["typer"]],
                 )
-                for name in order
-            ]
-        )
+            )
+        return Signature(parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableRequest(Request):
-    """What commands that read tables can be asked: how CSV files are written."""
+    """Options of commands that read tables: the dialect of CSV files."""
 
     delimiter: str | None = _option(
-        None, "CHARACTER", "What stands between columns of a CSV file; found in its header."
+        None, "CHARACTER", "Separator of columns in CSV files; detected from the header by default."
     )
-    decimal: str | None = _option(None, "CHARACTER", "The decimal point of a CSV file's numbers.")
-    encoding: str | None = _option(None, "NAME", "Of a CSV file, such as latin-1.")
+    decimal: str | None = _option(None, "CHARACTER", "Decimal separator of numbers in CSV files.")
+    encoding: str | None = _option(None, "NAME", "Encoding of CSV files, such as latin-1.")
     missing: list[str] | None = _option(
-        None, "WORD", "Stands for a missing value in a CSV file, besides the usual ones."
+        None, "WORD", "Marker of missing values in CSV files, besides the usual ones; repeatable."
     )
 
     def __post_init__(self) -> None:
-        self.dialect  # noqa: B018 (a bad one is refused before anything is read)
+        self.dialect  # noqa: B018 (checked before anything is read)
 
     @cached_property
     def dialect(self) -> Dialect:
         """How CSV files are written."""
-        from lanam.cli.errors import in_flags
         from lanam.engines.dialects import Dialect
 
         delimiter = {"\\t": "\t", "tab": "\t"}.get(self.delimiter or "", self.delimiter)
-        try:
-            return Dialect(delimiter, self.decimal, self.encoding, tuple(self.missing or ()))
-        except ValueError as error:
-            raise typer.BadParameter(in_flags(error)) from None
+        return Dialect(delimiter, self.decimal, self.encoding, tuple(self.missing or ()))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit(TableRequest):
-    """What ``lanam fit`` can be asked."""
+    """Fit a model to a table and write it to a file.
+
+    Prints the terms with their importances, and accuracy and calibration on held-out rows.
+    """
 
     data: str = _argument(*_TABLES)
     output: str = _output("MODEL", "The file to write.")
     target: str | None = _option(None, "COLUMN", "The column to predict.", "--target", "-t")
-    task: Task | None = _option(None, None, "What the target is; found by its values if not said.")
-    categorical: list[str] | None = _option(
-        None, "COLUMNS", "Columns whose numbers are categories: a,b. Text is."
+    task: TaskName | None = _option(
+        None, None, "Type of the target; inferred from its values by default."
+    )
+    categorical_features: list[str] | None = _option(
+        None,
+        "COLUMNS",
+        "Numeric columns to treat as categorical: a,b. String columns always are.",
+        "--categorical",
     )
     drop: list[str] | None = _option(
         None, "COLUMNS", "Columns to leave out, such as identifiers: a,b."
     )
-    weight: str | None = _option(None, "COLUMN", "The column that says how often each row counts.")
-    exposure: str | None = _option(
-        None, "COLUMN", "With --task counts, the column they are counted over."
-    )
+    sample_weight: str | None = _option(None, "COLUMN", "Column of sample weights.", "--weight")
+    exposure: str | None = _option(None, "COLUMN", "Column of the exposure, with --task counts.")
     interactions: str = _option(
-        DEFAULTS.interactions, "PAIRS", "Pairs of columns: auto, how many, or which: a:b,c:d."
+        DEFAULTS.interactions,
+        "PAIRS",
+        "Pairwise interactions: auto, a number, or pairs such as a:b,c:d.",
     )
     noise: Noise = _option(
-        Noise.auto, None, "Of numbers: found by itself to differ from row to row, or constant."
+        Noise.auto,
+        None,
+        "Noise model of regression: auto (heteroscedastic if supported by the data) or constant.",
     )
     test_share: float | None = _option(
         None,
-        "SHARE",
-        "Share of the rows to hold out and check with: of one file 0.2, for 20%.",
+        "FRACTION",
+        "Fraction of rows to hold out for evaluation; 0.2 for a single file by default.",
         check=_PART,
     )
     calibrate_share: float = _option(
-        0.0, "SHARE", "Share of the rows that calibrates the intervals.", check=_PART
+        0.0,
+        "FRACTION",
+        "Fraction of rows to hold out for conformal calibration of the intervals.",
+        check=_PART,
     )
-    max_iter: int = _option(DEFAULTS.max_iter, "N", "The most iterations of a stage.", least=1)
+    max_iter: int = _option(
+        DEFAULTS.max_iter, "N", "Maximum number of iterations per stage.", least=1
+    )
     n_restarts: int = _option(
-        DEFAULTS.n_restarts, "N", "Random starts, of which the best is kept.", least=1
+        DEFAULTS.n_restarts,
+        "N",
+        "Number of random initialisations, of which the best is kept.",
+        least=1,
     )
-    random_state: int = _option(0, "N", "The same number gives the same model.", least=0)
-    memory: str = _option(
-        DEFAULTS.memory, "SIZE", "What sums over rows may take: 1GB, for example."
+    random_state: int = _option(0, "N", "Seed of the random numbers.", least=0)
+    memory: str = _option(DEFAULTS.memory, "SIZE", "Memory limit of sums over rows, such as 1GB.")
+    n_jobs: int | None = _option(
+        DEFAULTS.n_jobs, "N", "Number of threads; all by default.", "--jobs"
     )
-    jobs: int | None = _option(DEFAULTS.n_jobs, "N", "Threads; as many as there are, if not said.")
     checkpoint: str | None = _option(
-        None, "FOLDER", "Where a fit that is stopped leaves what it knows, to go on from."
+        None, "FOLDER", "Folder from which an interrupted fit is resumed."
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predict(TableRequest):
-    """What ``lanam predict`` can be asked."""
+    """Predict the rows of a table.
+
+    It is read in chunks, and need not fit in memory.
+    """
 
     model: str = _argument(*_MODEL)
     data: str = _argument(*_TABLES)
     output: str = _output(
-        "FILE", "Where to: .csv, .parquet, - for CSV, or of several files a folder."
+        "FILE", "Output: .csv, .parquet, - for CSV to stdout, or a folder for several files."
     )
-    interval: float | None = _option(
+    coverage: float | None = _option(
         None,
-        "SHARE",
-        "Add intervals of this probability, 0.9 for 90%: lower and upper.",
+        "FRACTION",
+        "Add prediction intervals (lower, upper) with this coverage: 0.9 for 90%.",
+        "--interval",
         check=_PROBABILITY,
     )
-    std: bool = _flag("Add standard deviations of new observations.", "--std")
-    terms: bool = _flag("Add what each term contributes.", "--terms")
-    proba: bool = _flag("Add each class's probability.", "--proba")
+    std: bool = _flag("Add predictive standard deviations.", "--std")
+    terms: bool = _flag("Add the contribution of each term.", "--terms")
+    proba: bool = _flag("Add the probability of each class.", "--proba")
     keep: list[str] | None = _option(
-        None, "COLUMNS", "Columns of the table to write as well: id,name."
+        None, "COLUMNS", "Columns of the table to copy to the output: id,name."
     )
-    all_columns: bool = _flag("Write all columns of the table as well.", "--all-columns")
+    all_columns: bool = _flag("Copy all columns of the table to the output.", "--all-columns")
     exposure: str | None = _option(None, *_EXPOSURE)
-    prefix: str = _option("", "TEXT", "Before the names of what is predicted.")
+    prefix: str = _option("", "TEXT", "Prefix of the names of output columns.")
     block_size: int = _option(
-        BLOCK_SIZE, "BYTES", "Bytes that are read at once: memory grows with it.", least=64
+        BLOCK_SIZE, "BYTES", "Bytes to read at once; memory use is proportional to it.", least=64
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explain(TableRequest):
-    """What ``lanam explain`` can be asked."""
+    """Explain the terms of a model, or the prediction of one row."""
 
     model: str = _argument(*_MODEL)
-    term: str | None = _option(None, "TERM", "Show this term's function: a column, or a pair.")
-    noise: bool = _flag("Of how noisy rows are, in place of what is predicted.", "--noise")
-    row: int | None = _option(
-        None, "N", "Take the prediction of this row apart; 1 is the first.", least=1
+    term: str | None = _option(
+        None,
+        "TERM",
+        "Show the shape function of this term: a column, or an interaction such as a:b.",
     )
-    data: str | None = _option(None, "DATA", "The table that --row is in.")
-    output: str | None = _option(None, "FILE", "Draw it: .png, .svg or .pdf.", "--output", "-o")
+    noise: bool = _flag("Explain the noise variance instead of the mean.", "--noise")
+    row: int | None = _option(
+        None, "N", "Show the contributions to the prediction of this row; 1 is the first.", least=1
+    )
+    data: str | None = _option(None, "DATA", "The table of --row.")
+    output: str | None = _option(
+        None, "FILE", "Plot to this file: .png, .svg or .pdf.", "--output", "-o"
+    )
     coverage: float = _option(0.95, *_COVERAGE, check=_PROBABILITY)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report(TableRequest):
-    """What ``lanam report`` can be asked."""
+    """Write an HTML report of a model.
+
+    A single file that works offline: shape functions, importances, calibration, and what-if predictions.
+    """
 
     model: str = _argument(*_MODEL)
     data: str | None = _argument(
-        "[DATA]", "Rows to pick from and to check with, best unseen ones.", needed=False
+        "DATA",
+        "Table of example rows, and for calibration; best held out from the fit.",
+        needed=False,
     )
-    output: str = _option("report.html", "FILE", "The page to write: .html.", "--output", "-o")
+    output: str = _option("report.html", "FILE", "The file to write: .html.", "--output", "-o")
     target: str | None = _option(
-        None, "COLUMN", "The column of the target; that of the fit.", "--target", "-t"
+        None, "COLUMN", "Column of the target; by default that of the fit.", "--target", "-t"
     )
-    weight: str | None = _option(None, "COLUMN", "The column of the weights; that of the fit.")
+    sample_weight: str | None = _option(
+        None, "COLUMN", "Column of sample weights; by default that of the fit.", "--weight"
+    )
     exposure: str | None = _option(None, *_EXPOSURE)
-    title: str | None = _option(None, "TEXT", "What stands on top of the page.")
-    rows: int = _option(200, "N", "How many rows are put into the page; 0 for none.", least=0)
+    title: str | None = _option(None, "TEXT", "Title of the report.")
+    rows: int = _option(200, "N", "Number of example rows in the report; 0 for none.", least=0)
     coverage: float = _option(0.95, *_COVERAGE, check=_PROBABILITY)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Export(Request):
-    """What ``lanam export`` can be asked."""
+    """Export a model to JSON, CSV, SQL or ONNX.
+
+    JSON, SQL and ONNX score rows without Python; CSV is a rating table for spreadsheets.
+    """
 
     model: str = _argument(*_MODEL)
     output: str = _output("FILE", "The file to write.")
-    to: Form | None = _option(None, None, "In which form; by the file's name if not said.")
-    table: str | None = _option(None, "NAME", "Of SQL: the table whose rows are scored.")
-    dialect: SqlDialect | None = _option(None, None, "Of SQL: for which database.")
+    to: Form | None = _option(None, None, "Format; by default that of the file extension.")
+    table: str | None = _option(None, "NAME", "For SQL: the table to score.")
+    dialect: Database | None = _option(None, None, "For SQL: the database.")
     keep: list[str] | None = _option(
-        None, "COLUMNS", "Of SQL: columns beside the results: id,name."
+        None, "COLUMNS", "For SQL: columns to copy to the result: id,name."
     )
-    no_variance: bool = _flag("Leave the variance out: shorter, and faster.", "--no-variance")
+    no_variance: bool = _flag("Export the mean only, which is shorter and faster.", "--no-variance")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demo(Request):
-    """What ``lanam demo`` can be asked."""
+    """Fit, evaluate and explain a model of real data.
 
-    folder: str = _option(".", "FOLDER", "Where to write.")
+    Writes lanam-demo.html (a report), lanam-demo.png and lanam-demo-pair.png (plots, if matplotlib is
+    installed), lanam-demo.csv (the data) and lanam-demo.lanam (the model).
+    """
+
+    folder: str = _option(".", "FOLDER", "Where to write the files.")
+
+
+#: Flags by the arguments of the library that they are passed as.
+FLAGS: dict[str, str] = {
+    option.name: next(iter(option.metadata["names"]), f"--{option.name.replace('_', '-')}")
+    for request in (Explain, Report, Predict, Fit)
+    for option in fields(request)
+    if "names" in option.metadata
+}

@@ -1,7 +1,6 @@
-"""The columns of a table, whatever library they came from.
+"""Columns of frames of any library, and of arrays, as `Cells`: type, missing values, values.
 
-A column of a frame or of an array becomes `Cells`: what it holds, which rows have a value, and
-those values as numpy's. What holds neither numbers nor text nor truth values is refused here.
+Columns that are neither numeric nor string nor boolean are rejected.
 """
 
 from __future__ import annotations
@@ -22,16 +21,17 @@ from lanam.data.errors import Place, mixed, not_a_value
 
 Array: TypeAlias = NDArray[np.float64]
 Frame: TypeAlias = "nw.DataFrame[Any]"
-#: A value of a categorical column, as a plain one: text, a number or a truth value.
+#: A value of a categorical column as a plain value: a string, number or boolean.
 Level: TypeAlias = str | float
-Series: TypeAlias = Any  # narwhals names the columns of its stable frames by another type
+Series: TypeAlias = Any  # columns of narwhals's stable frames have another type than its Series
 
-NUMBERS = "numbers"
-TEXT = "text"
-TRUTH = "truth values"
-NOTHING = "nothing"
+#: Types of columns; one without values and dtype is empty.
+NUMBERS = "numeric"
+STRING = "string"
+BOOLEAN = "boolean"
+EMPTY = "empty"
 
-#: Dtypes of frames that are refused, in the words of an error.
+#: Dtypes of frames that are rejected, and their names in messages.
 _REFUSED = (
     (nw.Date, "dates"),
     (nw.Datetime, "dates"),
@@ -43,7 +43,7 @@ _REFUSED = (
     (nw.Struct, "records"),
 )
 
-#: The same for Python objects, the more special types first.
+#: The same for Python objects; subclasses come first.
 _REFUSED_OBJECTS = (
     ((datetime.date, np.datetime64), "dates as objects"),
     ((datetime.timedelta, np.timedelta64), "durations as objects"),
@@ -57,25 +57,10 @@ _REFUSED_OBJECTS = (
 
 @dataclass(frozen=True)
 class Cells:
-    """One column as it was given.
+    """One column: what it ``holds`` (numeric, string, boolean; empty without values and dtype).
 
-    Attributes
-    ----------
-    place
-        Where it stands, for errors.
-    holds
-        ``"numbers"``, ``"text"``, ``"truth values"``, or ``"nothing"`` where no dtype says what an
-        empty column would hold.
-    n_rows
-        How many rows it has.
-    values
-        The values of the rows that have one: floats, integers, truth values or objects.
-    present
-        Which rows have one; None where ``values`` has all rows, NaN for missing numbers.
-    categorical
-        Whether its dtype says that it is a category.
-    order
-        The order of the categories, where the dtype has one.
+    ``values`` are those of the rows in ``present``; where that is None, of all rows, with NaN for missing
+    numbers. ``categorical`` says whether the dtype is categorical, ``order`` has its categories in order.
     """
 
     place: Place
@@ -90,19 +75,13 @@ class Cells:
 def read_cells(table: Frame | np.ndarray, index: int, name: str) -> Cells:
     """Column ``index`` of a frame or of a two-dimensional array.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If it holds something that is neither a number nor a category; it names the column and
-        shows a line that mends it.
-
     Examples
     --------
     >>> import pandas as pd
     >>> from lanam.data import as_frame
     >>> cells = read_cells(as_frame(pd.DataFrame({"colour": ["red", None]})), 0, "colour")
     >>> cells.holds, cells.present.tolist(), cells.values.tolist()
-    ('text', [True, False], ['red'])
+    ('string', [True, False], ['red'])
     """
     if isinstance(table, np.ndarray):
         return _read_array(table[:, index], Place(name, index))
@@ -120,13 +99,13 @@ def _read_series(series: Series, place: Place) -> Cells:
         series = series.cast(nw.String)  # arrow cannot filter a view of strings
     n_rows, (present, known) = len(series), _present(series)
     if dtype == nw.String:
-        return Cells(place, TEXT, n_rows, _objects(_listed(known)), present)
+        return Cells(place, STRING, n_rows, _objects(_listed(known)), present)
     if dtype == nw.Boolean:
-        return Cells(place, TRUTH, n_rows, np.asarray(known.to_numpy(), dtype=bool), present)
-    if len(known) == 0:  # nothing but nulls: whatever the dtype is, there is nothing to refuse
-        return Cells(place, NOTHING, n_rows, np.empty(0), present)
+        return Cells(place, BOOLEAN, n_rows, np.asarray(known.to_numpy(), dtype=bool), present)
+    if len(known) == 0:  # without values, any dtype will do
+        return Cells(place, EMPTY, n_rows, np.empty(0), present)
     what = next((words for refused, words in _REFUSED if dtype == refused), None)
-    if what is None:  # Python objects, or a dtype that narwhals does not know: values tell
+    if what is None:  # Python objects, or a dtype unknown to narwhals
         values = known.to_numpy()
         cells = _read_array(values, place)
         return cells if len(known) == n_rows else _spread(cells, present)
@@ -136,14 +115,14 @@ def _read_series(series: Series, place: Place) -> Cells:
 
 
 def _present(series: Series) -> tuple[NDArray[np.bool_] | None, Series]:
-    """Which rows have a value (None: all), and the values."""
+    """Which rows have a value (None: all), and these values."""
     if series.null_count() == 0:
         return None, series
     return ~np.asarray(series.is_null().to_numpy(), dtype=bool), series.drop_nulls()
 
 
 def _spread(cells: Cells, present: NDArray[np.bool_] | None) -> Cells:
-    """Cells read from the rows ``present`` only, as cells of all rows."""
+    """Cells of the rows ``present``, as cells of all rows."""
     assert present is not None
     rows = present.copy()
     if cells.present is not None:
@@ -153,12 +132,12 @@ def _spread(cells: Cells, present: NDArray[np.bool_] | None) -> Cells:
 
 def _read_numbers(series: Series, place: Place) -> Cells:
     n_rows = len(series)
-    # No numpy type holds decimals, nor integers of 128 bits.
+    # numpy has no decimals, nor integers of 128 bits.
     if series.dtype == nw.Decimal or series.dtype in (nw.Int128, nw.UInt128):
         series = series.cast(nw.Float64)
-    if series.dtype.is_float():  # a null becomes NaN on the way
+    if series.dtype.is_float():  # nulls become NaN
         return Cells(place, NUMBERS, n_rows, series.to_numpy())
-    # Integers stay integers: as floats the largest of them would no longer be told apart.
+    # Integers stay integers: the largest would not be distinct as floats.
     present, known = _present(series)
     return Cells(place, NUMBERS, n_rows, known.to_numpy(), present)
 
@@ -169,17 +148,17 @@ def _read_categories(series: Series, place: Place) -> Cells:
     order = _categories(series)
     distinct = order if order else tuple(set(listed))
     kinds = {_holds(type(value)) for value in distinct}
-    if kinds <= {None}:  # intervals, dates: as categories they are as good as their names
-        listed, order, kinds = [str(value) for value in listed], tuple(map(str, order)), {TEXT}
+    if kinds <= {None}:  # intervals and dates, as categories, are represented by their names
+        listed, order, kinds = [str(value) for value in listed], tuple(map(str, order)), {STRING}
     if len(kinds) > 1:
         _refuse_mixture(distinct, place)
-    return Cells(place, kinds.pop() or TEXT, len(series), _objects(listed), present, True, order)
+    return Cells(place, kinds.pop() or STRING, len(series), _objects(listed), present, True, order)
 
 
 def _categories(series: Series) -> tuple[object, ...]:
-    """The dtype's categories in their order; nothing where they have none of their own."""
+    """The dtype's categories in their order, if it has any."""
     if series.implementation.is_polars() and series.dtype == nw.Categorical:
-        return ()  # shared by all frames of a session, in the order in which they came up
+        return ()  # shared by all frames of a session, in order of appearance
     try:
         return tuple(series.cat.get_categories().to_list())
     except AttributeError:  # arrow's dictionaries inside pandas
@@ -188,8 +167,8 @@ def _categories(series: Series) -> tuple[object, ...]:
 
 
 def _listed(series: Series) -> list[object]:
-    # Each library has one fast way to Python's objects. The series has no nulls: numpy would not
-    # see them in an arrow dictionary.
+    # The fast way to Python objects differs by library. The series has no nulls, which numpy would miss
+    # in an arrow dictionary.
     if series.implementation.is_pyarrow():
         listed: list[object] = series.to_numpy().tolist()
         return listed
@@ -201,7 +180,7 @@ def _read_array(values: np.ndarray, place: Place) -> Cells:
     if kind in "fiu":
         return Cells(place, NUMBERS, len(values), values)
     if kind == "b":
-        return Cells(place, TRUTH, len(values), values)
+        return Cells(place, BOOLEAN, len(values), values)
     if kind in "UTO":
         return _judge_objects(values.tolist(), place)
     what = {"M": "dates", "m": "durations", "S": "bytes", "c": "complex numbers"}.get(
@@ -211,7 +190,7 @@ def _read_array(values: np.ndarray, place: Place) -> Cells:
 
 
 def _judge_objects(values: list[object], place: Place) -> Cells:
-    """Cells of Python objects, which are what most of them say they are: all text, all numbers, ..."""
+    """Cells of Python objects, which must be all strings, all numbers or all booleans."""
     n_rows, present = len(values), None
     types = set(map(type, values))
     if not all(kind is bool or issubclass(kind, (str, int)) for kind in types):
@@ -220,36 +199,36 @@ def _judge_objects(values: list[object], place: Place) -> Cells:
         types = set(map(type, values))
     kinds = {_holds(kind) for kind in types}
     if not kinds:
-        return Cells(place, NOTHING, n_rows, np.empty(0), present)
+        return Cells(place, EMPTY, n_rows, np.empty(0), present)
     if None in kinds:
         odd = next(value for value in values if _holds(type(value)) is None)
         raise not_a_value(place, _name_of_object(odd), odd)
-    if kinds == {TRUTH}:
-        return Cells(place, TRUTH, n_rows, np.array(values, dtype=bool), present)
-    if kinds == {TEXT}:
-        return Cells(place, TEXT, n_rows, _objects(values), present)
-    if TEXT in kinds:
+    if kinds == {BOOLEAN}:
+        return Cells(place, BOOLEAN, n_rows, np.array(values, dtype=bool), present)
+    if kinds == {STRING}:
+        return Cells(place, STRING, n_rows, _objects(values), present)
+    if STRING in kinds:
         _refuse_mixture(values, place)
     return Cells(place, NUMBERS, n_rows, _number_array(values, types), present)
 
 
 def _refuse_mixture(values: Sequence[object], place: Place) -> None:
-    text = next((value for value in values if _holds(type(value)) == TEXT), None)
-    other = next(value for value in values if _holds(type(value)) != TEXT)
+    text = next((value for value in values if _holds(type(value)) == STRING), None)
+    other = next(value for value in values if _holds(type(value)) != STRING)
     if text is None:
         text = next(value for value in values if _holds(type(value)) != _holds(type(other)))
     raise mixed(place, other, text)
 
 
 def _holds(kind: type) -> str | None:
-    """What objects of a type are to us, or None."""
+    """What a column of objects of a type holds; None if it is rejected."""
     if issubclass(kind, str):
-        return TEXT
+        return STRING
     if issubclass(kind, (bool, np.bool_)):
-        return TRUTH
+        return BOOLEAN
     if issubclass(kind, np.timedelta64):  # a number, to numpy
         return None
-    # Complex numbers are not among them: as floats they would lose their imaginary part.
+    # Not complex numbers, whose imaginary part floats would lose.
     return NUMBERS if issubclass(kind, (numbers.Real, Decimal)) else None
 
 
@@ -272,21 +251,19 @@ def _number_array(values: list[object], types: set[type]) -> np.ndarray:
 def _as_float(value: Any) -> float:
     try:
         return float(value)
-    except OverflowError:  # an integer beyond the largest float, which is refused as infinite
+    except OverflowError:  # an integer beyond the largest float, rejected as infinite
         return float("inf")
 
 
 def _objects(values: list[object]) -> np.ndarray:
-    # np.array would make characters of text, and a table of tuples.
+    # np.array would make fixed-width strings, and a table of tuples.
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
 
 
 def is_missing(value: object) -> bool:
-    """Whether an object in a column stands for a missing value.
-
-    None, NaN, and pandas's own ``pd.NA`` and ``pd.NaT``.
+    """Whether an object is a missing value: None, NaN, ``pd.NA`` or ``pd.NaT``.
 
     Examples
     --------
@@ -299,5 +276,5 @@ def is_missing(value: object) -> bool:
         return bool(np.isnat(value))
     if isinstance(value, Decimal):
         return value.is_nan()
-    # NaN is the one number that is not itself.
+    # NaN is not equal to itself.
     return isinstance(value, (float, np.floating)) and bool(value != value)

@@ -1,7 +1,7 @@
 """Tables to arrays, and columns back to a frame.
 
-In the array a numeric column has its values and a categorical one its codes, 0 to K - 1 along its
-levels. NaN is a missing value in both, and `UNSEEN` a level that was not in the training data.
+In the array a categorical column has codes 0 to K - 1 of its levels; NaN is a missing value, `UNSEEN` an
+unseen category.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.data.cells import NOTHING, NUMBERS, TEXT, TRUTH, Array, Cells, Frame, Level, read_cells
+from lanam.data.cells import BOOLEAN, EMPTY, NUMBERS, STRING, Array, Cells, Frame, Level, read_cells
 from lanam.data.errors import changed, free_text
 from lanam.data.schema import (
     CATEGORICAL,
@@ -31,13 +31,13 @@ from lanam.data.schema import (
 from lanam.data.unseen import UnseenValues
 from lanam.errors import InputError
 
-#: Libraries that can hold an answer, in order of preference.
+#: Libraries of frames that are returned, in order of preference.
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
-#: How many columns an error names before it only counts them.
+#: How many columns a message names.
 _MAX_NAMED = 5
 
-#: Beyond this floats have gaps, and a whole number is not surely one that somebody wrote.
+#: Floats beyond this are not all distinct integers.
 _LARGEST_WHOLE = 2.0**53
 
 
@@ -47,23 +47,9 @@ def learn_table(
     categorical: frozenset[int] = frozenset(),
     backend: str | None = None,
 ) -> tuple[Array, Schema]:
-    """The array (n, D) of a training table, and what each of its columns is.
+    """The array (n, D) of a training table, and its schema.
 
-    Parameters
-    ----------
-    table
-        A frame, or a two-dimensional array of numbers, text or objects.
-    names
-        The columns' names.
-    categorical
-        Indices of columns that are categorical whatever they hold.
-    backend
-        The library of the frame.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a column holds what is neither a number nor a category, or is infinite.
+    Columns whose indices are in ``categorical`` are categorical whatever they hold.
 
     Examples
     --------
@@ -92,8 +78,9 @@ def learn_table(
             columns[:, index] = _numbers(cells)
         else:
             codes, levels = factorise(cells)
-            if cells.holds == TEXT and not (declared or cells.categorical):
-                _refuse_free_text(cells, levels)
+            n_values, inferred = len(cells.values), not (declared or cells.categorical)
+            if cells.holds == STRING and inferred and is_free_text(levels, n_values):
+                raise free_text(cells.place, len(levels), n_values, levels[0])
             column = Column(name, CATEGORICAL, np.nan, np.nan, levels)
             columns[:, index] = codes
         learned.append(column)
@@ -105,19 +92,7 @@ def learn_table(
 def encode_table(
     table: Frame | np.ndarray, schema: Schema
 ) -> tuple[Array, tuple[UnseenValues, ...]]:
-    """The array (n, D) of new rows, and what they hold that the training data did not.
-
-    Parameters
-    ----------
-    table
-        A frame with its columns in the schema's order, or an array.
-    schema
-        What the training data looked like.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a column holds something else than it did: text for numbers, say.
+    """The array (n, D) of new rows, columns in the schema's order, and their unseen values.
 
     Examples
     --------
@@ -157,17 +132,17 @@ def _unseen_values(
 
 
 def _float_columns(array: np.ndarray) -> Array:
-    with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused as such
+    with np.errstate(over="ignore"):  # overflow becomes infinite, and is rejected as such
         return np.asarray(array, dtype=np.float64, order="F")
 
 
 def _encode_numbers(cells: Cells, column: Column) -> tuple[Array, tuple[object, ...]]:
-    if column.holds == NOTHING:  # any value is new, whatever it is
+    if column.holds == EMPTY:  # any value is new, whatever it is
         codes, values = factorise(cells)
         return np.where(np.isnan(codes), np.nan, UNSEEN), values
-    # Truth values are 0 and 1, and where those were all there was nobody can mean anything else.
+    # Booleans are 0 and 1, which is unambiguous only if the training data were within that range.
     within = column.lowest >= 0.0 and column.highest <= 1.0
-    if cells.holds == TEXT or (cells.holds == TRUTH and not within):
+    if cells.holds == STRING or (cells.holds == BOOLEAN and not within):
         _refuse_change(cells, column)
     return _numbers(cells), ()
 
@@ -185,9 +160,9 @@ def _encode_levels(cells: Cells, column: Column) -> tuple[Array, tuple[object, .
 
 def _require_comparable(cells: Cells, values: Sequence[Level], column: Column) -> None:
     before, now = column.holds, cells.holds
-    if NOTHING in (before, now) or before == now or not values:
+    if EMPTY in (before, now) or before == now or not values:
         return
-    if TEXT not in (before, now) and {*values, *column.levels} <= {0, 1}:
+    if STRING not in (before, now) and {*values, *column.levels} <= {0, 1}:
         return
     _refuse_change(cells, column)
 
@@ -196,11 +171,6 @@ def _refuse_change(cells: Cells, column: Column) -> None:
     if cells.values.size == 0:
         return  # nothing but missing values, whatever their dtype is
     raise changed(cells.place, column.holds, cells.holds, cells.values.flat[0])
-
-
-def _refuse_free_text(cells: Cells, levels: Sequence[Level]) -> None:
-    if is_free_text(levels, len(cells.values)):
-        raise free_text(cells.place, len(levels), len(cells.values), levels[0])
 
 
 def _numbers(cells: Cells) -> Array:
@@ -214,9 +184,9 @@ def _numbers(cells: Cells) -> Array:
 
 
 def factorise(cells: Cells) -> tuple[Array, tuple[Level, ...]]:
-    """The column's codes (n,), NaN where values are missing, and the levels that they count along.
+    """The column's codes (n,), NaN for missing values, and its levels.
 
-    Levels stand in the order of the dtype's categories, or ascending.
+    Levels are in the order of the dtype's categories, or ascending.
 
     Examples
     --------
@@ -236,7 +206,7 @@ def factorise(cells: Cells) -> tuple[Array, tuple[Level, ...]]:
         distinct, inverse = np.unique(values, return_inverse=True)
         found = distinct.tolist()
         if distinct.dtype.kind == "f" and distinct.dtype.itemsize < 8:
-            # A narrow float means the shortest number it is written as: 0.1, not 0.10000000149.
+            # Single precision stands for its shortest decimal: 0.1, not 0.10000000149.
             found = [float(str(value)) for value in distinct]
     if cells.holds == NUMBERS and any(map(math.isinf, found)):
         require_no_infinity(_numbers(cells)[:, None], [cells.place.name])
@@ -250,8 +220,7 @@ def factorise(cells: Cells) -> tuple[Array, tuple[Level, ...]]:
 def _factorise_objects(
     values: np.ndarray, order: tuple[object, ...]
 ) -> tuple[list[Any], NDArray[np.intp]]:
-    # A loop over rows, but one that runs in C from end to end; and each library's own way would be
-    # hardly faster.
+    # This loop over rows runs in C; the libraries' own ways are hardly faster.
     listed = values.tolist()
     seen = set(listed)
     found = [level for level in order if level in seen] if order else sorted(seen)
@@ -260,10 +229,7 @@ def _factorise_objects(
 
 
 def plain_levels(levels: list[Any]) -> tuple[Level, ...]:
-    """Levels as plain Python values; whole numbers as integers, as which they were meant.
-
-    A library without missing integers makes floats of them.
-    """
+    """Levels as plain Python values; integers stored as floats, because of missing values, as integers."""
     if not levels or isinstance(levels[0], str):
         return tuple(map(str, levels))
     if isinstance(levels[0], (bool, np.bool_)):
@@ -278,7 +244,7 @@ def plain_levels(levels: list[Any]) -> tuple[Level, ...]:
 
 
 def label(column: Column, code: float) -> Level | None:
-    """The value that a number in the array stands for; None for a missing one.
+    """The value behind a number in the array; None if it is missing.
 
     Examples
     --------
@@ -296,7 +262,7 @@ def label(column: Column, code: float) -> Level | None:
 
 
 def require_no_infinity(columns: Array, names: Sequence[str]) -> None:
-    """Refuse infinite values, naming the columns and what to do.
+    """Reject infinite values.
 
     Examples
     --------
@@ -353,7 +319,7 @@ def make_frame(columns: Mapping[str, Any], backend: str | None = None) -> Any:
             "example with `pip install pandas`, or use to_dict"
         )
     frame = nw.from_dict(dict(columns), backend=chosen)
-    # Text with nothing in it has no type in polars and arrow, and would not go below another frame's.
+    # Columns of nulls have no type in polars and arrow, and could not be concatenated with strings.
     untyped = [name for name, kind in frame.schema.items() if kind == nw.Unknown]
     if untyped:
         frame = frame.with_columns(nw.col(untyped).cast(nw.String))

@@ -1,7 +1,7 @@
-"""What a table may not hold, in words: each error names the column and the line that mends it.
+"""Errors about columns, each with a line of code that fixes the column in the user's library.
 
-The line is in the idiom of the user's library, and is meant to be copied. It is the same for
-training data and for new rows: dates count from a fixed day, not from the first day of the table.
+The line is meant to be copied. It is the same for training data and for new rows: dates count from a
+fixed day, not from the first day of the table.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from lanam.errors import InputError, InputTypeError, Line
 
-#: Lines that mend a column, by what it holds and by library; `{c}` is its quoted name and `{i}` its
-#: index. A library without a line of its own is told to leave the column out.
+#: Lines that fix a column, by what it holds and by library; `{c}` is its quoted name and `{i}` its
+#: index. Without a line, the remedy is to leave the column out.
 _LINES: dict[str, dict[str, str]] = {
     "dates": {
         "pandas": 'X[{c}] = (X[{c}] - pd.Timestamp("2000-01-01")).dt.days',
@@ -91,26 +91,26 @@ _LINES: dict[str, dict[str, str]] = {
     },
 }
 
-#: What is said of what such a line does, or of what else there is to do.
+#: What such a line does.
 _ADVICE = {
-    "dates": "turn them into a number that matters, such as days",
-    "periods": "turn them into a number that matters",
-    "durations": "turn them into a number, such as seconds",
-    "times of day": "turn them into a number, such as hours",
-    "lists": "turn them into a number that matters, such as their length",
-    "records": "make a column of each of their fields",
-    "bytes": "decode them if they are text",
-    "complex numbers": "turn them into numbers that matter, such as the magnitude",
-    "intervals": "turn them into numbers, such as their middle, or into text",
+    "dates": "convert them to a number, such as days",
+    "periods": "convert them to a number",
+    "durations": "convert them to a number, such as seconds",
+    "times of day": "convert them to a number, such as hours",
+    "lists": "convert them to a number, such as their length",
+    "records": "make each of their fields a column",
+    "bytes": "decode them if they are strings",
+    "complex numbers": "convert them to numbers, such as the magnitude",
+    "intervals": "convert them to numbers, such as the midpoint, or to strings",
 }
 
-#: How long an example in a message may be.
+#: The longest example in a message.
 _LONGEST_EXAMPLE = 40
 
 
 @dataclass(frozen=True)
 class Place:
-    """Which column of which kind of table an error is about.
+    """A column in a table of some library, for errors about it.
 
     Examples
     --------
@@ -123,19 +123,19 @@ class Place:
     backend: str | None = None
 
     def line(self, what: str) -> Line:
-        """The line of code that mends a column which holds ``what``."""
+        """The line of code that fixes a column which holds ``what``."""
         backend = self.backend or "array"
         lines = _LINES.get(what, {})
         if backend not in lines:
             lines = _LINES.get(_plainly(what), {})
         quoted = '"' + self.name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        # Arrow's tables are often chunks of others, in which a column has another index.
+        # A pyarrow table may be a chunk of another one, where the column has another index.
         index = f"X.column_names.index({quoted})" if backend == "pyarrow" else self.index
         return Line(what, lines.get(backend, "").format(c=quoted, i=index))
 
 
 def _plainly(what: str) -> str:
-    """What a column holds, without how it holds it."""
+    """What a column holds, regardless of its representation."""
     return what.removesuffix(" with a time zone").removesuffix(" as objects")
 
 
@@ -143,9 +143,9 @@ def not_a_value(place: Place, what: str, example: object) -> Exception:
     """The error for a column of dates, lists, bytes and the like."""
     plain, line = _plainly(what), place.line(what)
     kind: type[InputError | InputTypeError] = InputError
-    takes = "lanam takes numbers and categories"
+    takes = "features must be numeric or categorical"
     if plain in ("lists", "records", "objects"):
-        # The words that scikit-learn's checks look for.
+        # scikit-learn's checks look for these words.
         kind, takes = InputTypeError, "this argument must be made of strings and numbers"
     return kind(
         "column {column!r} holds {what} (for example {shown}), and {takes}",
@@ -160,12 +160,11 @@ def not_a_value(place: Place, what: str, example: object) -> Exception:
 
 
 def mixed(place: Place, number: object, text: object) -> InputError:
-    """The error for a column of numbers and text together."""
+    """The error for a column of numbers and strings together."""
     return InputError(
-        "column {column!r} holds text and numbers together (for example {text} and {number}), and lanam "
-        "does not guess which it is",
-        "if it is a category, make all of it text{example}; if it is a number, turn the text into "
-        "numbers, or into missing values",
+        "column {column!r} holds strings and numbers together (for example {text} and {number})",
+        "if it is categorical, convert all values to strings{example}; if it is numeric, convert the "
+        "strings to numbers or missing values",
         column=place.name,
         text=shown(text),
         number=shown(number),
@@ -176,10 +175,10 @@ def mixed(place: Place, number: object, text: object) -> InputError:
 def free_text(place: Place, n_values: int, n_rows: int, example: object) -> InputError:
     """The error for a column of sentences."""
     return InputError(
-        "column {column!r} holds free text: {n_values} different values in {n_rows} rows (for example "
+        "column {column!r} holds free text: {n_values} distinct values in {n_rows} rows (for example "
         "{shown})",
-        "Leave it out{example}, or make numbers of it that matter; if its values are categories after "
-        "all, name it in {categorical_features}",
+        "Leave it out{example}, or derive numeric features from it; if its values are categories, name it "
+        "in {categorical_features}",
         column=place.name,
         n_values=n_values,
         n_rows=n_rows,
@@ -191,13 +190,13 @@ def free_text(place: Place, n_values: int, n_rows: int, example: object) -> Inpu
 def changed(place: Place, before: str, now: str, example: object) -> InputError:
     """The error for new rows whose column holds something else than the training data did."""
     return InputError(
-        "column {column!r} held {before} in the training data, and holds {now} now (for example {shown})",
+        "column {column!r} was {before} in the training data, and is {now} now (for example {shown})",
         "convert it{example}",
         column=place.name,
         before=before,
         now=now,
         shown=shown(example),
-        line=place.line("to text" if before == "text" else "to numbers"),
+        line=place.line("to text" if before == "string" else "to numbers"),
     )
 
 

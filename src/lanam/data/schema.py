@@ -1,9 +1,7 @@
-"""The one rule for what a column is.
+"""The schema of a table: which columns are numeric and which categorical.
 
-A column is *categorical* if it holds text or truth values, if its dtype is one of categories, or if
-the user says so; else it is *numeric*. Nothing is inferred from how many values there are: integers
-are numbers until somebody says otherwise. Encoding reads the rule from here, and so do
-explanations.
+A column is *categorical* if it holds strings or booleans, if its dtype is categorical, or if the user
+declares it so; else it is *numeric*. Nothing is inferred from the number of distinct values.
 """
 
 from __future__ import annotations
@@ -16,42 +14,32 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from lanam.data.cells import NOTHING, NUMBERS, TEXT, TRUTH, Array, Cells, Frame, Level
+from lanam.data.cells import BOOLEAN, EMPTY, NUMBERS, STRING, Array, Cells, Frame, Level
 from lanam.errors import InputError
 
 NUMERIC = "numeric"
 CATEGORICAL = "categorical"
 
-#: The code of a level that was not in the training data.
+#: The code of an unseen category.
 UNSEEN = -1.0
 
-#: What a column without levels says of them to the core.
+#: The number of levels of a numeric column.
 NO_LEVELS = -1
 
-#: Text is free text where there are more rows than this, ...
+#: A string column is free text if it has more rows than this, ...
 _FREE_TEXT_ROWS = 50
-#: ... where more than this share of them differ, ...
+#: ... more than this fraction of them distinct, ...
 _FREE_TEXT_SHARE = 0.9
-#: ... and where a value has more characters than this on average. Codes and names are shorter.
+#: ... and more characters than this per value on average. Codes and names are shorter.
 _FREE_TEXT_LENGTH = 30.0
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the training data.
+    """One column of the training data: numeric, or categorical with its ``levels`` in order of their codes.
 
-    Attributes
-    ----------
-    name
-        Its name.
-    kind
-        ``"numeric"`` or ``"categorical"``.
-    lowest, highest
-        The range of its values; of its codes, if it is categorical. NaN where there are none.
-    levels
-        The values of a categorical column, as plain Python values; its codes count along them.
-    missing
-        Whether values were missing.
+    ``lowest`` and ``highest`` are of the values, or of the codes; NaN where there are none. ``missing``
+    is whether any value was.
     """
 
     name: str
@@ -63,26 +51,20 @@ class Column:
 
     @property
     def holds(self) -> str:
-        """What its values are: numbers, text, truth values, or nothing that is known."""
+        """The type of its values, as in `Cells`."""
         if self.kind == NUMERIC:
-            return NOTHING if np.isnan(self.lowest) else NUMBERS
+            return EMPTY if np.isnan(self.lowest) else NUMBERS
         if not self.levels:
-            return NOTHING
+            return EMPTY
         first = self.levels[0]
-        return TEXT if isinstance(first, str) else TRUTH if isinstance(first, bool) else NUMBERS
+        return STRING if isinstance(first, str) else BOOLEAN if isinstance(first, bool) else NUMBERS
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What the training data looked like.
+    """The columns of the training data, and the library of the frame (None: an array).
 
-    Attributes
-    ----------
-    columns
-        In the order of the array that the model was fitted to.
-    backend
-        The library the frame came from (``"pandas"``, ``"polars"``, ``"pyarrow"``), or None for an
-        array: answers that are tables come in the same kind.
+    Tables that are returned to the user are frames of the same library.
 
     Examples
     --------
@@ -99,37 +81,29 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns' names."""
+        """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return len(self.columns)
 
     @property
     def n_levels(self) -> tuple[int, ...]:
-        """How many levels each column has: -1 for a numeric one."""
+        """The number of levels of each column; -1 for numeric ones."""
         return tuple(
             len(column.levels) if column.kind == CATEGORICAL else NO_LEVELS
             for column in self.columns
         )
 
     def narrowed(self, columns: Array) -> Schema:
-        """The same columns with the ranges of fewer rows; levels stay as they are."""
-        found = tuple(map(learn_column, self.columns, columns.T))
-        return replace(self, columns=found)
+        """The same columns with the ranges of fewer rows; levels are unchanged."""
+        return replace(self, columns=tuple(map(learn_column, self.columns, columns.T)))
 
 
 def kind_of(cells: Cells, *, declared: bool = False) -> str:
-    """Whether a column is numeric or categorical: the one rule.
-
-    Parameters
-    ----------
-    cells
-        The column as it was given.
-    declared
-        Whether the user says that it is categorical.
+    """Whether a column is numeric, or categorical, by itself or as ``declared`` by the user.
 
     Examples
     --------
@@ -139,12 +113,12 @@ def kind_of(cells: Cells, *, declared: bool = False) -> str:
     >>> kind_of(zones), kind_of(zones, declared=True)
     ('numeric', 'categorical')
     """
-    categorical = declared or cells.categorical or cells.holds in (TEXT, TRUTH)
+    categorical = declared or cells.categorical or cells.holds in (STRING, BOOLEAN)
     return CATEGORICAL if categorical else NUMERIC
 
 
 def is_free_text(levels: Sequence[Level], n_values: int) -> bool:
-    """Whether text is more likely sentences than names: long, and nearly never the same twice.
+    """Whether strings are sentences rather than names: long, and nearly all distinct.
 
     Examples
     --------
@@ -170,19 +144,13 @@ def learn_column(column: Column, values: Array) -> Column:
     if column.kind == CATEGORICAL:
         last = len(column.levels) - 1
         ends = (0.0, float(last)) if last >= 0 else (np.nan, np.nan)
-    else:  # these two pass NaN over
+    else:  # fmin and fmax ignore NaN
         ends = (float(np.fmin.reduce(values)), float(np.fmax.reduce(values)))
     return replace(column, lowest=ends[0], highest=ends[1], missing=missing)
 
 
 def as_frame(table: Any) -> Frame | None:
-    """The table as a narwhals frame, or None if it is not a frame.
-
-    Raises
-    ------
-    TypeError
-        If it is a lazy frame: whether to collect it is for the user to decide.
-    """
+    """The table as a narwhals frame, None if it is not a frame; lazy frames are rejected."""
     if nw.dependencies.is_into_dataframe(table):
         names = [str(name) for name in getattr(table, "columns", ()) if isinstance(name, str)]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -192,7 +160,7 @@ def as_frame(table: Any) -> Frame | None:
             raise InputError(problem, remedy, column=twice[0])
         frame: Frame = nw.from_native(table, eager_only=True)
         return frame
-    # Whatever narwhals does not know is passed through, so arrays and lists come back as they are.
+    # narwhals passes through what it does not know, such as arrays and lists.
     if isinstance(nw.from_native(table, pass_through=True), nw.LazyFrame):
         raise TypeError(
             f"X is a lazy frame ({type(table).__module__.split('.')[0]}); "
@@ -202,7 +170,7 @@ def as_frame(table: Any) -> Frame | None:
 
 
 def column_names(frame: Frame | None, n_columns: int) -> tuple[str, ...]:
-    """Names to show: the frame's own, or ``x0``, ``x1``, ... where they say nothing."""
+    """Names of the columns: those of the frame, or ``x0``, ``x1``, ... for positions."""
     labels = list(range(n_columns)) if frame is None else list(frame.columns)
     if labels == list(range(n_columns)):
         return tuple(f"x{label}" for label in labels)
@@ -210,7 +178,7 @@ def column_names(frame: Frame | None, n_columns: int) -> tuple[str, ...]:
 
 
 def read_categorical(value: object, names: Sequence[str]) -> frozenset[int]:
-    """Which of the columns ``names`` the argument ``categorical_features`` adds, as indices.
+    """Indices of the columns in the argument ``categorical_features``.
 
     Examples
     --------
@@ -220,7 +188,7 @@ def read_categorical(value: object, names: Sequence[str]) -> frozenset[int]:
     frozenset()
     """
     if not isinstance(value, str) and hasattr(value, "tolist"):
-        value = value.tolist()  # numpy's and pandas's own sequences
+        value = value.tolist()  # sequences of numpy and pandas
     if value is None or (isinstance(value, str) and value == "auto"):
         return frozenset()
     if isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes)):
@@ -233,7 +201,7 @@ def read_categorical(value: object, names: Sequence[str]) -> frozenset[int]:
 
 
 def find_column(column: object, names: Collection[str], argument: str) -> int:
-    """The index of a column that an argument gives by its name or by its index.
+    """The index of a column that an argument gives by name or by index.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What new values are that the training data did not have: counted, and said in one warning."""
+"""Unseen categories and missing values in new rows: counted, and reported in one warning."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from lanam.data.errors import shown
 from lanam.errors import warn_user
 
-#: How many columns a warning names before it only counts them, and how many levels.
+#: How many columns a warning names, and how many values of each.
 _MAX_WARNED = 10
 _MAX_LEVELS = 3
 
 
 @dataclass(frozen=True)
 class UnseenValues:
-    """What a column of new rows holds that the training data did not."""
+    """Values in a column of new rows that the training data did not have."""
 
     name: str
     n_rows: int
@@ -45,7 +45,7 @@ class UnseenValues:
 
 
 class NewValuesWarning(UserWarning):
-    """New rows hold what the training data did not; ``unseen`` says what, one record a column."""
+    """New rows have values that the training data did not; ``unseen`` has a record per column."""
 
     def __init__(self, unseen: Sequence[UnseenValues]) -> None:
         self.unseen = tuple(unseen)
@@ -56,7 +56,7 @@ class NewValuesWarning(UserWarning):
 
 
 def add_up(unseen: Sequence[UnseenValues], n_rows: int) -> tuple[UnseenValues, ...]:
-    """What the parts of a table with so many rows hold, as of the whole table: one record a column.
+    """Sum the records of the chunks of a table with ``n_rows`` rows: one record per column.
 
     Examples
     --------
@@ -80,14 +80,14 @@ def add_up(unseen: Sequence[UnseenValues], n_rows: int) -> tuple[UnseenValues, .
     return tuple(found.values())
 
 
-#: Where unseen values of this thread go instead of a warning. Python's own way to catch warnings is not for
-#: several threads.
+#: Collects the unseen values of this thread instead of a warning; ``warnings.catch_warnings`` is not
+#: thread-safe.
 _COLLECTED: ContextVar[list[UnseenValues] | None] = ContextVar("unseen", default=None)
 
 
 @contextmanager
 def collect_unseen() -> Iterator[list[UnseenValues]]:
-    """Collect what would be a warning each, for `add_up`; each thread its own.
+    """Collect unseen values of this thread for `add_up`, instead of warning of each.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def collect_unseen() -> Iterator[list[UnseenValues]]:
 
 
 def warn_of(unseen: Sequence[UnseenValues]) -> None:
-    """One warning for whatever the training data did not have, at the user's line."""
+    """One warning for all unseen values, at the user's line."""
     collected = _COLLECTED.get()
     if collected is not None:
         collected += unseen

@@ -49,7 +49,7 @@ _RAGGED = re.compile(
     r"(?:: (?P<line>.*))?",
     re.DOTALL,
 )
-_HOLDS = {"double": "numbers", "int64": "whole numbers", "bool": "truth values"}
+_HOLDS = {"double": "numbers", "int64": "integers", "bool": "booleans"}
 
 
 class PeekableStream(io.RawIOBase):

@@ -223,7 +223,7 @@ class FileSource(LocalSource):
         for read in map(os.path.realpath, self.paths):
             if read == target or read.startswith(target + os.sep):
                 raise ValueError(
-                    f"{output} would be written over while it is read: choose another name"
+                    f"{output} would be overwritten while it is read: choose another name"
                 )
         return super().write(rows, output, overwrite, progress)
 

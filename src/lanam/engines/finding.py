@@ -42,7 +42,7 @@ def _files_of(path: str, any_name: bool) -> list[tuple[str, str]]:
     endings = ", ".join(ending for each in FORMATS for ending in each.endings)
     if os.path.isfile(path):
         if format_of(path) is None and not any_name:
-            raise ValueError(f"{path}: the name does not say what the file is: {endings} are known")
+            raise ValueError(f"{path}: unknown file type: {endings} are known")
         return [(path, os.path.basename(path))]
     if os.path.isdir(path):
         if files := _below(path, path):

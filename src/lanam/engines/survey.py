@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lanam.data import CATEGORICAL, NUMERIC, Column, Schema, as_frame, read_categorical
-from lanam.data.cells import NOTHING, NUMBERS, TEXT, Cells, read_cells
+from lanam.data.cells import EMPTY, NUMBERS, STRING, Cells, read_cells
 from lanam.data.encoding import factorise, plain_levels
 from lanam.data.errors import Place, free_text, mixed
 from lanam.data.schema import is_free_text, kind_of
@@ -109,7 +109,7 @@ def survey(
 
 def _needs_a_look(cells: Cells, declared: bool) -> bool:
     """Whether a column of this dtype has levels, or might be anything."""
-    return kind_of(cells, declared=declared) == CATEGORICAL or cells.holds == NOTHING
+    return kind_of(cells, declared=declared) == CATEGORICAL or cells.holds == EMPTY
 
 
 @dataclass(frozen=True)
@@ -222,9 +222,9 @@ def _merge_values(title: str, first: _Values, second: _Values) -> _Values:
 def _learn(name: str, dtype: str, values: _Values, title: str) -> Column:
     """What a column is by all of its values, or by its dtype where it has none."""
     holds = set(values.examples)
-    if TEXT in holds and len(holds) > 1:
-        other = next(example for what, example in values.examples.items() if what != TEXT)
-        raise mixed(values.place, other, values.examples[TEXT]).located(f"in {title}: ")
+    if STRING in holds and len(holds) > 1:
+        other = next(example for what, example in values.examples.items() if what != STRING)
+        raise mixed(values.place, other, values.examples[STRING]).located(f"in {title}: ")
     # Truth values among numbers are numbers.
     what = NUMBERS if NUMBERS in holds else holds.pop() if holds else dtype
     cells = Cells(values.place, what, 0, np.empty(0))
@@ -241,7 +241,7 @@ def _learn(name: str, dtype: str, values: _Values, title: str) -> Column:
 
 
 def _refuse_free_text(values: _Values, title: str) -> None:
-    if values.certain or TEXT not in values.examples:
+    if values.certain or STRING not in values.examples:
         return
     if is_free_text(list(values.levels), values.n_values):
         example = min(values.levels)

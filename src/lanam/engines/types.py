@@ -68,15 +68,15 @@ def _odd_error(
     others = [
         other
         for other, of_file in types
-        if column in of_file and holds(of_file[column]) == "numbers"
+        if column in of_file and holds(of_file[column]) == "numeric"
     ]
-    where = f"column {column!r} holds numbers in {others[0]} and text in {path}: " if others else ""
+    where = f"column {column!r} is numeric in {others[0]} and string in {path}: " if others else ""
     return error.located(where)
 
 
 def _as_strings(types: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """The types with these numeric columns as strings."""
-    texts = [name for name in types if name in names and holds(types[name]) == "numbers"]
+    texts = [name for name in types if name in names and holds(types[name]) == "numeric"]
     return {**types, **dict.fromkeys(texts, arrow().string())}
 
 
@@ -93,16 +93,16 @@ def unify(files: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
     >>> unify([("a.csv", {"age": pa.int64()}), ("b.csv", {"age": pa.string()})])
     Traceback (most recent call last):
         ...
-    ValueError: column 'age' holds numbers in a.csv and text in b.csv: write one of the files anew ...
+    ValueError: column 'age' is numeric in a.csv and string in b.csv: convert it in one of the files
     """
     first, types = files[0]
     common, known = dict(types), dict.fromkeys(types, first)  # the file that a type comes from
     for title, others in files[1:]:
         _require_same_columns((first, types), (title, others))
         for name, kind in others.items():
-            if holds(common[name]) == "nothing":
+            if holds(common[name]) == "empty":
                 common[name], known[name] = kind, title
-            elif holds(kind) != "nothing" and common[name] != kind:
+            elif holds(kind) != "empty" and common[name] != kind:
                 common[name] = _common(name, (known[name], common[name]), (title, kind))
     return common
 
@@ -125,12 +125,12 @@ def _common(name: str, one: tuple[str, Any], other: tuple[str, Any]) -> Any:
     what = holds(kind)
     if what != holds(another):
         raise ValueError(
-            f"column {name!r} holds {what} in {first} and {holds(another)} in {second}: write one of the "
-            "files anew with what the other holds"
+            f"column {name!r} is {what} in {first} and {holds(another)} in {second}: convert it in one of "
+            "the files"
         )
-    if what == "numbers":
+    if what == "numeric":
         return pa.int64() if _is_signed(kind) and _is_signed(another) else pa.float64()
-    if what == "text":
+    if what == "string":
         both = pa.types.is_dictionary(kind) and pa.types.is_dictionary(another)
         return pa.dictionary(pa.int32(), pa.string()) if both else pa.string()
     return kind
@@ -147,20 +147,20 @@ def holds(kind: Any) -> str:
     --------
     >>> import pyarrow as pa
     >>> holds(pa.dictionary(pa.int8(), pa.string())), holds(pa.decimal128(5, 2))
-    ('text', 'numbers')
+    ('string', 'numeric')
     """
     types = arrow().types
     if types.is_dictionary(kind):
         return holds(kind.value_type)
     if types.is_null(kind):
-        return "nothing"
+        return "empty"
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return "numbers"
+        return "numeric"
     if types.is_boolean(kind):
-        return "truth values"
+        return "boolean"
     views = getattr(types, "is_string_view", lambda _: False)
     if types.is_string(kind) or types.is_large_string(kind) or views(kind):
-        return "text"
+        return "string"
     return str(kind)
 
 

@@ -129,7 +129,7 @@ class CsvWriter:
 
     def _needs_quotes(self, table: Any) -> bool:
         pa = arrow()
-        texts = (column for column in table.columns if holds(column.type) == "text")
+        texts = (column for column in table.columns if holds(column.type) == "string")
         return any(
             pa.compute.any(
                 pa.compute.match_substring_regex(column.cast(pa.string()), self._special)

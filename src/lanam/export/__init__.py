@@ -10,10 +10,9 @@ from lanam.export.formats import FORMATS, format_of, render, require_format, wri
 from lanam.export.lookup import lookup_tables
 from lanam.export.onnx_graph import onnx_model
 from lanam.export.rating import rating_table
-from lanam.export.sql import DIALECTS, sql_query
+from lanam.export.sql import sql_query
 
 __all__ = [
-    "DIALECTS",
     "FORMATS",
     "format_of",
     "lookup_tables",

@@ -1,52 +1,43 @@
-"""A model's tables without exceptions: what every format is written from.
+"""A model's tables in a uniform layout, and names of inputs and results: what every format is written from.
 
-:mod:`lanam.explain.portable` says how tables are read, with two things on top: missing values without an
-entry, and very many levels without coordinates of their own. Here every axis has an entry for missing
-values, and every term some ``rows`` that it adds to the vector of all coordinates from ``start`` on. With
-the ``M`` vectors of a row and the factor ``F``,
+Tables of :mod:`lanam.explain.portable` have two special cases: missing values without an entry, and terms
+of very many levels without coordinates of their own. Here every axis has an entry for missing values, and
+every term has ``rows`` that it adds to the vector of all coordinates from ``start`` on. With the ``M``
+vectors ``x_k`` of a row and the factor ``F``,
 
     mean = intercept + sum of means,    covariance = Q (F' x_k)(F' x_l)' Q' + sum of own covariances.
 
-Terms of noise that differs from row to row are read as any others are; they have means only.
+Terms of heteroscedastic noise have the same layout, with means only.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lanam.data import Schema, find_column
+from lanam.errors import InputError, Setting
 from lanam.explain.portable import Axis, PortableModel, Table
 
 Array = NDArray[np.float64]
 
 _Entry = TypeVar("_Entry", np.float64, np.bool_)
+Hook = TypeVar("Hook", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One active term, by the entries of its axes; of several, the last's run fastest.
+    """One active term with B entries: the product of those of its axes, the last varying fastest.
 
-    Attributes
-    ----------
-    name, features
-        Its name, and its columns by index.
-    axes
-        One for each column; every one has an entry for missing values.
-    mean, share
-        (B, C) and (B,): what it adds for each class (one column, where there are none), and the share
-        of the training data.
-    rows, start
-        (B, r): what it adds to the coordinates from ``start`` on; of output ``k``, from
-        ``start + k r`` on.
-    own
-        (B, C, C), covariance that no coordinate has; None where there is none.
-    edited
-        (B,), whether entries were changed by hand after the fit; None where none was.
+    ``mean`` (B, C) has a column per class, ``share`` (B,) the distribution of the training data. ``rows``
+    (B, r) are added to the coordinates from ``start`` on; of output ``k``, from ``start + k r`` on.
+    ``own`` (B, C, C) is covariance besides that of the coordinates, ``edited`` (B,) marks entries that
+    were edited.
     """
 
     name: str
@@ -61,27 +52,16 @@ class Term:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many entries each axis has."""
+        """The number of entries of each axis."""
         return tuple(axis.n_entries for axis in self.axes)
 
 
 @dataclass(frozen=True, eq=False)
 class CompleteModel:
-    """A model whose terms are read alike.
+    """A model whose terms have a uniform layout.
 
-    Attributes
-    ----------
-    portable
-        The model as it was.
-    terms
-        Its active terms.
-    noise_terms
-        The same of the logarithm of what its noise is multiplied by; none where that is the same
-        everywhere.
-    intercept
-        (C,), where one class stands for a model without classes, or with two.
-    contrasts
-        (C, M), one where there is one output.
+    ``noise_terms`` model the log of the factor of the noise variance. ``intercept`` (C,) and
+    ``contrasts`` (C, M) have C = M = 1 unless there are several classes.
     """
 
     portable: PortableModel
@@ -92,12 +72,12 @@ class CompleteModel:
 
     @property
     def n_classes(self) -> int:
-        """How many sums a row has."""
+        """The number of classes C."""
         return len(self.intercept)
 
     @property
     def n_outputs(self) -> int:
-        """How many vectors are behind them."""
+        """The number of outputs M."""
         return int(self.contrasts.shape[1])
 
     def factor_rows(self, term: Term, output: int) -> Array:
@@ -120,9 +100,9 @@ class CompleteModel:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Columns that predictions or their noise depend on, ascending; gaps may widen intervals in others.
+        """Columns that predictions or intervals depend on, ascending.
 
-        The first column, if there are none: somebody must say how many rows there are.
+        The first column if there are none, since something must give the number of rows.
         """
         terms = (*self.terms, *self.noise_terms)
         read = {feature for term in terms for feature in term.features}
@@ -131,7 +111,7 @@ class CompleteModel:
 
 
 def complete(portable: PortableModel) -> CompleteModel:
-    """The model with an entry for everything."""
+    """The model with an entry for missing values on every axis."""
     intercept = np.atleast_1d(portable.intercept)
     contrasts = np.ones((1, 1)) if portable.contrasts is None else portable.contrasts
     terms = tuple(_term(table, len(intercept)) for table in portable.tables)
@@ -145,7 +125,7 @@ def _term(table: Table, n_classes: int) -> Term:
     padding = [(0, int(lack)) for lack in lacking]
 
     def padded(values: NDArray[_Entry]) -> NDArray[_Entry]:
-        """Values at the entries, and zeros at those that are added."""
+        """Values at the entries, and zeros at added ones."""
         cells = values.reshape(*shape, *values.shape[1:])
         added = np.pad(cells, padding + [(0, 0)] * (values.ndim - 1))
         return added.reshape(math.prod(added.shape[: len(shape)]), *values.shape[1:])
@@ -176,11 +156,45 @@ def _with_missing(axis: Axis) -> Axis:
     return replace(axis, n_entries=axis.n_entries + 1, missing=axis.n_entries)
 
 
-def reshaped(term: Term, values: Array) -> Array:
-    """Values at a term's entries, by its axes."""
-    return values.reshape(*term.shape, *values.shape[1:])
+def model_names(
+    schema: Schema, features: Sequence[int], columns: Mapping[str, str] | None
+) -> dict[int, str]:
+    """The input names of these features; ``columns`` renames some."""
+    names = list(schema.names)
+    for name, other in (columns or {}).items():
+        names[find_column(name, schema.names, "columns")] = other
+    return {feature: names[feature] for feature in features}
 
 
-def names_of(term: Term, names: Sequence[str]) -> list[str]:
-    """The names of a term's columns."""
-    return [names[feature] for feature in term.features]
+def require_apart(names: Sequence[str], why: str) -> None:
+    """Reject names that differ only in case."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            raise ValueError(f"{seen[name.lower()]!r} and {name!r} both name a column, and {why}")
+        seen[name.lower()] = name
+
+
+def hook_of(hooks: Mapping[str, Hook], portable: PortableModel) -> Hook:
+    """How a format writes the predictions of a model's family, if it can."""
+    name = portable.family.name
+    if name not in hooks:
+        problem = "predictions of {family} cannot be written in this format"
+        remedy = "{pass variance=False} for the link's mean alone"
+        raise InputError(problem, remedy, family=Setting("likelihood", name))
+    return hooks[name]
+
+
+def results_of(portable: PortableModel, variance: bool) -> list[str]:
+    """The names of an export's results, in order; classes whose names differ only in case are numbered."""
+    labels = [str(label) for label in portable.classes or ()]
+    if len({label.lower() for label in labels}) < len(labels):
+        labels = [str(number) for number in range(len(labels))]
+    names = ["link_mean"] + (["link_variance"] if variance else [])
+    if portable.family.link.several:
+        names = [f"{kind}_{label}" for kind in names for label in labels]
+    if not variance:
+        return names
+    if not portable.family.link.classes:
+        return [*names, "prediction", "observation_variance"]
+    return [*names, *(f"probability_{label}" for label in labels)]

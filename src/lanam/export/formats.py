@@ -1,4 +1,4 @@
-"""Which formats there are, and a model written in one of them."""
+"""The formats of exports, and a model written in one of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lanam.files import require_place, write_atomically
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-#: What writes each format.
+#: The function that renders each format.
 FORMATS: dict[str, Callable[..., str | ModelProto]] = {
     "json": lookup_json,
     "csv": rating_table,
@@ -38,15 +38,7 @@ def render(
     calibration: Calibration | None = None,
     edits: Sequence[Mapping[str, object]] = (),
 ) -> str | bytes:
-    """A model in the format ``to``: text, or bytes of "onnx".
-
-    Raises
-    ------
-    ValueError, TypeError
-        For a format or an option that there is not, naming those that there are.
-    ImportError
-        If "onnx" is wanted and not installed.
-    """
+    """A model in the format ``to``: text, or bytes for "onnx"."""
     write = FORMATS[require_format(to)]
     named = [
         name
@@ -65,14 +57,14 @@ def render(
 
 
 def require_format(to: object) -> str:
-    """Refuse a format that is not known."""
+    """Reject an unknown format."""
     if isinstance(to, str) and to in FORMATS:
         return to
     raise ValueError(f"to={to!r} is not known: choose from {', '.join(map(repr, FORMATS))}")
 
 
 def format_of(path: str | os.PathLike[str], to: str | None) -> str:
-    """The format that is asked for, or else the one that the file's name ends in.
+    """The requested format, or else the one of the file's extension.
 
     Examples
     --------
@@ -92,6 +84,6 @@ def format_of(path: str | os.PathLike[str], to: str | None) -> str:
 
 
 def write_export(path: str | os.PathLike[str], content: Callable[[], str | bytes]) -> Path:
-    """Write an export, once it is sure that there is a place for it."""
+    """Render an export once its path is known to be writable, and write it."""
     require_place(path, example="model.json")
     return write_atomically(path, content(), "the export")

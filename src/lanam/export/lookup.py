@@ -14,16 +14,16 @@ from lanam.conformal import Calibration
 from lanam.data import Column, Schema
 from lanam.explain.portable import Axis, PortableModel
 from lanam.explain.values import json_text, plain
-from lanam.export.complete import Term, complete, names_of
+from lanam.export.complete import Term, complete
 from lanam.version import __version__
 
-#: What the file calls itself, and the version of its layout.
+#: The name of the format, and the version of its layout.
 FORMAT = "lanam lookup tables"
 VERSION = 1
 
 _DIGITS = ".11g"
 
-#: Coverages whose calibrated thresholds are written out, as far as the held-out rows allow them.
+#: Coverages whose calibrated thresholds are included, as far as the held-out rows allow.
 _COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -97,7 +97,7 @@ def lookup_json(
     variance: bool = True,
     indent: int | None = None,
 ) -> str:
-    """The same as text; ``indent`` spreads it over lines."""
+    """The same as JSON text."""
     facts = lookup_tables(portable, schema, calibration=calibration, edits=edits, variance=variance)
     return json_text(facts, indent=indent) + "\n"
 
@@ -110,7 +110,7 @@ def _column(column: Column) -> dict[str, object]:
 
 
 def _term(term: Term, schema: Schema, variance: bool) -> dict[str, object]:
-    names = names_of(term, schema.names)
+    names = [schema.names[feature] for feature in term.features]
     facts: dict[str, object] = {
         "name": term.name,
         "columns": names,
@@ -129,7 +129,7 @@ def _term(term: Term, schema: Schema, variance: bool) -> dict[str, object]:
 
 
 def _short(numbers: list[float]) -> list[float]:
-    """Numbers that only variances are made of, in the digits that matter: two thirds of the file."""
+    """Numbers that only variances depend on, rounded: they are two thirds of the file."""
     return [float(format(number, _DIGITS)) for number in numbers]
 
 

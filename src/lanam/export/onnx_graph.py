@@ -1,7 +1,7 @@
 """A model as an ONNX graph, for runtimes in any language.
 
-Every axis gives a row the weights of its entries: hats between knots, which are differences of ramps from 0
-to 1, or a single one. A term's means and coordinates are these weights times its tables. All numbers
+Every axis has weights of its entries for a row: hat functions between knots, which are differences of
+clipped ramps, or one-hot. Means and coordinates of a term are these weights times its tables. All numbers
 are doubles.
 """
 
@@ -19,25 +19,24 @@ from numpy.typing import ArrayLike, NDArray
 from lanam.data import CATEGORICAL, Column, Schema
 from lanam.explain.portable import Axis, PortableModel
 from lanam.explain.values import plain
-from lanam.export.complete import CompleteModel, Term, complete
-from lanam.export.naming import hook_of, model_names
+from lanam.export.complete import CompleteModel, Term, complete, hook_of, model_names
 from lanam.version import __version__
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-#: Old enough for every runtime of the last years, and all that is needed.
+#: Old enough for all recent runtimes.
 _OPSET, _ML_OPSET, _IR_VERSION = 15, 2, 8
 
-#: Beyond this an exponential would be infinite.
+#: Exponents are clipped to this, where exponentials are finite.
 _LARGEST_LOG = 700.0
 
-#: What a node reads: a result by its name, or a constant.
+#: An input of a node: a result by name, or a constant.
 Operand: TypeAlias = str | float | Sequence[int] | NDArray[np.float64 | np.signedinteger]
 
 
 def require_onnx() -> ModuleType:
-    """The package, if it is there."""
+    """The package onnx, if it is installed."""
     try:
         import onnx
     except ImportError as error:
@@ -158,7 +157,7 @@ def _require_token(missing: str, columns: Sequence[Column]) -> None:
 
 
 class _Graph:
-    """Nodes and constants in the order in which they are made."""
+    """Nodes and constants of a graph, in order."""
 
     def __init__(
         self, onnx: ModuleType, names: Mapping[int, str], schema: Schema, missing: str
@@ -181,19 +180,19 @@ class _Graph:
 
     def is_text(self, feature: int) -> bool:
         column = self.schema.columns[feature]
-        return column.kind == CATEGORICAL and column.holds == "text"
+        return column.kind == CATEGORICAL and column.holds == "string"
 
     def __call__(
         self, operator: str, *inputs: Operand, result: str | None = None, **options: object
     ) -> str:
-        """Add a node; the name of its result. Inputs are other results, or constants."""
+        """Add a node, whose inputs are results or constants, and return the name of its result."""
         names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
         result = result or f"{self._prefix}{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operator, names, [result], **options))
         return result
 
     def constant(self, values: ArrayLike) -> str:
-        """Add a constant: doubles, or whole numbers."""
+        """Add a constant of doubles or integers."""
         array = np.asarray(values)
         array = array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
         name = f"{self._prefix}constant {len(self.constants)}"
@@ -216,7 +215,7 @@ class _Graph:
     def gone(self, feature: int) -> str:
         """Which of a column's values are missing (n, 1)."""
         if self.is_text(feature):
-            # Strings are compared by nothing but the encoder.
+            # Only the encoder compares strings.
             encoded = self.encoded(self.names[feature], [self.missing], [1], 0)
             known = self("Cast", encoded, to=self.onnx.TensorProto.BOOL)
             return self("Unsqueeze", known, [1])
@@ -237,14 +236,14 @@ class _Graph:
         return self("ReduceSum", values, [1], keepdims=1)
 
     def count(self, conditions: str) -> str:
-        """How many of each row's conditions hold (n, 1)."""
+        """The number of conditions that hold in each row (n, 1)."""
         return self.row_sums(self.as_whole(conditions))
 
 
 def _compute(graph: _Graph, model: CompleteModel, variance: bool) -> None:
     reads = [_read(graph, term, model, variance) for term in model.terms]
     n_classes = model.n_classes
-    # A first row, by whose length results know how many rows there are where no term is left.
+    # Zeros of the right length, for models without terms.
     means = [_part(graph, read, 0, n_classes) for read in reads]
     mean = graph(
         "Add", graph.sum_of([*means, _zeros(graph, n_classes)]), graph.constant(model.intercept)
@@ -269,7 +268,7 @@ def _zeros(graph: _Graph, width: int) -> str:
 
 
 def _give(graph: _Graph, values: str, name: str, width: int) -> None:
-    """Name a result; one that has a single column is a vector."""
+    """Name a result; a single column becomes a vector."""
     if width == 1:
         graph("Squeeze", values, [1], result=name)
     else:
@@ -281,7 +280,7 @@ def _part(graph: _Graph, values: str, start: int, end: int) -> str:
 
 
 def _read(graph: _Graph, term: Term, model: CompleteModel, variance: bool) -> str:
-    """What a row reads of a term's tables: means, own covariances, coordinates (n, ...)."""
+    """Interpolated tables of a term: means, own covariances, coordinates (n, ...)."""
     tables = [term.mean]
     if variance:
         size = model.n_classes**2
@@ -324,7 +323,7 @@ def _weights(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
 
 
 def _entries(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
-    """The entry at which every row stands (n, 1)."""
+    """The entry of every row (n, 1)."""
     assert axis.missing is not None
     other = -1 if axis.other is None else axis.other  # bins have none, and need none
     if axis.kind == "codes" and graph.is_text(feature):
@@ -343,7 +342,7 @@ def _entries(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
         slack = graph("Gather", 1e-6 * np.abs(points), nearest)
         found = graph("Where", graph("Greater", distance, slack), other, nearest)
     else:
-        # The number of a level counts once, and nothing where there is no such level.
+        # Sums to the entry of the level, or to that of unseen ones.
         levels = np.array([float(level) for level in column.levels])
         if len(np.unique(levels)) < len(levels):
             raise ValueError(
@@ -456,7 +455,7 @@ def _exponential(graph: _Graph, values: str) -> str:
 
 
 def _noise(graph: _Graph, model: CompleteModel) -> str:
-    """The noise of every row: more where a value is missing, or where columns say so."""
+    """The noise variance of every row, with that of missing values and of heteroscedastic noise."""
     portable = model.portable
     variance = graph.constant(portable.noise_variance)
     if model.noise_terms:

@@ -1,7 +1,7 @@
-"""A rating table as CSV: one row for every entry of every term, for people and spreadsheets.
+"""A rating table as CSV, one line per entry of each term, for spreadsheets.
 
 The contributions of a row's entries and the intercept sum to its prediction on the link scale. Between
-two values of kind ``value at`` the contribution is linear; of several columns in every direction.
+values of kind ``value at`` contributions are interpolated linearly, in each column of a term.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from lanam.explain.portable import Axis, PortableModel
 from lanam.explain.values import PLACES, cell_words, plain
 from lanam.export.complete import Array, CompleteModel, Term, complete
 
-#: Digits of what is read only, and of what rows are scored with.
+#: Digits of figures, and of numbers that predictions depend on.
 _DIGITS = ".6g"
 _EXACT = ".12g"
 
-#: Beyond this an exponential is no number.
+#: Exponents are clipped to this, where exponentials are finite.
 _LARGEST_LOG = 700.0
 
 
@@ -51,7 +51,7 @@ def rating_table(portable: PortableModel, schema: Schema) -> str:
 
 
 def _n_places(model: CompleteModel) -> int:
-    """How many columns the term with most of them has."""
+    """The largest number of columns of a term."""
     return max([1, *(len(term.axes) for term in model.terms)])
 
 
@@ -113,9 +113,9 @@ def _lines(model: CompleteModel, term: Term, schema: Schema) -> Iterator[list[st
 
 
 def _entries(axis: Axis, column: Column) -> list[tuple[int, list[str], str]]:
-    """The entries of an axis: each with kind, value and upper end, and what that is in words.
+    """The entries of an axis: index, cells (kind, value, upper end) and meaning.
 
-    Where gaps have no entry of their own, they share that of everything else: both are listed.
+    Missing values may share an entry with unseen ones: both are listed.
     """
     found = [(entry, *place) for entry, place in enumerate(_points(axis, column))]
     assert axis.missing is not None

@@ -1,12 +1,11 @@
-"""A model as one SQL query: mean and variance of every row's prediction, computed in the database.
+"""A model as one SQL query that computes mean and variance of every row's prediction.
 
-The mean of a term is a choice (CASE) by its column's value, nested like a binary search: no join, nothing
-to create, and as fast as the database reads rows; joined means are fifty times slower in sqlite.
+The mean of a term is a CASE expression of its column's value, nested like a binary search: no join, nothing
+to create, and as fast as the database reads rows; means by a join are fifty times slower in sqlite.
 
-The variance takes the tables of all coordinates: they are listed in the query and joined by entry. Then
-comes the product with the factor. Written out as numbers in expressions it is what a database that
-interprets row by row is fastest with (sqlite, ten times); one that works on columns would rather
-have the factor as a table than read so many expressions (duckdb, ten times).
+The variance needs the tables of all coordinates, which are part of the query and joined by entry, and their
+product with the factor. Row-based databases (sqlite) are ten times faster with the factor's numbers in
+expressions, columnar ones (duckdb) with the factor as a table.
 """
 
 from __future__ import annotations
@@ -22,8 +21,16 @@ import numpy as np
 from lanam.data import CATEGORICAL, Column, Schema
 from lanam.editing import Edit, edit_words
 from lanam.explain.portable import Axis, PortableModel
-from lanam.export.complete import Array, CompleteModel, Term, complete, reshaped
-from lanam.export.naming import hook_of, model_names, require_apart, results_of
+from lanam.export.complete import (
+    Array,
+    CompleteModel,
+    Term,
+    complete,
+    hook_of,
+    model_names,
+    require_apart,
+    results_of,
+)
 from lanam.export.sql_text import (
     exponential,
     level_text,
@@ -37,30 +44,21 @@ from lanam.export.sql_text import (
 )
 from lanam.text import one_line
 
-#: Digits of what only the variance is made of.
+#: Digits of numbers that only variances depend on.
 _DIGITS = 11
-#: sqlite joins up to 64 tables at once, ...
+#: sqlite joins at most 64 tables, and returns at most 2000 columns.
 _MOST_JOINS = 56
-#: ... and has up to 2000 columns in a result.
 _MOST_COLUMNS = 1900
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What databases say differently.
+    """Expressions that differ between databases; ``{}`` stands for the column.
 
-    Attributes
-    ----------
-    number, text, truth
-        How a column's value is read as one; ``{}`` stands for the column.
-    category
-        The same for numbers that are levels.
-    entry
-        The whole part of a number that is not negative.
-    kept
-        What keeps a part of the query from being computed again wherever it is used.
-    unrolled
-        Up to how many numbers of the factor stand in expressions; more are in a table.
+    ``number``, ``text``, ``truth`` and ``category`` (numeric levels) read a column's value, ``entry`` is
+    the integer part of a nonnegative number. ``kept`` prevents a common table expression from being
+    evaluated repeatedly. Factors with up to ``unrolled`` numbers are written into expressions, larger
+    ones as a table.
     """
 
     number: str
@@ -73,8 +71,8 @@ class Dialect:
 
 
 DIALECTS = {
-    # Tables that were imported from CSV have empty texts for gaps. With nothing behind it, text is
-    # compared as it is, whatever the column's collation.
+    # Tables imported from CSV have empty strings for missing values. Concatenating nothing removes the
+    # column's collation from comparisons.
     "sqlite": Dialect(
         number="CAST(NULLIF({}, '') AS REAL)",
         text="(CAST({} AS TEXT) || '')",
@@ -82,7 +80,7 @@ DIALECTS = {
         category="{}",
         entry="CAST({} AS INTEGER)",
         kept="MATERIALIZED ",
-        # Reading them takes a time that grows with their square: some seconds for so many.
+        # Parsing time grows with the square of this number, to some seconds.
         unrolled=20_000,
     ),
     "duckdb": Dialect(
@@ -168,22 +166,22 @@ def sql_query(
 
 
 def _prefix(taken: Sequence[str]) -> str:
-    """What the query's own names begin with, and no other does."""
+    """A prefix of the query's own names that no other name has."""
     prefix = "lanam_"
     while any(name.lower().startswith(prefix) for name in taken):
         prefix += "_"
     return prefix
 
 
-#: Where a row reads an axis: at an entry, or between one and the next, with the way between them.
+#: Where a row is on an axis: at an entry, or between it and the next, with the fraction of the way.
 Read = tuple[int, int | None, str]
 
-#: What a choice along an axis ends in.
+#: The expression at such a position.
 Leaf = Callable[[int, int | None, str], str]
 
 
 def choose(axis: Axis, column: Column, value: str, leaf: Leaf) -> str:
-    """A choice along an axis by a column's value."""
+    """A CASE expression for the position of a column's value on an axis."""
     assert axis.missing is not None
 
     def at(entry: int) -> str:
@@ -229,18 +227,18 @@ def _between(points: list[float], k: int, value: str, leaf: Leaf) -> str:
 
 
 def _position(knots: bool, entry: int, following: int | None, way: str) -> str:
-    """Where a row stands along an axis: at an entry, or on the way to the next."""
+    """A row's position on an axis as a number: an entry, or a fraction between two."""
     if following is None:
         return number(entry) if knots else str(entry)
     return f"{number(entry)} + {way}"
 
 
 def mean_expression(term: Term, columns: Sequence[Column], values: Sequence[str], one: int) -> str:
-    """What a term adds to the mean of class ``one``, as an expression."""
-    mean = reshaped(term, term.mean)[..., one]
+    """The contribution of a term to the mean of class ``one``."""
+    mean = term.mean[:, one].reshape(term.shape)
 
     def within(reads: tuple[Read, ...]) -> str:
-        """What follows once it is known where a row stands along the first axes."""
+        """The expression given the positions on the first axes."""
         k = len(reads)
         if k == len(term.axes):
             return _multilinear(mean, reads)
@@ -250,7 +248,7 @@ def mean_expression(term: Term, columns: Sequence[Column], values: Sequence[str]
 
 
 def _multilinear(mean: Array, reads: Sequence[Read]) -> str:
-    """A table where a row reads it along every axis."""
+    """Multilinear interpolation of a table."""
     *others, (entry, following, way) = reads
     here = mean[..., entry]
     step = None if following is None else mean[..., following] - here
@@ -263,7 +261,7 @@ def _multilinear(mean: Array, reads: Sequence[Read]) -> str:
 
 @dataclass(frozen=True)
 class _Query:
-    """A query in the making: its parts follow each other, every one reads the one before."""
+    """A chain of common table expressions, each of which reads the one before."""
 
     model: CompleteModel
     schema: Schema
@@ -306,7 +304,7 @@ class _Query:
         place = f"r.{quoted(name, f'column {column.name!r}')}"
         if column.kind != CATEGORICAL:
             return self.dialect.number.format(place)
-        kind = {"text": self.dialect.text, "truth values": self.dialect.truth}
+        kind = {"string": self.dialect.text, "boolean": self.dialect.truth}
         return kind.get(column.holds, self.dialect.category).format(place)
 
     def _columns(self, term: Term) -> tuple[list[Column], list[str]]:
@@ -321,11 +319,11 @@ class _Query:
         ]
 
     def _added(self, terms: Sequence[Term], one: int) -> list[str]:
-        """What terms add for class ``one``."""
+        """The contributions of terms to class ``one``."""
         return [f"({mean_expression(term, *self._columns(term), one)})" for term in terms]
 
     def _variance_parts(self, own: list[str], means: list[str]) -> list[tuple[str, str, str]]:
-        """Positions, entries, coordinates, their products with the factor, covariances."""
+        """Positions, entries, coordinates, products with the factor, covariances."""
         carried = [*own, *means, "noise"]
         parts = [("positions", "", self._positions(own, means))]
         parts.append(("places", "", self._places(carried)))
@@ -356,7 +354,7 @@ class _Query:
 
     @property
     def _id(self) -> list[str]:
-        """What tells rows apart, where that is needed."""
+        """The column that identifies rows, if they are joined again."""
         return [] if self._unrolled else ["id"]
 
     @property
@@ -388,7 +386,7 @@ class _Query:
         return f"SELECT {_list(own + number_of_row + made)} FROM {self.prefix}rows"
 
     def _places(self, carried: list[str]) -> str:
-        """Entries and weights: of a position between two, the one below and the one above."""
+        """Entries and weights; of a position between two entries, the lower and the upper one."""
         made = self._id
         for t, term in enumerate(self.model.terms):
             for a, axis in enumerate(term.axes):
@@ -405,7 +403,7 @@ class _Query:
         return f"SELECT {_list(carried + made)} FROM {self.prefix}positions"
 
     def _table(self, t: int, term: Term) -> tuple[str, str, str]:
-        """A term's table: its entries, their coordinates and what variance is their own."""
+        """A term's table: entries, coordinates and own variances."""
         own = self._own(term)
         coordinates = [f"c{k}" for k in range(term.rows.shape[1])]
         header = ["entry", *coordinates, *(name for name, _ in own)]
@@ -422,7 +420,7 @@ class _Query:
         return [(f"o{c}_{d}", term.own[:, c, d]) for c, d in _pairs(self.model.n_classes)]
 
     def _reads(self, carried: list[str]) -> list[tuple[str, str, str]]:
-        """Rows with their coordinates, a few terms at a time."""
+        """Rows with their coordinates, joined in groups of terms."""
         groups: list[list[int]] = [[]]
         joined = 0
         for t, term in enumerate(self.model.terms):
@@ -473,7 +471,7 @@ class _Query:
             )
 
         coordinates = [(f"c{t}_{k}", read(f"c{k}")) for k in range(term.rows.shape[1])]
-        # Only entries of gaps and of levels have some, and nothing lies between those.
+        # Only entries of missing values and of levels have any, and these are not interpolated.
         own = [(f"{name}_{t}", f"{corners[0][0]}.{name}") for name, _ in self._own(term)]
         return coordinates + own
 
@@ -483,7 +481,7 @@ class _Query:
         return [f"c{t}_{k}" for t, width in enumerate(widths) for k in range(width)]
 
     def _factor_of(self, output: int) -> tuple[Array, Array]:
-        """The factor's rows of all coordinates, and of the intercept."""
+        """The rows of the factor for all coordinates, and the one for the intercept."""
         rows = [self.model.factor_rows(term, output) for term in self.model.terms]
         return np.concatenate([*rows, np.empty((0, self._size))]), self.model.factor_last(output)
 
@@ -492,7 +490,7 @@ class _Query:
         return total([f"o{c}_{d}_{t}" for t, term in terms if term.own is not None])
 
     def _products(self, carried: list[str], before: str) -> str:
-        """The vectors' products with the factor, which stands in the expressions."""
+        """Products of the vectors with the factor, whose numbers are in the expressions."""
         made = []
         for output in range(self.model.n_outputs):
             factor, last = self._factor_of(output)
@@ -507,7 +505,7 @@ class _Query:
         return [f"f{k}_{j} * f{m}_{j}" for j in range(self._size)]
 
     def _factor(self) -> tuple[str, str, str]:
-        """The factor as a table: a row for each of its columns, all outputs side by side."""
+        """The factor as a table: a row for each of its columns, outputs side by side."""
         header, columns = [], []
         for output in range(self.model.n_outputs):
             factor, last = self._factor_of(output)
@@ -520,7 +518,7 @@ class _Query:
         return "factor", f"({', '.join(header)})", "VALUES\n" + ",\n".join(lines)
 
     def _joined_products(self, before: str) -> str:
-        """The same, one row for each of the factor's columns."""
+        """The same products, one row for each of the factor's columns."""
         names = self._coordinate_names
         made = []
         for output in range(self.model.n_outputs):
@@ -555,7 +553,7 @@ class _Query:
         return [*means, *variances, *hook_of(_RESPONSES, self.model.portable)(len(means))]
 
 
-# What is predicted from means m0, m1, ... and covariances v0_0, v0_1, ..., by family.
+# Predictions from means m0, m1, ... and covariances v0_0, v0_1, ..., by family.
 
 
 def _number_response(_: int) -> list[str]:
@@ -597,7 +595,7 @@ _RESPONSES = {
 
 
 def _corners(t: int, term: Term) -> Iterator[tuple[str, str]]:
-    """The entries that a row reads of a term's table, and their weights, where they have one."""
+    """The entries of a term's table that a row interpolates, and their weights."""
     choices = []
     for a, axis in enumerate(term.axes):
         w = f"w{t}_{a}"

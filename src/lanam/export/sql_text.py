@@ -1,4 +1,4 @@
-"""The words of SQL: names, numbers and texts that mean what they say, choices and sums of any length."""
+"""Fragments of SQL: quoted names, literals, CASE expressions, and sums of any length."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-#: So many summands stand side by side; more are grouped, since expressions may not be too deep.
+#: Longer sums are grouped, since databases limit the depth of expressions.
 _LONGEST_SUM = 50
 
 
 def quoted(name: str, what: str) -> str:
-    """A name as SQL writes it.
+    """A quoted name.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def quoted(name: str, what: str) -> str:
 
 
 def text(value: str, column: str) -> str:
-    """A text as SQL writes it.
+    """A string literal.
 
     Examples
     --------
@@ -44,10 +44,10 @@ def text(value: str, column: str) -> str:
 
 
 def number(value: float, digits: int = 17) -> str:
-    """A number that every database reads as a double, negative ones in parentheses.
+    """A literal that every database reads as a double.
 
-    With an exponent, since without one some read a decimal of fixed precision; in parentheses, since two
-    minus signs begin a comment.
+    Without an exponent some would read a decimal of fixed precision; negative numbers are in parentheses,
+    since two minus signs begin a comment.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def number(value: float, digits: int = 17) -> str:
 
 
 def total(parts: Sequence[str]) -> str:
-    """The sum of some expressions, none of them deep."""
+    """The sum of expressions, of bounded depth."""
     if not parts:
         return "0e0"
     while len(parts) > _LONGEST_SUM:
@@ -78,7 +78,7 @@ def total(parts: Sequence[str]) -> str:
 
 
 def scaled(factors: Sequence[float], names: Sequence[str], digits: int) -> list[str]:
-    """Products of numbers and names; those that are zero are left out."""
+    """Products of numbers and names, without those that are zero."""
     return [
         f"{number(factor, digits)} * {name}"
         for factor, name in zip(factors, names, strict=True)
@@ -87,9 +87,9 @@ def scaled(factors: Sequence[float], names: Sequence[str], digits: int) -> list[
 
 
 def stretches(value: str, ends: Sequence[float], inside: Callable[[int], str]) -> str:
-    """A choice by where a value lies: ``inside(k)`` from ``ends[k - 1]`` on and below ``ends[k]``.
+    """A CASE expression by intervals: ``inside(k)`` from ``ends[k - 1]`` on and below ``ends[k]``.
 
-    Nested, so that as many comparisons are made as the number of ends has binary digits.
+    Nested as a binary search.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def stretches(value: str, ends: Sequence[float], inside: Callable[[int], str]) -
 
 
 def levels(value: str, options: Sequence[tuple[str, str]], otherwise: str) -> str:
-    """A choice by what a value is."""
+    """A CASE expression by values."""
     if not options:
         return otherwise
     cases = " ".join(f"WHEN {value} = {option} THEN {result}" for option, result in options)
@@ -116,17 +116,17 @@ def levels(value: str, options: Sequence[tuple[str, str]], otherwise: str) -> st
 
 
 def exponential(value: str) -> str:
-    """The exponential, which some databases refuse where it would be infinite."""
+    """The exponential, clipped since some databases reject infinite results."""
     return f"exp(CASE WHEN {value} > 7e2 THEN 7e2 WHEN {value} < -7e2 THEN -7e2 ELSE {value} END)"
 
 
 def next_above(value: float) -> float:
-    """The number just above, as the end of a stretch that includes the value."""
+    """The next larger number, as the end of an interval that includes the value."""
     return float(np.nextafter(value, math.inf))
 
 
 def level_text(level: str | float, column: str) -> str:
-    """A level as SQL writes it: text, or a number, as which truth values count too."""
+    """A level as a literal: a string, or a number, also for booleans."""
     if isinstance(level, str):
         return text(level, column)
     return str(int(level)) if isinstance(level, int) else number(float(level))

@@ -46,10 +46,10 @@ _MAX_PAIRS = 100
 _MAX_NAMED = 8
 
 _REASONS = {
-    "switched off: evidence": "the data does not pay for it: the model does as well without it",
-    "switched off: constant column": "the column has the same value everywhere",
-    "switched off: no values": "the column has no values",
-    "switched off: same values as another column": "another column has the same values",
+    "dropped: not supported by the data": "the data does not pay for it: the model does as well without it",
+    "dropped: constant column": "the column has the same value everywhere",
+    "dropped: no values": "the column has no values",
+    "dropped: same values as another column": "another column has the same values",
 }
 
 #: The tables of a coverage report.
@@ -290,7 +290,7 @@ def _terms_table(material: Material) -> dict[str, object]:
 
 def _reason(status: str, evidence: float) -> str:
     reason = _REASONS.get(status, status)
-    if status == "switched off: evidence" and evidence == evidence:
+    if status == "dropped: not supported by the data" and evidence == evidence:
         return f"{reason} (it was worth {round(evidence, 1) + 0.0:.1f} in log evidence)"
     return reason
 

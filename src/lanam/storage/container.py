@@ -1,4 +1,4 @@
-r"""Plain values and arrays to the bytes of a file, and back: nothing in it knows of models.
+r"""Serialises plain values and arrays to the bytes of a file, and back, independently of models.
 
 A file is::
 
@@ -9,8 +9,8 @@ A file is::
     arrays     their bytes, one after the other in the header's order
     32 bytes   SHA-256 of everything before
 
-A reader believes nothing. Lengths are compared with the file's before anything is made of their size,
-and what a compressed array claims to become is limited by the file's size. See docs/file-format.md.
+The reader trusts nothing: lengths are compared with the file's before anything is allocated, and the
+claimed size of a decompressed array is limited by the file's size. See docs/file-format.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 
 from lanam.storage.errors import DamageError, ModelFileError, require
 
-#: The first byte is no text in any encoding, and the last two show whether line ends were changed.
+#: The first byte is not text in any encoding, and the last two reveal a change of line endings.
 MAGIC = b"\x89LANAM\r\n"
 VERSION = 3
 
@@ -36,16 +36,16 @@ _START = struct.Struct("<8sII")
 _N_CHECK = hashlib.sha256().digest_size
 SMALLEST = _START.size + _N_CHECK
 
-#: What numbers are in a file.
+#: Types of numbers in a file.
 _DTYPES = {"f8": "<f8", "i4": "<i4", "i2": "<i2", "u1": "|u1"}
 
-#: No file is larger, no header longer, and no header has more values or arrays.
+#: Limits of a file in bytes, of its header in bytes, and of the values and arrays in the header.
 LARGEST = 1 << 31
 _LONGEST_HEADER = 1 << 26
 _MOST_VALUES = 1 << 21
 _MOST_ARRAYS = 1 << 17
 
-#: Arrays together become at most so many bytes, and so many for each of the file's.
+#: Limit of all arrays in bytes: a constant, plus this many bytes for each byte of the file.
 _FREE_BYTES = 1 << 25
 _MOST_GROWTH = 32
 
@@ -53,7 +53,7 @@ _RAW, _PACKED = "raw", "shuffled-zlib"
 
 
 class Entry(TypedDict):
-    """What a file's header says of an array."""
+    """An array in the header of a file."""
 
     name: str
     dtype: str
@@ -64,25 +64,19 @@ class Entry(TypedDict):
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds: plain values, and arrays by their names."""
+    """The content of a file: plain values, and arrays by name."""
 
     content: Any
     arrays: Mapping[str, np.ndarray]
 
 
 def pack(contents: Contents) -> bytes:
-    """The bytes of a file.
-
-    Raises
-    ------
-    ValueError
-        For more than a file can hold.
-    """
+    """The bytes of a file."""
     stored = {name: _store(name, array) for name, array in contents.arrays.items()}
     if not _plausible(
         sum(array.nbytes for array in contents.arrays.values()),
         sum(len(data) for _, data in stored.values()),
-    ):  # very many zeros: as large as they are, they are not mistaken for an attack
+    ):  # arrays of zeros that compress too well: stored raw, they pass the reader's limit
         stored = {name: _store(name, array, raw=True) for name, array in contents.arrays.items()}
     table = [entry for entry, _ in stored.values()]
     header = json.dumps(
@@ -103,7 +97,7 @@ def pack(contents: Contents) -> bytes:
 
 
 def _store(name: str, array: np.ndarray, *, raw: bool = False) -> tuple[Entry, bytes]:
-    """An array's entry in the header and its bytes, whichever way they are fewer, or as they are."""
+    """An array's entry in the header, and its bytes, compressed where that makes them fewer."""
     dtype = next(key for key, value in _DTYPES.items() if np.dtype(value) == array.dtype)
     data, encoding = np.ascontiguousarray(array, dtype=_DTYPES[dtype]).tobytes(), _RAW
     if not raw:
@@ -121,9 +115,9 @@ def _store(name: str, array: np.ndarray, *, raw: bool = False) -> tuple[Entry, b
 
 
 def _shuffled(array: np.ndarray, dtype: str) -> bytes:
-    """All numbers' first bytes, then all second ones and so on: what is alike comes together.
+    """The first bytes of all numbers, then the second ones and so on, which compresses better.
 
-    Of whole numbers the sign is made the last bit, so that the first bytes of small ones are zeros.
+    Integers have the sign in the last bit, so that the leading bytes of small ones are zeros.
     """
     flat = np.ascontiguousarray(array, dtype=_DTYPES[dtype]).ravel()
     if dtype.startswith("i"):
@@ -142,13 +136,7 @@ def _unshuffled(data: bytes, dtype: str) -> np.ndarray:
 
 
 def version_of(data: bytes) -> int:
-    """The version of the format that a file's first bytes say.
-
-    Raises
-    ------
-    ModelFileError
-        If they are not those of a model, or were changed on the way.
-    """
+    """The version of the format in the first bytes of a file, if they are those of a model."""
     if not data:
         raise ModelFileError("is empty: save the model again, or get a whole copy of the file")
     if data[:6] == MAGIC[:6] and len(data) >= _START.size and data[:8] != MAGIC:
@@ -162,19 +150,13 @@ def version_of(data: bytes) -> int:
 
 
 def unpack(data: bytes) -> Contents:
-    """What a file holds.
-
-    Raises
-    ------
-    DamageError
-        If anything in it does not fit.
-    """
+    """The content of a file; `DamageError` for anything inconsistent."""
     _, _, n_header = _START.unpack_from(data)
     ends = _START.size + n_header
     require(n_header <= _LONGEST_HEADER, "its header is too long")
     require(ends + _N_CHECK <= len(data), "it ends too early")
-    known = hashlib.sha256(memoryview(data)[:-_N_CHECK]).digest()
-    require(known == data[-_N_CHECK:], "its checksum does not match")
+    checksum = hashlib.sha256(memoryview(data)[:-_N_CHECK]).digest()
+    require(checksum == data[-_N_CHECK:], "its checksum does not match")
     header = _parse(data[_START.size : ends])
     require(isinstance(header, dict) and set(header) == {"content", "arrays"}, "its header")
     entries = header["arrays"]
@@ -195,7 +177,7 @@ def unpack(data: bytes) -> Contents:
 
 
 def _count(header: bytes) -> int:
-    """At least as many as there are values in a header."""
+    """An upper bound of the number of values in a header."""
     return sum(header.count(sign) for sign in (b",", b"[", b"{"))
 
 
@@ -246,7 +228,7 @@ def _size_of(entry: Entry) -> int:
 
 
 def _plausible(size: int, stored: int) -> bool:
-    """Whether so few bytes may become so many: beyond that, a small file could fill the memory."""
+    """Whether decompression stays within limits, so that no small file fills the memory."""
     return size <= _FREE_BYTES + _MOST_GROWTH * stored
 
 
@@ -255,13 +237,13 @@ def _array(entry: Entry, data: memoryview) -> np.ndarray:
     if entry["encoding"] == _PACKED:
         inflate = zlib.decompressobj()
         try:
-            found = inflate.decompress(data, size + 1)  # and not a byte more
+            content = inflate.decompress(data, size + 1)  # at most one byte too many
         except zlib.error:
             raise DamageError(f"{entry['name'][:40]!r} cannot be unpacked") from None
-        whole = inflate.eof and not inflate.unused_data and len(found) == size
+        whole = inflate.eof and not inflate.unused_data and len(content) == size
         require(whole, f"{entry['name'][:40]!r} has another length than it says")
-        flat = _unshuffled(found, entry["dtype"])
+        flat = _unshuffled(content, entry["dtype"])
     else:
         flat = np.frombuffer(data, dtype=kind)
-    # A copy in the machine's own byte order, which can be written to as a fitted model's can.
+    # A writable copy in native byte order, as a fitted model has them.
     return np.array(flat.reshape(entry["shape"]), dtype=kind.newbyteorder("="))

@@ -1,4 +1,4 @@
-"""What is wrong with a file, in one line."""
+"""Errors of model files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from lanam.errors import Message
 
 
 class ModelFileError(Message, ValueError):
-    """A file that is not a model, or not a whole and sound one; its message says what to do.
+    """A file that is not a model, or a damaged one; the message has the remedy.
 
     Examples
     --------
@@ -19,15 +19,15 @@ class ModelFileError(Message, ValueError):
     """
 
     def __init__(self, problem: str, remedy: str = "") -> None:
-        # As a field: it may have any words of the file.
+        # As a field, since it may contain braces from the file.
         super().__init__("{what}", remedy, what=problem)
 
 
 class DamageError(Exception):
-    """What does not fit in a file's content; readers turn it into a `ModelFileError` with a remedy."""
+    """An inconsistency in a file's content, which `from_bytes` turns into a `ModelFileError`."""
 
 
 def require(fits: bool, what: str) -> None:
-    """Refuse what does not fit."""
+    """Raise `DamageError` unless a condition holds."""
     if not fits:
         raise DamageError(what)

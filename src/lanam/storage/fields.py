@@ -1,4 +1,4 @@
-"""Values and arrays of a file's content, each asked for by what it must be."""
+"""Checked access to the values and arrays of a file's content."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from lanam.core.arrays import Array, unit_exponents
 from lanam.storage.errors import DamageError, require
 
-#: Of what predictions are made of; beyond, squares could not be told from infinity.
+#: The largest magnitude of numbers that predictions depend on: squares stay finite.
 LARGEST = 1e150
-#: Of all other numbers: differences of two are finite. Knots far beyond the data come close to this.
+#: The same for all other numbers: differences stay finite. Knots far beyond the data come close.
 _LARGEST_OF_ALL = 8e307
 
 
 class Fields:
-    """An object of a file's content, with exactly these keys; ``what`` names it in messages."""
+    """An object with exactly these keys; ``what`` names it in messages."""
 
     def __init__(self, values: object, what: str, keys: Collection[str]) -> None:
         if not (isinstance(values, dict) and set(values) == set(keys)):
@@ -27,32 +27,32 @@ class Fields:
         self.what = what
 
     def require(self, fits: bool, key: str) -> None:
-        """Refuse a field that does not fit."""
+        """Reject a field that is not valid."""
         require(fits, f"{key!r} of {self.what}")
 
     def text(self, key: str, allowed: Collection[str] | None = None) -> str:
-        """A string, of those that are allowed."""
+        """A string, one of those that are allowed."""
         value = self.values[key]
         self.require(isinstance(value, str) and (allowed is None or value in allowed), key)
         return str(value)
 
     def flag(self, key: str) -> bool:
-        """True or false."""
+        """A boolean."""
         self.require(type(self.values[key]) is bool, key)
         return bool(self.values[key])
 
     def whole(self, key: str, least: int = 0, most: int = 1 << 53) -> int:
-        """A whole number within limits, both included."""
+        """An integer within limits, both included."""
         value = self.values[key]
         self.require(type(value) is int and least <= value <= most, key)
         return int(value)
 
     def wholes(self, key: str, least: int, most: int) -> tuple[int, ...]:
-        """Whole numbers within limits, both included."""
+        """A list of such integers."""
         return tuple(each.whole(key, least, most) for each in self._split(key))
 
     def number(self, key: str, least: float = -math.inf, largest: float = _LARGEST_OF_ALL) -> float:
-        """A finite number, not less and not of a larger magnitude."""
+        """A finite number, bounded below and in magnitude."""
         value = self.values[key]
         self.require(type(value) in (int, float), key)
         self.require(least <= value and abs(value) <= largest, key)
@@ -61,11 +61,11 @@ class Fields:
     def numbers(
         self, key: str, least: float = -math.inf, largest: float = _LARGEST_OF_ALL
     ) -> tuple[float, ...]:
-        """Such numbers."""
+        """A list of such numbers."""
         return tuple(each.number(key, least, largest) for each in self._split(key))
 
     def _split(self, key: str) -> Iterator[Fields]:
-        """A field of each item of a list, under the same name."""
+        """Each item of a list as a field of the same name."""
         return (Fields({key: item}, self.what, [key]) for item in self.items(key))
 
     def items(self, key: str) -> list[Any]:
@@ -76,7 +76,7 @@ class Fields:
 
 
 class Arrays:
-    """A file's arrays, each of which must be asked for once."""
+    """The arrays of a file, each of which must be taken once."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._left = dict(arrays)
@@ -91,7 +91,7 @@ class Arrays:
         shape: tuple[int | None, ...],
         largest: float = _LARGEST_OF_ALL,
     ) -> np.ndarray:
-        """An array of this type and shape; None is any length. Floats are finite, and not larger."""
+        """An array of this type and shape (None is any length), its floats bounded in magnitude."""
         require(name in self._left, f"it has no {name!r}")
         array = self._left.pop(name)
         fits = array.dtype == np.dtype(dtype) and array.ndim == len(shape)
@@ -103,12 +103,12 @@ class Arrays:
         return array
 
     def shape_of(self, name: str) -> tuple[int, ...]:
-        """The shape of an array that is yet to be taken."""
+        """The shape of an array that is not taken yet."""
         require(name in self._left, f"it has no {name!r}")
         return tuple(self._left[name].shape)
 
     def take_matrix(self, name: str, shape: tuple[int, int], *, triangle: bool = False) -> Array:
-        """A matrix that ``put_matrix`` has written."""
+        """A matrix written by `put_matrix`."""
         n_stored = shape[0] * (shape[0] + 1) // 2
         stored: tuple[int, ...] = (n_stored,) if triangle else shape[::-1]
         if name in self:
@@ -124,21 +124,21 @@ class Arrays:
         return np.asarray(matrix)
 
     def within(self, prefix: str) -> Arrays:
-        """Those whose names begin so, without that."""
+        """Take the arrays whose names have a prefix; the prefix is removed."""
         names = [name for name in self._left if name.startswith(prefix)]
         return Arrays({name.removeprefix(prefix): self._left.pop(name) for name in names})
 
     def require_none_left(self) -> None:
-        """Refuse arrays that nothing asked for."""
+        """Reject arrays that were not taken."""
         require(not self._left, "it has arrays that belong to nothing")
 
 
 def put_matrix(
     arrays: dict[str, np.ndarray], name: str, matrix: Array, *, triangle: bool = False
 ) -> None:
-    """Add a matrix: as whole multiples of powers of two where it is (see ``fixed_point``), or as it is.
+    """Add a matrix, as integer multiples of powers of two where that is exact (see ``fixed_point``).
 
-    Column by column, which packs better; of a triangular one, the lower triangle row by row.
+    Column by column, which compresses better; of a triangular one, the lower triangle row by row.
     """
 
     def kept(numbers: np.ndarray) -> np.ndarray:
@@ -164,7 +164,7 @@ def _spread(numbers: Array, size: int) -> Array:
 
 
 def each(values: object, what: str) -> Iterator[tuple[int, Any]]:
-    """The items of what must be a list, numbered."""
+    """The items of a list, enumerated."""
     if not isinstance(values, list):
         raise DamageError(what)
     return enumerate(values)

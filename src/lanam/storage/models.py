@@ -1,7 +1,8 @@
-"""``FittedModel`` to plain values and arrays, and back with every reference checked."""
+"""`FittedModel` as plain values and arrays, and back with every reference checked."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from lanam.core.model.fitted import (
     CONSTANT,
     DUPLICATE,
     EMPTY,
-    SWITCHED_OFF,
+    UNSUPPORTED,
     FittedModel,
     FittedTerm,
     ScoredPair,
@@ -29,64 +30,47 @@ from lanam.storage.values import decode, decode_all, encode
 Content = dict[str, Any]
 Put = dict[str, np.ndarray]
 
-_STATUSES = (ACTIVE, SWITCHED_OFF, CONSTANT, EMPTY, DUPLICATE)
+#: Statuses of terms in files, which have the words of the first version.
+_STATUSES = {
+    "active": ACTIVE,
+    "switched off: evidence": UNSUPPORTED,
+    "switched off: constant column": CONSTANT,
+    "switched off: no values": EMPTY,
+    "switched off: same values as another column": DUPLICATE,
+}
+_FILE_STATUSES = {status: words for words, status in _STATUSES.items()}
+#: The status of a pair that was tried, in older files.
+_WORTH = re.compile(r"switched off: evidence \(worth (\S+) nats\)")
 
-#: Of what a term's entries are, by its kind.
+#: The entries of a term, by its kind.
 _ENTRIES = {"smooth": Knots, "categorical": Categories, "level": Levels}
 _ENTRIES |= {"pair": Grid, "interaction": Grid}
 
-_MODEL = (
-    "likelihood",
-    "intercept",
-    "noise_variance",
-    "log_evidence",
-    "stop_reason",
-    "history",
-    "pair_statuses",
-    "terms",
-    "noise",
-    "noise_shape",
-)
-#: Of the Gaussians that noise is made of: the smallest weight or width, and how many there may be.
+#: Of the components of a residual distribution: the smallest weight or width, and the largest number.
 _LEAST_PART = 1e-9
 _MOST_PARTS = 1000
-_SHAPE = ("weights", "means", "stds")
-#: Of arrays of the model of the noise.
+#: Prefix of the arrays of the noise model.
 _NOISE = "noise "
 
-
-_TERM = (
-    "kind",
-    "features",
-    "status",
-    "importance",
-    "effective_parameters",
-    "evidence",
-    "architecture",
-    "entries",
-)
-
-
-# --- to a file --------------------------------------------------------------------------------------
+#: Keys of a model, and of a term: first those of single values, and of figures that nothing depends on.
+_SINGLE = ("likelihood", "noise_variance", "log_evidence", "stop_reason")
+_MODEL = (*_SINGLE, "intercept", "history", "pair_statuses", "terms", "noise", "noise_shape")
+_FIGURES = ("importance", "effective_parameters", "evidence")
+_TERM = (*_FIGURES, "kind", "features", "status", "architecture", "entries")
 
 
 def write_model(model: FittedModel, arrays: Put) -> Content:
-    """Plain values of a model; its arrays are added to ``arrays``."""
+    """A model as plain values; its arrays are added to ``arrays``."""
     statuses = sorted({pair.status for pair in model.pairs})
     arrays["pair features"] = np.array([p.features for p in model.pairs], np.int32).reshape(-1, 2)
     arrays["pair score"] = np.array([pair.score for pair in model.pairs], np.float64)
     arrays["pair status"] = np.array([statuses.index(p.status) for p in model.pairs], np.int16)
     put_matrix(arrays, "root", model.cov_cholesky, triangle=True)
-    if model.contrasts is not None:
-        arrays["contrasts"] = model.contrasts
-    if model.missing_variance is not None:
-        arrays["gap_variance"] = model.missing_variance
+    optional = {"contrasts": model.contrasts, "gap_variance": model.missing_variance}
+    arrays.update({name: array for name, array in optional.items() if array is not None})
     return {
-        "likelihood": model.likelihood,
+        **{key: encode(getattr(model, key)) for key in _SINGLE},
         "intercept": np.atleast_1d(model.intercept).tolist(),
-        "noise_variance": float(model.noise_variance),
-        "log_evidence": float(model.log_evidence),
-        "stop_reason": model.stop_reason,
         "history": [
             {key: encode(value) for key, value in record.items()} for record in model.history
         ],
@@ -98,17 +82,16 @@ def write_model(model: FittedModel, arrays: Put) -> Content:
 
 
 def _write_noise(noise: FittedModel, arrays: Put) -> Content:
-    own: Put = {}
-    content = write_model(noise, own)
-    arrays.update({f"{_NOISE}{name}": array for name, array in own.items()})
+    inner: Put = {}
+    content = write_model(noise, inner)
+    arrays.update({f"{_NOISE}{name}": array for name, array in inner.items()})
     return content
 
 
 def _write_term(term: FittedTerm, name: str, arrays: Put) -> Content:
     arrays[f"{name} share"] = term.data_mass
-    arrays[f"{name} mean"] = term.mean
-    arrays[f"{name} precision"] = term.precision
-    arrays[f"{name} expansion"] = term.expansion
+    for array in ("mean", "precision", "expansion"):
+        arrays[f"{name} {array}"] = getattr(term, array)
     put_matrix(arrays, f"{name} table", term.table)
     if term.coupling is not None and term.own_variance is not None:
         put_matrix(arrays, f"{name} coupling", term.coupling)
@@ -118,10 +101,8 @@ def _write_term(term: FittedTerm, name: str, arrays: Put) -> Content:
     return {
         "kind": term.kind,
         "features": list(term.features),
-        "status": term.status,
-        "importance": encode(float(term.importance)),
-        "effective_parameters": encode(float(term.effective_parameters)),
-        "evidence": encode(float(term.evidence)),
+        "status": _FILE_STATUSES[term.status],
+        **{key: encode(float(getattr(term, key))) for key in _FIGURES},
         "architecture": None if term.architecture is None else asdict(term.architecture),
         "entries": _write_entries(term.entries, name, arrays),
     }
@@ -152,13 +133,7 @@ def _write_entries(entries: Entries | None, name: str, arrays: Put) -> Content |
 
 
 def read_model(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> FittedModel:
-    """The model of a file, whose columns have so many levels; -1 is a numeric one.
-
-    Raises
-    ------
-    DamageError
-        If anything in it does not fit.
-    """
+    """The model in a file, given the number of levels of each column (-1: numeric)."""
     fields = Fields(content, "the model", _MODEL)
     likelihood = fields.text("likelihood", tuple(name for name in FAMILIES if name != NOISE.name))
     noise = shape = None
@@ -172,8 +147,8 @@ def read_model(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> Fi
 
 
 def _read_shape(content: object) -> NoiseShape:
-    """Gaussians that together have mean zero and variance one."""
-    fields = Fields(content, "the shape of the noise", _SHAPE)
+    """A Gaussian mixture with mean zero and variance one."""
+    fields = Fields(content, "the shape of the noise", ("weights", "means", "stds"))
     weights = np.array(fields.numbers("weights", _LEAST_PART, 1.0))
     means = np.array(fields.numbers("means", largest=LARGEST))
     stds = np.array(fields.numbers("stds", _LEAST_PART, LARGEST))
@@ -186,7 +161,7 @@ def _read_shape(content: object) -> NoiseShape:
 
 
 def _read_noise(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> FittedModel:
-    """The model of the noise: functions of single columns, and no noise of its own."""
+    """The noise model: terms of single columns, without noise of its own."""
     fields = Fields(content, "the noise", _MODEL)
     fields.require(fields.values["noise"] is None, "noise")
     fields.require(fields.values["noise_shape"] is None, "noise_shape")
@@ -212,14 +187,14 @@ def _read_sum(
     gaps = arrays.take("gap_variance", "f8", (len(n_levels),)) if "gap_variance" in arrays else None
     if gaps is not None:
         require(bool((gaps >= 0.0).all()), "the variance of gaps")
-    known = [
+    uncoupled = [
         _read_term(value, k, arrays, n_levels, n_classes)
         for k, value in each(fields.values["terms"], "the list of terms")
     ]
     n_outputs = n_classes - 1 if several else 1
-    n_coordinates = n_outputs * (sum(term.table.shape[1] for term in known) + 1)
-    # What is coupled to all coordinates can be read only now that their number is known.
-    terms = tuple(_coupled(term, k, arrays, n_coordinates) for k, term in enumerate(known))
+    n_coordinates = n_outputs * (sum(term.table.shape[1] for term in uncoupled) + 1)
+    # Couplings have a column for each coordinate, whose number is known only now.
+    terms = tuple(_coupled(term, k, arrays, n_coordinates) for k, term in enumerate(uncoupled))
     require(not several or all(t.coupling is None for t in terms), "a coupling")
     return FittedModel(
         likelihood=likelihood,
@@ -239,6 +214,7 @@ def _read_sum(
 def _read_pairs(fields: Fields, arrays: Arrays, n_columns: int) -> tuple[ScoredPair, ...]:
     statuses = fields.items("pair_statuses")
     require(all(isinstance(status, str) for status in statuses), "what became of pairs")
+    statuses = [_STATUSES.get(status) or _current_words(status) for status in statuses]
     features = arrays.take("pair features", "i4", (None, 2))
     scores = arrays.take("pair score", "f8", (len(features),))
     places = arrays.take("pair status", "i2", (len(features),))
@@ -252,6 +228,10 @@ def _read_pairs(fields: Fields, arrays: Arrays, n_columns: int) -> tuple[ScoredP
     )
 
 
+def _current_words(status: str) -> str:
+    return _WORTH.sub(rf"{UNSUPPORTED} (log evidence gain \1)", status)
+
+
 def _within(values: np.ndarray, least: int, most: int) -> bool:
     return bool(((values >= least) & (values <= most)).all())
 
@@ -262,7 +242,7 @@ def _read_term(
     name = f"term {k}"
     fields = Fields(value, name, _TERM)
     kind = fields.text("kind", _ENTRIES)
-    status = fields.text("status", _STATUSES)
+    status = _STATUSES[fields.text("status", _STATUSES)]
     active = status == ACTIVE
     features = fields.wholes("features", 0, len(n_levels) - 1)
     n_columns = {"pair": 2, "interaction": max(len(features), 3)}.get(kind, 1)
@@ -273,7 +253,8 @@ def _read_term(
     )
     _require_columns(entries, features, n_levels, name)
     n_entries = 0 if entries is None else len(entries)
-    width = arrays.shape_of(_matrix_name(arrays, f"{name} table"))[:1]
+    table = f"{name} table"
+    width = arrays.shape_of(table if table in arrays else f"{table} digits")[:1]
     require(bool(width) and (active or width == (0,)), f"the table of {name}")
     shape = (n_entries, n_classes) if active and n_classes > 1 else (n_entries,)
     share = arrays.take(f"{name} share", "f8", (n_entries,))
@@ -291,7 +272,7 @@ def _read_term(
         entries=entries,
         data_mass=share,
         mean=arrays.take(f"{name} mean", "f8", shape, LARGEST),
-        table=arrays.take_matrix(f"{name} table", (n_entries, width[0])),
+        table=arrays.take_matrix(table, (n_entries, width[0])),
         status=status,
         importance=_any_number(fields, "importance"),
         effective_parameters=_any_number(fields, "effective_parameters"),
@@ -303,12 +284,8 @@ def _read_term(
     )
 
 
-def _matrix_name(arrays: Arrays, name: str) -> str:
-    return name if name in arrays else f"{name} digits"
-
-
 def _any_number(fields: Fields, key: str) -> float:
-    """A number that nothing is computed from, finite or not."""
+    """A number that nothing depends on, finite or not."""
     value = decode(fields.values[key])
     fields.require(type(value) is float, key)
     return float(value)
@@ -323,13 +300,13 @@ def _coupled(term: FittedTerm, k: int, arrays: Arrays, n_coordinates: int) -> Fi
     require(bool((own >= 0.0).all()), f"the variances of {name}")
     shape = (len(term.data_mass), n_coordinates)
     coupling = arrays.take_matrix(f"{name} coupling", shape)
-    return FittedTerm(**{**vars(term), "coupling": coupling, "own_variance": own})
+    return replace(term, coupling=coupling, own_variance=own)
 
 
 def _require_columns(
     entries: Entries | None, features: tuple[int, ...], n_levels: tuple[int, ...], name: str
 ) -> None:
-    """Codes belong to columns of categories, and there is one for each of their levels."""
+    """Codes belong to categorical columns, one for each of their levels."""
     for feature, axis in zip(features, () if entries is None else entries.axes, strict=False):
         n_codes = len(axis.entry_of) if isinstance(axis, Categories) else -1
         require(n_codes == n_levels[feature], f"the entries of {name}")
@@ -400,7 +377,7 @@ def _read_points(name: str, arrays: Arrays, length: int | None, least: int) -> A
 
 
 def _read_scale(fields: Fields) -> float:
-    """The unit of a column: it may be as huge as the column's values are."""
+    """The unit of a column, which may be as large as its values."""
     value = fields.values["scale"]
     fields.require(type(value) is float and 0.0 < value < float("inf"), "scale")
     return float(value)

@@ -1,10 +1,10 @@
-"""A fitted estimator as a value, and that value as a file's bytes; which versions can be read."""
+"""A fitted estimator as a value, and that value as the bytes of a file, of any version."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,70 +17,36 @@ from lanam.engines.dialects import Dialect
 from lanam.families import find_family
 from lanam.storage import container
 from lanam.storage.container import Contents
-from lanam.storage.edits import read_edits
 from lanam.storage.errors import DamageError, ModelFileError, require
 from lanam.storage.fields import Arrays, Fields
 from lanam.storage.models import read_model, write_model
-from lanam.storage.schemas import read_classes, read_schema, write_classes, write_schema
+from lanam.storage.schemas import (
+    read_classes,
+    read_edits,
+    read_schema,
+    write_classes,
+    write_schema,
+)
 from lanam.storage.values import decode_all, encode
 from lanam.version import __version__
 
-_KEYS = (
-    "lanam",
-    "estimator",
-    "parameters",
-    "notes",
-    "n_rows",
-    "interaction_score",
-    "feature_names",
-    "classes",
-    "output",
-    "edits",
-    "metadata",
-    "exposed",
-    "schema",
-    "model",
-)
 _REGRESSOR, _CLASSIFIER = "LANAMRegressor", "LANAMClassifier"
 
-#: For each version of the format that can be read, which fields models got later: the first knew of no
-#: noise that differs from row to row, the second of Gaussian noise only. None is ever taken away.
+#: For each readable version of the format, the fields that models got later: heteroscedastic noise in
+#: version 2, residual distributions other than the Gaussian in version 3. Versions are never removed.
 READERS: dict[int, tuple[str, ...]] = {1: ("noise", "noise_shape"), 2: ("noise_shape",), 3: ()}
 
-#: What can be made of transformed rows, see scikit-learn's ``set_output``.
+#: Containers of scikit-learn's ``set_output``.
 _OUTPUTS = ("default", "pandas", "polars")
 
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """All there is to know of a fitted estimator.
+    """The complete state of a fitted estimator.
 
-    Attributes
-    ----------
-    estimator
-        The name of its class.
-    parameters
-        What it was constructed with.
-    model, schema, n_rows, interaction_score
-        What the fit left behind.
-    feature_names
-        The columns' names if the data had them.
-    classes
-        A classifier's.
-    calibration
-        What held-out rows said, if any were shown.
-    edits
-        Records of what was changed by hand.
-    output
-        What ``set_output`` asked for, if it was called.
-    notes
-        What a reader of the file may want to know.
-    metadata
-        What the user wrote down beside the model: names, and text, numbers, truth values or None.
-    exposed
-        Whether counts were fitted with exposures other than one.
-    dialect
-        How the CSV files of the fit were written, if it was to such.
+    ``estimator`` is the name of its class, ``output`` the container of ``set_output``, ``notes`` are for
+    readers of the file, ``metadata`` is the user's: names with strings, numbers, booleans or None.
+    ``exposed`` is whether counts were fitted with exposures, ``dialect`` that of the fit's CSV files.
     """
 
     estimator: str
@@ -100,14 +66,12 @@ class SavedModel:
     dialect: Dialect | None = None
 
 
-def of_estimator(estimator: Any) -> SavedModel:
-    """All there is to know of a fitted estimator.
+#: Keys of a file's content; the calibration is in arrays, and the dialect is optional.
+_KEYS = {field.name for field in fields(SavedModel)} - {"calibration", "dialect"} | {"lanam"}
 
-    Raises
-    ------
-    ValueError
-        For a class of the user's own, which a file cannot hold.
-    """
+
+def of_estimator(estimator: Any) -> SavedModel:
+    """The state of a fitted estimator, which must be one of lanam's classes."""
     name = type(estimator).__name__
     if name not in (_REGRESSOR, _CLASSIFIER) or type(estimator).__module__.split(".")[0] != "lanam":
         raise ValueError(
@@ -136,7 +100,7 @@ def of_estimator(estimator: Any) -> SavedModel:
 
 
 def _plain_parameters(given: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Constructor arguments without a generator's state, and a note if there was one."""
+    """Constructor arguments without the state of a random generator, and a note if there was one."""
     state = given.get("random_state")
     if isinstance(state, np.random.RandomState | np.random.Generator):
         note = (
@@ -147,13 +111,7 @@ def _plain_parameters(given: dict[str, Any]) -> tuple[dict[str, Any], tuple[str,
 
 
 def to_bytes(saved: SavedModel) -> bytes:
-    """The bytes of a file.
-
-    Raises
-    ------
-    ValueError
-        For what a file cannot hold; it says what, and what to do.
-    """
+    """The bytes of a file, which can be read again."""
     arrays: dict[str, np.ndarray] = {}
     if saved.calibration is not None:
         arrays["calibration scores"] = saved.calibration.scores
@@ -177,7 +135,7 @@ def to_bytes(saved: SavedModel) -> bytes:
     if saved.dialect is not None and saved.dialect != Dialect():
         content["dialect"] = asdict(saved.dialect)
     data = container.pack(Contents(content, arrays))
-    try:  # what could not be read again is not written
+    try:
         from_bytes(data)
     except ModelFileError as error:
         raise ValueError(f"this model cannot be saved: its file {error}") from None
@@ -185,7 +143,7 @@ def to_bytes(saved: SavedModel) -> bytes:
 
 
 def _require_flat(metadata: object) -> object:
-    """What the user wrote down, if it is as plain as that must be."""
+    """The user's metadata, if it is plain and not nested."""
     if metadata is None or _is_flat(metadata):
         return metadata
     raise ValueError(
@@ -214,13 +172,7 @@ def _encode(name: str, value: object) -> object:
 
 
 def from_bytes(data: bytes) -> SavedModel:
-    """What a file holds.
-
-    Raises
-    ------
-    ModelFileError
-        For anything but a whole and sound model of a version that is known.
-    """
+    """The model in a file; `ModelFileError` for anything but a sound model of a known version."""
     try:
         version = container.version_of(data)
         if version > container.VERSION:
@@ -237,7 +189,7 @@ def from_bytes(data: bytes) -> SavedModel:
 
 
 def _since(contents: Contents, *names: str) -> Contents:
-    """Contents of a version whose models, and those of their noise, had none of these fields yet."""
+    """Contents of an older version, whose models and noise models lack these fields, which become None."""
     content = contents.content
     require(isinstance(content, dict) and isinstance(content.get("model"), dict), "the model")
     return replace(contents, content={**content, "model": _with_none(content["model"], names)})
@@ -246,12 +198,12 @@ def _since(contents: Contents, *names: str) -> Contents:
 def _with_none(model: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     require(not any(name in model for name in names), "the model")
     noise = model.get("noise")
-    own = {"noise": _with_none(noise, names)} if isinstance(noise, dict) else {}
-    return {**model, **dict.fromkeys(names), **own}
+    inner = {"noise": _with_none(noise, names)} if isinstance(noise, dict) else {}
+    return {**model, **dict.fromkeys(names), **inner}
 
 
 def _read(contents: Contents) -> SavedModel:
-    # Most files are of models that no unusual CSV file was read for, and older ones did not know of any.
+    # Only models of unusual CSV files have a dialect, and older files never do.
     values, arrays = {"dialect": None, **contents.content}, Arrays(contents.arrays)
     fields = Fields(values, "the content", (*_KEYS, "dialect"))
     schema = read_schema(values["schema"])
@@ -285,7 +237,7 @@ def _read(contents: Contents) -> SavedModel:
 
 def _read_dialect(values: object, metadata: object) -> Dialect | None:
     if values is None:
-        # The command line once wrote what stood for missing values where users write.
+        # The command line once saved the missing markers in the metadata.
         words = metadata.get("missing") if isinstance(metadata, dict) else None
         return Dialect(missing=tuple(words.split("\n"))) if isinstance(words, str) else None
     fields = Fields(values, "the dialect", ("delimiter", "decimal", "encoding", "missing"))
@@ -314,7 +266,7 @@ def _read_calibration(arrays: Arrays) -> Calibration | None:
 
 
 def _require_task(estimator: str, model: FittedModel, classes: np.ndarray | None) -> None:
-    """A classifier has classes, as many as its model, and a regressor has none."""
+    """A classifier has as many classes as its model, and a regressor has none."""
     link = find_family(model.likelihood).link
     n_classes = (np.size(model.intercept) if link.several else 2) if link.classes else 0
     require((estimator == _CLASSIFIER) == (n_classes > 0), "the likelihood")

@@ -1,20 +1,21 @@
-"""What is known of the training data and of classes, to plain values and back."""
+"""Schemas, class labels and records of edits as plain values, checked when they are read."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from lanam.data import CATEGORICAL, NUMERIC, Column, Level, Schema
+from lanam.editing import ACTIONS, Edit, Place
 from lanam.storage.errors import DamageError, require
 from lanam.storage.fields import Fields, each
 from lanam.storage.values import decode, encode
 
 _COLUMN = ("name", "kind", "lowest", "highest", "levels", "missing")
 
-#: Types of labels besides text; objects are text, numbers or truth values.
+#: Types of labels besides strings; objects are strings, numbers or booleans.
 _LABELS = frozenset(
     ["bool", "object", "float16", "float32", "float64"]
     + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -24,7 +25,7 @@ _MOST_CHARACTERS = 1 << 24
 
 
 def write_schema(schema: Schema) -> dict[str, Any]:
-    """A schema's plain values."""
+    """A schema as plain values."""
     columns = [
         {
             "name": column.name,
@@ -64,19 +65,13 @@ def _read_column(value: object, k: int) -> Column:
 
 
 def _alike(levels: tuple[Level, ...]) -> bool:
-    """Whether all are text, all truth values or all numbers."""
+    """Whether all are strings, all booleans or all numbers."""
     kinds = {type(level) for level in levels}
     return len(kinds) <= 1 or kinds == {int, float}
 
 
 def write_classes(classes: np.ndarray | None) -> dict[str, Any] | None:
-    """A classifier's labels with their type.
-
-    Raises
-    ------
-    ValueError
-        For labels that a file cannot hold.
-    """
+    """A classifier's labels with their dtype."""
     if classes is None:
         return None
     text = classes.dtype.kind == "U"
@@ -87,7 +82,7 @@ def write_classes(classes: np.ndarray | None) -> dict[str, Any] | None:
         )
     return {
         "dtype": "text" if text else classes.dtype.name,
-        # Of text, how many characters every label has room for.
+        # The length of numpy's strings.
         "room": classes.dtype.itemsize // 4 if text else 0,
         "values": [_encode_label(label, "y") for label in classes.tolist()],
     }
@@ -125,3 +120,40 @@ def _decode_label(value: object) -> Level:
     label: Level = decode(value)
     require(isinstance(label, _PLAIN) and label == label, "a label")
     return label
+
+
+def read_edits(values: object) -> tuple[Edit, ...]:
+    """Records of edits, which are written as they are."""
+    return tuple(_read_edit(value, k) for k, value in each(values, "the list of edits"))
+
+
+def _read_edit(value: object, k: int) -> Edit:
+    fields = Fields(value, f"edit {k}", Edit.__annotations__)
+    fields.text("term")
+    require(all(isinstance(name, str) for name in fields.items("terms")), f"the terms of edit {k}")
+    action = fields.text("action", ACTIONS)
+    places = fields.items("where")
+    most = 1 if action == "smooth" else 2
+    require(1 <= len(places) <= most, f"where edit {k} is")
+    for place in places:
+        _require_place(place, f"where edit {k} is")
+    if fields.values["width"] is not None:
+        fields.number("width", 0.0)
+    if fields.values["reason"] is not None:
+        fields.text("reason")
+    fields.number("changed_share", 0.0)
+    fields.text("lanam_version")
+    return cast(Edit, dict(fields.values))
+
+
+def _require_place(value: object, what: str) -> None:
+    fields = Fields(value, what, Place.__annotations__)
+    fields.text("column")
+    fields.flag("values")
+    fields.flag("missing")
+    for end in ("low", "high"):
+        if fields.values[end] is not None:
+            fields.number(end)
+    if fields.values["levels"] is not None:
+        plain = all(type(level) in (str, bool, int, float) for level in fields.items("levels"))
+        fields.require(plain, "levels")

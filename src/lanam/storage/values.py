@@ -1,8 +1,7 @@
-"""Plain Python values to JSON and back without losing what they are: a tuple is no list.
+"""Plain Python values to JSON and back, with their types: a tuple stays a tuple.
 
-Strings, numbers, truth values, None and lists are themselves. What JSON does not have is an object with
-one key: ``{"tuple": [...]}``, ``{"set": [...]}``, ``{"dict": [[key, value], ...]}`` and, for what is not
-finite, ``{"float": "nan"}``.
+Strings, finite numbers, booleans, None and lists are themselves. What JSON lacks is an object with one
+key: ``{"tuple": [...]}``, ``{"set": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"float": "nan"}``.
 """
 
 from __future__ import annotations
@@ -19,12 +18,7 @@ _DEEPEST = 20
 
 
 def encode(value: object) -> Any:
-    """A value as JSON has it.
-
-    Raises
-    ------
-    TypeError
-        For what is not plain.
+    """A value as JSON; TypeError for anything but plain values.
 
     Examples
     --------
@@ -49,7 +43,7 @@ def encode(value: object) -> Any:
         return {"set": sorted((encode(item) for item in value), key=repr)}
     if isinstance(value, dict):
         return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
-    if hasattr(value, "tolist"):  # pandas's and polars's own sequences
+    if hasattr(value, "tolist"):  # sequences of pandas and polars
         return encode(value.tolist())
     raise TypeError(f"{type(value).__name__} is not a plain value")
 
@@ -88,7 +82,7 @@ def decode(value: object, depth: int = 0) -> Any:
 
 
 def decode_all(values: object, what: str) -> dict[str, Any]:
-    """The values by name that were encoded; ``what`` they are is said where they are not by name."""
+    """A dictionary of encoded values; ``what`` names it in messages."""
     if not isinstance(values, dict):
         raise DamageError(what)
     return {name: decode(value) for name, value in values.items()}

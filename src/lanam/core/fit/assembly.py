@@ -16,7 +16,7 @@ from lanam.core.arrays import Array, fixed_point, slices
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Dropped
-from lanam.core.model.fitted import ACTIVE, SWITCHED_OFF, FittedModel, FittedTerm
+from lanam.core.model.fitted import ACTIVE, UNSUPPORTED, FittedModel, FittedTerm
 from lanam.core.rows.located import Rows, StreamedRows, added
 from lanam.core.rows.reading import read
 from lanam.core.rows.statistics import CHUNK_ROWS
@@ -121,7 +121,7 @@ def _without_function(term: Term, data_mass: Array) -> FittedTerm:
         data_mass=data_mass,
         mean=np.zeros(len(data_mass)),
         table=np.empty((len(data_mass), 0)),
-        status=SWITCHED_OFF,
+        status=UNSUPPORTED,
         architecture=term.architecture,
     )
 

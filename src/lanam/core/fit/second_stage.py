@@ -19,7 +19,7 @@ from lanam.core.inference import selection
 from lanam.core.inference.problem import Problem, add_terms
 from lanam.core.inference.selection import Threshold
 from lanam.core.inference.solver import Dropped, Stage, TrainingTask
-from lanam.core.model.fitted import ACTIVE, SWITCHED_OFF, ScoredPair
+from lanam.core.model.fitted import ACTIVE, UNSUPPORTED, ScoredPair
 from lanam.core.rows.summaries import Summary
 from lanam.core.terms.knots import Categories
 
@@ -144,9 +144,11 @@ class _PairSearch:
 
         ``last`` are the scores on the final residuals.
         """
+        gains = {
+            gone.term.features: round(gone.log_evidence_gain, 1) + 0.0 for gone in stage.dropped
+        }
         status: dict[tuple[int, ...], str] = {
-            gone.term.features: f"{SWITCHED_OFF} (worth {round(gone.log_evidence_gain, 1) + 0.0:.1f} nats)"
-            for gone in stage.dropped
+            pair: f"{UNSUPPORTED} (log evidence gain {gain:.1f})" for pair, gain in gains.items()
         }
         status |= dict.fromkeys(_active_pairs(stage), ACTIVE)
 

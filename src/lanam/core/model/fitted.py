@@ -24,10 +24,10 @@ from lanam.core.terms.knots import Entries, Grid, Knots
 from lanam.core.terms.networks import Architecture
 
 ACTIVE = "active"
-SWITCHED_OFF = "switched off: evidence"
-CONSTANT = "switched off: constant column"
-EMPTY = "switched off: no values"
-DUPLICATE = "switched off: same values as another column"
+UNSUPPORTED = "dropped: not supported by the data"
+CONSTANT = "dropped: constant column"
+EMPTY = "dropped: no values"
+DUPLICATE = "dropped: same values as another column"
 
 
 @dataclass(frozen=True)
