@@ -13,7 +13,7 @@ RNG = np.random.default_rng
 
 @pytest.fixture(scope="module", params=["joint", "block"])
 def model(request):
-    """Smooth and level terms, one column switched off and one constant."""
+    """Smooth and level terms, one dropped column and one constant."""
     rng = RNG(0)
     level = rng.integers(0, 30, 500)
     columns = np.column_stack(

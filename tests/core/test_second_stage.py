@@ -358,7 +358,7 @@ class TestRounds:
 
     def test_a_wide_model_is_not_searched(self, monkeypatch):
         columns, y = data()
-        large = "left out: the model is large; ask for a number of pairs to have more"
+        large = "left out: the model is large; set interactions to a number for more"
         monkeypatch.setattr(second_stage, "_MAX_WIDTH", 5)
         model = fit(columns, y)
         assert found(model) == set()

@@ -91,3 +91,13 @@ def test_a_reader_of_its_own_from_the_documentation():
         arrays[f"term {k} table rows"][:, None] + arrays[f"term {k} table columns"]
     )
     np.testing.assert_array_equal(table, model._model.terms[k].table)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_statuses_are_in_the_words_of_this_version(path):
+    model = lanam.load(path)
+    assert "switched off" in path.read_bytes().decode("latin-1")
+    statuses = [item.status for item in (*model._model.terms, *model._model.pairs)]
+    assert any(status.startswith("dropped: ") for status in statuses)
+    assert all(status.startswith(("active", "dropped: ", "left out: ")) for status in statuses)

@@ -157,11 +157,11 @@ class _PairSearch:
                 (isinstance(self.requested, tuple), "not named"),
                 (isinstance(self.requested, int), f"not among the best {self.requested}"),
                 (not self._promising(scores[pair]), "no gain expected"),
-                (not self._promising(last[pair]), "what it promised, others explain"),
+                (not self._promising(last[pair]), "explained by other pairs"),
                 (stage.interrupted, "interrupted before its turn"),
                 (
                     stage.width > _MAX_WIDTH,
-                    "the model is large; ask for a number of pairs to have more",
+                    "the model is large; set interactions to a number for more",
                 ),
                 (True, "the search ended before its turn"),
             )
