@@ -32,13 +32,13 @@ class Geometric(Likelihood):
     def log_prob(self, y, f):
         return y * log_expit(f) + log_expit(-f)
 
-    def slope(self, y, f):
+    def gradient(self, y, f):
         return y - (y + 1.0) * expit(f)
 
     def curvature(self, f):
         return expit(f)  # the expectation: (mean + 1) p (1 - p)
 
-    def start(self, y, weight):
+    def fit_intercept_only(self, y, weight):
         return float(np.log(weight @ y / weight.sum()))
 
 
@@ -136,7 +136,7 @@ class TestAFamilyOfOneFile:
         y, f, step = np.array([0.0, 3.0, 9.0]), np.array([-1.0, 0.3, 2.0]), 1e-5
         own = Geometric()
         slope = (own.log_prob(y, f + step) - own.log_prob(y, f - step)) / (2.0 * step)
-        np.testing.assert_allclose(own.slope(y, f), slope, rtol=1e-6)
+        np.testing.assert_allclose(own.gradient(y, f), slope, rtol=1e-6)
         np.testing.assert_allclose(
             own.log_prob(y, f), stats.geom.logpmf(y + 1.0, expit(-f)), rtol=1e-12
         )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from lanam.core.rows.summaries import Summary
+from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, Log, LoggedTables, Table, Tables
 from lanam.data import CATEGORICAL, UNSEEN, Schema, as_frame, warn_user
 from lanam.engines.dialects import Dialect
@@ -72,7 +72,7 @@ class TrainingRows:
     schema: Schema
     ranged: bool
 
-    def look(self, summary: Summary) -> Schema:
+    def look(self, summary: DataSummary) -> Schema:
         """The schema by what is known of all rows, which are refused or warned of if need be."""
         spread, noisy = summary.spread, self.encoding.family.has_noise
         require_enough(summary.n_rows)
@@ -87,7 +87,7 @@ class TrainingRows:
             )
         if not self.ranged:
             return _with_ranges(self.schema, summary)
-        require_known_gaps(summary.gaps, self.schema)
+        require_known_gaps(summary.missing_columns, self.schema)
         return self.schema
 
 
@@ -100,7 +100,7 @@ class Looked:
     def __init__(self, rows: TrainingRows) -> None:
         self._rows = rows
 
-    def __call__(self, summary: Summary) -> None:
+    def __call__(self, summary: DataSummary) -> None:
         """See the summary of all rows."""
         self.schema, self.n_rows = self._rows.look(summary), summary.n_rows
 
@@ -232,7 +232,7 @@ def fingerprint(table: Table) -> str:
     return digest.hexdigest()
 
 
-def _with_ranges(schema: Schema, summary: Summary) -> Schema:
+def _with_ranges(schema: Schema, summary: DataSummary) -> Schema:
     """The columns with the ranges of all rows."""
     columns = []
     for column, own in zip(schema.columns, summary.columns, strict=True):

@@ -83,7 +83,7 @@ def dense_features(model, columns, options):
     for fitted in model.terms:
         if fitted.active:
             term = term_of(fitted, options)
-            if isinstance(term, LevelTerm) and term.wide:
+            if isinstance(term, LevelTerm) and term.high_cardinality:
                 table = np.eye(len(term.entries))
             else:
                 table = term.jacobian(fitted.expansion)

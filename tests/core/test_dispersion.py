@@ -195,7 +195,7 @@ class TestAgainstDenseNewton:
         made = at_hand.prepared(columns, y, np.ones(200), Poisson(), QUICK)
         problem = Problem.of(made.terms, made.rows, Poisson(), True, update)
         start = problem.start(0, np.random.default_rng(0))
-        state = State((start,), Poisson().start(y, np.ones(200)), 2.0)
+        state = State((start,), Poisson().fit_intercept_only(y, np.ones(200)), 2.0)
         linear = Regression.of(problem, state, np.random.default_rng(0))
         hyper, _ = evidence.tune(linear.model, 2.0, True, UPDATES[update], 40, 1e-6)
         assert hyper.noise == 1.0

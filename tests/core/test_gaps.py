@@ -49,15 +49,15 @@ class TestWeigh:
         columns, _, _ = noise_alone()
         found = Rows((), (), np.zeros(400), np.ones(400), columns=columns)
         assert found.n_columns == 3
-        assert found.gaps == (1, 2)
-        noisier = found.weighed_by(np.array([0.0, 1.0, 2.0]))
+        assert found.missing_columns == (1, 2)
+        noisier = found.with_missing_noise(np.array([0.0, 1.0, 2.0]))
         np.testing.assert_allclose(1.0 / noisier.precision - 1.0, np.isnan(columns) @ [0, 1, 2])
 
     def test_squares_that_are_variances_are_told_apart_to_the_last_digit(self):
         columns, y, variance = noise_alone()
         problem, state = fit_missingness_noise(*problem_of(y, columns))
         assert state.noise == pytest.approx(0.5, rel=1e-10)
-        np.testing.assert_allclose(problem.rows.gap_noise, [0.0, 6.0, 3.0], rtol=1e-9)
+        np.testing.assert_allclose(problem.rows.missing_noise, [0.0, 6.0, 3.0], rtol=1e-9)
         np.testing.assert_allclose(state.noise / problem.rows.precision, variance, rtol=1e-9)
         # The quadratic is made anew with them.
         gram, target = problem.exact.normal_equations([])
@@ -72,7 +72,7 @@ class TestWeigh:
         # Some 6000 squares each: 2% and more where other gaps add to the noise.
         assert state.noise == pytest.approx(0.5, rel=0.08)
         np.testing.assert_allclose(
-            state.noise * problem.rows.gap_noise, [0.0, 3.0, 1.5], rtol=0.1, atol=0.0
+            state.noise * problem.rows.missing_noise, [0.0, 3.0, 1.5], rtol=0.1, atol=0.0
         )
 
     def test_residuals_are_those_of_the_state(self):
@@ -91,7 +91,9 @@ class TestWeigh:
         twice = np.repeat(columns, often, axis=0)
         repeated, other = fit_missingness_noise(*problem_of(np.repeat(y, often), twice))
         assert one.noise == pytest.approx(other.noise, rel=1e-9)
-        np.testing.assert_allclose(weighted.rows.gap_noise, repeated.rows.gap_noise, rtol=1e-8)
+        np.testing.assert_allclose(
+            weighted.rows.missing_noise, repeated.rows.missing_noise, rtol=1e-8
+        )
         assert weighted.rows.log_precision == pytest.approx(repeated.rows.log_precision, rel=1e-9)
 
     @pytest.mark.parametrize("seed", range(5))
@@ -104,7 +106,7 @@ class TestWeigh:
             problem, state = fit_missingness_noise(*problem_of(y[rows], wide[rows]))
             assert state.noise == pytest.approx(0.5, rel=1e-8)
             np.testing.assert_allclose(
-                problem.rows.gap_noise, [1.5, 0.0, 1.5, 3.0, 1.5, 1.5], rtol=1e-6
+                problem.rows.missing_noise, [1.5, 0.0, 1.5, 3.0, 1.5, 1.5], rtol=1e-6
             )
             found = state.noise / problem.rows.precision
             np.testing.assert_allclose(found, variance[rows], rtol=1e-8)
@@ -135,7 +137,7 @@ class TestWeigh:
     def test_where_there_is_nothing_to_weigh(self):
         columns, y, _ = noise_alone()
         complete = problem_of(y, np.nan_to_num(columns))
-        assert complete[0].rows.gaps == ()
+        assert complete[0].rows.missing_columns == ()
         assert fit_missingness_noise(*complete)[0] is complete[0]
         given = problem_of(y, columns)
         assert fit_missingness_noise(*given)[0] is not given[0]
@@ -153,7 +155,7 @@ class TestRows:
         plain = Rows((), (), y, weight, columns=columns)
         assert plain.information is plain.weight
         assert plain.log_precision == 0.0
-        found = plain.weighed_by(np.array([0.0, 6.0, 3.0]))
+        found = plain.with_missing_noise(np.array([0.0, 6.0, 3.0]))
         expected = [
             1.0 / (1.0 + 6.0 * np.isnan(row[1]) + 3.0 * np.isnan(row[2])) for row in columns
         ]
@@ -166,7 +168,7 @@ class TestRows:
         columns, y, _ = noise_alone(n=200)
         weight = np.random.default_rng(0).integers(1, 3, 200).astype(float)
         plain = Rows((), (), y, weight, columns=columns)
-        rows = plain.weighed_by(np.array([0.0, 6.0, 3.0]))
+        rows = plain.with_missing_noise(np.array([0.0, 6.0, 3.0]))
         constant = weight @ y / weight.sum()
         noise = weight @ (rows.precision * np.square(y - constant)) / weight.sum()
         assert null_fit(rows, LIKELIHOODS["gaussian"])[1] == pytest.approx(noise)
@@ -377,14 +379,14 @@ def test_sums_over_rows_are_of_what_they_say():
     columns, y = curve_data(80)
     rng = np.random.default_rng(0)
     made = at_hand.prepared(columns, y, rng.uniform(0.5, 2.0, 80), LIKELIHOODS["gaussian"], QUICK)
-    rows = made.rows.weighed_by(np.array([2.0, 1.0]))
+    rows = made.rows.with_missing_noise(np.array([2.0, 1.0]))
     plain = replace(made.rows, weight=rows.information)
     values = [rng.standard_normal(size) for size in rows.sizes]
     tables = [rng.standard_normal((size, 2)) for size in rows.sizes]
     likelihood = LIKELIHOODS["gaussian"]
     around = Around(likelihood, tuple(values), 0.3)
     for quantity in (
-        around.slopes,
+        around.derivatives,
         lambda r: statistics.log_likelihood(r, likelihood, values, 0.3),
     ):
         found, expected = (quantity(r) for r in (rows, plain))

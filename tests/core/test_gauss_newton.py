@@ -197,7 +197,7 @@ class TestDamping:
     def problem(self):
         columns, y, weight = additive_data(likelihood="bernoulli")
         problem, state = started(columns, y, weight, "bernoulli")
-        start = LIKELIHOODS["bernoulli"].start(y, weight)
+        start = LIKELIHOODS["bernoulli"].fit_intercept_only(y, weight)
         return problem, replace(state, intercept=start)
 
     def log_likelihood(self, problem, state):

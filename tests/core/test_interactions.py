@@ -186,7 +186,7 @@ class TestScore:
         problem, state = fitted(columns, y, weight, likelihood)
         found = at_hand.score("evidence", problem, state, columns, PAIRS, RNG(0))
         f = statistics.predict(problem.rows, state.values, state.intercept)
-        slope = weight * problem.likelihood.slope(problem.rows.y, f) / state.noise
+        slope = weight * problem.likelihood.gradient(problem.rows.y, f) / state.noise
         curvature = weight * problem.likelihood.curvature(f) / state.noise
         expected = at_hand.evidence_scores(columns, weight, slope, curvature, PAIRS)
         assert_close(found, expected, "rounding")
@@ -259,7 +259,7 @@ def dense_precision(problem, state):
     gamma = rows.weight * problem.likelihood.curvature(f) / state.noise
     precision = design.T @ np.diag(gamma) @ design
     precision[:-1, :-1] += np.eye(len(precision) - 1)
-    pseudo = rows.weight * problem.likelihood.slope(rows.y, f) / state.noise + gamma * f
+    pseudo = rows.weight * problem.likelihood.gradient(rows.y, f) / state.noise + gamma * f
     return precision, tables, np.linalg.solve(precision, design.T @ pseudo)
 
 

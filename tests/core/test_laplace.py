@@ -134,7 +134,7 @@ class TestEvidence:
         logs = np.append(case.hyper.log_precision, case.hyper.log_noise) - 0.4
         if likelihood == "bernoulli":
             logs[-1] = 0.0
-        slope = now.evidence(Hyper(logs[:-1], logs[-1])).slope
+        slope = now.evidence(Hyper(logs[:-1], logs[-1])).gradient
         expected = differences(value, logs, 1e-5)
         if likelihood == "bernoulli":
             assert slope[-1] == 0.0
@@ -166,8 +166,8 @@ def test_mackays_updates_point_where_the_evidence_rises():
     # A fixed point is a stationary point, but for the intercept's degree of freedom.
     inside = np.abs(hyper.log_precision) < 8.0
     assert inside.any()
-    np.testing.assert_allclose(value.slope[:-1][inside], 0.0, atol=1e-2)
-    assert value.slope[-1] == pytest.approx(-0.5, abs=1e-2)
+    np.testing.assert_allclose(value.gradient[:-1][inside], 0.0, atol=1e-2)
+    assert value.gradient[-1] == pytest.approx(-0.5, abs=1e-2)
     assert value.value > now.evidence(case.hyper).value
 
 

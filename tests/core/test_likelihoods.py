@@ -22,18 +22,18 @@ class TestEveryLikelihood:
     def test_slope(self, name):
         likelihood, y = LIKELIHOODS[name], Y[name]
         finite = (likelihood.log_prob(y, F + 1e-5) - likelihood.log_prob(y, F - 1e-5)) / 2e-5
-        assert_close(likelihood.slope(y, F), finite, "finite differences")
+        assert_close(likelihood.gradient(y, F), finite, "finite differences")
 
     def test_curvature(self, name):
         likelihood, y = LIKELIHOODS[name], Y[name]
-        finite = -(likelihood.slope(y, F + 1e-5) - likelihood.slope(y, F - 1e-5)) / 2e-5
+        finite = -(likelihood.gradient(y, F + 1e-5) - likelihood.gradient(y, F - 1e-5)) / 2e-5
         assert_close(likelihood.curvature(F), finite, "finite differences")
 
     def test_start_is_the_best_constant(self, name):
         likelihood, y = LIKELIHOODS[name], Y[name]
         weight = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0, 0.2])
-        constant = np.full(7, likelihood.start(y, weight))
-        assert weight @ likelihood.slope(y, constant) == pytest.approx(0.0, abs=1e-12)
+        constant = np.full(7, likelihood.fit_intercept_only(y, weight))
+        assert weight @ likelihood.gradient(y, constant) == pytest.approx(0.0, abs=1e-12)
 
     def test_its_name(self, name):
         assert LIKELIHOODS[name].name == name
@@ -77,7 +77,7 @@ def test_poisson_is_minus_half_the_deviance():
 
 def test_a_rate_beyond_floats_is_bad_but_a_number():
     likelihood, f = LIKELIHOODS["poisson"], np.array([1e4, -1e4])
-    for value in (likelihood.log_prob(np.ones(2), f), likelihood.slope(np.ones(2), f)):
+    for value in (likelihood.log_prob(np.ones(2), f), likelihood.gradient(np.ones(2), f)):
         assert np.isfinite(value).all()
     np.testing.assert_array_less(likelihood.log_prob(np.ones(2), f), -1e3)
     assert likelihood.curvature(f)[1] == 0.0
@@ -94,25 +94,25 @@ class TestLogVariance:
 
     def test_slope(self):
         ends = [LogVariance().log_prob(self.squares, self.f + step) for step in (1e-5, -1e-5)]
-        found = LogVariance().slope(self.squares, self.f)
+        found = LogVariance().gradient(self.squares, self.f)
         assert_close(found, (ends[0] - ends[1]) / 2e-5, "finite differences")
 
     def test_curvature_is_the_mean_over_residuals(self):
         f = np.full(200_000, 0.7)
         squares = np.exp(f) * np.random.default_rng(0).chisquare(1, size=len(f))
         own = (
-            -(LogVariance().slope(squares, f + 1e-4) - LogVariance().slope(squares, f - 1e-4))
+            -(LogVariance().gradient(squares, f + 1e-4) - LogVariance().gradient(squares, f - 1e-4))
             / 2e-4
         )
         assert own.mean() == pytest.approx(LogVariance().curvature(f)[0], rel=0.02)
 
     def test_start_is_the_best_constant(self):
         weight = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0, 0.2])
-        constant = np.full(7, LogVariance().start(self.squares, weight))
-        slopes = LogVariance().slope(self.squares, constant)
+        constant = np.full(7, LogVariance().fit_intercept_only(self.squares, weight))
+        slopes = LogVariance().gradient(self.squares, constant)
         assert weight @ slopes == pytest.approx(0.0, abs=1e-12)
 
     def test_far_out_is_bad_and_finite(self):
         far = np.array([-1e4, 1e4])
         assert np.isfinite(LogVariance().log_prob(np.ones(2), far)).all()
-        assert np.isfinite(LogVariance().slope(np.ones(2), far)).all()
+        assert np.isfinite(LogVariance().gradient(np.ones(2), far)).all()

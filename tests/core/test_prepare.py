@@ -127,7 +127,7 @@ class TestSummary:
         for interactions, n_values in ((0, 0), ((), 0), (1, 30), ("auto", 30)):
             found, _ = self.prepared(interactions=interactions)
             assert len(found.summary.columns[0].distribution.values) == n_values
-            assert found.summary.gaps == (1,)
+            assert found.summary.missing_columns == (1,)
 
 
 class TestCopies:

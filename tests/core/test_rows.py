@@ -91,10 +91,12 @@ class Example:
         self.tables = tuple(rng.standard_normal((size, 2)) for size in self.at_hand.sizes)
         self.point = (self.likelihood, self.values, self.intercept)
 
-    def both(self, gap_noise=None):
+    def both(self, missing_noise=None):
         """Rows at hand, and in chunks."""
         rows = (self.at_hand, self.streamed)
-        return rows if gap_noise is None else tuple(own.weighed_by(gap_noise) for own in rows)
+        if missing_noise is None:
+            return rows
+        return tuple(one.with_missing_noise(missing_noise) for one in rows)
 
 
 @pytest.fixture(params=list(CUTS))
@@ -137,9 +139,9 @@ class TestChunks:
         assert len(streamed) == len(at_hand) == N_ROWS
         assert streamed.n_columns == at_hand.n_columns == 4
         assert streamed.sizes == at_hand.sizes
-        assert streamed.gaps == at_hand.gaps == (0, 2, 3)
+        assert streamed.missing_columns == at_hand.missing_columns == (0, 2, 3)
         assert streamed.count == pytest.approx(at_hand.count, rel=1e-14)
-        assert streamed.gap_noise is at_hand.gap_noise is None
+        assert streamed.missing_noise is at_hand.missing_noise is None
         assert streamed.log_precision == at_hand.log_precision == 0.0
 
     def test_every_row_is_there_once_and_in_order(self, example):
@@ -157,7 +159,7 @@ class TestChunks:
             (
                 entry_weights(rows),
                 statistics.log_likelihood(rows, *example.point),
-                statistics.start(rows, example.likelihood),
+                statistics.fit_intercept_only(rows, example.likelihood),
                 null_fit(rows, example.likelihood),
                 null_evidence(rows, example.likelihood),
             )
@@ -242,7 +244,7 @@ class TestChunks:
             null_evidence(unread, example.likelihood), null_evidence(at_hand, example.likelihood)
         )
         # Of rows that are weighed anew it is another.
-        assert made.weighed_by(np.ones(4)).null is None
+        assert made.with_missing_noise(np.ones(4)).null is None
 
     def test_cells_of_pairs(self, example):
         pairs, codes = [(0, 1), (0, 2), (2, 3)], {2: example.codes}
@@ -251,7 +253,7 @@ class TestChunks:
         job = core_job(interactions._cell_sums_of_rows, Around(*example.point), cells, pairs)
         found, expected = (rows.total(job) for rows in example.both()[::-1])
         assert_same(found, expected)
-        slope, curvature = Around(*example.point).slopes(example.at_hand)
+        slope, curvature = Around(*example.point).derivatives(example.at_hand)
         for (first, second), (seen, pull) in zip(pairs, found, strict=True):
             size = binned[first].n_cells * binned[second].n_cells
             assert len(seen) == len(pull) == size
@@ -373,7 +375,7 @@ class TestGaussian:
     def test_rows_weighed_by_their_gaps(self, example):
         noise = np.array([0.5, 0.0, 2.0, 1.0])
         at_hand, streamed = example.both(noise)
-        assert streamed.gap_noise is noise
+        assert streamed.missing_noise is noise
         assert streamed.log_precision == pytest.approx(at_hand.log_precision, rel=1e-12)
         assert at_hand.log_precision < -10.0
         found, expected = (
@@ -390,7 +392,7 @@ class TestGaussian:
         assert_same(found, expected)
         # Fewer terms do not lose it, and more do not.
         for change in (lambda r: r.keep_terms([0]), lambda r: r.with_terms(example.terms[:1])):
-            assert change(streamed).gap_noise is noise
+            assert change(streamed).missing_noise is noise
             assert_same(change(streamed).log_precision, at_hand.log_precision)
 
     def test_weighing(self, example):
@@ -401,8 +403,8 @@ class TestGaussian:
                 missingness.fit_missingness_noise(_problem(example, rows, range(4)), state)
                 for rows in example.both()[::-1]
             )
-        assert_same(found[0].rows.gap_noise, expected[0].rows.gap_noise)
-        assert expected[0].rows.gap_noise.max() > 0.0
+        assert_same(found[0].rows.missing_noise, expected[0].rows.missing_noise)
+        assert expected[0].rows.missing_noise.max() > 0.0
         assert found[1].noise == pytest.approx(expected[1].noise, rel=1e-10)
 
 
@@ -472,7 +474,7 @@ class TestThreads:
             (
                 entry_weights(rows),
                 statistics.log_likelihood(rows, *example.point),
-                statistics.start(rows, example.likelihood),
+                statistics.fit_intercept_only(rows, example.likelihood),
                 _told(row_quadratic(rows, *example.point), example),
                 assembly._importances(_problem(example, rows, range(4)), example.values),
             )
@@ -485,8 +487,8 @@ class TestThreads:
         job = core_job(missingness._variance_sums, Around(*example.point), (0, 2, 3), np.ones(4))
         found, expected = (
             (
-                _told(table_quadratic(rows.weighed_by(noise), *example.point), example),
-                statistics.log_likelihood(rows.weighed_by(noise), *example.point),
+                _told(table_quadratic(rows.with_missing_noise(noise), *example.point), example),
+                statistics.log_likelihood(rows.with_missing_noise(noise), *example.point),
                 rows.total(job),
             )
             for rows in (self.shared(example), example.at_hand)
@@ -496,7 +498,7 @@ class TestThreads:
     def test_threads_stay_with_the_rows(self):
         example = Example("gaussian")
         rows = Rows.of(example.table, example.terms, example.units, n_threads=3)
-        more = rows.with_terms(example.terms[:1]).keep_terms([0]).weighed_by(np.ones(4))
+        more = rows.with_terms(example.terms[:1]).keep_terms([0]).with_missing_noise(np.ones(4))
         for own in (rows, more):
             assert own.total(number_of_parts, _counted, heavy=True)[0] == 3
 
@@ -507,7 +509,7 @@ def _counted(first, second):
 
 class TestParts:
     def test_some_rows(self):
-        rows = Example("gaussian").at_hand.weighed_by(np.array([0.5, 0.0, 2.0, 1.0]))
+        rows = Example("gaussian").at_hand.with_missing_noise(np.array([0.5, 0.0, 2.0, 1.0]))
         part = rows.part(slice(30, 77))
         assert len(part) == 47
         assert part.sizes == rows.sizes
@@ -539,7 +541,7 @@ class TestParts:
 
 def test_rows_in_chunks_can_be_sent_elsewhere():
     example = Example("gaussian")
-    rows = example.streamed.weighed_by(np.array([0.5, 0.0, 2.0, 1.0]))
+    rows = example.streamed.with_missing_noise(np.array([0.5, 0.0, 2.0, 1.0]))
     again = pickle.loads(pickle.dumps(rows))
     assert_same(entry_weights(again), entry_weights(rows))
 

@@ -59,8 +59,8 @@ class TestLikelihood:
         for k in range(12):
             own = y[k : k + 1]
             slope = differences(lambda at: likelihood.log_prob(own, at[None])[0], f[k])  # noqa: B023
-            assert_close(likelihood.slope(own, f[k : k + 1])[0], slope, "finite differences")
-            bend = -differences(lambda at: likelihood.slope(own, at[None])[0], f[k])  # noqa: B023
+            assert_close(likelihood.gradient(own, f[k : k + 1])[0], slope, "finite differences")
+            bend = -differences(lambda at: likelihood.gradient(own, at[None])[0], f[k])  # noqa: B023
             found = likelihood.curvature(f[k : k + 1])[0]
             assert_close(found, bend, "finite differences")
             p = softmax(likelihood.contrasts @ f[k])
@@ -70,8 +70,8 @@ class TestLikelihood:
     def test_start_is_the_best_constant(self, n_classes):
         likelihood, y, f = self.given(n_classes)
         weight = np.random.default_rng(1).uniform(0.2, 2.0, 12)
-        start = likelihood.start(y, weight)
-        pull = weight @ likelihood.slope(y, np.tile(start, (12, 1)))
+        start = likelihood.fit_intercept_only(y, weight)
+        pull = weight @ likelihood.gradient(y, np.tile(start, (12, 1)))
         np.testing.assert_allclose(pull, 0.0, atol=1e-12)
         assert start.shape == f[0].shape
 
@@ -149,7 +149,7 @@ class TestSums:
                 design[k, 15 + k] = 1.0
             y, w = rows.y[i : i + 1], rows.weight[i]
             curvature[i] = w * likelihood.curvature(f[i : i + 1])[0]
-            pull = w * likelihood.slope(y, f[i : i + 1])[0] + curvature[i] @ f[i]
+            pull = w * likelihood.gradient(y, f[i : i + 1])[0] + curvature[i] @ f[i]
             gram += design.T @ curvature[i] @ design
             target += design.T @ pull
             value += w * likelihood.log_prob(y, f[i : i + 1])[0]
@@ -176,11 +176,11 @@ class TestSums:
     def test_slopes_and_what_bends(self):
         rows, values, _, intercept = rows_example()
         f = statistics.predict(rows, values, intercept)
-        slope, curvature = Around(Softmax(4), values, intercept).slopes(rows)
+        slope, curvature = Around(Softmax(4), values, intercept).derivatives(rows)
         for i in range(40):
             own = Softmax(4).curvature(f[i : i + 1])[0] * rows.weight[i]
             assert_close(curvature[i], own, "rounding")
-            expected = Softmax(4).slope(rows.y[i : i + 1], f[i : i + 1])[0] * rows.weight[i]
+            expected = Softmax(4).gradient(rows.y[i : i + 1], f[i : i + 1])[0] * rows.weight[i]
             assert_close(slope[i], expected, "rounding")
             assert_close(statistics.curved(curvature, f)[i], own @ f[i], "rounding")
             assert_close(statistics.own_curvature(curvature)[i], np.diag(own), "rounding")
@@ -524,7 +524,7 @@ class TestOtherTerms:
         columns = np.column_stack([column, rng.permutation(12)[column]]).astype(float)
         made = at_hand.prepared(columns, y, np.ones(900), Softmax(3), QUICK)
         problem = Problem.of((), made.rows.keep_terms([]), Softmax(3))
-        state = State((), Softmax(3).start(y, np.ones(900)), 1.0)
+        state = State((), Softmax(3).fit_intercept_only(y, np.ones(900)), 1.0)
         wider, after = first_stage.add_levels(problem, state, made.levels, rng)
         assert [term.kind for term in wider.terms] == ["level"]
         assert after.values[0].shape == (13, 2)

@@ -128,9 +128,9 @@ class TestSums:
 
     def test_slopes(self, name):
         rows, values, _ = example(name)
-        slope, curvature = Around(LIKELIHOODS[name], values, 0.3).slopes(rows)
+        slope, curvature = Around(LIKELIHOODS[name], values, 0.3).derivatives(rows)
         f = all_entries_matrix(rows) @ np.concatenate([*values, [0.3]])
-        assert_close(slope, rows.weight * LIKELIHOODS[name].slope(rows.y, f), "rounding")
+        assert_close(slope, rows.weight * LIKELIHOODS[name].gradient(rows.y, f), "rounding")
         assert_close(curvature, rows.weight * LIKELIHOODS[name].curvature(f), "rounding")
 
     @pytest.mark.parametrize("form", [at_hand.row_quadratic, at_hand.table_quadratic])
@@ -140,7 +140,7 @@ class TestSums:
         entries = all_entries_matrix(rows)
         f = entries @ np.concatenate([*values, [0.3]])
         gamma = rows.weight * likelihood.curvature(f)
-        pseudo = rows.weight * likelihood.slope(rows.y, f) + gamma * f
+        pseudo = rows.weight * likelihood.gradient(rows.y, f) + gamma * f
         dense = np.zeros((sum(SIZES) + 1, 7))
         corner = [0, 0]
         for table in [*tables, np.ones((1, 1))]:
@@ -170,7 +170,7 @@ class TestSums:
         rows, values, _ = example(name)
         likelihood, rng = LIKELIHOODS[name], np.random.default_rng(5)
         made = at_hand.table_quadratic(rows, likelihood, values, 0.3)
-        slope, gamma = Around(likelihood, values, 0.3).slopes(rows)
+        slope, gamma = Around(likelihood, values, 0.3).derivatives(rows)
         here = statistics.predict(rows, values, 0.3)
         other = [rng.standard_normal(size) for size in SIZES]
         step = statistics.predict(rows, other, -0.7) - here
@@ -371,7 +371,7 @@ class TestGrids:
         entries = all_entries_matrix(rows)
         f = entries @ np.concatenate([*values, [0.3]])
         gamma = weight * likelihood.curvature(f)
-        pseudo = weight * likelihood.slope(rows.y, f) + gamma * f
+        pseudo = weight * likelihood.gradient(rows.y, f) + gamma * f
         dense = entries.T @ np.diag(gamma) @ entries
 
         made = at_hand.table_quadratic(rows, likelihood, values, 0.3)
@@ -480,7 +480,7 @@ class TestEveryKindOfEntry:
         likelihood = LIKELIHOODS["bernoulli"]
         f = np.hstack(weights) @ np.concatenate(values) + 0.3
         gamma = weight * likelihood.curvature(f)
-        pseudo = weight * likelihood.slope(rows.y, f) + gamma * f
+        pseudo = weight * likelihood.gradient(rows.y, f) + gamma * f
         tables = [rng.standard_normal((size, 2)) for size in sizes]
         design = np.hstack(
             [*(w @ t for w, t in zip(weights, tables, strict=True)), np.ones((80, 1))]

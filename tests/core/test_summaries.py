@@ -67,8 +67,8 @@ class TestSummaries:
         assert found.spread.magnitude == expected.spread.magnitude
         assert found.spread.mean == pytest.approx(expected.spread.mean, rel=1e-13)
         assert found.spread.variance == pytest.approx(expected.spread.variance, rel=1e-13)
-        assert found.gaps == expected.gaps == (0, 1, 5, 6)
-        assert found.twins == expected.twins == {}
+        assert found.missing_columns == expected.missing_columns == (0, 1, 5, 6)
+        assert found.duplicates == expected.duplicates == {}
 
     def test_values_and_masses(self, how):
         columns, y, weight = example()
@@ -236,8 +236,8 @@ class TestTwins:
         whole, chunks = whole_and_chunks(
             how, columns, np.zeros(len(columns)), np.ones(len(columns)), n_levels
         )
-        assert chunks.twins == whole.twins
-        return chunks.twins
+        assert chunks.duplicates == whole.duplicates
+        return chunks.duplicates
 
     def test_the_same_numbers(self, how):
         rng = RNG(0)
@@ -322,7 +322,7 @@ class TestTwins:
         for columns, expected in ((apart, 1), (alike, 2)):
             passes.clear()
             tables = Counted(Table(columns, np.zeros(self.N), np.ones(self.N)), (100, 170))
-            assert summarise_tables(tables).twins == {}
+            assert summarise_tables(tables).duplicates == {}
             assert len(passes) == expected
 
     def test_weights_do_not_matter(self, how):
@@ -330,9 +330,9 @@ class TestTwins:
         weight = RNG(1).uniform(0.1, 7.0, self.N)
         columns = np.column_stack([a, 4.0 - a, a])
         for own in whole_and_chunks(how, columns, a, weight, (5, 5, -1)):
-            assert own.twins == {1: 0}
+            assert own.duplicates == {1: 0}
         for own in whole_and_chunks(how, columns, a, weight):
-            assert own.twins == {2: 0}
+            assert own.duplicates == {2: 0}
 
 
 # --- the whole fit ----------------------------------------------------------------------------------

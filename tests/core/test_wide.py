@@ -235,7 +235,9 @@ def test_level_equations_are_a_loop_over_rows(wide, chunk, name, monkeypatch):
     cross = np.zeros((8, sum(table.shape[1] for table in tables) + 1))
     for i in range(n):
         gamma = rows.information[i] * likelihood.curvature(f[i : i + 1])[0]
-        pull = rows.information[i] * likelihood.slope(y[i : i + 1], f[i : i + 1])[0] + gamma * f[i]
+        pull = (
+            rows.information[i] * likelihood.gradient(y[i : i + 1], f[i : i + 1])[0] + gamma * f[i]
+        )
         level = positions[wide].index[i]
         design = [w[i] @ table for w, table in zip(weights, tables, strict=True)]
         cross[level] += gamma * np.concatenate([*design, [1.0]])
@@ -263,7 +265,7 @@ class TestWhichColumn:
     def test_the_one_with_most_levels_and_others_are_capped(self, monkeypatch):
         monkeypatch.setattr(prepare, "_WIDE", 10)
         found = self.made()
-        assert [term.wide for term in found.terms] == [False, True, False]
+        assert [term.high_cardinality for term in found.terms] == [False, True, False]
         assert [found.categories[k].n_own for k in range(3)] == [10, 40, 6]
         np.testing.assert_array_equal(found.categories[0].entry_of[10:], np.arange(10))
         assert (found.categories[0].entry_of[:10] == 11).all()
@@ -271,18 +273,18 @@ class TestWhichColumn:
     def test_none_where_levels_are_few(self, monkeypatch):
         monkeypatch.setattr(prepare, "_WIDE", 40)
         found = self.made()
-        assert not any(term.wide for term in found.terms)
+        assert not any(term.high_cardinality for term in found.terms)
         assert [found.categories[k].n_own for k in range(3)] == [20, 40, 6]
 
     def test_none_for_several_classes_nor_kronecker_factors(self, monkeypatch):
         monkeypatch.setattr(prepare, "_WIDE", 10)
         found = self.made(likelihood=Softmax(3))
-        assert not any(term.wide for term in found.terms)
+        assert not any(term.high_cardinality for term in found.terms)
         # Two outputs: half as many.
         assert found.categories[0].n_own == 5
         assert found.categories[1].n_own <= 5
         found = self.made(replace(QUICK, curvature="kron", posterior="block"))
-        assert not any(term.wide for term in found.terms)
+        assert not any(term.high_cardinality for term in found.terms)
         assert found.categories[0].n_own == 10
 
 

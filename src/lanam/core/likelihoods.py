@@ -1,8 +1,8 @@
 """Likelihoods ``p(y | f)`` of the link-scale prediction.
 
-Each family (``lanam.families``) has one: the log-density, its slope and its curvature in ``f`` (``gamma``
-of the paper's eq. for ``Sigma_d``), all per row and without weights. With several outputs, ``f`` and the
-slope have one column per output, and the curvature is one matrix per row.
+Each family (``lanam.families``) has one: the log-density, its gradient and its curvature in ``f``
+(``gamma`` of the paper's eq. for ``Sigma_d``), all per row and without weights. With several outputs,
+``f`` and the gradient have one column per output, and the curvature is one matrix per row.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Likelihood(ABC):
         """Log-density at unit noise, up to terms that do not depend on ``f``."""
 
     @abstractmethod
-    def slope(self, y: Array, f: Array) -> Array:
+    def gradient(self, y: Array, f: Array) -> Array:
         """Derivative of the log-density in ``f``."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Likelihood(ABC):
         """Minus its second derivative, or the expectation of that."""
 
     @abstractmethod
-    def start(self, y: Array, weight: Array) -> Intercept:
+    def fit_intercept_only(self, y: Array, weight: Array) -> Intercept:
         """The intercept of the best constant model."""
 
     def pearson(self, y: Array, f: Array) -> Array:

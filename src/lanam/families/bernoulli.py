@@ -25,14 +25,14 @@ class Bernoulli(Likelihood):
     def log_prob(self, y: Array, f: Array) -> Array:
         return np.asarray(y * f + log_expit(-f))
 
-    def slope(self, y: Array, f: Array) -> Array:
+    def gradient(self, y: Array, f: Array) -> Array:
         return np.asarray(y - expit(f))
 
     def curvature(self, f: Array) -> Array:
         p = expit(f)
         return np.asarray(p * (1.0 - p))
 
-    def start(self, y: Array, weight: Array) -> float:
+    def fit_intercept_only(self, y: Array, weight: Array) -> float:
         mean = float(weight @ y / weight.sum())
         return math.log(mean / (1.0 - mean))
 

@@ -30,13 +30,13 @@ class Gaussian(Likelihood):
         """Unit noise, without the constant ``-log(2 pi) / 2``."""
         return -0.5 * (y - f) ** 2
 
-    def slope(self, y: Array, f: Array) -> Array:
+    def gradient(self, y: Array, f: Array) -> Array:
         return y - f
 
     def curvature(self, f: Array) -> Array:
         return np.ones_like(f)
 
-    def start(self, y: Array, weight: Array) -> float:
+    def fit_intercept_only(self, y: Array, weight: Array) -> float:
         return float(weight @ y / weight.sum())
 
 

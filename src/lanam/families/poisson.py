@@ -41,13 +41,13 @@ class Poisson(Likelihood):
         """Minus half the deviance."""
         return np.asarray(y * f - bounded_exp(f) - xlogy(y, y) + y)
 
-    def slope(self, y: Array, f: Array) -> Array:
+    def gradient(self, y: Array, f: Array) -> Array:
         return np.asarray(y - bounded_exp(f))
 
     def curvature(self, f: Array) -> Array:
         return bounded_exp(f)
 
-    def start(self, y: Array, weight: Array) -> float:
+    def fit_intercept_only(self, y: Array, weight: Array) -> float:
         return math.log(float(weight @ y / weight.sum()))
 
     def pearson(self, y: Array, f: Array) -> Array:

@@ -49,7 +49,7 @@ class Softmax(Likelihood):
         own = links[np.arange(len(y)), y.astype(np.intp)]
         return np.asarray(own - logsumexp(links, axis=1))
 
-    def slope(self, y: Array, f: Array) -> Array:
+    def gradient(self, y: Array, f: Array) -> Array:
         """Derivative of the log-probability in ``f`` (n, C - 1)."""
         probability = softmax(f @ self.contrasts.T, axis=1)
         return np.asarray(self.contrasts[y.astype(np.intp)] - probability @ self.contrasts)
@@ -63,7 +63,7 @@ class Softmax(Likelihood):
         )
         return np.asarray(squares - mean[:, :, None] * mean[:, None, :])
 
-    def start(self, y: Array, weight: Array) -> Array:
+    def fit_intercept_only(self, y: Array, weight: Array) -> Array:
         share = sum_by(y.astype(np.intp), weight, self.size) / weight.sum()
         return np.asarray(np.log(share) @ self.contrasts)
 

@@ -71,7 +71,7 @@ def assemble(
             own_variance=scale**2 * levels.variance,
         )
     intercept = np.asarray(solution.intercept)
-    gap_noise = problem.rows.gap_noise
+    missing_noise = problem.rows.missing_noise
     return FittedModel(
         likelihood=units.likelihood.name,
         intercept=units.shift + float(to_response(intercept))
@@ -82,7 +82,7 @@ def assemble(
         noise_variance=0.0 if units.likelihood.noise_bounds is None else state.noise * scale**2,
         log_evidence=float(units.log_evidence(solution.evidence)),
         contrasts=contrasts,
-        missing_variance=None if gap_noise is None else state.noise * scale**2 * gap_noise,
+        missing_variance=None if missing_noise is None else state.noise * scale**2 * missing_noise,
     )
 
 

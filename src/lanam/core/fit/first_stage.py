@@ -46,7 +46,7 @@ def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
     if solver.networks_only:
         return solver.train(TrainingTask("smooth", stage, problem, stage.state), rng, run.record)
     try:
-        for name, step in (("smooth", _columns), ("gaps", _gap_noise), ("levels", _levels)):
+        for name, step in (("smooth", _columns), ("gaps", _missing_noise), ("levels", _levels)):
             extension = step(stage, run, rng)
             if extension is not None:
                 stage = solver.train(TrainingTask(name, stage, *extension), rng, run.record)
@@ -62,7 +62,7 @@ def refit_noise(stage: Stage, run: Run, rng: Rng) -> Stage:
     if run.prepared.solver.networks_only or stage.interrupted:
         return stage
     problem, state = stage.problem, stage.state
-    weighed = _gap_noise(stage, run, rng)
+    weighed = _missing_noise(stage, run, rng)
     if weighed is not None:
         problem, state = weighed
         state = _converge("gaps", problem, state, run, rng)
@@ -97,7 +97,7 @@ def _columns(stage: Stage, run: Run, rng: Rng) -> Extension:
     return problem, State(terms, learned.intercept, learned.noise)
 
 
-def _gap_noise(stage: Stage, run: Run, rng: Rng) -> Extension | None:
+def _missing_noise(stage: Stage, run: Run, rng: Rng) -> Extension | None:
     """Rows weighted by the noise of their missing values, if the evidence supports it."""
     weighed = fit_missingness_noise(stage.problem, stage.state)
     return None if weighed[0] is stage.problem else weighed
@@ -201,12 +201,12 @@ def _level_sums(
     """
 
     def of(part: Rows) -> Totals:
-        slope, curvature = around.slopes(part.keep_terms(range(n_before)))
+        gradient, curvature = around.derivatives(part.keep_terms(range(n_before)))
         for k, mean in learned.items():
-            slope = slope - statistics.curved(curvature, mean[part.positions[k].index])
+            gradient = gradient - statistics.curved(curvature, mean[part.positions[k].index])
         own = statistics.own_curvature(curvature)
         candidates = zip(part.positions[n_before:], part.sizes[n_before:], strict=True)
-        return tuple(_spread(*one, values) for one in candidates for values in (own, slope))
+        return tuple(_spread(*one, values) for one in candidates for values in (own, gradient))
 
     return added(parts, statistics.CHUNK_ROWS, of)
 

@@ -25,7 +25,7 @@ from lanam.core.inference.solver import Stage
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import FittedModel, ScoredPair
 from lanam.core.noise.residuals import LogVariance, learn_noise, learn_shape, standard_residuals
-from lanam.core.rows.summaries import Summary
+from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, Table, Tables
 
 #: Noise below this multiple of its lower bound is at the bound.
@@ -147,7 +147,9 @@ def _noise_is_learned(stage: Stage, options: Options) -> bool:
     return above and not stage.interrupted
 
 
-def _learn_noise(model: FittedModel, summary: Summary, options: Options, rng: Rng) -> FittedModel:
+def _learn_noise(
+    model: FittedModel, summary: DataSummary, options: Options, rng: Rng
+) -> FittedModel:
     """The model with heteroscedastic noise and residual distribution, estimated from a sample of rows."""
     if summary.sample is None:
         return model
@@ -160,7 +162,7 @@ def _learn_noise(model: FittedModel, summary: Summary, options: Options, rng: Rn
 
 
 def fit_squares(
-    summary: Summary, options: Options, seed: int, rows: Table, columns: Sequence[int]
+    summary: DataSummary, options: Options, seed: int, rows: Table, columns: Sequence[int]
 ) -> FittedModel:
     """An additive model of the log of squared residuals, by some of the summary's columns."""
     # No level effects: residuals that are equal by chance would get some.

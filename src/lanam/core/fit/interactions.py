@@ -28,7 +28,7 @@ from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.rows import statistics
 from lanam.core.rows.located import Rows, added
 from lanam.core.rows.statistics import Around
-from lanam.core.rows.summaries import ColumnSummary, Summary
+from lanam.core.rows.summaries import ColumnSummary, DataSummary
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import (
     NO_CATEGORIES,
@@ -62,7 +62,7 @@ def score(
     kind: str,
     problem: Problem,
     state: State,
-    summary: Summary,
+    summary: DataSummary,
     pairs: Sequence[Pair],
     rng: Rng,
     categories: Mapping[int, Categories] = NO_CATEGORIES,
@@ -104,7 +104,9 @@ class Binned:
 
 
 def bin_columns(
-    summary: Summary, pairs: Sequence[Pair], categories: Mapping[int, Categories] = NO_CATEGORIES
+    summary: DataSummary,
+    pairs: Sequence[Pair],
+    categories: Mapping[int, Categories] = NO_CATEGORIES,
 ) -> dict[int, Binned]:
     """The columns of some pairs, binned."""
     features = sorted({feature for pair in pairs for feature in pair})
@@ -144,14 +146,14 @@ def _cell_sums_of_rows(
     around: Around, cells: Cells, pairs: Sequence[Pair], parts: Iterable[Rows]
 ) -> Totals:
     def of(part: Rows) -> Totals:
-        slope, curvature = around.slopes(part)
-        return cell_sums(part.columns, slope, statistics.own_curvature(curvature), cells, pairs)
+        gradient, curvature = around.derivatives(part)
+        return cell_sums(part.columns, gradient, statistics.own_curvature(curvature), cells, pairs)
 
     return added(parts, 8 * statistics.CHUNK_ROWS, of)
 
 
 def cell_sums(
-    columns: Array, slope: Array, curvature: Array, cells: Cells, pairs: Sequence[Pair]
+    columns: Array, gradient: Array, curvature: Array, cells: Cells, pairs: Sequence[Pair]
 ) -> Totals:
     """Sums of curvature and gradient in the cells of some pairs: (2, cells, outputs) each."""
     cell = {
@@ -159,7 +161,7 @@ def cell_sums(
         for feature, (entries, number) in cells.items()
     }
     size = {feature: int(number.max()) + 1 for feature, (_, number) in cells.items()}
-    outputs = [np.atleast_2d(values.T) for values in (curvature, slope)]
+    outputs = [np.atleast_2d(values.T) for values in (curvature, gradient)]
     totals = []
     for first, second in pairs:
         joint = cell[first] * np.int32(size[second]) + cell[second]

@@ -20,7 +20,7 @@ from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows
 from lanam.core.rows.plan import Plan
-from lanam.core.rows.summaries import ColumnSummary, Summary, summarise_tables
+from lanam.core.rows.summaries import ColumnSummary, DataSummary, summarise_tables
 from lanam.core.rows.tables import ArrayTables, Tables, Units
 from lanam.core.terms.knots import (
     NO_CATEGORIES,
@@ -75,7 +75,7 @@ _THREADED_WIDTH = 1000
 
 
 #: Called with the summary of all rows before the fit goes on.
-Look: TypeAlias = Callable[[Summary], object]
+Look: TypeAlias = Callable[[DataSummary], object]
 
 Pair: TypeAlias = tuple[int, int]
 
@@ -94,7 +94,7 @@ class Prepared:
     levels: dict[int, Levels]
     categories: dict[int, Categories]
     unused: dict[int, str]
-    summary: Summary
+    summary: DataSummary
     solver: Solver
 
 
@@ -144,7 +144,7 @@ def summarise(
     options: Options,
     n_levels: Sequence[int],
     look: Look | None = None,
-) -> tuple[Summary, Units]:
+) -> tuple[DataSummary, Units]:
     """The summary of all rows with a sample of them, and the units they are fitted in."""
     n_sample = NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS
     summary = summarise_tables(tables, n_levels, likelihood.n_classes, n_sample, options.n_jobs)
@@ -174,7 +174,7 @@ def prepare(
         widest = int(np.argmax(n_levels))
     repeated = summary.total_weight > _REPEATED * summary.n_distinct
     for feature, column in enumerate(summary.columns):
-        if feature in summary.twins:
+        if feature in summary.duplicates:
             unused[feature] = DUPLICATE
             continue
         distribution = column.distribution
@@ -185,7 +185,7 @@ def prepare(
             most = None if feature == widest else _WIDE // likelihood.n_outputs
             own = choose_categories(column.mass, column.arrival, most)
             categories[feature] = own
-            terms.append(LevelTerm((feature,), own, is_wide(own)))
+            terms.append(LevelTerm((feature,), own, has_high_cardinality(own)))
         else:
             terms.append(SmoothTerm((feature,), knots, architecture, options.prior_groups))
             few = 0.5 * summary.n_distinct if repeated else np.inf
@@ -201,25 +201,27 @@ def prepare(
 
 
 def rows_of(
-    tables: Tables, terms: Sequence[Term], units: Units, summary: Summary, n_threads: int = 1
+    tables: Tables, terms: Sequence[Term], units: Units, summary: DataSummary, n_threads: int = 1
 ) -> AnyRows:
     """All rows located among the terms' entries, at once if they are in memory."""
     if isinstance(tables, ArrayTables):
         return Rows.of(tables.table, terms, units, n_threads, tables.log)
     n_rows, weight = summary.n_rows, summary.total_weight
     start = _start(summary, units)
-    return StreamedRows(tables, tuple(terms), units, weight, n_rows, summary.gaps, start)
+    return StreamedRows(tables, tuple(terms), units, weight, n_rows, summary.missing_columns, start)
 
 
-def _start(summary: Summary, units: Units) -> Intercept:
+def _start(summary: DataSummary, units: Units) -> Intercept:
     """The intercept of the best constant model."""
     if n_classes := units.likelihood.n_classes:
-        return units.likelihood.start(np.arange(n_classes, dtype=np.float64), summary.classes)
+        return units.likelihood.fit_intercept_only(
+            np.arange(n_classes, dtype=np.float64), summary.classes
+        )
     mean = np.array([summary.spread.mean * summary.spread.magnitude])
-    return units.likelihood.start(units.standard(mean), np.ones(1))
+    return units.likelihood.fit_intercept_only(units.standard(mean), np.ones(1))
 
 
-def is_wide(entries: Entries) -> bool:
+def has_high_cardinality(entries: Entries) -> bool:
     """Whether a column has too many categories for coordinates of their own."""
     return isinstance(entries, Categories) and entries.n_own > _WIDE
 
@@ -233,7 +235,9 @@ def pair_levels(column: ColumnSummary) -> Categories:
 
 
 def place_grids(
-    summary: Summary, pairs: Sequence[Pair], categories: Mapping[int, Categories] = NO_CATEGORIES
+    summary: DataSummary,
+    pairs: Sequence[Pair],
+    categories: Mapping[int, Categories] = NO_CATEGORIES,
 ) -> list[Grid]:
     """A grid of entries for each pair; ``categories`` are the categorical columns."""
     axes: dict[int, Axis] = {}
@@ -253,7 +257,7 @@ def place_grids(
 
 
 def pair_terms(
-    summary: Summary,
+    summary: DataSummary,
     pairs: Sequence[Pair],
     options: Options,
     categories: Mapping[int, Categories] = NO_CATEGORIES,

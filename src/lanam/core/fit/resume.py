@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lanam.core.fit.prepare import Look, Prepared, is_wide, pair_term, rows_of, summarise
+from lanam.core.fit.prepare import (
+    Look,
+    Prepared,
+    has_high_cardinality,
+    pair_term,
+    rows_of,
+    summarise,
+)
 from lanam.core.fit.solvers import find_solver, make_problem
 from lanam.core.inference.gauss_newton import refit_posterior
 from lanam.core.inference.options import Options
@@ -38,7 +45,7 @@ def resume(
     terms = tuple(_term(fitted, options, solver) for fitted in active)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
     if model.missing_variance is not None:
-        rows = rows.weighed_by(model.missing_variance / model.noise_variance)
+        rows = rows.with_missing_noise(model.missing_variance / model.noise_variance)
     problem = make_problem(terms, rows, units.likelihood, options)
 
     def outputs(values: Any) -> Any:
@@ -92,7 +99,7 @@ def term_of(fitted: FittedTerm, options: Options) -> Term:
     """The term that was fitted, whether dropped or not."""
     entries = fitted.entries
     if isinstance(entries, Levels | Categories):
-        return LevelTerm(fitted.features, entries, is_wide(entries))
+        return LevelTerm(fitted.features, entries, has_high_cardinality(entries))
     if isinstance(entries, Grid):
         return pair_term(fitted.features, entries, options)
     assert entries is not None

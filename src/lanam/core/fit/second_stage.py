@@ -20,7 +20,7 @@ from lanam.core.inference.problem import Problem, add_terms
 from lanam.core.inference.selection import Threshold
 from lanam.core.inference.solver import Dropped, Stage, TrainingTask
 from lanam.core.model.fitted import ACTIVE, UNSUPPORTED, ScoredPair
-from lanam.core.rows.summaries import Summary
+from lanam.core.rows.summaries import DataSummary
 from lanam.core.terms.knots import Categories
 
 #: With ``interactions="auto"``, the number of pairs tried at once, the number of rounds, and the least
@@ -89,7 +89,7 @@ class _PairSearch:
     pairs: tuple[Pair, ...]
     earlier: frozenset[tuple[int, ...]]
     categories: dict[int, Categories]
-    summary: Summary
+    summary: DataSummary
 
     @classmethod
     def of(cls, run: Run, pairs: Sequence[Pair], earlier: set[tuple[int, ...]]) -> _PairSearch:

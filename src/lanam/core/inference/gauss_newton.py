@@ -138,7 +138,7 @@ def _step(linear: Regression, hyper: Hyper, posterior: Posterior) -> State:
             estimate,
             precision=estimate.precision * np.exp(-hyper.log_rho[groups]),
             values=values,
-            basis=None if isinstance(term, LevelTerm) and not term.wide else part.basis,
+            basis=None if isinstance(term, LevelTerm) and not term.high_cardinality else part.basis,
         )
         for term, estimate, part, values, groups in zip(
             problem.terms,
@@ -209,7 +209,7 @@ class GaussNewton:
         if likelihood.noise_bounds is not None:
             around = selection.null_fit(rows, likelihood)[1]
             noise = max(_START_NOISE * around, likelihood.noise_bounds[0])
-        return State(terms, statistics.start(rows, likelihood), noise)
+        return State(terms, statistics.fit_intercept_only(rows, likelihood), noise)
 
     def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:
         """Alternate passes and the elimination of weak terms."""

@@ -195,7 +195,9 @@ class Problem:
     @property
     def high_cardinality(self) -> int | None:
         """The index of the high-cardinality term, if there is one."""
-        wide = (k for k, t in enumerate(self.terms) if isinstance(t, LevelTerm) and t.wide)
+        wide = (
+            k for k, t in enumerate(self.terms) if isinstance(t, LevelTerm) and t.high_cardinality
+        )
         return next(wide, None)
 
 

@@ -39,7 +39,7 @@ def fit_missingness_noise(problem: Problem, state: State) -> tuple[Problem, Stat
 
     The state's noise becomes that of complete rows.
     """
-    rows, missing = problem.rows, problem.rows.gaps
+    rows, missing = problem.rows, problem.rows.missing_columns
     # A noise variance at its lower bound is no estimate.
     if not missing or not problem.likelihood.quadratic or state.noise <= 2e-6:
         return problem, state
@@ -62,9 +62,11 @@ def fit_missingness_noise(problem: Problem, state: State) -> tuple[Problem, Stat
         return problem, state
     added_noise = np.zeros(rows.n_columns)
     added_noise[list(missing)] = coefficients[1:] / coefficients[0]
-    if rows.gap_noise is not None and np.allclose(added_noise, rows.gap_noise, _CLOSE, _CLOSE):
+    if rows.missing_noise is not None and np.allclose(
+        added_noise, rows.missing_noise, _CLOSE, _CLOSE
+    ):
         return problem, state
-    weighted = problem.with_terms(problem.terms, rows.weighed_by(added_noise))
+    weighted = problem.with_terms(problem.terms, rows.with_missing_noise(added_noise))
     return weighted, replace(state, noise=float(coefficients[0]))
 
 

@@ -70,7 +70,7 @@ class LogVariance(Likelihood):
         """Log-density of a residual, without the constant ``-log(2 pi) / 2``."""
         return np.asarray(-0.5 * (f + y * bounded_exp(-f)))
 
-    def slope(self, y: Array, f: Array) -> Array:
+    def gradient(self, y: Array, f: Array) -> Array:
         """Derivative of the log-density in ``f``."""
         return np.asarray(0.5 * (y * bounded_exp(-f) - 1.0))
 
@@ -78,7 +78,7 @@ class LogVariance(Likelihood):
         """Minus the expectation of its second derivative."""
         return np.full_like(f, 0.5)
 
-    def start(self, y: Array, weight: Array) -> float:
+    def fit_intercept_only(self, y: Array, weight: Array) -> float:
         """The intercept of the best constant model."""
         return math.log(float(weight @ y / weight.sum()))
 

@@ -73,7 +73,7 @@ class Adam:
 
     def start(self, problem: Problem, rng: Rng) -> State:
         """The intercept alone, at noise variance 1."""
-        return State((), statistics.start(problem.rows, problem.likelihood), 1.0)
+        return State((), statistics.fit_intercept_only(problem.rows, problem.likelihood), 1.0)
 
     def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:
         """Train, new terms from random parameters, and drop those that the precisions have removed."""
@@ -215,7 +215,7 @@ def _raise_evidence(
     for _ in range(_EVIDENCE_STEPS):
         # Bounded like the gradient's steps, because the networks adapt slowly.
         fixed_point = np.clip(now.mackay_step(hyper, value), -RATE, RATE)
-        step, moments = update(fixed_point, value.slope, moments)
+        step, moments = update(fixed_point, value.gradient, moments)
         hyper = hyper.moved(step, now.noise_bounds)
         value = now.evidence(hyper)
     return hyper, value, moments

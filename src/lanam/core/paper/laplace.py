@@ -54,12 +54,12 @@ class Hyper:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The log evidence at some hyperparameters, and its ``slope`` in their logs, the noise's last."""
+    """The log evidence at some hyperparameters, and its ``gradient`` in their logs, the noise's last."""
 
     value: float
     effective: Array
     energy: Array
-    slope: Array
+    gradient: Array
 
     @property
     def n_effective(self) -> float:
@@ -83,19 +83,19 @@ class Laplace:
     def evidence(self, hyper: Hyper) -> Evidence:
         """The log evidence at ``hyper``.
 
-        Its slope in a log precision is ``(P - lambda tr Sigma - lambda ||theta||^2) / 2`` (paper, the
+        Its gradient in a log precision is ``(P - lambda tr Sigma - lambda ||theta||^2) / 2`` (paper, the
         gradient of eq. marglik), where ``P - lambda tr Sigma`` are the effective parameters.
         """
         log_det, effective = self.determinant(hyper.log_precision, hyper.noise)
         energy = np.exp(hyper.log_precision) * self.squares
-        log_likelihood, noise_slope = self.log_likelihood, 0.0
+        log_likelihood, noise_gradient = self.log_likelihood, 0.0
         if self.n_rows is not None:
             log_likelihood /= hyper.noise
-            noise_slope = -log_likelihood - 0.5 * (self.n_rows - float(effective.sum()))
+            noise_gradient = -log_likelihood - 0.5 * (self.n_rows - float(effective.sum()))
             log_likelihood -= 0.5 * self.n_rows * (math.log(2.0 * math.pi) + hyper.log_noise)
         value = log_likelihood - 0.5 * (float(energy.sum()) + log_det)
         return Evidence(
-            value, effective, energy, np.append(0.5 * (effective - energy), noise_slope)
+            value, effective, energy, np.append(0.5 * (effective - energy), noise_gradient)
         )
 
     def mackay_step(self, hyper: Hyper, now: Evidence) -> Array:

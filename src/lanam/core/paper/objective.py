@@ -234,7 +234,7 @@ class Objective:
         parts = reading.read(batch.position, table).reshape(n_rows, -1)
         f = (parts if batch.share is None else parts * batch.share).sum(axis=1)
         f += batch.y.dtype.type(parameters[-1])
-        slope = batch.weight * self.problem.likelihood.slope(batch.y, f)
+        slope = batch.weight * self.problem.likelihood.gradient(batch.y, f)
         per_place = np.broadcast_to(slope[:, None], parts.shape)
         per_place = per_place if batch.share is None else per_place * batch.share
         entry_slopes = reading.spread(batch.position, per_place.ravel(), len(table))[:-1]

@@ -29,7 +29,7 @@ _ROWS_PER_THREAD = 1 << 15
 class Rows:
     """Rows in memory: a position in every term's table, a response, and its weight.
 
-    Where missing values add noise (``missingness.py``), ``gap_noise`` is the variance that every column
+    Where missing values add noise (``missingness.py``), ``missing_noise`` is the variance that every column
     adds, in units of the noise of complete rows, and ``precision`` that of each row relative to these.
     ``columns`` are kept to locate rows in further terms.
     """
@@ -39,7 +39,7 @@ class Rows:
     y: Array
     weight: Array
     precision: Array | None = None
-    gap_noise: Array | None = None
+    missing_noise: Array | None = None
     columns: Array = field(default_factory=lambda: np.empty((0, 0)))
     n_threads: int = 1
     log: Log | None = None
@@ -67,7 +67,7 @@ class Rows:
         return int(self.columns.shape[1])
 
     @cached_property
-    def gaps(self) -> tuple[int, ...]:
+    def missing_columns(self) -> tuple[int, ...]:
         """The columns with missing values."""
         return tuple(k for k in range(self.n_columns) if np.isnan(self.columns[:, k]).any())
 
@@ -139,11 +139,11 @@ class Rows:
             sizes=tuple(self.sizes[k] for k in kept),
         )
 
-    def weighed_by(self, gap_noise: Array) -> Rows:
+    def with_missing_noise(self, missing_noise: Array) -> Rows:
         """These rows with the noise that missing values add."""
-        noisier = np.flatnonzero(gap_noise)
-        relative = 1.0 + np.isnan(self.columns[:, noisier]) @ gap_noise[noisier]
-        return replace(self, precision=1.0 / relative, gap_noise=gap_noise)
+        noisier = np.flatnonzero(missing_noise)
+        relative = 1.0 + np.isnan(self.columns[:, noisier]) @ missing_noise[noisier]
+        return replace(self, precision=1.0 / relative, missing_noise=missing_noise)
 
 
 def _add_to(first: Totals, second: Totals) -> Totals:
@@ -170,8 +170,8 @@ RowJob: TypeAlias = Callable[[Iterable[Rows]], Totals]
 class StreamedRows:
     """Rows of tables in chunks, each located when it is read.
 
-    ``start`` is the intercept of the best constant model and ``null`` its log-likelihood at unit noise, if
-    known: neither is worth a pass. The other fields are as in ``Rows``.
+    ``null_intercept`` is the intercept of the best constant model and ``null`` its log-likelihood at unit
+    noise, if known: neither is worth a pass. The other fields are as in ``Rows``.
     """
 
     tables: Tables
@@ -179,10 +179,10 @@ class StreamedRows:
     units: Units
     count: float
     n_rows: int
-    gaps: tuple[int, ...]
-    start: Intercept
+    missing_columns: tuple[int, ...]
+    null_intercept: Intercept
     null: float | None = None
-    gap_noise: Array | None = None
+    missing_noise: Array | None = None
     log_precision: float = 0.0
 
     def __len__(self) -> int:
@@ -200,7 +200,7 @@ class StreamedRows:
 
     def total(self, job: RowJob, merge: Merge = add, *, heavy: bool = False) -> Totals:
         """The job's total over all rows; the engine parallelises."""
-        located = partial(_total_of_tables, job, self.terms, self.units, self.gap_noise)
+        located = partial(_total_of_tables, job, self.terms, self.units, self.missing_noise)
         return self.tables.total(located, merge)
 
     def with_terms(self, terms: Sequence[Term]) -> StreamedRows:
@@ -211,9 +211,9 @@ class StreamedRows:
         """These rows with some of the terms."""
         return replace(self, terms=tuple(self.terms[k] for k in kept))
 
-    def weighed_by(self, gap_noise: Array) -> StreamedRows:
+    def with_missing_noise(self, missing_noise: Array) -> StreamedRows:
         """These rows with the noise that missing values add."""
-        weighed = replace(self, gap_noise=gap_noise, null=None)
+        weighed = replace(self, missing_noise=missing_noise, null=None)
         (value,) = weighed.keep_terms([]).total(_log_precision)
         return replace(weighed, log_precision=float(value))
 
@@ -225,12 +225,16 @@ def _total_of_tables(
     job: RowJob,
     terms: Sequence[Term],
     units: Units,
-    gap_noise: Array | None,
+    missing_noise: Array | None,
     tables: Iterable[Table],
 ) -> Totals:
     """The job's total over tables, each of them located first."""
     parts = (Rows.of(table, terms, units) for table in tables)
-    return job(parts if gap_noise is None else (part.weighed_by(gap_noise) for part in parts))
+    return job(
+        parts
+        if missing_noise is None
+        else (part.with_missing_noise(missing_noise) for part in parts)
+    )
 
 
 def _log_precision(parts: Iterable[Rows]) -> Totals:

@@ -22,10 +22,10 @@ from lanam.core.rows.statistics import (
     CHUNK_ROWS,
     Around,
     entry_sums,
+    fit_intercept_only,
     output_places,
     own_curvature,
     same_arrays,
-    start,
     weigh_entries,
 )
 from lanam.core.rows.tables import Totals
@@ -174,7 +174,7 @@ def weights_and_quadratic(
     which the form is decided (``tables_pay``), before rows are summed: all or, if too many, those that
     rows read.
     """
-    null = (likelihood, start(rows, likelihood))
+    null = (likelihood, fit_intercept_only(rows, likelihood))
     around = Around(likelihood, tuple(np.zeros(size) for size in rows.sizes), 0.0)
     n_entries = sum(rows.sizes) + 1
     whole = tables_pay(likelihood, len(rows), n_entries, memory)

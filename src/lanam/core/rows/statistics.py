@@ -76,18 +76,18 @@ def _value(
     return np.array(part.information @ likelihood.log_prob(part.y, f))
 
 
-def start(rows: AnyRows, likelihood: Likelihood) -> Intercept:
+def fit_intercept_only(rows: AnyRows, likelihood: Likelihood) -> Intercept:
     """The intercept of the best constant model."""
     if isinstance(rows, StreamedRows):
-        return rows.start
-    return likelihood.start(rows.y, rows.weight)
+        return rows.null_intercept
+    return likelihood.fit_intercept_only(rows.y, rows.weight)
 
 
 def null_log_likelihood(rows: AnyRows, likelihood: Likelihood) -> float:
     """Log-likelihood at unit noise of the best constant model."""
     if isinstance(rows, StreamedRows) and rows.null is not None:
         return rows.null
-    return log_likelihood(rows.keep_terms([]), likelihood, [], start(rows, likelihood))
+    return log_likelihood(rows.keep_terms([]), likelihood, [], fit_intercept_only(rows, likelihood))
 
 
 def own_curvature(curvature: Array) -> Array:
@@ -142,23 +142,23 @@ class Around:
         """The link-scale prediction of some rows."""
         return predict(part, self.values, self.intercept)
 
-    def slopes(self, part: Rows, f: Array | None = None) -> tuple[Array, Array]:
+    def derivatives(self, part: Rows, f: Array | None = None) -> tuple[Array, Array]:
         """Slope and curvature of every row's weighted log-likelihood, at ``f`` or at the prediction."""
         f = self.predict(part) if f is None else f
-        slope, curvature = self.likelihood.slope(part.y, f), self.likelihood.curvature(f)
+        gradient, curvature = self.likelihood.gradient(part.y, f), self.likelihood.curvature(f)
         # One weight per row, whatever the shape.
-        return (slope.T * part.information).T, (curvature.T * part.information).T
+        return (gradient.T * part.information).T, (curvature.T * part.information).T
 
     def expand(self, part: Rows) -> Expansion:
         """The quadratic of some rows: a second-order expansion of their weighted log-likelihood."""
         # An exact quadratic is the same around any point.
         exact = self.likelihood.quadratic
         f = np.zeros(len(part)) if exact else self.predict(part)
-        slope, curvature = self.slopes(part, f)
+        gradient, curvature = self.derivatives(part, f)
         value = float(part.information @ self.likelihood.log_prob(part.y, f))
         bent = curved(curvature, f)
-        constant = value - float(np.vdot(f, slope)) - 0.5 * float(np.vdot(f, bent))
-        return Expansion(slope + bent, curvature, constant, value)
+        constant = value - float(np.vdot(f, gradient)) - 0.5 * float(np.vdot(f, bent))
+        return Expansion(gradient + bent, curvature, constant, value)
 
     def expand_all(self, part: Rows) -> Expansion:
         """The same for many rows, chunk by chunk."""

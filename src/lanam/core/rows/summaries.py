@@ -41,10 +41,10 @@ class ColumnSummary:
 
 
 @dataclass(frozen=True)
-class Summary:
+class DataSummary:
     """All rows: their number, the response, the number of distinct rows, the columns.
 
-    ``twins`` maps columns to an earlier one with the same values, or with the same categories by other
+    ``duplicates`` maps columns to an earlier one with the same values, or with the same categories by other
     names; ``classes`` is the weight of every class.
     """
 
@@ -52,7 +52,7 @@ class Summary:
     spread: Spread
     n_distinct: float
     columns: tuple[ColumnSummary, ...]
-    twins: dict[int, int]
+    duplicates: dict[int, int]
     classes: Array
     sample: Table | None = None
 
@@ -61,7 +61,7 @@ class Summary:
         """The number of observations."""
         return self.spread.total_weight
 
-    def without_distributions(self) -> Summary:
+    def without_distributions(self) -> DataSummary:
         """The summary without the columns' distributions, which may be as large as all rows."""
         empty = np.empty(0)
         columns = (
@@ -71,7 +71,7 @@ class Summary:
         return replace(self, columns=tuple(columns))
 
     @property
-    def gaps(self) -> tuple[int, ...]:
+    def missing_columns(self) -> tuple[int, ...]:
         """The columns with missing values."""
         return tuple(k for k, column in enumerate(self.columns) if column.distribution.missing)
 
@@ -82,7 +82,7 @@ def summarise_tables(
     n_classes: int = 0,
     n_sample: int = 0,
     n_threads: int = 1,
-) -> Summary:
+) -> DataSummary:
     """Summarise all rows; ``n_levels`` is as in ``prepare``, and threads are for rows in memory.
 
     The sample has ``n_sample`` distinct rows, those with the smallest hashes: it depends neither on the
@@ -96,7 +96,7 @@ def summarise_tables(
     else:
         job = partial(_sketched, levels, n_classes, n_sample)
         summary = _summary(tables.total(job, partial(_merged, levels, n_sample)), levels)
-    return replace(summary, twins=_twins(tables, summary.columns, levels))
+    return replace(summary, duplicates=_duplicates(tables, summary.columns, levels))
 
 
 def _exact_columns(
@@ -182,7 +182,7 @@ def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals)
     return tuple(merged)
 
 
-def _summary(totals: Iterable[Array], levels: Sequence[int]) -> Summary:
+def _summary(totals: Iterable[Array], levels: Sequence[int]) -> DataSummary:
     parts = iter(totals)
     n_rows, *spread = next(parts).tolist()
     classes, smallest, _, sampled, response, weight = islice(parts, 6)
@@ -194,10 +194,12 @@ def _summary(totals: Iterable[Array], levels: Sequence[int]) -> Summary:
         distribution = sketches.distribution(sketch)
         columns.append(ColumnSummary(distribution, sketch.n_distinct, mass, arrival))
     n_distinct = sketches.estimate_distinct(smallest)
-    return Summary(int(n_rows), Spread(*spread), n_distinct, tuple(columns), {}, classes, sample)
+    return DataSummary(
+        int(n_rows), Spread(*spread), n_distinct, tuple(columns), {}, classes, sample
+    )
 
 
-def _twins(
+def _duplicates(
     tables: Tables, columns: Sequence[ColumnSummary], levels: Sequence[int]
 ) -> dict[int, int]:
     """Duplicates of earlier columns; those with the same distribution are compared in another pass."""
@@ -208,7 +210,7 @@ def _twins(
     if not compared:
         return {}
     seen: dict[tuple[bool, int], int] = {}
-    twins: dict[int, int] = {}
+    duplicates: dict[int, int] = {}
     totals = tables.total(partial(_signed, compared, levels))
     for feature, signature in zip(compared, totals, strict=True):
         hashes = cast(sketches.Hashes, signature)
@@ -216,8 +218,8 @@ def _twins(
         number = sketches.sign_levels(hashes) if coded else int(hashes[0])
         first = seen.setdefault((coded, number), feature)
         if first != feature:
-            twins[feature] = first
-    return twins
+            duplicates[feature] = first
+    return duplicates
 
 
 def _likeness(column: ColumnSummary, coded: bool) -> tuple[object, ...]:

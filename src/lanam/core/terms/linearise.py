@@ -59,7 +59,7 @@ def centred(term: Term, table: Array, share: Array) -> Array:
 
 def initial_precision(term: Term, jacobian: Array, share: Array, prior_variance: float) -> Array:
     """Precisions that give every group an equal part of a prior variance averaged over the data."""
-    if isinstance(term, LevelTerm) and term.wide:
+    if isinstance(term, LevelTerm) and term.high_cardinality:
         # The sum of share @ square(eye - share), without making the matrix.
         return np.array([(1.0 - float(share @ share)) / prior_variance])
     per_parameter = share @ np.square(jacobian)
@@ -85,7 +85,7 @@ def compress(
     From ``start``, an earlier basis, the range finder needs one product only; ``coarse`` keeps the larger
     directions only.
     """
-    if isinstance(term, LevelTerm) and term.wide:
+    if isinstance(term, LevelTerm) and term.high_cardinality:
         return Compressed(jacobian, np.empty((0, 0)), np.ones((1, 1, 1)))
     root = np.sqrt(precision[term.group_index])
     phi = jacobian / root

@@ -85,13 +85,13 @@ class SmoothTerm:
 class LevelTerm:
     """An independent effect ``N(0, 1/lambda)`` per category or per value of a numeric column (method.md 5).
 
-    One column of very many categories may be ``wide``: its levels are integrated out of the regression
-    (``evidence.py``) instead of being coordinates in it.
+    One column of very many categories may have ``high_cardinality``: its levels are integrated out of the
+    regression (``evidence.py``) instead of being coordinates in it.
     """
 
     features: tuple[int, ...]
     entries: Levels | Categories
-    wide: bool = False
+    high_cardinality: bool = False
 
     joint = False
     architecture = None
@@ -111,8 +111,10 @@ class LevelTerm:
         return np.empty(0)
 
     def jacobian(self, expansion: Array) -> Array:
-        """The identity; the levels of a wide term have no coordinates."""
-        return np.empty((len(self.entries), 0)) if self.wide else np.eye(len(self.entries))
+        """The identity; levels of high cardinality have no coordinates."""
+        return (
+            np.empty((len(self.entries), 0)) if self.high_cardinality else np.eye(len(self.entries))
+        )
 
 
 @dataclass(frozen=True)
