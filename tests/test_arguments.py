@@ -1,4 +1,4 @@
-"""Which pairs and categories are asked for: every way to say it, and what is said otherwise."""
+"""The arguments for interactions and categorical features: valid forms, and errors for others."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ NAMES = ("age", "sex", "bmi", "bp")
 
 
 @pytest.mark.parametrize("nothing", [0, 0.0, None, [], (), set(), np.int32(0), np.empty((0, 2))])
-def test_nothing(nothing):
+def test_no_interactions(nothing):
     assert read_interactions(nothing, NAMES) == 0
 
 
@@ -20,7 +20,7 @@ def test_auto(auto):
 
 
 @pytest.mark.parametrize("count", [1, 6, 10**30, np.int64(3), np.uint8(3), np.array(3)])
-def test_how_many(count):
+def test_number_of_interactions(count):
     found = read_interactions(count, NAMES)
     assert type(found) is int
     assert found == count
@@ -61,7 +61,7 @@ def test_names_that_are_numbers_are_names():
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ([("age", "bim")], "names the column 'bim', which X does not have; did you mean 'bmi'?"),
         ([("age", "BMI")], "names the column 'BMI', which X does not have"),
@@ -97,13 +97,13 @@ def test_names_that_are_numbers_are_names():
         ([("age", None)], "interactions has None for a column"),
         (
             "all",
-            "interactions='all' is not known: give 'auto', how many pairs to add, or the pairs",
+            "interactions='all' is not known: give 'auto', how many interactions to add, or pairs",
         ),
         ("Auto", "interactions='Auto' is not known"),
         ("3", "interactions='3' is not known"),
         ("", "interactions='' is not known"),
         ("age", "interactions='age' is not known"),
-        (-1, "interactions=-1 is not known: give 'auto', how many pairs to add"),
+        (-1, "interactions=-1 is not known: give 'auto', how many interactions to add"),
         (np.int64(-2), "interactions=-2 is not known"),
         (2.0, "interactions=2.0 is not known"),
         (0.5, "interactions=0.5 is not known"),
@@ -117,24 +117,24 @@ def test_names_that_are_numbers_are_names():
         (iter([("age", "bmi")]), "is not known: give 'auto'"),
     ],
 )
-def test_what_cannot_be_meant(value, said):
+def test_invalid_values(value, message):
     with pytest.raises(ValueError, match=r"^interactions") as error:
         read_interactions(value, NAMES)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
-def test_of_many_columns_some_are_listed():
+def test_long_lists_of_columns_are_cut():
     names = [f"column {k}" for k in range(30)]
     with pytest.raises(ValueError, match="'column 9' and 20 more"):
         read_interactions([("zzz", "column 1")], names)
 
 
-def test_one_column_has_nobody_to_interact_with():
+def test_one_column_has_no_interactions():
     with pytest.raises(ValueError, match="the column 1, and X has columns 0 to 0"):
         read_interactions([(0, 1)], ("x0",))
 
 
-def test_columns_of_categories_are_found_like_columns_of_pairs():
+def test_categorical_features_are_names_or_indices():
     assert read_categorical(["bmi", 0], NAMES) == {0, 2}
     with pytest.raises(
         ValueError, match=r"^categorical_features names the column 'bim', .*'bmi'\?"
@@ -143,7 +143,7 @@ def test_columns_of_categories_are_found_like_columns_of_pairs():
 
 
 @pytest.mark.parametrize("value", [["bmi"], [2], "auto", None, "anything"])
-def test_options_leave_categories_to_whoever_knows_the_columns(value):
+def test_options_do_not_read_categorical_features(value):
     arguments = LANAMRegressor(categorical_features=value).get_params()
     assert read_options(arguments) == read_options(LANAMRegressor().get_params())
 

@@ -1,4 +1,4 @@
-"""Bad input is handled, or refused with an error that names the column and the remedy."""
+"""Invalid input is handled, or an error names the column and the remedy."""
 
 import datetime
 
@@ -24,7 +24,7 @@ def model(data):
     return LANAMRegressor(random_state=0).fit(*data)
 
 
-class TestRefusedX:
+class TestInvalidX:
     @pytest.mark.parametrize("sign", [1, -1])
     def test_infinite_values(self, data, model, sign):
         X = data[0].copy()
@@ -37,7 +37,7 @@ class TestRefusedX:
             model.predict(X)
 
     @pytest.mark.parametrize(
-        ("values", "said"),
+        ("values", "message"),
         [
             (["red", 1.0] * 30, r"holds strings and numbers together .*astype\("),
             (pd.date_range("2020-01-01", periods=60), r"holds dates .*pd\.Timestamp"),
@@ -48,13 +48,13 @@ class TestRefusedX:
             ([f"Note {k}: a sentence that nobody wrote twice." for k in range(60)], "free text"),
         ],
     )
-    def test_columns_of_other_things(self, data, values, said):
+    def test_columns_of_other_types(self, data, values, message):
         X = data[0].assign(colour=values)
-        with pytest.raises(ValueError, match=f"column 'colour' .*{said}"):
+        with pytest.raises(ValueError, match=f"column 'colour' .*{message}"):
             LANAMRegressor().fit(X, data[1])
 
     @pytest.mark.parametrize("value", [[1], {"a": 1}, object(), np.ones(3)])
-    def test_columns_of_what_is_no_value(self, data, value):
+    def test_columns_of_objects(self, data, value):
         X = data[0].assign(colour=pd.Series([value] * 60, dtype=object))
         with pytest.raises(TypeError, match=r"column 'colour' holds .* strings and numbers"):
             LANAMRegressor().fit(X, data[1])
@@ -76,7 +76,7 @@ class TestRefusedX:
             LANAMRegressor().fit(X, [1.0, 2.0])
 
     @pytest.mark.parametrize(
-        ("values", "said"),
+        ("values", "message"),
         [
             (["1.5"] * 60, "was numeric in the training data, and is string now"),
             (["red"] * 60, "was numeric in the training data, and is string now"),
@@ -84,11 +84,11 @@ class TestRefusedX:
             (pd.date_range("2020-01-01", periods=60), "holds dates"),
         ],
     )
-    def test_columns_that_were_something_else(self, data, model, values, said):
-        with pytest.raises(ValueError, match=f"column 'bmi' {said}"):
+    def test_columns_that_changed_their_type(self, data, model, values, message):
+        with pytest.raises(ValueError, match=f"column 'bmi' {message}"):
             model.predict(data[0].assign(bmi=values))
 
-    def test_columns_that_were_not_there(self, data, model):
+    def test_unknown_columns(self, data, model):
         with pytest.raises(
             ValueError, match=r"(?s)- y\nLeave .* `X = X\[model.feature_names_in_\]`"
         ):
@@ -115,7 +115,7 @@ class TestRefusedX:
             with pytest.raises(ValueError, match=r"1 sample.*minimum of 2 is required"):
                 LANAMRegressor().fit(X, data[1][:1])
 
-    def test_one_row_that_counts(self, data):
+    def test_one_row_with_a_positive_weight(self, data):
         weight = np.zeros(60)
         weight[5] = 3.0
         with pytest.raises(ValueError, match="only 1 sample has a positive weight"):
@@ -125,7 +125,7 @@ class TestRefusedX:
         with pytest.raises(ValueError, match=r"reshape\(-1, 1\)"):
             LANAMRegressor().fit(data[0]["age"].to_numpy(), data[1])
 
-    def test_other_numbers_of_columns(self, data):
+    def test_another_number_of_columns(self, data):
         model = LANAMRegressor(random_state=0).fit(data[0].to_numpy(), data[1])
         with pytest.raises(ValueError, match="X has 2 features, but LANAMRegressor is expecting 3"):
             model.predict(data[0].to_numpy()[:, :2])
@@ -134,12 +134,12 @@ class TestRefusedX:
         with pytest.raises(TypeError, match="string names"):
             LANAMRegressor().fit(data[0].set_axis(["age", "bmi", 3], axis=1), data[1])
 
-    def test_names_twice(self, data):
+    def test_duplicate_names(self, data):
         with pytest.raises(ValueError, match=r"more than one column named 'age'.*rename one"):
             LANAMRegressor().fit(data[0].set_axis(["age", "age", "bp"], axis=1), data[1])
 
 
-class TestRefusedTargets:
+class TestInvalidTargets:
     @pytest.mark.parametrize("estimator", [LANAMRegressor, LANAMClassifier])
     @pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity")])
     def test_values_that_are_not_numbers(self, data, estimator, value, word):
@@ -162,7 +162,7 @@ class TestRefusedTargets:
             LANAMClassifier().fit(data[0], y)
 
     def test_text_for_the_regressor(self, data):
-        with pytest.raises(ValueError, match=r"y must be numbers .* use LANAMClassifier"):
+        with pytest.raises(ValueError, match=r"y must be numeric .* use LANAMClassifier"):
             LANAMRegressor().fit(data[0], ["low", "high"] * 30)
 
     @pytest.mark.parametrize("scale", [1e300, 1e-300])
@@ -190,9 +190,9 @@ class TestRefusedTargets:
             LANAMClassifier().fit(*data)
 
 
-class TestRefusedWeights:
+class TestInvalidWeights:
     @pytest.mark.parametrize(
-        ("weight", "said"),
+        ("weight", "message"),
         [
             (-np.ones(60), "Negative values in sample_weight: 60 of 60, the first in row 0"),
             (np.full(60, np.nan), "sample_weight contains NaN"),
@@ -202,8 +202,8 @@ class TestRefusedWeights:
             (np.ones((60, 2)), "one dimension"),
         ],
     )
-    def test_what_weights_may_not_be(self, data, weight, said):
-        with pytest.raises(ValueError, match=said):
+    def test_invalid_weights(self, data, weight, message):
+        with pytest.raises(ValueError, match=message):
             LANAMRegressor().fit(*data, sample_weight=weight)
 
 
@@ -226,10 +226,10 @@ class TestHandled:
         with pytest.warns(UserWarning, match="column 'age': 60 of 60 values are missing"):
             mean, std = model.predict(X, return_std=True)
         assert np.isfinite(mean).all()
-        # Nothing is known of rows without an age, and the band says so.
+        # Missing values were not in the training data: their interval is wide.
         assert (std > model.predict(data[0], return_std=True)[1]).all()
 
-    def test_nothing_but_missing_values(self, data):
+    def test_only_missing_values(self, data):
         X = data[0].assign(age=np.nan, bp=None)
         model = LANAMRegressor(random_state=0).fit(X, data[1])
         assert np.isfinite(model.predict(X, return_std=True)).all()
@@ -245,7 +245,7 @@ class TestHandled:
             model = LANAMRegressor(random_state=0).fit(X, y)
             assert model.score(X, y) > 0.8
 
-    def test_levels_not_seen(self):
+    def test_unseen_categories(self):
         rng = np.random.default_rng(0)
         X = pd.DataFrame({"city": rng.choice(["Bonn", "Oslo", "Rome"], 90)})
         y = (X["city"] == "Rome") + 0.1 * rng.standard_normal(90)
@@ -257,7 +257,7 @@ class TestHandled:
         assert (std[1:] > 2.0 * std[0]).all()
         assert len(set(mean[1:])) == 1
 
-    def test_a_constant_column_takes_no_part(self, data):
+    def test_a_constant_column_is_dropped(self, data):
         X = data[0].assign(same=5.0)
         model = LANAMRegressor(random_state=0).fit(X, data[1])
         assert model.terms_[3].status == "dropped: constant column"
@@ -272,7 +272,7 @@ class TestHandled:
         assert model.noise_std_ == pytest.approx(data[1].std(), rel=0.05)
         assert "0 of 2 terms active" in str(model.summary())
 
-    def test_the_same_column_twice(self, data):
+    def test_duplicate_columns(self, data):
         X = data[0].assign(again=data[0]["age"])
         model = LANAMRegressor(random_state=0).fit(X, data[1])
         assert np.isfinite(model.predict(X, return_std=True)).all()
@@ -360,14 +360,14 @@ class TestHandled:
         assert np.isfinite(std).all()
 
     @pytest.mark.parametrize("dtype", ["int8", "uint64", "float16", "float32", "Int64"])
-    def test_numbers_of_every_type(self, data, dtype):
+    def test_numeric_dtypes(self, data, dtype):
         X = (data[0] > 0).astype(int).astype(dtype)
         model = LANAMRegressor(random_state=0).fit(X, data[1])
         expected = LANAMRegressor(random_state=0).fit(X.astype(float), data[1])
         np.testing.assert_array_equal(model.predict(X), expected.predict(X.astype(float)))
 
 
-def test_weights_that_cannot_be_counts_are_refused():
+def test_weights_that_cannot_be_frequencies():
     X = np.linspace(-1, 1, 20)[:, None]
     with pytest.raises(ValueError, match="divide all weights by their mean"):
         LANAMRegressor(random_state=0).fit(X, X[:, 0], sample_weight=np.full(20, 1e300))

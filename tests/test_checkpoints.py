@@ -1,4 +1,4 @@
-"""A fit that was stopped goes on to the same model, and what is damaged in its folder is made again."""
+"""An interrupted fit resumes to the same model; damaged files are computed again."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def fit_classes(table, checkpoint=None, **options):
 
 
 def learned(model):
-    """All numbers of a model."""
-    own = model._model
+    """All arrays of a model."""
+    fitted = model._model
     arrays = [
-        own.cov_cholesky,
-        np.array(own.intercept),
-        np.array([own.log_evidence, own.noise_variance]),
+        fitted.cov_cholesky,
+        np.array(fitted.intercept),
+        np.array([fitted.log_evidence, fitted.noise_variance]),
     ]
-    for term in own.terms:
+    for term in fitted.terms:
         arrays += [term.mean, term.table, term.precision, term.data_mass]
         arrays.append(np.array([term.importance, term.evidence, term.effective_parameters]))
     return arrays
@@ -83,17 +83,17 @@ def learned(model):
 
 def same_bits(one, two):
     pairs = zip(learned(one), learned(two), strict=True)
-    told = [[term.status for term in model.terms_] for model in (one, two)]
-    return all(np.array_equal(*pair) for pair in pairs) and told[0] == told[1]
+    statuses = [[term.status for term in model.terms_] for model in (one, two)]
+    return all(np.array_equal(*pair) for pair in pairs) and statuses[0] == statuses[1]
 
 
 class StoppedError(Exception):
-    """What stops a fit here: a machine that is gone."""
+    """Stops a fit, like a lost machine."""
 
 
 @pytest.fixture
 def stop_after(monkeypatch):
-    """Stops the next fit after so many passes."""
+    """Stops the next fit after this number of passes."""
     log = Session.log
 
     def stop_after(n_passes, error=StoppedError):
@@ -112,13 +112,13 @@ def stop_after(monkeypatch):
 
 @pytest.fixture
 def go_on(monkeypatch):
-    """Lets fits go to their end again."""
+    """Lets fits run to their end again."""
     log = Session.log
     return lambda: monkeypatch.setattr(Session, "log", log)
 
 
 def kind_of(job):
-    """What a pass computes, whatever it does that around: the names of its functions."""
+    """The kind of a pass: the names of its functions, whatever their arguments."""
     names = []
     while isinstance(job, partial):
         names.append(job.func.__name__)
@@ -128,7 +128,7 @@ def kind_of(job):
 
 @pytest.fixture
 def places(monkeypatch):
-    """Where to stop a fit: once between any two kinds of passes that follow each other in it."""
+    """Where to stop a fit: once between any two kinds of consecutive passes."""
     log, kinds = Session.log, []
 
     def noting(self, name, compute):
@@ -149,9 +149,7 @@ def places(monkeypatch):
 
 @pytest.mark.parametrize("fit", [fit_numbers, fit_classes])
 @pytest.mark.parametrize("where", ["files", "memory"])
-def test_a_fit_goes_on_from_wherever_it_was_stopped(
-    fit, where, rows, folder, tmp_path, go_on, stop_after, places
-):
+def test_a_fit_resumes_from_any_pass(fit, where, rows, folder, tmp_path, go_on, stop_after, places):
     table = folder if where == "files" else rows
     whole, stops = places(fit, table)
     n_passes = whole.plan_.passes
@@ -175,7 +173,7 @@ def test_a_fit_goes_on_from_wherever_it_was_stopped(
     assert fit(table, path).plan_.passes == 0  # nothing is left to do
 
 
-def test_stopped_again_and_again(folder, tmp_path, go_on, stop_after):
+def test_repeated_interruptions(folder, tmp_path, go_on, stop_after):
     whole = fit_numbers(folder)
     for k in (3, 4, 4, 9):
         stop_after(k)
@@ -200,7 +198,7 @@ def test_dask_frames(rows, tmp_path, go_on, stop_after):
         model = fit(dd.from_pandas(rows, npartitions=2), tmp_path / "run")
         assert same_bits(model, whole)
         assert model.plan_.passes == whole.plan_.passes - 3
-        with pytest.raises(ValueError, match="is of another fit"):
+        with pytest.raises(ValueError, match="belongs to another fit"):
             fit(dd.from_pandas(rows.assign(x=rows["z"]), npartitions=2), tmp_path / "run")
 
 
@@ -210,7 +208,7 @@ def fit_counts(table, checkpoint=None, **options):
 
 
 @pytest.mark.parametrize("fit", [fit_classes, fit_counts])
-def test_an_interrupt_is_no_part_of_it(fit, rows, tmp_path, go_on, stop_after):
+def test_an_interrupt_is_not_stored(fit, rows, tmp_path, go_on, stop_after):
     whole = fit(rows)
     for k in range(5, whole.plan_.passes - 2, 3):
         stop_after(k, KeyboardInterrupt)
@@ -221,7 +219,7 @@ def test_an_interrupt_is_no_part_of_it(fit, rows, tmp_path, go_on, stop_after):
         assert same_bits(fit(rows, tmp_path / f"after {k}"), whole), k
 
 
-def test_without_a_random_state_the_seed_is_that_of_the_fit_before(
+def test_without_a_random_state_the_seed_is_that_of_the_interrupted_fit(
     folder, tmp_path, go_on, stop_after
 ):
     path = tmp_path / "run"
@@ -237,7 +235,7 @@ def test_without_a_random_state_the_seed_is_that_of_the_fit_before(
 
 
 @pytest.mark.parametrize("where", ["files", "memory"])
-def test_threads_and_memory_are_the_machines(where, rows, folder, tmp_path, go_on, stop_after):
+def test_threads_and_memory_may_differ(where, rows, folder, tmp_path, go_on, stop_after):
     table = folder if where == "files" else rows
     whole = fit_numbers(table)
     X = rows[FEATURES]
@@ -280,7 +278,7 @@ def test_other_arguments_are_another_fit(change, where, rows, folder, tmp_path, 
     with pytest.raises(StoppedError):
         regressor().fit(table, "events", drop=drop, checkpoint=tmp_path / "run")
     with pytest.raises(
-        ValueError, match=r"run is of another fit: of other data, other arguments or"
+        ValueError, match=r"run belongs to another fit: other data, other arguments or"
     ):
         regressor(**change).fit(table, "events", drop=drop, checkpoint=tmp_path / "run")
 
@@ -298,9 +296,11 @@ def test_other_data_are_another_fit(rows, folder, tmp_path, stop_after):
         (folder, "y", ["ill"]),
         (rows, "y", ["ill", "events"]),
     ):
-        with pytest.raises(ValueError, match=r"is of another fit.* Pass another folder, or delete"):
+        with pytest.raises(
+            ValueError, match=r"belongs to another fit.* Pass another folder, or delete"
+        ):
             regressor().fit(table, target, drop=drop, checkpoint=path)
-    with pytest.raises(ValueError, match="is of another fit"):
+    with pytest.raises(ValueError, match="belongs to another fit"):
         regressor().fit(folder, "y", sample_weight="events", drop=["ill"], checkpoint=path)
     in_memory = tmp_path / "in memory"
     X, y = rows[["x", "z"]], rows["y"]
@@ -308,11 +308,11 @@ def test_other_data_are_another_fit(rows, folder, tmp_path, stop_after):
     with pytest.raises(StoppedError):
         regressor().fit(X, y, checkpoint=in_memory)
     for others in ((X[::-1], y), (X, y + 1.0), (X, y, np.full(len(y), 2.0)), (X[["x"]], y)):
-        with pytest.raises(ValueError, match="is of another fit"):
+        with pytest.raises(ValueError, match="belongs to another fit"):
             regressor().fit(*others, checkpoint=in_memory)
 
 
-def test_a_file_that_is_written_anew_is_other_data(rows, tmp_path, stop_after):
+def test_a_rewritten_file_is_other_data(rows, tmp_path, stop_after):
     data = tmp_path / "rows.parquet"
     rows.to_parquet(data)
     stop_after(2)
@@ -320,7 +320,7 @@ def test_a_file_that_is_written_anew_is_other_data(rows, tmp_path, stop_after):
         fit_numbers(data, tmp_path / "run")
     rows.assign(x=-rows["x"]).to_parquet(data)
     os.utime(data, (1, 1))
-    with pytest.raises(ValueError, match="is of another fit"):
+    with pytest.raises(ValueError, match="belongs to another fit"):
         fit_numbers(data, tmp_path / "run")
 
 
@@ -337,7 +337,7 @@ def test_another_version_is_another_fit(folder, tmp_path, monkeypatch, stop_afte
     "pairs", ["{('x', 'z'), ('z', 'city'), ('x', 'city')}", "np.array([[0, 1]])"]
 )
 def test_the_same_arguments_are_the_same_in_every_process(pairs, tmp_path):
-    """Sets are in another order in each."""
+    """The order of sets differs between processes."""
     line = (
         "import numpy as np; from lanam.checkpoints import Checkpoint; "
         f"Checkpoint({os.fspath(tmp_path / 'run')!r}, {{'pairs': {pairs}}}, 1)"
@@ -368,7 +368,7 @@ def whole_classes(folder):
 
 
 class Boom:
-    """What must not be unpickled."""
+    """An object that leaves a marker when it is unpickled."""
 
     def __reduce__(self):
         return os.mkdir, (os.fspath(os.environ["LANAM_BOOM"]),)
@@ -416,14 +416,14 @@ def another_kind(file):
 DAMAGES = [truncated, flipped, garbage, emptied, removed, pickled, pickled_within, another_kind]
 
 
-def test_what_must_not_be_unpickled_would_tell(tmp_path, monkeypatch):
+def test_unpickling_leaves_a_marker(tmp_path, monkeypatch):
     monkeypatch.setenv("LANAM_BOOM", os.fspath(tmp_path / "boom"))
     pickle.loads(pickle.dumps(Boom()))
     assert (tmp_path / "boom").exists()
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_is_damaged_is_made_again(
+def test_damaged_passes_are_computed_again(
     damage, stopped, whole_classes, folder, tmp_path, monkeypatch
 ):
     path, whole = stopped, whole_classes
@@ -439,25 +439,25 @@ def test_what_is_damaged_is_made_again(
     assert fit_classes(folder, path).plan_.passes == 0  # it is whole again
 
 
-def test_flipped_bits_are_never_taken_for_totals(tmp_path):
+def test_flipped_bits_are_detected(tmp_path):
     totals = (np.arange(5.0), np.array([[1, 2], [3, 4]]), np.array(7.0))
     Checkpoint(tmp_path / "run", {}, 1)("job", lambda: totals)
     (file,) = (tmp_path / "run").glob("pass-*.npz")
     content = file.read_bytes()
     rng = np.random.default_rng(0)
-    n_again = 0
+    n_detected = 0
     for place in [*range(0, len(content), 7), *rng.integers(0, len(content), 100)]:
         damaged = bytearray(content)
         damaged[place] ^= 1 << int(rng.integers(8))
         file.write_bytes(bytes(damaged))
-        known = checkpoints._read(file, "job")
-        n_again += known is None
-        if known is not None:  # where nobody looks
-            assert all(map(np.array_equal, known, totals))
-    assert n_again > 100
+        totals_read = checkpoints._read(file, "job")
+        n_detected += totals_read is None
+        if totals_read is not None:  # a bit that is not read
+            assert all(map(np.array_equal, totals_read, totals))
+    assert n_detected > 100
 
 
-def test_passes_of_another_name_are_not_taken(tmp_path):
+def test_passes_of_another_job_are_not_read(tmp_path):
     Checkpoint(tmp_path / "run", {}, 1)("sum", lambda: (np.ones(1),))
     again = Checkpoint(tmp_path / "run", {}, 1)
     assert again("product", lambda: (np.zeros(1),))[0] == 0.0
@@ -466,7 +466,7 @@ def test_passes_of_another_name_are_not_taken(tmp_path):
     assert third.n_read == 1
 
 
-def test_after_a_pass_of_its_own_a_fit_reads_no_more(tmp_path):
+def test_after_a_computed_pass_no_more_are_read(tmp_path):
     first = Checkpoint(tmp_path / "run", {}, 1)
     for value in (1.0, 2.0, 3.0):
         first("sum", lambda value=value: (np.array(value),))
@@ -497,7 +497,7 @@ def test_a_damaged_header_is_refused(content, stopped, folder):
         fit_classes(folder, path)
 
 
-def test_a_folder_of_other_things_is_left_alone(folder, tmp_path):
+def test_a_folder_of_other_files_is_an_error(folder, tmp_path):
     path = tmp_path / "photos"
     path.mkdir()
     (path / "cat.png").write_bytes(b"cat")
@@ -511,7 +511,7 @@ def test_a_folder_of_other_things_is_left_alone(folder, tmp_path):
     assert fit_classes(folder, str(tmp_path / "new")).plan_.passes == 0
 
 
-def test_nothing_in_it_is_code_or_data(folder, tmp_path):
+def test_files_hold_no_code_and_no_rows(folder, tmp_path):
     fit_classes(folder, tmp_path / "run")
     header = json.loads((tmp_path / "run" / "checkpoint.json").read_text())
     assert set(header) == {"format", "lanam", "about", "seed"}
@@ -525,7 +525,7 @@ def test_nothing_in_it_is_code_or_data(folder, tmp_path):
 
 
 @pytest.mark.parametrize("first", [1, 5])
-def test_a_full_disk_is_told_of_once(first, whole_classes, folder, tmp_path, monkeypatch):
+def test_a_full_disk_is_one_warning(first, whole_classes, folder, tmp_path, monkeypatch):
     whole = whole_classes
     written = []
 
@@ -539,9 +539,9 @@ def test_a_full_disk_is_told_of_once(first, whole_classes, folder, tmp_path, mon
     monkeypatch.setattr(checkpoints, "open_atomically", write)
     with pytest.warns(
         UserWarning, match=r"run can no longer be written \(.*No space.*goes on"
-    ) as told:
+    ) as caught:
         model = fit_classes(folder, tmp_path / "run")
-    assert len(told) == 1
+    assert len(caught) == 1
     assert len(written) == first
     assert same_bits(model, whole)
     monkeypatch.undo()
@@ -550,7 +550,7 @@ def test_a_full_disk_is_told_of_once(first, whole_classes, folder, tmp_path, mon
     assert again.plan_.passes == whole.plan_.passes - (first - 1)
 
 
-def test_a_place_where_nothing_can_be_written_is_an_error_before_work(folder, tmp_path):
+def test_a_folder_that_cannot_be_written_is_an_error_before_the_fit(folder, tmp_path):
     (tmp_path / "file").write_text("a file")
     with pytest.raises((OSError, ValueError), match="file"):
         fit_classes(folder, tmp_path / "file" / "run")

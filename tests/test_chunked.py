@@ -1,4 +1,4 @@
-"""Rows in files and in Dask frames are predicted as rows in memory are, however they are cut."""
+"""Predictions of rows in files and Dask frames equal those in memory, for any chunks."""
 
 from __future__ import annotations
 
@@ -149,27 +149,27 @@ def in_memory(model, method, rows, arguments):
     return getattr(model, method)(rows[FEATURES], **values)
 
 
-def assert_same(found, expected):
-    assert isinstance(found, tuple) == isinstance(expected, tuple)
+def assert_same(actual, expected):
+    assert isinstance(actual, tuple) == isinstance(expected, tuple)
     if isinstance(expected, tuple):
-        for one, other in zip(found, expected, strict=True):
+        for one, other in zip(actual, expected, strict=True):
             assert_same(one, other)
         return
-    assert found.shape == expected.shape
-    assert found.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    assert actual.dtype == expected.dtype
     if expected.dtype.kind == "f":
         # Sums of matrix products may round differently by the number of rows.
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-12)
     else:
-        assert np.array_equal(found, expected)
+        assert np.array_equal(actual, expected)
 
 
 class TestFiles:
     @pytest.mark.parametrize(("target", "method", "arguments", "_"), METHODS, ids=IDS)
     def test_methods(self, models, rows, folder, target, method, arguments, _):
         model = models[target]
-        found = getattr(model, method)(folder, **arguments)
-        assert_same(found, in_memory(model, method, rows, arguments))
+        actual = getattr(model, method)(folder, **arguments)
+        assert_same(actual, in_memory(model, method, rows, arguments))
 
     @pytest.mark.parametrize("kind", ["csv", "arrow"])
     def test_kinds_of_files(self, models, rows, tmp_path, kind):
@@ -190,18 +190,18 @@ class TestFiles:
         )
 
     @pytest.mark.parametrize("n_jobs", [1, 3])
-    def test_the_order_is_that_of_the_rows_whoever_reads_them(self, models, rows, folder, n_jobs):
+    def test_results_are_in_the_order_of_the_rows(self, models, rows, folder, n_jobs):
         model = models["events"].set_params(n_jobs=n_jobs)
         try:
-            found = model.predict(folder, return_std=True, exposure="hours")
+            actual = model.predict(folder, return_std=True, exposure="hours")
         finally:
             model.set_params(n_jobs=None)
         expected = in_memory(
             model, "predict", rows, {"return_std": True, "exposure": rows["hours"].to_numpy()}
         )
-        assert_same(found, expected)
+        assert_same(actual, expected)
 
-    def test_threads_read_however_many_rows_there_are(self, models, folder, monkeypatch):
+    def test_predictions_use_threads_for_any_number_of_rows(self, models, folder, monkeypatch):
         from lanam.chunked import open_for
         from lanam.engines import files
 
@@ -212,8 +212,8 @@ class TestFiles:
         model.set_params(n_jobs=None)
 
     def test_positional_arguments(self, models, rows, folder):
-        found = models["events"].predict(folder, True, "hours")
-        assert_same(found, models["events"].predict(rows[FEATURES], True, rows["hours"]))
+        actual = models["events"].predict(folder, True, "hours")
+        assert_same(actual, models["events"].predict(rows[FEATURES], True, rows["hours"]))
 
     def test_names_of_methods_stay(self):
         assert LANAMRegressor.predict.__name__ == "predict"
@@ -237,22 +237,22 @@ class TestDask:
         lazy = getattr(model, method)(ddf, **arguments)
         assert type(lazy).__module__.startswith("dask.")
         assert lazy.npartitions == ddf.npartitions
-        found = lazy.compute(scheduler="threads")
-        assert found.index.tolist() == (np.arange(N_ROWS) * 10).tolist()
+        actual = lazy.compute(scheduler="threads")
+        assert actual.index.tolist() == (np.arange(N_ROWS) * 10).tolist()
         expected = in_memory(model, method, rows, arguments)
         if isinstance(names, str) and names.startswith("terms"):
-            own = model.get_feature_names_out().tolist()
-            names = own + [f"{name} (std)" for name in own] if "std" in names else own
+            terms = model.get_feature_names_out().tolist()
+            names = terms + [f"{name} (std)" for name in terms] if "std" in names else terms
         if isinstance(names, str):
-            assert found.name == lazy.name == names
-            assert_same(np.asarray(found, expected.dtype), expected)
+            assert actual.name == lazy.name == names
+            assert_same(np.asarray(actual, expected.dtype), expected)
             return
-        assert list(found.columns) == list(lazy.columns) == names
+        assert list(actual.columns) == list(lazy.columns) == names
         parts = expected if isinstance(expected, tuple) else (expected,)
         flat = np.hstack([part.reshape(N_ROWS, -1) for part in parts])
-        assert_same(found.to_numpy(), flat)
+        assert_same(actual.to_numpy(), flat)
 
-    def test_nothing_is_computed_before_it_is_asked_for(self, models, ddf):
+    def test_results_are_lazy(self, models, ddf):
         def explode(frame):
             raise RuntimeError("too early")
 
@@ -275,13 +275,13 @@ class TestDask:
 
     @pytest.mark.usefixtures("client")
     def test_on_a_cluster(self, models, rows, ddf, tmp_path):
-        """Other processes know the model, and nothing of this one."""
+        """Other processes have nothing but the model."""
         model, X = models["events"], rows[FEATURES]
-        found = model.predict(ddf, exposure="hours").compute()
+        actual = model.predict(ddf, exposure="hours").compute()
         likelihood = model.log_likelihood(ddf, "events", exposure="hours")
         score = model.score(ddf, "events", exposure="hours")
         n_rows = model.predict_files(ddf, tmp_path / "out", keep=["id"], exposure="hours")
-        assert_same(found.to_numpy(), model.predict(X, exposure=rows["hours"]))
+        assert_same(actual.to_numpy(), model.predict(X, exposure=rows["hours"]))
         wanted = model.log_likelihood(X, rows["events"], exposure=rows["hours"])
         assert likelihood == pytest.approx(wanted, rel=1e-10)
         wanted = model.score(X, rows["events"], exposure=rows["hours"])
@@ -289,7 +289,7 @@ class TestDask:
         assert n_rows == N_ROWS
         written = parquet.read_table(tmp_path / "out")
         assert written["id"].to_pylist() == rows["id"].tolist()
-        assert_same(written["prediction"].to_numpy(), found.to_numpy())
+        assert_same(written["prediction"].to_numpy(), actual.to_numpy())
 
 
 def either(request, folder, ddf):
@@ -308,19 +308,19 @@ class TestSums:
             more["sample_weight"] = rows[weight]
         if target == "events":
             named["exposure"], more["exposure"] = "hours", rows["hours"]
-        found = getattr(model, method)(either(where, folder, ddf), target, **named)
+        actual = getattr(model, method)(either(where, folder, ddf), target, **named)
         expected = getattr(model, method)(rows[FEATURES], rows[target], **more)
-        assert isinstance(found, float)
-        assert found == pytest.approx(expected, rel=1e-9)
+        assert isinstance(actual, float)
+        assert actual == pytest.approx(expected, rel=1e-9)
 
     def test_a_weight_that_is_a_feature_as_well(self, models, rows, folder, ddf, where):
         model = LANAMRegressor(interactions=0, tol=10.0, random_state=0)
         model.fit(rows[["age", "hours"]], rows["price"])
         expected = model.score(rows[["age", "hours"]], rows["price"], rows["hours"])
-        found = model.score(either(where, folder, ddf), "price", "hours")
-        assert found == pytest.approx(expected, rel=1e-9)
+        actual = model.score(either(where, folder, ddf), "price", "hours")
+        assert actual == pytest.approx(expected, rel=1e-9)
 
-    def test_a_target_far_away_leaves_room_for_its_spread(self, rows, where, tmp_path):
+    def test_a_target_with_a_large_mean(self, rows, where, tmp_path):
         far = rows.assign(price=rows["price"] + 1e9)
         model = LANAMRegressor(interactions=0, max_iter=5, tol=1.0, random_state=0)
         model.fit(far[FEATURES], far["price"])
@@ -334,7 +334,7 @@ class TestSums:
         assert models["price"].score(table, "price") == 0.0
         assert models["price"].score(same[FEATURES], same["price"]) == 0.0
 
-    def test_what_is_refused(self, models, rows, folder, ddf, where, tmp_path):
+    def test_errors(self, models, rows, folder, ddf, where, tmp_path):
         table = either(where, folder, ddf)
         with pytest.raises(ValueError, match="fitted with an exposure"):
             models["events"].score(table, "events")
@@ -356,8 +356,8 @@ class TestSums:
 
 
 @pytest.mark.parametrize("where", ["files", "dask"])
-class TestRefused:
-    def test_missing_columns_are_named_at_once(self, models, rows, where, tmp_path):
+class TestErrors:
+    def test_missing_columns_are_named(self, models, rows, where, tmp_path):
         for lost in (["city"], ["city", "age"]):
             few = rows.drop(columns=lost)
             table = write(few, tmp_path) if where == "files" else dd.from_pandas(few, npartitions=2)
@@ -385,7 +385,7 @@ class TestRefused:
         with pytest.raises(ValueError, match="exposure must be positive"):
             models["events"].predict(table, exposure=0.0)
 
-    def test_arguments_before_anything_is_read(self, models, folder, ddf, where):
+    def test_arguments_are_checked_before_anything_is_read(self, models, folder, ddf, where):
         table = either(where, folder, ddf)
         with pytest.raises(ValueError, match=r"^coverage"):
             models["price"].predict_interval(table, coverage=95)
@@ -396,7 +396,7 @@ class TestRefused:
         with pytest.raises(TypeError, match="coverag"):
             models["price"].predict_interval(table, coverag=0.9)
 
-    def test_what_needs_rows_in_memory_says_so(self, models, rows, folder, ddf, where):
+    def test_methods_that_need_rows_in_memory(self, models, rows, folder, ddf, where):
         table = either(where, folder, ddf)
         model = models["price"]
         for call in (
@@ -433,16 +433,16 @@ class TestBadRows:
             with pytest.raises(ValueError, match=words):
                 getattr(models["events"], method)(tmp_path, exposure="hours")
 
-    def test_a_type_that_the_model_does_not_know(self, models, rows, tmp_path):
+    def test_another_type_than_the_models(self, models, rows, tmp_path):
         write(rows.assign(age=rows["city"]), tmp_path)
         with pytest.raises((ValueError, TypeError), match=r"part-1\.parquet.*'age'"):
             models["price"].predict(tmp_path)
 
 
-class TestNewValues:
+class TestUnseenValues:
     @pytest.fixture
     def new(self, rows):
-        """Levels that nobody knows in three of the files."""
+        """Unseen categories in three of the files."""
         odd = np.isin(np.arange(N_ROWS), [0, 50, 60, 200])
         return rows.assign(city=np.where(odd, "Ulm", rows["city"]))
 
@@ -475,8 +475,8 @@ class TestNewValues:
         write(new, tmp_path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NewValuesWarning)
-            found = models["price"].predict(tmp_path, return_std=True)
-            assert_same(found, models["price"].predict(new[FEATURES], return_std=True))
+            actual = models["price"].predict(tmp_path, return_std=True)
+            assert_same(actual, models["price"].predict(new[FEATURES], return_std=True))
 
 
 def read(path):
@@ -484,8 +484,8 @@ def read(path):
 
 
 def files_below(folder):
-    found = [path for path in Path(folder).rglob("*") if path.is_file()]
-    return sorted(path.relative_to(folder).as_posix() for path in found)
+    actual = [path for path in Path(folder).rglob("*") if path.is_file()]
+    return sorted(path.relative_to(folder).as_posix() for path in actual)
 
 
 class TestPredictFiles:
@@ -500,32 +500,32 @@ class TestPredictFiles:
         for number, (start, end) in enumerate(CUTS):
             part = read(out / f"part-{number}.parquet")
             assert part["id"].tolist() == rows["id"][start:end].tolist()
-        found = read(out)
+        actual = read(out)
         terms = [f"m_term_{name}" for name in model.get_feature_names_out()]
         ends = ["m_lower", "m_upper", "m_intercept"]
-        assert list(found.columns) == ["id", "age", "m_prediction", "m_std", *ends, *terms]
+        assert list(actual.columns) == ["id", "age", "m_prediction", "m_std", *ends, *terms]
         mean, std = model.predict(X, return_std=True)
-        assert_same(found["m_prediction"].to_numpy(), mean)
-        assert_same(found["m_std"].to_numpy(), std)
-        assert_same(found[["m_lower", "m_upper"]].to_numpy(), model.predict_interval(X, 0.8))
-        assert_same(found[terms].to_numpy(), model.predict_terms(X))
-        assert (found["m_intercept"] == model.intercept_).all()
-        np.testing.assert_array_equal(found["age"], rows["age"])
+        assert_same(actual["m_prediction"].to_numpy(), mean)
+        assert_same(actual["m_std"].to_numpy(), std)
+        assert_same(actual[["m_lower", "m_upper"]].to_numpy(), model.predict_interval(X, 0.8))
+        assert_same(actual[terms].to_numpy(), model.predict_terms(X))
+        assert (actual["m_intercept"] == model.intercept_).all()
+        np.testing.assert_array_equal(actual["age"], rows["age"])
 
     def test_classes(self, models, rows, folder, tmp_path):
         for target in ("ill", "grade"):
             model, X = models[target], rows[FEATURES]
             out = tmp_path / f"{target}.parquet"
             model.predict_files(folder, out, proba=True, interval=0.9)
-            found = read(out)
+            actual = read(out)
             labels = model.classes_.tolist()
             best = model.predict_proba(X).argmax(axis=1)
-            assert found["prediction"].tolist() == [labels[k] for k in best]
+            assert actual["prediction"].tolist() == [labels[k] for k in best]
             names = [f"probability_{label}" for label in labels]
-            assert_same(found[names].to_numpy(), model.predict_proba(X))
-            ends = [name for name in found.columns if name.startswith(("lower", "upper"))]
+            assert_same(actual[names].to_numpy(), model.predict_proba(X))
+            ends = [name for name in actual.columns if name.startswith(("lower", "upper"))]
             expected = model.predict_interval(X, 0.9).reshape(N_ROWS, -1)
-            assert_same(found[ends].to_numpy(), expected)
+            assert_same(actual[ends].to_numpy(), expected)
 
     def test_exposure(self, models, rows, folder, tmp_path):
         model = models["events"]
@@ -539,9 +539,9 @@ class TestPredictFiles:
     def test_one_file_of_csv(self, models, rows, folder, tmp_path, name):
         models["price"].predict_files(folder, tmp_path / name, keep=["id", "city"])
         separator = "\t" if "tsv" in name else ","
-        found = pd.read_csv(tmp_path / name, sep=separator, dtype={"id": str})
-        assert found["id"].tolist() == rows["id"].tolist()
-        assert_same(found["prediction"].to_numpy(), models["price"].predict(rows[FEATURES]))
+        actual = pd.read_csv(tmp_path / name, sep=separator, dtype={"id": str})
+        assert actual["id"].tolist() == rows["id"].tolist()
+        assert_same(actual["prediction"].to_numpy(), models["price"].predict(rows[FEATURES]))
 
     def test_cells_of_csv_files_are_kept_as_they_are(self, models, rows, tmp_path):
         write(rows, tmp_path / "in", "csv")
@@ -549,29 +549,29 @@ class TestPredictFiles:
         models["events"].predict_files(
             tmp_path / "in", tmp_path / "out", keep=kept, exposure="hours"
         )
-        found = read(tmp_path / "out")
-        assert found["id"].tolist() == rows["id"].tolist()
-        assert found["code"].tolist() == rows["code"].tolist()
-        assert found["hours"].tolist() == rows["hours"].tolist()
+        actual = read(tmp_path / "out")
+        assert actual["id"].tolist() == rows["id"].tolist()
+        assert actual["code"].tolist() == rows["code"].tolist()
+        assert actual["hours"].tolist() == rows["hours"].tolist()
         expected = models["events"].predict(rows[FEATURES], exposure=rows["hours"])
-        assert_same(found["prediction"].to_numpy(), expected)
+        assert_same(actual["prediction"].to_numpy(), expected)
 
-    def test_folders_below_stay_and_are_columns(self, models, rows, tmp_path):
+    def test_partitioned_folders(self, models, rows, tmp_path):
         for city in ("Bern", "Oslo"):
-            own = rows[rows["city"] == city].drop(columns="city")
-            write(own, tmp_path / f"in/city={city}")
+            part = rows[rows["city"] == city].drop(columns="city")
+            write(part, tmp_path / f"in/city={city}")
         out = tmp_path / "out"
         models["price"].predict_files(tmp_path / "in", out, keep=["id", "city"])
         assert len(files_below(out)) == 8
-        found = pd.concat([parquet.ParquetFile(path).read().to_pandas() for path in out.rglob("*")
+        actual = pd.concat([parquet.ParquetFile(path).read().to_pandas() for path in out.rglob("*")
                            if path.is_file()]).set_index("id")  # fmt: skip
         for city in ("Bern", "Oslo"):
-            own = rows[rows["city"] == city].set_index("id")
-            assert (found.loc[own.index, "city"] == city).all()
-            expected = models["price"].predict(own[FEATURES])
-            assert_same(found.loc[own.index, "prediction"].to_numpy(), expected)
+            part = rows[rows["city"] == city].set_index("id")
+            assert (actual.loc[part.index, "city"] == city).all()
+            expected = models["price"].predict(part[FEATURES])
+            assert_same(actual.loc[part.index, "prediction"].to_numpy(), expected)
 
-    def test_files_without_rows_have_files_without_rows(self, models, rows, tmp_path):
+    def test_files_without_rows(self, models, rows, tmp_path):
         write(rows, tmp_path / "in")
         rows[:0].to_parquet(tmp_path / "in/none.parquet", index=False)
         out = tmp_path / "out"
@@ -580,7 +580,7 @@ class TestPredictFiles:
         assert parquet.read_table(out / "none.parquet").schema.names == ["id", "prediction"]
         assert len(read(out)) == N_ROWS
 
-    def test_files_of_one_name_get_two(self, models, folder, tmp_path):
+    def test_files_with_the_same_name(self, models, folder, tmp_path):
         table = parquet.read_table(folder / "part-1.parquet")
         for place in ("a", "b"):
             (tmp_path / place).mkdir()
@@ -603,20 +603,20 @@ class TestPredictFiles:
         n_rows = models["ill"].predict_files(ddf, out, keep=["id", "city"], proba=True)
         assert n_rows == N_ROWS
         assert files_below(out) == [f"part-{k:05d}.parquet" for k in range(5)]
-        found = read(out)
-        assert list(found.columns) == [
+        actual = read(out)
+        assert list(actual.columns) == [
             "id",
             "city",
             "prediction",
             "probability_no",
             "probability_yes",
         ]
-        assert found["id"].tolist() == rows["id"].tolist()
-        assert found["prediction"].tolist() == models["ill"].predict(rows[FEATURES]).tolist()
+        assert actual["id"].tolist() == rows["id"].tolist()
+        assert actual["prediction"].tolist() == models["ill"].predict(rows[FEATURES]).tolist()
         expected = models["ill"].predict_proba(rows[FEATURES])
-        assert_same(found[["probability_no", "probability_yes"]].to_numpy(), expected)
+        assert_same(actual[["probability_no", "probability_yes"]].to_numpy(), expected)
 
-    def test_what_is_refused(self, models, rows, folder, ddf, tmp_path):
+    def test_errors(self, models, rows, folder, ddf, tmp_path):
         model, out = models["price"], tmp_path / "out"
         with pytest.raises(ValueError, match="predict_files takes names of files or a Dask frame"):
             model.predict_files(rows[FEATURES], out)
@@ -645,7 +645,7 @@ class TestPredictFiles:
             model.predict_files(renamed, out, keep=["prediction"])
         assert files_below(tmp_path) == []
 
-    def test_what_is_read_is_not_written_over(self, models, rows, tmp_path):
+    def test_inputs_are_not_overwritten(self, models, rows, tmp_path):
         write(rows, tmp_path / "in/deep")
         before = files_below(tmp_path)
         for output in ("in", "in/deep", "in/deep/part-1.parquet"):
@@ -655,8 +655,8 @@ class TestPredictFiles:
 
 
 @pytest.mark.parametrize("where", ["files", "dask"])
-class TestWhole:
-    def test_what_is_there_stays_unless_it_may_go(self, models, folder, ddf, where, tmp_path):
+class TestAtomicity:
+    def test_existing_files_stay_unless_overwritten(self, models, folder, ddf, where, tmp_path):
         table, out = either(where, folder, ddf), tmp_path / "out"
         out.mkdir()
         models["price"].predict_files(table, out)  # an empty folder is no folder
@@ -675,7 +675,7 @@ class TestWhole:
         assert (out / "notes.txt").read_text() == "mine"
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
 
-    def test_an_error_on_the_way_leaves_nothing(self, models, rows, where, tmp_path):
+    def test_an_error_leaves_no_files(self, models, rows, where, tmp_path):
         bad = rows.assign(age=np.where(np.arange(N_ROWS) == 255, np.inf, rows["age"]))
         table = (
             write(bad, tmp_path / "in") if where == "files" else dd.from_pandas(bad, npartitions=5)
@@ -693,7 +693,7 @@ class TestWhole:
 
 
 class FullDisk:
-    """Writes a few parts, and then there is no room."""
+    """Writes a few parts, and then the disk is full."""
 
     def __init__(self, real, left):
         self.real, self.left = real, left

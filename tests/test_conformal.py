@@ -1,4 +1,4 @@
-"""Calibration by held-out rows: what it promises, exactly and by simulation."""
+"""Split conformal calibration: coverage, exactly and by simulation."""
 
 import math
 import pickle
@@ -25,7 +25,7 @@ def slow_threshold(scores, coverage):
     return sorted(scores)[math.ceil(round((len(scores) + 1) * coverage, 9)) - 1]
 
 
-def share_inside(interval, y):
+def coverage_of(interval, y):
     return np.mean((interval[:, 0] <= y) & (y <= interval[:, 1]))
 
 
@@ -43,14 +43,14 @@ def test_the_threshold_is_an_order_statistic(n_rows, coverage):
 
 
 @pytest.mark.parametrize(("n_rows", "coverage"), [(99, 0.07), (99, 0.14), (99, 0.28), (99, 0.55)])
-def test_rounding_does_not_ask_for_one_more(n_rows, coverage):
+def test_the_order_statistic_is_robust_to_rounding(n_rows, coverage):
     assert (n_rows + 1) * coverage > round(100 * coverage)  # as floats have it
     calibration = calibrated_by(np.arange(1.0, n_rows + 1), np.ones(n_rows))
     assert calibration.threshold(coverage) == round(100 * coverage)
 
 
-def test_the_promise_is_exact_over_all_places_of_a_new_row():
-    # each of n + 1 rows in turn is the new one: that many of them are inside
+def test_coverage_is_exact_over_all_ranks_of_a_new_row():
+    # leave one out: this many of the n + 1 rows are covered
     scores = np.random.default_rng(0).exponential(size=25)
     for coverage in (0.5, 0.8, 0.9):
         inside = [
@@ -60,7 +60,7 @@ def test_the_promise_is_exact_over_all_places_of_a_new_row():
         assert sum(inside) == math.ceil(round(25 * coverage, 9))
 
 
-def test_a_weight_is_a_repetition_and_none_is_no_row():
+def test_weights_are_repetitions():
     scores = np.random.default_rng(0).exponential(size=30)
     weight = np.random.default_rng(1).integers(0, 4, size=30)
     weighted = calibrated_by(scores, weight.astype(float))
@@ -70,7 +70,7 @@ def test_a_weight_is_a_repetition_and_none_is_no_row():
     assert weighted.n_rows == (weight > 0).sum()
 
 
-def test_too_few_rows_are_told_how_many_it_takes():
+def test_errors_name_the_number_of_rows_needed():
     calibration = calibrated_by(np.arange(18.0), np.ones(18))
     with pytest.raises(ValueError, match=r"coverage=0\.95 needs 19 held-out rows.* had 18.*0\.947"):
         calibration.threshold(0.95)
@@ -82,13 +82,13 @@ def test_too_few_rows_are_told_how_many_it_takes():
     assert calibrated_by(np.arange(9.0), np.ones(9)).threshold(0.9) == 8.0
 
 
-def test_weights_that_hardly_count_rows_are_told(regressor):
+def test_warning_of_weights_that_are_no_frequencies(regressor):
     X, y = heavy_tails(150, 206)
     with pytest.warns(
         UserWarning, match=r"is 1000 for every row.*150 rows.*150000.*leave it"
-    ) as told:
+    ) as caught:
         regressor.calibrate(X, y, sample_weight=np.full(150, 1000.0))
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     uneven = np.arange(1.0, 151) / np.arange(1.0, 151).sum()
     with pytest.warns(UserWarning, match=r"counts how often.*sum of 1 makes 150 rows.*mean of one"):
         regressor.calibrate(X, y, sample_weight=uneven)
@@ -99,7 +99,7 @@ def test_weights_that_hardly_count_rows_are_told(regressor):
     assert calibrated_by(np.arange(99.0), np.ones(99)).threshold(0.99) == 98.0
 
 
-def test_what_chance_allows_is_known_for_any_model():
+def test_range_of_the_empirical_coverage():
     rng = np.random.default_rng(0)
     shares = []
     for _ in range(3000):
@@ -128,7 +128,7 @@ SKEWED = standardised(np.array([0.6, 0.4]), np.array([-1.0, 2.0]), np.array([0.5
 
 
 @pytest.mark.parametrize("shape", [GAUSSIAN, SKEWED])
-def test_scores_and_intervals_of_numbers_are_each_others_inverse(shape):
+def test_scores_and_intervals_are_inverse(shape):
     rng = np.random.default_rng(0)
     y, mean = 1e4 + rng.normal(size=(2, 50))
     rows = Mixture(mean, rng.uniform(0.1, 4.0, size=50), rng.uniform(0.1, 4.0, size=50), shape)
@@ -177,26 +177,26 @@ def test_count_scores_rise_away_from_the_middle_however_far():
     assert np.isfinite(scores).all()
 
 
-def test_own_intervals_of_counts_are_those_of_the_gaussian_quantile():
+def test_uncalibrated_intervals_of_counts_are_quantiles():
     rng = np.random.default_rng(0)
     mean, variance = rng.normal(size=50), rng.uniform(0, 0.3, size=50)
     counts = PoissonLognormal(mean, variance, np.ones(50))
-    own = np.column_stack([counts.ppf(p) for p in (0.05, 0.95)])
-    np.testing.assert_array_equal(counts.interval(float(norm.ppf(0.95))), own)
+    expected = np.column_stack([counts.ppf(p) for p in (0.05, 0.95)])
+    np.testing.assert_array_equal(counts.interval(float(norm.ppf(0.95))), expected)
 
 
-def test_class_scores_are_what_is_more_probable():
+def test_class_scores_are_the_probability_of_more_probable_classes():
     rng = np.random.default_rng(0)
     table = rng.multinomial(8, np.full(5, 0.2), size=50) / 8  # with ties
     scores = class_scores(table)
-    for row, own in zip(table, scores, strict=True):
+    for row, actual in zip(table, scores, strict=True):
         expected = [sum(p for p in row if p > row[c]) for c in range(5)]
-        np.testing.assert_allclose(own, expected, atol=1e-12)
+        np.testing.assert_allclose(actual, expected, atol=1e-12)
     assert class_sets(table, 0.0)[np.arange(50), table.argmax(axis=1)].all()
     np.testing.assert_array_equal(class_sets(table, 0.5), scores <= 0.5)
 
 
-def test_own_sets_are_the_fewest_classes_that_reach_the_coverage():
+def test_uncalibrated_sets_are_the_smallest_that_reach_the_coverage():
     table = np.random.default_rng(0).dirichlet(np.ones(4), size=100)
     sets = smallest_sets(table, 0.8)
     for row, inside in zip(table, sets, strict=True):
@@ -221,30 +221,30 @@ def regressor():
     return model.fit(*heavy_tails(200, 0))
 
 
-def test_calibrated_intervals_keep_their_promise_where_own_ones_do_not(regressor):
-    own, mended = [], []
+def test_calibrated_intervals_have_their_coverage_where_uncalibrated_ones_do_not(regressor):
+    plain, calibrated = [], []
     for seed in range(1, 151):
         X, y = heavy_tails(139, seed)
         regressor.calibrate(X[:39], y[:39])
         new, y_new = X[39:], y[39:]
-        mended.append(share_inside(regressor.predict_interval(new, 0.8), y_new))
-        own.append(share_inside(regressor.predict_interval(new, 0.8, calibrated=False), y_new))
+        calibrated.append(coverage_of(regressor.predict_interval(new, 0.8), y_new))
+        plain.append(coverage_of(regressor.predict_interval(new, 0.8, calibrated=False), y_new))
     # 32 of 40 places: exactly 0.8, with a standard error of about 0.07 / sqrt(150)
-    assert np.mean(mended) == pytest.approx(0.8, abs=4 * np.std(mended) / np.sqrt(150))
-    assert np.std(mended) < 0.1
-    assert np.mean(own) > 0.88
+    assert np.mean(calibrated) == pytest.approx(0.8, abs=4 * np.std(calibrated) / np.sqrt(150))
+    assert np.std(calibrated) < 0.1
+    assert np.mean(plain) > 0.88
 
 
 def test_without_calibrate_nothing_changes(regressor):
     X, y = heavy_tails(60, 200)
     fresh = pickle.loads(pickle.dumps(regressor))
     fresh.__dict__.pop("calibration_", None)
-    own = fresh.predict_interval(X, 0.9)
+    plain = fresh.predict_interval(X, 0.9)
     mean, std = fresh.predict(X, return_std=True)
-    np.testing.assert_allclose(own[:, 1], mean + norm.ppf(0.95) * std, rtol=1e-12)
+    np.testing.assert_allclose(plain[:, 1], mean + norm.ppf(0.95) * std, rtol=1e-12)
     of_mean, quantiles = fresh.predict_interval(X, 0.9, kind="mean"), fresh.predict_quantile(X)
     fresh.calibrate(X, y)
-    np.testing.assert_array_equal(fresh.predict_interval(X, 0.9, calibrated=False), own)
+    np.testing.assert_array_equal(fresh.predict_interval(X, 0.9, calibrated=False), plain)
     np.testing.assert_array_equal(fresh.predict_interval(X, 0.9, kind="mean"), of_mean)
     np.testing.assert_array_equal(fresh.predict_quantile(X), quantiles)
     threshold = slow_threshold(np.abs(y - mean) / std, 0.9)
@@ -265,12 +265,12 @@ def test_calibrate_takes_weights_as_repetitions(regressor):
     assert not np.allclose(weighted, regressor.calibrate(X, y).predict_interval(X, 0.9))
 
 
-def test_a_row_like_the_one_at_the_threshold_is_inside(regressor):
+def test_the_row_at_the_threshold_is_covered(regressor):
     # whole numbers at few places: scores are tied, and new rows have the very scores of old ones
     X = np.repeat([[0.0, 0.5], [0.5, -0.5]], 10, axis=0)
     y = np.tile(np.arange(10.0), 2)
     interval = regressor.calibrate(X, y).predict_interval(X, 0.9)
-    assert share_inside(interval, y) == slow_count_share(regressor, X, y, 0.9)
+    assert coverage_of(interval, y) == slow_count_share(regressor, X, y, 0.9)
 
 
 def slow_count_share(model, X, y, coverage):
@@ -325,7 +325,7 @@ def test_probabilities_of_new_observations(regressor):
 
 
 def clustered(n_rows, seed):
-    """Counts whose clusters are in one part of the table only: no one dispersion fits."""
+    """Counts that are overdispersed in one part of the table only."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, size=(n_rows, 1))
     hours = rng.uniform(0.5, 3.0, size=n_rows)
@@ -341,23 +341,23 @@ def counts():
     return model.fit(X, y, exposure=hours)
 
 
-def test_calibrated_counts_keep_their_promise(counts):
-    own, mended = [], []
+def test_calibrated_counts_have_their_coverage(counts):
+    plain, calibrated = [], []
     for seed in range(1, 41):
         X, y, hours = clustered(219, seed)
         counts.calibrate(X[:99], y[:99], exposure=hours[:99])
         new, y_new, hours_new = X[99:], y[99:], hours[99:]
         interval = counts.predict_interval(new, 0.9, exposure=hours_new)
-        mended.append(share_inside(interval, y_new))
+        calibrated.append(coverage_of(interval, y_new))
         interval = counts.predict_interval(new, 0.9, exposure=hours_new, calibrated=False)
-        own.append(share_inside(interval, y_new))
-    error = np.std(mended) / np.sqrt(40)
+        plain.append(coverage_of(interval, y_new))
+    error = np.std(calibrated) / np.sqrt(40)
     # at least 0.9; that of whole numbers may be a little more
-    assert 0.9 - 4 * error < np.mean(mended) < 0.9 + 4 * error + 0.02
-    assert np.mean(own) < 0.885
+    assert 0.9 - 4 * error < np.mean(calibrated) < 0.9 + 4 * error + 0.02
+    assert np.mean(plain) < 0.885
 
 
-def test_exposure_counts_when_counts_are_calibrated(counts):
+def test_calibration_of_counts_uses_the_exposure(counts):
     X, y, hours = clustered(99, 50)
     with_hours = counts.calibrate(X, y, exposure=hours).calibration_.scores
     without = counts.calibrate(X, y, exposure=1.0).calibration_.scores
@@ -407,17 +407,17 @@ def share_in_set(sets, model, y):
     return np.mean(sets[np.arange(len(y)), np.searchsorted(model.classes_, y)])
 
 
-def test_calibrated_sets_keep_their_promise(classifier):
-    mended, sizes = [], []
+def test_calibrated_sets_have_their_coverage(classifier):
+    calibrated, sizes = [], []
     for seed in range(1, 81):
         X, y = rings(199, seed)
         classifier.calibrate(X[:99], y[:99])
         sets = classifier.predict_set(X[99:], coverage=0.9)
-        mended.append(share_in_set(sets, classifier, y[99:]))
+        calibrated.append(share_in_set(sets, classifier, y[99:]))
         sizes.append(sets.sum(axis=1).mean())
     # scores of three classes are hardly tied: at least 0.9, and not much more
-    error = np.std(mended) / np.sqrt(80)
-    assert 0.9 - 4 * error < np.mean(mended) < 0.9 + 4 * error + 0.02
+    error = np.std(calibrated) / np.sqrt(80)
+    assert 0.9 - 4 * error < np.mean(calibrated) < 0.9 + 4 * error + 0.02
     assert 1.0 < np.mean(sizes) < 3.0
 
 
@@ -425,12 +425,12 @@ def test_sets_and_their_options(classifier):
     X, y = rings(99, 100)
     fresh = pickle.loads(pickle.dumps(classifier))
     fresh.__dict__.pop("calibration_", None)
-    own = fresh.predict_set(X)
+    plain = fresh.predict_set(X)
     table = fresh.predict_proba(X)
-    np.testing.assert_array_equal(own, smallest_sets(table, 0.9))
+    np.testing.assert_array_equal(plain, smallest_sets(table, 0.9))
     band = fresh.predict_interval(X)
     assert fresh.calibrate(X, y) is fresh
-    np.testing.assert_array_equal(fresh.predict_set(X, calibrated=False), own)
+    np.testing.assert_array_equal(fresh.predict_set(X, calibrated=False), plain)
     np.testing.assert_array_equal(fresh.predict_interval(X), band)
     np.testing.assert_array_equal(fresh.predict_proba(X), table)
     own_class = np.searchsorted(fresh.classes_, y)

@@ -415,7 +415,7 @@ class TestMessages:
         for method in (model.predict, model.predict_interval, model.predict_quantile, model.sample):
             with pytest.raises(ValueError, match="exposure must be positive"):
                 method(X, exposure=0.0)
-            with pytest.raises(ValueError, match="one number, or one a row"):
+            with pytest.raises(ValueError, match="one number, or one per row"):
                 method(X[:3], exposure=hours)
         with pytest.raises(ValueError, match="values that are not whole"):
             model.log_likelihood(X, y + 0.5, exposure=hours)

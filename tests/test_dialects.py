@@ -113,7 +113,7 @@ class TestFits:
         fit = LANAMRegressor(**FIT).fit
         fit(csv_files("in", **OPTIONS), target="preis", checkpoint="part")
         other = csv_files("in", **{**OPTIONS, "missing": ["?", "Bern"]})
-        with pytest.raises(ValueError, match="is of another fit"):
+        with pytest.raises(ValueError, match="belongs to another fit"):
             fit(other, target="preis", checkpoint="part")
 
     def test_files_of_any_name(self, folder):

@@ -1,4 +1,4 @@
-"""Terms edited by hand: the promised function, everything else as it was, and a record that goes along."""
+"""Edited terms: the specified function, everything else unchanged, and a record of the edit."""
 
 import copy
 import json
@@ -28,7 +28,7 @@ LIKELIHOODS = ("gaussian", "counts", "two", "many")
 
 @pytest.fixture(scope="module")
 def small():
-    """A quick model with numbers, numbers with gaps, levels and a pair, and its data."""
+    """A quick model with numeric columns, missing values, categories and an interaction, and its data."""
     rng = np.random.default_rng(0)
     n = 400
     X = pd.DataFrame(
@@ -57,7 +57,7 @@ def column_of(model, name):
 
 
 def rows_at(X, name, values):
-    """A typical row for each of some values of a column."""
+    """A typical row for each value of a column."""
     row = X.iloc[[0]].drop(columns=name)
     rows = pd.concat([row] * len(values), ignore_index=True)
     return rows.assign(**{name: values})[list(X.columns)]
@@ -66,13 +66,13 @@ def rows_at(X, name, values):
 class TestFunction:
     @pytest.mark.parametrize("kind", LIKELIHOODS)
     def test_zero(self, kind):
-        """Of every likelihood: zero inside, with no width, and nothing else anywhere else."""
-        own = example(kind)
-        edited = own.model.edit_term("load", "zero", low=45, high=55.5)
+        """For every family: zero without uncertainty inside, unchanged elsewhere."""
+        case = example(kind)
+        edited = case.model.edit_term("load", "zero", low=45, high=55.5)
         place = column_of(edited, "load")
-        inside = own.X["load"].between(45, 55.5).to_numpy()
-        means, stds = edited.predict_terms(own.X, return_std=True)
-        before, stds_before = own.model.predict_terms(own.X, return_std=True)
+        inside = case.X["load"].between(45, 55.5).to_numpy()
+        means, stds = edited.predict_terms(case.X, return_std=True)
+        before, stds_before = case.model.predict_terms(case.X, return_std=True)
         assert 20 < inside.sum() < 180
         assert np.all(means[inside, place] == 0.0)
         assert np.all(stds[inside, place] == 0.0)
@@ -80,55 +80,55 @@ class TestFunction:
         expected[inside, place] = expected_std[inside, place] = 0.0
         assert_close(means, expected, "single precision")
         assert_close(stds, expected_std, "single precision")
-        np.testing.assert_array_equal(edited.intercept_, own.model.intercept_)
+        np.testing.assert_array_equal(edited.intercept_, case.model.intercept_)
 
     @pytest.mark.parametrize("kind", LIKELIHOODS)
     def test_clamp_is_the_model_at_clipped_values(self, kind):
-        """Also draws, intervals and probabilities: the joint posterior is the one of the fit."""
-        own = example(kind)
-        edited = own.model.edit_term("gap", "clamp", low=0.2, high=0.7)
+        """So are draws, intervals and probabilities: the joint posterior is that of the fit."""
+        case = example(kind)
+        edited = case.model.edit_term("gap", "clamp", low=0.2, high=0.7)
         for term in edited.terms_:
             if term.kind == "pair" and "gap" in term.feature_names:
                 edited = edited.edit_term(term.name, "clamp", low={"gap": 0.2}, high={"gap": 0.7})
-        clipped = own.X.assign(gap=own.X["gap"].clip(0.2, 0.7))
-        assert (own.X["gap"] != clipped["gap"]).sum() > 50
-        more = own.more
+        clipped = case.X.assign(gap=case.X["gap"].clip(0.2, 0.7))
+        assert (case.X["gap"] != clipped["gap"]).sum() > 50
+        more = case.more
         draws = [
             model.sample(X, n_samples=5, random_state=0, **more)
-            for model, X in ((edited, own.X), (own.model, clipped))
+            for model, X in ((edited, case.X), (case.model, clipped))
         ]
         assert_close(*draws, "single precision")
         if kind in ("gaussian", "counts"):
             for name, options in (("predict", {"return_std": True}), ("predict_interval", {})):
-                after = getattr(edited, name)(own.X, **options, **more)
-                before = getattr(own.model, name)(clipped, **options, **more)
+                after = getattr(edited, name)(case.X, **options, **more)
+                before = getattr(case.model, name)(clipped, **options, **more)
                 assert_close(np.array(after), np.array(before), "single precision")
         else:
             assert_close(
-                edited.predict_proba(own.X), own.model.predict_proba(clipped), "single precision"
+                edited.predict_proba(case.X), case.model.predict_proba(clipped), "single precision"
             )
 
-    def test_a_column_is_edited_in_all_that_it_does_alone(self):
-        """Its smooth term and its single values, or those alone."""
-        own = example("gaussian")
-        names = [term.name for term in own.model.terms_ if term.active]
+    def test_a_column_is_edited_in_all_its_main_effects(self):
+        """Its smooth term and its per-value effects, or the latter alone."""
+        case = example("gaussian")
+        names = [term.name for term in case.model.terms_ if term.active]
         assert {"zone (levels)", "hour (levels)", "hour"} <= set(names)
-        edited = own.model.edit_term("hour", "zero", low=6, high=12)
+        edited = case.model.edit_term("hour", "zero", low=6, high=12)
         assert edited.edits_[0]["terms"] == ["hour", "hour (levels)"]
-        inside = own.X["hour"].between(6, 12).to_numpy()
-        contributions = edited.predict_terms(own.X)
+        inside = case.X["hour"].between(6, 12).to_numpy()
+        contributions = edited.predict_terms(case.X)
         for name in ("hour", "hour (levels)"):
             place = column_of(edited, name)
             np.testing.assert_array_equal(contributions[:, place] == 0.0, inside)
-        alone = own.model.edit_term("hour (levels)", "zero", low=6, high=12)
+        alone = case.model.edit_term("hour (levels)", "zero", low=6, high=12)
         assert alone.edits_[0]["terms"] == ["hour (levels)"]
         assert not alone.terms_[column_of(alone, "hour")].was_edited
-        zone = own.model.edit_term("zone (levels)", "zero", low=3, high=5).predict_terms(own.X)
-        inside = own.X["zone"].between(3, 5).to_numpy()
+        zone = case.model.edit_term("zone (levels)", "zero", low=3, high=5).predict_terms(case.X)
+        inside = case.X["zone"].between(3, 5).to_numpy()
         np.testing.assert_array_equal(zone[:, column_of(edited, "zone (levels)")] == 0.0, inside)
 
-    def test_beyond_an_end_nothing_is_left_of_single_values(self):
-        """The column does there, with its curve and its single values, what it does at the end."""
+    def test_clamping_includes_effects_of_single_values(self):
+        """Beyond a limit the sum of both terms is that at the limit."""
         rng = np.random.default_rng(0)
         X = pd.DataFrame({"b": rng.integers(0, 101, 800).astype(float), "c": rng.normal(size=800)})
         y = 4.0 * (X["b"] % 10 == 0) + 0.02 * X["b"] + X["c"] + 0.1 * rng.normal(size=800)
@@ -220,8 +220,8 @@ class TestFunction:
         gone = model.edit_term(name, "zero", missing={"bmi": True}).predict_terms(X)[:, place]
         np.testing.assert_array_equal(gone == 0.0, X["bmi"].isna().to_numpy())
 
-    def test_very_many_levels(self, monkeypatch):
-        """Whose effects have no coordinates of their own."""
+    def test_high_cardinality(self, monkeypatch):
+        """Categories whose effects have no coordinates."""
         monkeypatch.setattr(prepare, "_WIDE", 10)
         X, y = shops()
         model = LANAMRegressor(interactions=0, **QUICK).fit(X, y)
@@ -236,23 +236,25 @@ class TestFunction:
         draws = edited.sample(rows, 3, random_state=0)
         np.testing.assert_array_equal(draws[:, 0], draws[:, 2])
         check(edited, rows)
-        with pytest.raises(ValueError, match="very many levels, whose effects cannot be made one"):
+        with pytest.raises(
+            ValueError, match="has too many categories for 'smooth': combine categories"
+        ):
             model.edit_term("shop", "smooth", levels=["shop 1", "shop 3"])
 
 
 @pytest.mark.filterwarnings("ignore:column '")  # what is new in the rows, counted
 @pytest.mark.parametrize("kind", LIKELIHOODS)
 def test_portable_tables_follow(kind):
-    """A reader that knows tables only scores rows as the edited model does, at the ends of edits too."""
-    own = example(kind)
-    edited = own.model.edit_term("load", "zero", low=45, high=55.5)
+    """The portable tables score rows as the edited model does, also at the ends of edits."""
+    case = example(kind)
+    edited = case.model.edit_term("load", "zero", low=45, high=55.5)
     edited = edited.edit_term("hour", "clamp", low=3.3, high=20)
     edited = edited.edit_term(("load", CITY), "zero", high={"load": 52}, levels={CITY: ["Oslo"]})
     tables = explain_portable(edited._model, edited._schema, edited._labels).tables
     marked = {table.name for table in tables if table.edited is not None}
     assert marked == {term.name for term in edited.terms_ if term.was_edited}
     assert {"load", f"load x {CITY}"} < marked
-    X, more = hard_rows(own)
+    X, more = hard_rows(case)
     check(edited, X, *more.values())
     ends = pd.concat([rows_at(X, "load", [45.0, 55.5]), rows_at(X, "hour", [3.3, 20.0])])
     check(edited, ends, *(value[:4] for value in more.values()))
@@ -261,15 +263,15 @@ def test_portable_tables_follow(kind):
 @pytest.mark.filterwarnings("ignore:column '")
 @pytest.mark.parametrize("kind", LIKELIHOODS)
 def test_files_keep_edits(kind, tmp_path):
-    """Records, marks and predictions to the bit."""
-    own = example(kind)
-    edited = own.model.edit_term("load", "zero", low=45, high=55.5, reason="so it is")
+    """Records, marks and predictions are bitwise equal."""
+    case = example(kind)
+    edited = case.model.edit_term("load", "zero", low=45, high=55.5, reason="so it is")
     edited = edited.edit_term("hour", "clamp", low=3.3).edit_term("gap", "smooth", width=0.1)
     edited = edited.edit_term(("load", CITY), "zero", high={"load": 52}, levels={CITY: ["Oslo"]})
     again = load(edited.save(tmp_path / "edited.lanam"))
     assert again.edits_ == edited.edits_
     assert str(again.summary()) == str(edited.summary())
-    X, _ = hard_rows(own)
+    X, _ = hard_rows(case)
     rows, same = edited.explain_local(X), again.explain_local(X)
     assert rows.edited.any()
     for name in ("edited", "contributions", "contributions_std", "prediction", "prediction_std"):
@@ -277,8 +279,8 @@ def test_files_keep_edits(kind, tmp_path):
     assert again.explain_global().to_json() == edited.explain_global().to_json()
 
 
-def test_a_column_that_is_gone_widens_no_intervals():
-    """Where it is missing there is only the noise of the fit, once none of its terms is left."""
+def test_a_removed_column_widens_no_intervals():
+    """Missing values add no variance once none of its terms is left."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(-1.0, 1.0, (500, 2)), columns=["a", "b"])
     y = 2.0 * X["a"] + X["b"] + 3.0 * X["a"] * X["b"] + 0.1 * rng.normal(size=500)
@@ -298,7 +300,7 @@ def test_a_column_that_is_gone_widens_no_intervals():
 
 
 class TestNewModel:
-    def test_the_old_one_stays(self, small):
+    def test_the_original_is_unchanged(self, small):
         model, X, _ = small
         before = copy.deepcopy(model)
         edited = model.edit_term("age", "zero", low=30).edit_term("city", "zero")
@@ -312,7 +314,7 @@ class TestNewModel:
         assert model.explain_global().to_json() == before.explain_global().to_json()
         assert model.get_params() == before.get_params()
 
-    def test_notes_are_its_own(self, small):
+    def test_metadata_are_copied(self, small):
         model = copy.deepcopy(small[0])
         model.metadata_ = {"target": "y", "tags": ["a"]}
         edited = model.edit_term("age", "zero")
@@ -322,7 +324,7 @@ class TestNewModel:
         assert model.metadata_ == {"target": "y", "tags": ["a"]}
         assert not hasattr(small[0].edit_term("age", "zero"), "metadata_")
 
-    def test_it_is_a_fitted_estimator_of_its_class(self, small):
+    def test_the_result_is_a_fitted_estimator_of_the_same_class(self, small):
         model, X, y = small
         edited = model.edit_term("age", "zero")
         assert type(edited) is LANAMRegressor
@@ -342,7 +344,7 @@ class TestNewModel:
             fresh.edit_term("age", "zero")
         assert fresh.fit(X, y).edits_ == ()
 
-    def test_a_fit_forgets(self, small):
+    def test_a_fit_resets_edits(self, small):
         model, X, y = small
         edited = model.edit_term("age", "zero").fit(X, y)
         assert edited.edits_ == ()
@@ -355,7 +357,7 @@ class TestNewModel:
         with pytest.raises(ValueError, match="this model has 2 edits, which training would undo"):
             edited.add_interactions(X, y)
 
-    def test_a_calibration_is_forgotten(self):
+    def test_the_calibration_is_reset(self):
         model = example("calibrated").model
         assert hasattr(model, "calibration_")
         assert not hasattr(model.edit_term("load", "zero"), "calibration_")
@@ -363,7 +365,7 @@ class TestNewModel:
 
 
 class TestRecord:
-    def test_what_is_in_it(self, small):
+    def test_contents(self, small):
         model, X, _ = small
         edited = model.edit_term("age", "clamp", low=25, high=80.5, reason="few rows")
         edited = edited.edit_term("city", "zero", levels=["Rome", "Bonn"])
@@ -399,36 +401,36 @@ class TestRecord:
     @pytest.mark.parametrize(
         ("name", "action", "options", "words"),
         [
-            ("age", "zero", {}, "age: adds nothing anywhere (100.0% of"),
-            ("age", "zero", {"low": 60, "high": 80}, "age: adds nothing from 60 to 80 ("),
-            ("age", "zero", {"low": 60.25}, "age: adds nothing from 60.25 on ("),
-            ("age", "zero", {"high": 60}, "age: adds nothing up to 60 ("),
-            ("bmi", "zero", {"missing": True}, "bmi: adds nothing for missing values ("),
+            ("age", "zero", {}, "age: zero everywhere (100.0% of"),
+            ("age", "zero", {"low": 60, "high": 80}, "age: zero from 60 to 80 ("),
+            ("age", "zero", {"low": 60.25}, "age: zero from 60.25 on ("),
+            ("age", "zero", {"high": 60}, "age: zero up to 60 ("),
+            ("bmi", "zero", {"missing": True}, "bmi: zero for missing values ("),
             (
                 "bmi",
                 "zero",
                 {"missing": False},
-                "bmi: adds nothing for all values, not for missing",
+                "bmi: zero for all values except missing",
             ),
             (
                 "bmi",
                 "zero",
                 {"high": 20, "missing": True},
-                "bmi: adds nothing up to 20 and for missing values (",
+                "bmi: zero up to 20 and for missing values (",
             ),
-            ("city", "zero", {"levels": ["Rome"]}, "city: adds nothing for level 'Rome' ("),
+            ("city", "zero", {"levels": ["Rome"]}, "city: zero for category 'Rome' ("),
             (
                 "city",
                 "smooth",
                 {"levels": ["Rome", "Oslo"]},
-                "city: the same effect for levels 'Oslo', 'Rome' (",
+                "city: the same effect for categories 'Oslo', 'Rome' (",
             ),
-            ("age", "clamp", {"high": 80}, "age: above 80 as at 80 ("),
+            ("age", "clamp", {"high": 80}, "age: constant above 80 ("),
             (
                 "age",
                 "clamp",
                 {"low": 20, "high": 80},
-                "age: below 20 as at 20, above 80 as at 80 (",
+                "age: constant below 20 and above 80 (",
             ),
             ("age", "smooth", {"low": 30, "high": 60}, "age: a straight line from 30 to 60 ("),
             ("age", "smooth", {"width": 5}, "age: its mean over 5 on either side, everywhere ("),
@@ -436,14 +438,14 @@ class TestRecord:
                 "age x bmi",
                 "zero",
                 {"low": {"age": 30}, "high": {"bmi": 25}},
-                "age x bmi: adds nothing for age from 30 on and bmi up to 25 (",
+                "age x bmi: zero for age from 30 on and bmi up to 25 (",
             ),
-            ("age x bmi", "zero", {}, "age x bmi: adds nothing anywhere (100.0% of"),
+            ("age x bmi", "zero", {}, "age x bmi: zero everywhere (100.0% of"),
             (
                 "age x bmi",
                 "clamp",
                 {"high": {"age": 60, "bmi": 25}},
-                "age x bmi: age above 60 as at 60, bmi above 25 as at 25 (",
+                "age x bmi: constant for age above 60 and bmi above 25 (",
             ),
         ],
     )
@@ -463,7 +465,7 @@ class TestRecord:
         summary = edited.summary()
         lines = str(summary).splitlines()
         start = lines.index("2 edits after the fit (edf and log evidence gain as fitted):")
-        assert lines[start + 1].startswith("  age: adds nothing from 60 on (")
+        assert lines[start + 1].startswith("  age: zero from 60 on (")
         assert lines[start + 1].endswith("; <so> it is")
         assert lines[start + 3].startswith(
             "noise sd as fitted: prediction intervals ignore the edits"
@@ -484,16 +486,16 @@ class TestRecord:
             for key in ("evidence", "effective_parameters", "status"):
                 assert rows[name][key] == old[name][key]
 
-    def test_noise_is_only_told_of_where_there_is_any(self):
-        told = "as fitted: prediction intervals ignore the edits"
-        for kind, words in (("counts", f"\ndispersion {told}"), ("two", None), ("many", None)):
+    def test_the_note_on_noise_is_for_families_with_noise(self):
+        problem = "as fitted: prediction intervals ignore the edits"
+        for kind, words in (("counts", f"\ndispersion {problem}"), ("two", None), ("many", None)):
             text = str(example(kind).model.edit_term("load", "zero").summary())
-            assert (told in text) == bool(words)
+            assert (problem in text) == bool(words)
             assert not words or words in text
 
 
 class TestExplanations:
-    def test_terms_say_where(self, small):
+    def test_terms_mark_the_edited_range(self, small):
         model = small[0]
         assert not any(term.edited.any() for term in model.explain_global())
         edited = model.edit_term("age", "zero", low=30, high=60).edit_term(
@@ -526,34 +528,34 @@ class TestExplanations:
         assert (marked.loc[marked["term"] == "age", "value"] > 60).all()
         assert marked.loc[marked["term"] == "bmi", "level"].tolist() == ["(missing)"]
         rows = edited.explain_local(X[:50]).to_frame()
-        own = rows[rows["term"] == "age"]
-        np.testing.assert_array_equal(own["edited"], own["value"] > 60)
+        age = rows[rows["term"] == "age"]
+        np.testing.assert_array_equal(age["edited"], age["value"] > 60)
         changed = (X["age"] > 60) | X["bmi"].isna()
         whole = rows[rows["term"] == "(prediction)"]
         np.testing.assert_array_equal(whole["edited"], changed[:50])
         assert not rows.loc[rows["term"].isin(["(intercept)", "city"]), "edited"].any()
 
     def test_several_classes(self):
-        own = example("many")
-        edited = own.model.edit_term("load", "zero", low=45, high=55)
+        case = example("many")
+        edited = case.model.edit_term("load", "zero", low=45, high=55)
         frame = edited.explain_global().to_frame()
         marked = frame[frame["edited"]]
         assert marked["value"].between(45, 55).all()
         assert (marked["mean"] == 0.0).all()
         assert len(marked) % 3 == 0
 
-    def test_neighbours_still_read_it(self, small):
+    def test_shap_and_interpret_still_read_it(self, small):
         explanation = small[0].edit_term("age", "zero", low=30, high=60).explain_global()
         for key in range(len(explanation)):
             explanation.data(key)
 
 
 def note_of(ax):
-    """What is written below a figure, in one line."""
+    """The caption of a figure, in one line."""
     return " ".join(ax.figure.get_supxlabel().split())
 
 
-class TestDrawings:
+class TestPlots:
     def hatched(self, ax):
         return [patch for patch in ax.patches if patch.get_hatch() == "...."]
 
@@ -577,7 +579,7 @@ class TestDrawings:
         assert "edited" not in clean[0].figure.get_supxlabel()
         plt.close("all")
 
-    def test_a_clamped_range_begins_at_its_end(self, small):
+    def test_a_clamped_range_begins_at_the_limit(self, small):
         panels = plot_shapes(small[0].edit_term("age", "clamp", high=60).explain_global(), ["age"])
         (span,) = self.hatched(panels[0])
         assert span.get_xy()[0] == 60.0
@@ -635,8 +637,8 @@ class TestReport:
         assert not shapes["city"]["note"].endswith("edited by hand")
 
     def test_classes_have_no_noise(self, tmp_path):
-        own = example("two")
-        page = Page.read(own.model.edit_term("load", "zero").report(tmp_path / "two.html", own.X))
+        case = example("two")
+        page = Page.read(case.model.edit_term("load", "zero").report(tmp_path / "two.html", case.X))
         (box,) = page.all(id="edits")
         assert "noise" not in box.text
 
@@ -657,7 +659,7 @@ class TestErrors:
                 "same",
                 "zero",
                 {},
-                "the term 'same' is dropped: constant column: it adds nothing",
+                "the term 'same' is dropped: constant column: it contributes nothing",
             ),
             ("age", "drop", {}, "action='drop' must be one of 'zero', 'clamp', 'smooth'"),
             ("age", "zero", {"low": 60, "high": 50}, "low=60 is above high=50"),
@@ -680,10 +682,10 @@ class TestErrors:
                 "city",
                 "zero",
                 {"levels": ["Paris"]},
-                "'Paris' is no level of column 'city', whose lev",
+                "'Paris' is no category of column 'city', whose cat",
             ),
-            ("city", "zero", {"levels": [7]}, "is no level of column 'city'|cannot be a value"),
-            ("city", "zero", {"levels": []}, "names no level of column 'city'"),
+            ("city", "zero", {"levels": [7]}, "is no category of column 'city'|cannot be a value"),
+            ("city", "zero", {"levels": []}, "names no category of column 'city'"),
             (
                 "age",
                 "zero",
@@ -691,13 +693,13 @@ class TestErrors:
                 "column 'age' had no missing values in the training",
             ),
             ("bmi", "zero", {"missing": "yes"}, "missing='yes' must be True, False or None"),
-            ("age", "zero", {"reason": 3}, "reason=3 must be a text"),
-            ("age", "zero", {"width": 3}, "width is for 'smooth' of numbers"),
+            ("age", "zero", {"reason": 3}, "reason=3 must be a string"),
+            ("age", "zero", {"width": 3}, "width is for 'smooth' of numeric columns"),
             (
                 "city",
                 "smooth",
                 {"levels": ["Rome", "Oslo"], "width": 3},
-                "width is for 'smooth' of n",
+                "width is for 'smooth' of numeric",
             ),
             ("age", "smooth", {"width": 0}, "width=0 must be a positive number"),
             ("age", "smooth", {"width": "w"}, "width='w' must be a positive number"),
@@ -708,12 +710,17 @@ class TestErrors:
                 "'smooth' changes nothing in the term 'age'",
             ),
             ("age", "smooth", {"low": 200}, "'smooth' changes nothing in the term 'age'"),
-            ("bmi", "smooth", {"missing": True}, "'smooth' is for numbers: use 'zero' for missing"),
+            (
+                "bmi",
+                "smooth",
+                {"missing": True},
+                "'smooth' is for numeric values: use 'zero' for missing",
+            ),
             (
                 "bmi",
                 "clamp",
                 {"low": 20, "missing": True},
-                "'clamp' is for numbers: use 'zero' for mi",
+                "'clamp' is for numeric values: use 'zero' for mi",
             ),
             ("age", "clamp", {}, "'clamp' needs low or high"),
             ("age", "clamp", {"low": -1e6}, "'clamp' changes nothing in the term 'age'"),
@@ -721,17 +728,22 @@ class TestErrors:
                 "city",
                 "clamp",
                 {"levels": ["Rome"]},
-                "'clamp' needs numbers, and column 'city' is cat",
+                "'clamp' needs a numeric column, and column 'city' is cat",
             ),
-            ("city", "smooth", {}, "name two of them or more, levels=['Bonn', 'Lima']"),
-            ("city", "smooth", {"levels": ["Rome"]}, "name two of them or more"),
+            ("city", "smooth", {}, "name two or more, levels=['Bonn', 'Lima']"),
+            ("city", "smooth", {"levels": ["Rome"]}, "name two or more"),
             (
                 "age x bmi",
                 "smooth",
                 {},
-                "'smooth' is for terms of one column, and 'age x bmi' is a p",
+                "'smooth' is for terms of one column, and 'age x bmi' is a pairwise",
             ),
-            ("age x bmi", "zero", {"low": 30}, "is a pair: say of which column, low={'age': 30}"),
+            (
+                "age x bmi",
+                "zero",
+                {"low": 30},
+                "is a pairwise interaction: specify the column, low={'age': 30}",
+            ),
             (
                 "age x bmi",
                 "zero",
@@ -756,13 +768,13 @@ class TestErrors:
             ("age x bmi", {}, {"low": {"age": 30}}),
         ],
     )
-    def test_what_is_zero_already(self, small, name, first, options):
+    def test_an_edit_without_effect(self, small, name, first, options):
         edited = small[0].edit_term(name, "zero", **first)
         with pytest.raises(ValueError, match=f"'zero' changes nothing in the term '{name}' there"):
             edited.edit_term(name, "zero", **options)
 
-    def test_no_ends(self, small):
-        """Infinite ones, as None."""
+    def test_infinite_ends(self, small):
+        """They are the same as None."""
         model = small[0]
         for options, same in (
             ({"low": -np.inf}, {}),
@@ -791,7 +803,7 @@ class TestErrors:
         assert model.edit_term("zone", "zero", levels=(k for k in (3, 5))).edits_[0]["where"][0][
             "levels"
         ] == [3, 5]
-        with pytest.raises(ValueError, match="4 is no level of column 'zone'"):
+        with pytest.raises(ValueError, match="4 is no category of column 'zone'"):
             model.edit_term("zone", "zero", levels=4)
 
     def test_mappings_of_one_column(self, small):
@@ -800,21 +812,23 @@ class TestErrors:
 
     def test_a_range_without_data(self, small):
         with pytest.warns(
-            UserWarning, match="has no 'age' from 95 on: it goes from 18 to 89"
-        ) as found:
+            UserWarning, match="has no 'age' from 95 on: its range is 18 to 89"
+        ) as caught:
             edited = small[0].edit_term("age", "zero", low=95)
-        assert found[0].filename == __file__
+        assert caught[0].filename == __file__
         assert edited.edits_[0]["changed_share"] == 0.0
 
     @pytest.mark.filterwarnings("ignore:of the 60 categories")
     def test_rare_levels(self, monkeypatch):
-        """Those that share the effect of all others."""
+        """Categories that share the effect of all others."""
         monkeypatch.setattr(prepare, "_WIDE", 10)
         X, y = shops()
         model = LANAMClassifier(interactions=0, **QUICK).fit(X, np.digitize(y, [-0.7, 0.7]))
         entry_of = model._model.terms[0].entries.entry_of
         levels = np.array(model._schema.columns[0].levels)
-        rare, own = levels[entry_of >= 5], levels[entry_of < 5]
-        model.edit_term("shop", "zero", levels=own)
-        with pytest.raises(ValueError, match=f"the level '{rare[0]}' of column 'shop' is too rare"):
-            model.edit_term("shop", "zero", levels=[own[0], rare[0]])
+        rare, frequent = levels[entry_of >= 5], levels[entry_of < 5]
+        model.edit_term("shop", "zero", levels=frequent)
+        with pytest.raises(
+            ValueError, match=f"the category '{rare[0]}' of column 'shop' is too rare"
+        ):
+            model.edit_term("shop", "zero", levels=[frequent[0], rare[0]])

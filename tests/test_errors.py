@@ -1,4 +1,4 @@
-"""Errors with fields: the same message for Python and for others, with columns, rows and remedies."""
+"""Errors with fields: one message for Python and other front ends, with column, row and remedy."""
 
 import ast
 import copy
@@ -20,11 +20,11 @@ from lanam import LANAMRegressor
 from lanam.cli.errors import _WORDS
 from lanam.cli.requests import FLAGS
 from lanam.engines.interface import Chunk, in_chunk
-from lanam.errors import InputError, InputTypeError, Line, Message, Speech, located
+from lanam.errors import InputError, InputTypeError, Line, Message, MessageFormat, located
 from lanam.storage.errors import ModelFileError
 
-#: What every message knows.
-OWN = {"argument", "column", "example", "given", "row", "value"}
+#: The fields of every message.
+FIELDS = {"argument", "column", "example", "given", "row", "value"}
 
 DROP = Line("leave out", "X = X.drop(columns=1)")
 
@@ -51,13 +51,13 @@ class TestMessages:
         assert (caught.value.argument, caught.value.column) == ("categorical_features", "y")
 
     @pytest.mark.parametrize(
-        ("remedy", "said"), [("", "no"), ("wait", "no: wait"), ("Wait.", "no. Wait.")]
+        ("remedy", "text"), [("", "no"), ("wait", "no: wait"), ("Wait.", "no. Wait.")]
     )
-    def test_remedies_follow_a_colon_or_a_full_stop(self, remedy, said):
-        assert str(InputError("no", remedy)) == said
+    def test_remedies_follow_a_colon_or_a_full_stop(self, remedy, text):
+        assert str(InputError("no", remedy)) == text
 
-    def test_others_have_their_own_words(self):
-        class Shouting(Speech):
+    def test_other_formats(self):
+        class Shouting(MessageFormat):
             def word(self, name):
                 return name.upper()
 
@@ -72,7 +72,7 @@ class TestMessages:
             more=2.0,
         )
         assert str(error) == "x=1, '{c}', 2.0, a.b(c)=0"
-        assert error.said(Shouting()) == "X 1, '{c}', 2.0, A.B(C)=0"
+        assert error.formatted(Shouting()) == "X 1, '{c}', 2.0, A.B(C)=0"
 
     @pytest.mark.parametrize("copied", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])
     @pytest.mark.parametrize(
@@ -91,17 +91,19 @@ class TestMessages:
         assert (same.column, same.row, same.remedy) == (error.column, error.row, error.remedy)
 
 
-class TestPlaces:
-    def test_rows_are_counted_as_in_the_table(self):
-        error = InputError("a gap in row {row}", "fill it", row=3)
-        assert str(error.located("in a.csv: ", 100)) == "in a.csv: a gap in row 103: fill it"
-        assert (error.row, str(error)) == (3, "a gap in row 3: fill it")  # as it was
+class TestLocations:
+    def test_rows_are_numbered_within_the_table(self):
+        error = InputError("a missing value in row {row}", "fill it", row=3)
+        assert (
+            str(error.located("in a.csv: ", 100)) == "in a.csv: a missing value in row 103: fill it"
+        )
+        assert (error.row, str(error)) == (3, "a missing value in row 3: fill it")  # as it was
         chunk = Chunk(None, "b", 10, 0)
         with pytest.raises(InputError) as caught, in_chunk(chunk), in_chunk(chunk, "c"):
             raise error
-        assert str(caught.value) == "in b, column 'c': a gap in row 13: fill it"
+        assert str(caught.value) == "in b, column 'c': a missing value in row 13: fill it"
 
-    def test_what_x_is_in_a_line_of_code(self):
+    def test_the_meaning_of_x_in_code(self):
         error = InputError("too much", "leave it out{example}", line=DROP)
         code = "leave it out, for example with `X = X.drop(columns=1)`"
         assert str(error) == f"too much: {code}"
@@ -112,7 +114,7 @@ class TestPlaces:
     @pytest.mark.parametrize(
         ("kind", "ours"), [(ValueError, InputError), (TypeError, InputTypeError)]
     )
-    def test_of_others_errors(self, kind, ours):
+    def test_errors_of_other_libraries(self, kind, ours):
         error = located(kind("{odd} words"), "in a.csv: ", 5)
         assert type(error) is ours
         assert str(error) == "in a.csv: {odd} words"
@@ -135,40 +137,44 @@ KINDS = {
 
 
 def messages():
-    """Calls in our source that make a message: where, its keywords, and what stands in its braces."""
+    """Calls in the source that make a message: the place, its keywords, and the names in braces."""
     for path in sorted(Path(lanam.__file__).parent.rglob("*.py")):
         nodes = list(ast.walk(ast.parse(path.read_text())))
         named = [node for node in nodes if isinstance(node, ast.Assign)]
         for node in nodes:
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in KINDS:
-                text = "".join(_text(each, named) for each in node.args[:2])
+                text = "".join(_text(argument, named) for argument in node.args[:2])
                 marks = {mark for _, mark, *_ in Formatter().parse(text) if mark is not None}
-                yield f"{path.name}:{node.lineno}", {each.arg for each in node.keywords}, marks
+                yield (
+                    f"{path.name}:{node.lineno}",
+                    {keyword.arg for keyword in node.keywords},
+                    marks,
+                )
 
 
 def _text(node, named):
-    """The text of a constant, of an f-string without what it fills in, or of the last that has the name."""
+    """The text of a constant, of an f-string without its values, or of the last assignment to a name."""
     if isinstance(node, ast.Name):
-        own = [each for each in named if getattr(each.targets[0], "id", "") == node.id]
-        own = [each for each in own if each.lineno < node.lineno]
-        return _text(max(own, key=lambda each: each.lineno).value, named) if own else ""
+        same = [assign for assign in named if getattr(assign.targets[0], "id", "") == node.id]
+        before = [assign for assign in same if assign.lineno < node.lineno]
+        return _text(max(before, key=lambda last: last.lineno).value, named) if before else ""
     if isinstance(node, ast.JoinedStr):
-        return "".join(_text(each, named) for each in node.values)
+        return "".join(_text(part, named) for part in node.values)
     return node.value if isinstance(node, ast.Constant) else ""
 
 
-def test_whatever_stands_in_braces_is_a_field_or_a_word_of_the_command_line():
-    found = list(messages())
-    assert len(found) > 30
+def test_names_in_braces_are_fields_or_words_of_the_command_line():
+    calls = list(messages())
+    assert len(calls) > 30
     words = {*FLAGS, *_WORDS}
-    for where, keywords, marks in found:
-        assert marks <= OWN | keywords | words, where
+    for where, keywords, marks in calls:
+        assert marks <= FIELDS | keywords | words, where
         assert not marks & {"given", "argument"} or "argument" in keywords, where
         assert "example" not in marks or "line" in keywords, where
 
 
 class TestWarnings:
-    """They point at the user's line, whoever calls the estimators, and whoever wraps their methods."""
+    """They point at the user's line, also if scikit-learn calls or wraps the methods."""
 
     X = pd.DataFrame({"a": np.linspace(-1.0, 1.0, 60), "b": np.tile([0.0, 1.0, 2.0], 20)})
     y = np.sin(5 * X["a"].to_numpy())
@@ -177,28 +183,28 @@ class TestWarnings:
     @pytest.mark.parametrize(
         "fit",
         [
-            lambda own: own.hasty.fit(own.X, own.y),
-            lambda own: make_pipeline(StandardScaler(), own.hasty).fit(own.X, own.y),
-            lambda own: make_pipeline(own.hasty).fit_transform(own.X, own.y),
-            lambda own: own.hasty.fit_transform(own.X, own.y),
-            lambda own: (
-                LANAMRegressor(**own.hasty.get_params())
+            lambda test: test.hasty.fit(test.X, test.y),
+            lambda test: make_pipeline(StandardScaler(), test.hasty).fit(test.X, test.y),
+            lambda test: make_pipeline(test.hasty).fit_transform(test.X, test.y),
+            lambda test: test.hasty.fit_transform(test.X, test.y),
+            lambda test: (
+                LANAMRegressor(**test.hasty.get_params())
                 .set_output(transform="pandas")
-                .fit_transform(own.X, own.y)
+                .fit_transform(test.X, test.y)
             ),
-            lambda own: cross_val_score(own.hasty, own.X, own.y, cv=2),
+            lambda test: cross_val_score(test.hasty, test.X, test.y, cv=2),
         ],
     )
-    def test_of_fits(self, fit):
+    def test_fits(self, fit):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fit(self)
-        told = [each for each in caught if issubclass(each.category, ConvergenceWarning)]
-        assert told
-        assert {each.filename for each in told} == {__file__}
+        warned = [record for record in caught if issubclass(record.category, ConvergenceWarning)]
+        assert warned
+        assert {record.filename for record in warned} == {__file__}
 
     @pytest.mark.parametrize("output", ["default", "pandas"])
-    def test_of_new_values(self, output):
+    def test_unseen_values(self, output):
         model = LANAMRegressor(hidden_sizes=(4,), interactions=0, random_state=0).fit(
             self.X, self.y
         )

@@ -1,4 +1,4 @@
-"""Pairs in tables nobody would choose: few rows, few values, huge units, outliers, copies."""
+"""Interactions in hard tables: few rows, few values, huge units, outliers, duplicates."""
 
 import warnings
 
@@ -22,33 +22,33 @@ def product(n_rows, n_columns=2, seed=0):
 
 
 class TestColumns:
-    @pytest.mark.parametrize("asked", ["auto", 1, 5])
+    @pytest.mark.parametrize("interactions", ["auto", 1, 5])
     @pytest.mark.parametrize("estimator", [LANAMRegressor, LANAMClassifier])
-    def test_one_has_no_pairs(self, estimator, asked):
+    def test_one_has_no_interactions(self, estimator, interactions):
         X, y = product(60, 2)
-        model = estimator(interactions=asked, random_state=0).fit(X[:, :1], y > 0)
+        model = estimator(interactions=interactions, random_state=0).fit(X[:, :1], y > 0)
         scores = model.interaction_scores_
         assert len(scores) == 0
         assert list(scores) == []
         assert scores.active == ()
         assert scores.matrix().shape == (1, 1)
-        assert str(scores) == "no pairs were scored"
+        assert str(scores) == "no interactions were scored"
         assert scores.to_dict() == {"score": "evidence", "names": ["x0"], "pairs": []}
         assert "pair" not in str(model.summary())
         assert model.explain_global().pairs == ()
-        model.add_interactions(X[:, :1], y > 0, asked)
+        model.add_interactions(X[:, :1], y > 0, interactions)
         assert len(model.interaction_scores_) == 0
-        with pytest.raises(ValueError, match="no pairs were scored"):
+        with pytest.raises(ValueError, match="no interactions were scored"):
             plot_interaction_matrix(scores)
 
-    def test_two_have_one_pair(self):
+    def test_two_have_one_interaction(self):
         X, y = product(150)
         model = LANAMRegressor(random_state=0).fit(X, y)
         assert active_pairs(model) == ["x0 x x1"]
         assert len(model.interaction_scores_) == 1
         assert model.score(X, y) > 0.9
 
-    def test_a_switch_and_a_slope(self):
+    def test_a_boolean_and_a_linear_column(self):
         rng = np.random.default_rng(0)
         X = np.column_stack([rng.integers(0, 2, 150), rng.normal(size=150)])
         y = np.where(X[:, 0] == 1, X[:, 1], -X[:, 1]) + 0.1 * rng.standard_normal(150)
@@ -71,7 +71,7 @@ class TestColumns:
         assert (std > model.noise_std_).all()
 
     @pytest.mark.parametrize("dtype", [float, bool, np.int8])
-    def test_all_of_two_values(self, dtype):
+    def test_binary_columns(self, dtype):
         rng = np.random.default_rng(0)
         X = rng.integers(0, 2, (150, 3)).astype(dtype)
         different = X[:, 0] != X[:, 1]
@@ -105,12 +105,14 @@ class TestColumns:
             model.predict(scaled, return_std=True), expected.predict(X, return_std=True), atol=1e-3
         )
         (surface,) = model.explain_global().pairs
-        (own,) = expected.explain_global().pairs
-        np.testing.assert_allclose(surface.values, scales[0] * own.values, rtol=1e-6)
-        np.testing.assert_allclose(surface.second_values, scales[1] * own.second_values, rtol=1e-6)
-        np.testing.assert_array_equal(surface.inside, own.inside)
+        (original,) = expected.explain_global().pairs
+        np.testing.assert_allclose(surface.values, scales[0] * original.values, rtol=1e-6)
+        np.testing.assert_allclose(
+            surface.second_values, scales[1] * original.second_values, rtol=1e-6
+        )
+        np.testing.assert_array_equal(surface.inside, original.inside)
 
-    def test_many_values_and_levels_beside_a_pair(self):
+    def test_per_value_effects_beside_an_interaction(self):
         rng = np.random.default_rng(0)
         recipe = rng.integers(0, 60, 900)
         X = pd.DataFrame({"recipe": recipe.astype(float), "a": rng.uniform(-1, 1, 900)})
@@ -134,11 +136,13 @@ class TestRows:
     def test_few(self, n_rows):
         X, y = product(n_rows, 3, seed=n_rows)
         labels = np.arange(n_rows) % 2
-        for asked in ("auto", 3, [(0, 1)]):
+        for interactions in ("auto", 3, [(0, 1)]):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                model = LANAMRegressor(interactions=asked, random_state=0).fit(X, y)
-                classifier = LANAMClassifier(interactions=asked, random_state=0).fit(X, labels)
+                model = LANAMRegressor(interactions=interactions, random_state=0).fit(X, y)
+                classifier = LANAMClassifier(interactions=interactions, random_state=0).fit(
+                    X, labels
+                )
             mean, std = model.predict(3.0 * X, return_std=True)
             assert np.isfinite(mean).all()
             assert (std > 0.0).all()
@@ -146,7 +150,7 @@ class TestRows:
             assert ((probability > 0.0) & (probability < 1.0)).all()
             assert len(model.interaction_scores_) == len(classifier.interaction_scores_) == 3
 
-    def test_few_are_not_taken_for_an_interaction(self):
+    def test_few_rows_give_no_interaction(self):
         for seed in range(5):
             X, _ = product(10, 3, seed=seed)
             noise = np.random.default_rng(100 + seed).standard_normal(10)
@@ -185,9 +189,9 @@ def a_table(seed):
     if rng.uniform() < 0.2:
         y[0] = 1e6
     named = [(0, n_columns - 1)] if n_columns > 1 else 1
-    asked = ("auto", 3, named)[rng.integers(3)]
+    interactions = ("auto", 3, named)[rng.integers(3)]
     new = np.vstack([X, 3.0 * X, np.zeros((1, n_columns)), np.full((1, n_columns), -1e300)])
-    return X, y, asked, new
+    return X, y, interactions, new
 
 
 class TestRandomTables:
@@ -195,10 +199,10 @@ class TestRandomTables:
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     @pytest.mark.parametrize("seed", range(24))
     def test_fits_predicts_and_explains(self, seed):
-        X, y, asked, new = a_table(seed)
+        X, y, interactions, new = a_table(seed)
         labels = np.where(y > np.median(y), "high", "low")
         for estimator, target in ((LANAMRegressor, y), (LANAMClassifier, labels)):
-            model = estimator(interactions=asked, random_state=seed).fit(X, target)
+            model = estimator(interactions=interactions, random_state=seed).fit(X, target)
             means, stds = model.predict_terms(new, return_std=True)
             assert np.isfinite(means).all()
             assert np.isfinite(stds).all()
@@ -223,17 +227,17 @@ class TestRandomTables:
                     np.testing.assert_allclose(mean, 0.0, atol=1e-8 * largest)
             assert str(model.summary()).startswith(f"{estimator.__name__} on {len(X)} rows")
 
-    def test_the_tables_are_as_hostile_as_they_should_be(self):
+    def test_the_tables_cover_the_hard_cases(self):
         tables = [a_table(seed) for seed in range(24)]
         assert {X.shape[1] for X, *_ in tables} == set(range(1, 7))
         assert sum((X[:, 0] == X[:, -1]).all() and X.shape[1] > 1 for X, *_ in tables) > 5
         assert sum(np.ptp(X, axis=0).min() == 0.0 for X, *_ in tables) > 5
         assert sum(np.abs(X).max() > 1e100 for X, *_ in tables) > 3
-        assert {type(asked) for _, _, asked, _ in tables} == {str, int, list}
+        assert {type(interactions) for _, _, interactions, _ in tables} == {str, int, list}
 
 
 def a_frame(seed):
-    """A table of every kind of column, with gaps, and new rows with levels that it does not have."""
+    """A table of every kind of column with missing values, and new rows with unseen categories."""
     rng = np.random.default_rng(seed)
     n_rows = int(rng.integers(12, 90))
     X = pd.DataFrame(
@@ -247,8 +251,10 @@ def a_frame(seed):
             "own": [f"row {k}" for k in range(n_rows)],
         }
     )
-    gaps = rng.choice([0.0, 0.2, 0.9, 1.0], X.shape[1], p=[0.4, 0.3, 0.2, 0.1])
-    X = X.astype({"truth": "boolean", "code": "Int64"}).mask(rng.uniform(size=X.shape) < gaps)
+    missing_fractions = rng.choice([0.0, 0.2, 0.9, 1.0], X.shape[1], p=[0.4, 0.3, 0.2, 0.1])
+    X = X.astype({"truth": "boolean", "code": "Int64"}).mask(
+        rng.uniform(size=X.shape) < missing_fractions
+    )
     X = X[rng.permutation(X.columns)[: int(rng.integers(1, X.shape[1] + 1))]]
     first = pd.factorize(X.iloc[:, 0])[0]
     y = np.tanh(first - first.mean()) * rng.choice([0.0, 1.0]) + 0.3 * rng.standard_normal(n_rows)
@@ -302,7 +308,7 @@ class TestRandomFrames:
         # Not to rounding: sums over levels are taken in another order, and the fit stops elsewhere.
         np.testing.assert_allclose(again.predict(rename(new, renamed)), expected, atol=1e-3)
 
-    def test_the_frames_are_as_hostile_as_they_should_be(self):
+    def test_the_frames_cover_the_hard_cases(self):
         frames = [a_frame(seed)[0] for seed in range(20)]
         assert {X.shape[1] for X in frames} == set(range(1, 8))
         assert sum(bool(X.isna().all().any()) for X in frames) > 5

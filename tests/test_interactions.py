@@ -1,4 +1,4 @@
-"""Pairs of columns as users meet them: scores, statuses, surfaces, and adding them to a fitted model."""
+"""Interactions through the estimators: scores, statuses, surfaces, and adding them to a fitted model."""
 
 import json
 import pickle
@@ -56,7 +56,7 @@ def classifier(labelled):
 
 @pytest.fixture(scope="module")
 def plain(data):
-    """Without pairs; tests that change it take a copy."""
+    """A model without interactions; tests that change it take a copy."""
     return LANAMRegressor(interactions=0, **NUMBERS).fit(*data)
 
 
@@ -74,7 +74,7 @@ def statuses(model):
 
 class TestPredictions:
     @pytest.mark.parametrize("name", ["regressor", "classifier"])
-    def test_the_pair_is_found(self, name, request):
+    def test_the_interaction_is_found(self, name, request):
         model = request.getfixturevalue(name)
         assert pair_names(model) == ["a x c"]
         term = next(term for term in model.terms_ if term.name == "a x c")
@@ -106,7 +106,7 @@ class TestPredictions:
             np.testing.assert_array_equal(link > 0.0, model.predict(X) == "yes")
 
     @pytest.mark.parametrize("name", ["regressor", "classifier"])
-    def test_terms_that_are_off_add_nothing_and_are_sure_of_it(self, name, request):
+    def test_dropped_terms_are_zero_without_uncertainty(self, name, request):
         model = request.getfixturevalue(name)
         means, stds = model.predict_terms(make_table(50, seed=4), return_std=True)
         active = np.array([term.active for term in model.terms_])
@@ -141,7 +141,7 @@ class TestPredictions:
 
     @pytest.mark.parametrize("name", ["regressor", "classifier"])
     @pytest.mark.parametrize("far", [3.0, 10.0, 1e6, 1e300])
-    def test_beyond_the_data_bands_are_wide_and_finite(self, name, far, request):
+    def test_intervals_beyond_the_data_are_wide_and_finite(self, name, far, request):
         model = request.getfixturevalue(name)
         index = [term.name for term in model.terms_].index("a x c")
         near = pd.DataFrame([[0.5, 0.0, 0.5, 0.0]], columns=NAMES)
@@ -159,7 +159,7 @@ class TestPredictions:
             assert np.isfinite(mean).all()
             assert (std > model.noise_std_).all()
 
-    def test_rows_do_not_depend_on_their_company(self, regressor):
+    def test_predictions_do_not_depend_on_other_rows(self, regressor):
         X = make_table(60, seed=4)
         np.testing.assert_allclose(
             regressor.predict_terms(X[20:23]), regressor.predict_terms(X)[20:23], atol=1e-6
@@ -204,7 +204,7 @@ class TestSurface:
             assert surface.active
             assert (surface.std[surface.density > 0.0] > 0.0).all()
 
-    def test_density_is_the_share_of_the_data(self, fitted):
+    def test_density_is_the_fraction_of_the_data(self, fitted):
         model, X = fitted
         surface = model.explain_global()["a x c"]
         assert surface.density.sum() == pytest.approx(1.0)
@@ -228,7 +228,7 @@ class TestSurface:
             assert values[inside][[0, -1]] == pytest.approx([X[name].min(), X[name].max()])
             assert not inside[[0, -1]].any()
 
-    def test_it_says_nothing_that_a_column_could_say_alone(self, fitted):
+    def test_it_has_no_main_effects(self, fitted):
         model, _ = fitted
         for surface in model.explain_global().pairs:
             for axis in (0, 1):
@@ -237,7 +237,7 @@ class TestSurface:
                 mean = (surface.density * surface.mean).sum(axis=axis)[seen] / share[seen]
                 np.testing.assert_allclose(mean, 0.0, atol=1e-8)
 
-    def test_it_is_what_predict_terms_says(self, fitted):
+    def test_it_is_the_contribution_of_predict_terms(self, fitted):
         model, X = fitted
         surface = model.explain_global()["a x c"]
         index = [term.name for term in model.terms_].index("a x c")
@@ -303,7 +303,7 @@ class TestLocal:
             else:
                 assert np.isnan(local.second_values[:, k]).all()
 
-    def test_what_is_plain_is_json(self, regressor, data):
+    def test_plain_data_is_json(self, regressor, data):
         local = regressor.explain_local(data[0][:2])
         # JSON proper has no NaN.
         plain = json.loads(json.dumps(local.to_dict(), allow_nan=False))
@@ -368,7 +368,7 @@ class TestScores:
         scores = regressor.interaction_scores_
         assert str(scores) == repr(scores)
         lines = str(scores).splitlines()
-        assert lines[0] == "6 pairs by evidence, 1 active"
+        assert lines[0] == "6 interactions by evidence, 1 active"
         assert len(lines) == 7
         assert lines[1].split()[:4] == ["1", "a", "x", "c"]
         assert lines[1].endswith("active")
@@ -394,7 +394,7 @@ class TestScores:
 
     @pytest.mark.parametrize("kind", choices("interaction_score"))
     @pytest.mark.parametrize("name", ["data", "labelled"])
-    def test_every_score_ranks_and_says_which_it_is(self, kind, name, request):
+    def test_every_score_ranks_and_is_named(self, kind, name, request):
         X, y = request.getfixturevalue(name)
         estimator = LANAMRegressor if name == "data" else LANAMClassifier
         model = estimator(interactions=1, interaction_score=kind, **QUICK).fit(X, y)
@@ -422,45 +422,45 @@ class TestScores:
 
 class TestStatuses:
     def test_auto(self, regressor):
-        told = statuses(regressor)
-        assert told.pop("a x c") == "active"
+        by_pair = statuses(regressor)
+        assert by_pair.pop("a x c") == "active"
         assert all(
             status == "left out: no gain expected"
             or status.startswith("dropped: not supported by the data (log evidence gain ")
-            for status in told.values()
+            for status in by_pair.values()
         )
         # A pair that did not make it is no term.
         assert [term.name for term in regressor.terms_ if term.kind == "pair"] == ["a x c"]
 
-    def test_so_many(self, data):
+    def test_a_number(self, data):
         model = LANAMRegressor(interactions=1, **NUMBERS).fit(*data)
-        told = statuses(model)
-        assert told.pop("a x c") == "active"
-        assert set(told.values()) == {"left out: not among the best 1"}
+        by_pair = statuses(model)
+        assert by_pair.pop("a x c") == "active"
+        assert set(by_pair.values()) == {"left out: not among the best 1"}
 
-    def test_more_than_there_are(self, data):
+    def test_more_than_all(self, data):
         model = LANAMRegressor(interactions=10**20, **NUMBERS).fit(*data)
-        told = statuses(model)
-        assert told.pop("a x c") == "active"
+        by_pair = statuses(model)
+        assert by_pair.pop("a x c") == "active"
         # All were tried.
-        assert len(told) == 5
+        assert len(by_pair) == 5
         assert all(
             status == "active"
             or status.startswith("dropped: not supported by the data (log evidence gain ")
-            for status in told.values()
+            for status in by_pair.values()
         )
 
-    def test_these(self, data):
+    def test_named_pairs(self, data):
         model = LANAMRegressor(interactions=[("d", "b"), (2, 0)], **NUMBERS).fit(*data)
-        told = statuses(model)
-        assert told.pop("a x c") == "active"
-        assert told.pop("b x d").startswith(
+        by_pair = statuses(model)
+        assert by_pair.pop("a x c") == "active"
+        assert by_pair.pop("b x d").startswith(
             "dropped: not supported by the data (log evidence gain "
         )
-        assert set(told.values()) == {"left out: not named"}
+        assert set(by_pair.values()) == {"left out: not named"}
         assert pair_names(model) == ["a x c"]
 
-    def test_names_and_indices_say_the_same(self, data):
+    def test_names_and_indices_are_equivalent(self, data):
         named = LANAMRegressor(interactions=[("a", "c")], **NUMBERS).fit(*data)
         numbered = LANAMRegressor(interactions=np.array([[2, 0]]), **NUMBERS).fit(*data)
         np.testing.assert_array_equal(named.predict(data[0]), numbered.predict(data[0]))
@@ -468,12 +468,12 @@ class TestStatuses:
     def test_constant_and_repeated_columns(self, data):
         X = data[0][["a", "c"]].assign(same=7.0, again=data[0]["a"])
         model = LANAMRegressor(**NUMBERS).fit(X, data[1])
-        told = statuses(model)
-        assert len(told) == 6
-        assert told["a x same"] == told["c x same"] == "dropped: constant column"
-        assert told["c x again"] == "dropped: same values as another column"
-        assert told["a x again"] == "dropped: same values as another column"
-        assert told["a x c"] == "active"
+        by_pair = statuses(model)
+        assert len(by_pair) == 6
+        assert by_pair["a x same"] == by_pair["c x same"] == "dropped: constant column"
+        assert by_pair["c x again"] == "dropped: same values as another column"
+        assert by_pair["a x again"] == "dropped: same values as another column"
+        assert by_pair["a x c"] == "active"
         matrix = model.interaction_scores_.matrix()
         assert (matrix[[0, 0, 1, 1], [2, 3, 2, 3]] == 0.0).all()
 
@@ -505,7 +505,7 @@ class TestNames:
         with pytest.raises(ValueError, match="the column 1990, and X has columns 0 to 3"):
             LANAMRegressor(interactions=[(1990, 1992)]).fit(X, data[1])
 
-    def test_a_column_may_be_called_as_a_pair_is(self, data):
+    def test_a_column_may_have_the_name_of_an_interaction(self, data):
         X = data[0][["a", "c", "b"]].rename(columns={"b": "a x c"})
         model = LANAMRegressor(interactions=[("a", "c")], **NUMBERS).fit(X, data[1])
         explanation = model.explain_global()
@@ -524,15 +524,15 @@ class TestSummary:
         assert lines[at + 1 :] == regressor.interaction_scores_.lines(12)
         assert any(line.startswith("a x c  pair ") for line in lines[:at])
 
-    def test_without_pairs_there_is_no_word_of_them(self, plain):
+    def test_without_interactions_they_are_not_mentioned(self, plain):
         assert "pair" not in str(plain.summary())
         assert "pair" not in plain.summary()._repr_html_()
         assert plain.summary().to_dict()["interactions"]["pairs"] == []
 
     def test_plain_data(self, regressor):
-        told = json.loads(json.dumps(regressor.summary().to_dict(), allow_nan=False))
-        assert told["interactions"] == regressor.interaction_scores_.to_dict()
-        assert {row["kind"] for row in told["terms"]} == {"smooth", "pair"}
+        data = json.loads(json.dumps(regressor.summary().to_dict(), allow_nan=False))
+        assert data["interactions"] == regressor.interaction_scores_.to_dict()
+        assert {row["kind"] for row in data["terms"]} == {"smooth", "pair"}
 
     def test_names_are_escaped_in_a_notebook(self, data):
         X = data[0][["a", "c"]].set_axis(["<b>age</b>", "x & y"], axis=1)
@@ -547,7 +547,7 @@ class TestFrames:
         ("convert", "kind"),
         [(pd.DataFrame, pd.DataFrame), (pl.from_pandas, pl.DataFrame), (pa.table, pa.Table)],
     )
-    def test_answers_come_in_the_users_library(self, data, regressor, convert, kind):
+    def test_frames_are_of_the_users_library(self, data, regressor, convert, kind):
         X = convert(data[0])
         model = LANAMRegressor(**NUMBERS).fit(X, data[1])
         np.testing.assert_array_equal(model.predict(X), regressor.predict(data[0]))
@@ -562,7 +562,7 @@ class TestFrames:
         assert len(frames[0]) == 6
         assert explanation.to_dict() == regressor.explain_global().to_dict()
 
-    def test_a_pair_has_a_row_a_point(self, regressor):
+    def test_an_interaction_has_one_row_per_point(self, regressor):
         explanation = regressor.explain_global()
         frame = explanation.to_frame()
         assert len(frame) == sum(term.mean.size for term in explanation)
@@ -601,11 +601,11 @@ class TestAddInteractions:
     # The second start has rounding of its own: the model's numbers went through the response's unit.
     SAME = 1e-4
 
-    @pytest.mark.parametrize("asked", ["auto", 1, [("a", "c"), ("a", "d")]])
-    def test_is_a_fit_in_one_go(self, plain, data, asked):
+    @pytest.mark.parametrize("interactions", ["auto", 1, [("a", "c"), ("a", "d")]])
+    def test_equals_a_single_fit(self, plain, data, interactions):
         model = copy_of(plain)
-        assert model.add_interactions(*data, asked) is model
-        whole = LANAMRegressor(interactions=asked, **NUMBERS).fit(*data)
+        assert model.add_interactions(*data, interactions) is model
+        whole = LANAMRegressor(interactions=interactions, **NUMBERS).fit(*data)
         np.testing.assert_allclose(
             model.predict(data[0], return_std=True),
             whole.predict(data[0], return_std=True),
@@ -627,18 +627,18 @@ class TestAddInteractions:
         assert set(model.predict(labelled[0])) == {"no", "yes"}
 
     @pytest.mark.parametrize(
-        ("label", "said"),
+        ("label", "message"),
         [
             ("maybe", "the label 'maybe', which was not among"),
             (7, "the label 7, which was not among"),
             (None, "y contains NaN: 1 of 300 values, the first in row 5"),
         ],
     )
-    def test_unknown_labels(self, labelled, classifier, label, said):
+    def test_unknown_labels(self, labelled, classifier, label, message):
         y = labelled[1].astype(object)
         y[5] = label
         model = copy_of(classifier)
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             model.add_interactions(labelled[0], y)
         np.testing.assert_array_equal(model.predict(labelled[0]), classifier.predict(labelled[0]))
 
@@ -657,14 +657,16 @@ class TestAddInteractions:
             copy_of(plain).add_interactions(X.drop(columns="c"), y)
         with pytest.raises(ValueError, match="unseen at fit time:\n- e"):
             copy_of(plain).add_interactions(X.assign(e=1.0), y)
-        gap = X.assign(a=X["a"].where(X.index > 0))
+        with_missing = X.assign(a=X["a"].where(X.index > 0))
         with (
             pytest.warns(UserWarning, match="none was in the training data"),
             pytest.raises(ValueError, match="column 'a' has 1 missing value, and had none"),
         ):
-            copy_of(plain).add_interactions(gap, y)
+            copy_of(plain).add_interactions(with_missing, y)
         with pytest.warns(UserWarning, match="none was in the training data"):
-            copy_of(plain).add_interactions(gap, y, sample_weight=(X.index > 0).astype(float))
+            copy_of(plain).add_interactions(
+                with_missing, y, sample_weight=(X.index > 0).astype(float)
+            )
         with pytest.raises(ValueError, match="X has 240 rows and y has 239 values"):
             copy_of(plain).add_interactions(X, y[:-1])
 
@@ -705,7 +707,7 @@ class TestAddInteractions:
         assert model.interaction_scores_.score == "evidence_gain"
         assert model.summary().interactions.score == "evidence_gain"
 
-    def test_survives_pickling_and_is_forgotten_by_clones(self, plain, data):
+    def test_pickles_keep_it_and_clones_do_not(self, plain, data):
         model = copy_of(plain).add_interactions(*data)
         again = copy_of(model)
         np.testing.assert_array_equal(again.predict(data[0]), model.predict(data[0]))
@@ -717,7 +719,7 @@ class TestAddInteractions:
         with pytest.raises(NotFittedError):
             fresh.add_interactions(*data)
 
-    def test_nothing_to_add_leaves_everything(self, regressor, data):
+    def test_nothing_to_add_changes_nothing(self, regressor, data):
         for nothing in (0, None, []):
             model = copy_of(regressor).add_interactions(*data, nothing)
             np.testing.assert_array_equal(model.predict(data[0]), regressor.predict(data[0]))
@@ -751,13 +753,13 @@ class TestAddInteractions:
 
     def test_not_converging_is_a_warning_at_the_users_line(self, plain, data):
         model = copy_of(plain).set_params(max_iter=1)
-        with pytest.warns(ConvergenceWarning, match="Raise max_iter to train on") as told:
+        with pytest.warns(ConvergenceWarning, match="Raise max_iter to train on") as caught:
             model.add_interactions(*data)
-        assert told[0].filename == __file__
+        assert caught[0].filename == __file__
         assert not model.converged_
         assert np.isfinite(model.predict(data[0])).all()
 
-    def test_interrupting_keeps_what_there_is(self, plain, data, monkeypatch):
+    def test_an_interrupt_keeps_the_model(self, plain, data, monkeypatch):
         def fit_on(model, tables, likelihood, options, *more):
             def interrupt(record):
                 raise KeyboardInterrupt
@@ -775,12 +777,12 @@ class TestAddInteractions:
         assert np.isfinite(model.predict(data[0], return_std=True)).all()
         assert len(model.interaction_scores_) == 6
 
-    def test_progress_tells_the_stage(self, plain, data, capsys):
+    def test_progress_names_the_stage(self, plain, data, capsys):
         copy_of(plain).set_params(verbose=1).add_interactions(*data)
         assert "(pairs)  log evidence" in capsys.readouterr().err
 
 
-def test_progress_of_a_fit_ends_with_pairs(data, capsys):
+def test_progress_of_a_fit_ends_with_interactions(data, capsys):
     model = LANAMRegressor(verbose=1, **NUMBERS).fit(*data)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("lanam  columns: ")

@@ -1,4 +1,4 @@
-"""What surrounds a fit: memory and threads, its plan, its bar."""
+"""Sessions of fits: memory and threads, plans, progress."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_memory(value, n_bytes):
     "value",
     ["x", "", "GB", "1..5GB", ".", "-1GB", "2 GB 3", -5, 0, "0", np.inf, np.nan, None, True],
 )
-def test_memory_that_is_none(value):
+def test_invalid_memory(value):
     with pytest.raises(ValueError, match=r"^memory=.* give a number of bytes, or for exam.*'2GB'$"):
         LANAMRegressor(memory=value).fit(*rows())
 
@@ -69,7 +69,7 @@ def test_threads(monkeypatch):
 
 
 @pytest.mark.parametrize("value", [0, "2", 1.5, True])
-def test_threads_that_are_none(value):
+def test_invalid_threads(value):
     with pytest.raises(ValueError, match=r"^n_jobs=.* is not known: give a number of threads, -1"):
         LANAMRegressor(n_jobs=value).fit(*rows())
 
@@ -80,7 +80,7 @@ def test_threads_share_the_memory():
         assert options.memory == 1200 / (n_jobs + 1)
 
 
-def test_a_plan_tells_what_was_done():
+def test_plans_record_stages_and_passes():
     model = LANAMRegressor(**SMALL, n_jobs=1).fit(*rows())
     (stage,) = model.plan_.stages
     assert (stage.stage, stage.n_rows, stage.n_columns, stage.n_terms) == ("columns", 200, 2, 2)
@@ -93,7 +93,7 @@ def test_a_plan_tells_what_was_done():
     assert str(FitPlan((), 0, 0.25)) == "0 passes over the rows in 0.2 s"
 
 
-def test_little_memory_gives_the_same_model_by_rows():
+def test_the_model_does_not_depend_on_the_memory():
     X, y = rows()
     rich = LANAMRegressor(**SMALL, n_jobs=1).fit(X, y)
     poor = LANAMRegressor(**SMALL, n_jobs=1, memory=1000).fit(X, y)
@@ -133,10 +133,10 @@ def test_passes_that_fail_are_not_counted():
     assert session.plan.passes == 0
 
 
-def test_fingerprints_are_of_all_that_is_in_a_table():
+def test_fingerprints_depend_on_all_arrays():
     columns, response, weight = np.arange(6.0).reshape(3, 2), np.arange(3.0), np.ones(3)
-    own = fingerprint(Table(columns, response, weight))
-    assert own == fingerprint(Table(np.asfortranarray(columns), response.copy(), weight))
+    digest = fingerprint(Table(columns, response, weight))
+    assert digest == fingerprint(Table(np.asfortranarray(columns), response.copy(), weight))
     others = [
         Table(columns + 1.0, response, weight),
         Table(columns, response[::-1], weight),
@@ -144,4 +144,4 @@ def test_fingerprints_are_of_all_that_is_in_a_table():
         Table(columns.reshape(2, 3), response, weight),
         Table(columns, response[:2], np.concatenate([response[2:], weight])),
     ]
-    assert len({own, *map(fingerprint, others)}) == 6
+    assert len({digest, *map(fingerprint, others)}) == 6

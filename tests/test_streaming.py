@@ -608,7 +608,7 @@ def test_columns_that_are_not_there(where, folders):
     everything = [name for name in all_rows() if name != "price"]
     with pytest.raises(ValueError, match="has no column left to predict from"):
         model.fit(table, "price", drop=everything)
-    with pytest.raises(ValueError, match="y and target both say what to predict"):
+    with pytest.raises(ValueError, match="y and target both specify what to predict"):
         model.fit(table, "price", target="price")
     assert not hasattr(model, "terms_")
 
@@ -641,7 +641,9 @@ def test_pairs_are_added_of_the_training_data_only(folders, tmp_path):
     ):
         model.add_interactions(narrow, "price")
     other = write(all_rows().replace({"city": {"Rome": "Riga"}}), tmp_path / "other")
-    with pytest.raises(ValueError, match="'city' has the level 'Riga', which it did not have befo"):
+    with pytest.raises(
+        ValueError, match="'city' has the category 'Riga', which it did not have befo"
+    ):
         model.add_interactions(other, "price")
     assert model.log_evidence_ == before
 

@@ -22,8 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from lanam import explain, storage
 from lanam.arguments import read_interactions, read_options
-from lanam.batch_predict import predict_files
-from lanam.chunked import contributions, in_chunks, require_in_memory
+from lanam.batch_predict import OutputOptions, predict_files
+from lanam.chunked import in_chunks, require_in_memory
 from lanam.core.arrays import Array
 from lanam.core.fit import fitting
 from lanam.core.fit.solvers import CURVATURES, SOLVERS
@@ -42,15 +42,13 @@ from lanam.families import Encoding, Family, find_family
 from lanam.files import require_place, write_atomically
 from lanam.inputs import read_columns, read_exposure, read_target_of, read_weights
 from lanam.interactions import InteractionScores, describe_pairs
-from lanam.outputs import Wanted
 from lanam.parameters import Parameters, read_memory
 from lanam.sessions import FitPlan, Session
 from lanam.summary import Summary, summarise
 from lanam.training import (
     ChunkedData,
-    Given,
+    FitInputs,
     InMemoryData,
-    Looked,
     TrainingData,
     TrainingRows,
     name_of_target,
@@ -146,9 +144,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         # A fit that fails must not leave a mixture of two models.
         for learned in ("_model", "calibration_", "metadata_", "dialect_"):
             self.__dict__.pop(learned, None)
-        given = Given(X, name_of_target(y, target), sample_weight, exposure, drop)
+        inputs = FitInputs(X, name_of_target(y, target), sample_weight, exposure, drop)
         with Session(options, self.random_state, self.verbose) as session:
-            data = self._open(given, session, checkpoint is not None)
+            data = self._open(inputs, session, checkpoint is not None)
             pairs = read_interactions(self.interactions, data.names)
             rows = data.read(self._asked_family)
             require_applicable(options, rows.schema, rows.encoding)
@@ -171,34 +169,33 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self, session: Session, rows: TrainingRows, train: Callable[..., FittedModel]
     ) -> None:
         """Train a model on the rows and set the learned attributes."""
-        summarised = Looked(rows)
         model = train(
             rows.tables(session.log),
             rows.encoding.likelihood,
             session.options,
             session.seed,
-            look=summarised,
+            look=rows.check,
         )
         score = session.options.interaction_score
-        self._set_fitted(rows.encoding.to_user(model), summarised.schema, summarised.n_rows, score)
+        self._set_fitted(rows.encoding.to_user(model), rows.schema, rows.n_rows, score)
         self.plan_ = session.plan
 
     def _open(
-        self, given: Given, session: Session, totals: bool, known: Schema | None = None
+        self, inputs: FitInputs, session: Session, totals: bool, fitted: Schema | None = None
     ) -> TrainingData:
         """The training data, opened with the threads and the memory of this fit.
 
         ``totals`` is whether the fit may use nothing of the rows but totals over them.
         """
-        in_chunks = is_chunked(given.X)
+        in_chunks = is_chunked(inputs.X)
         if totals or in_chunks:
             require_totals(session.options)
         if not in_chunks:
-            return InMemoryData(self, given, known)
+            return InMemoryData(self, inputs, fitted)
         room = int(read_memory(self.memory) * _CACHE_FRACTION)
         dialect = getattr(self, "dialect_", None)
         reading = ReadOptions(session.options.n_jobs, room, session.show_rows, dialect=dialect)
-        return ChunkedData(self, given, open_source(given.X, reading), known)
+        return ChunkedData(self, inputs, open_source(inputs.X, reading), fitted)
 
     def _learn_classes(self, classes: np.ndarray) -> None:
         """Set the classes of a classifier."""
@@ -269,11 +266,11 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         check_is_fitted(self)
         require_unedited(self.edits_)
         pairs = read_interactions(interactions, self._schema.names)
-        given = Given(X, y, sample_weight, exposure)
+        inputs = FitInputs(X, y, sample_weight, exposure)
         with Session(
             replace(options, interactions=pairs), self.random_state, self.verbose
         ) as session:
-            data = self._open(given, session, False, self._schema)
+            data = self._open(inputs, session, False, self._schema)
             if not pairs:
                 return self
             rows = data.read(self.family_, self._labels)
@@ -380,7 +377,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         require_in_memory(X)
         return read_columns(self, X, fitting=False)[0]
 
-    @in_chunks(contributions)
+    @in_chunks
     def predict_terms(self, X: Any, return_std: bool = False) -> Any:
         """Contribution of each term to the prediction of each row.
 
@@ -555,9 +552,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         ...     n_rows, pd.read_parquet(f"{folder}/out").columns.tolist()
         (442, ['age', 'prediction'])
         """
-        wanted = Wanted(interval, std, terms, proba, prefix)
+        options = OutputOptions(interval, std, terms, proba, prefix)
         return predict_files(
-            self, X, output, wanted, keep=keep, exposure=exposure, overwrite=overwrite
+            self, X, output, options, keep=keep, exposure=exposure, overwrite=overwrite
         )
 
     def _sample_links(self, X: Any, n_samples: int, random_state: Any) -> Array:

@@ -1,7 +1,6 @@
-"""The estimators' arguments, checked, as the core's options.
+"""The estimators' arguments as the core's options.
 
-Checked at ``fit`` and not before, as scikit-learn wants it. Errors name the argument, what it was,
-and what it may be.
+They are checked in ``fit``, as scikit-learn requires. Errors name the argument, its value and valid ones.
 """
 
 from __future__ import annotations
@@ -21,17 +20,12 @@ from lanam.parameters import PARAMETERS, is_number
 
 __all__ = ["read_categorical", "read_interactions", "read_options"]
 
-#: Initial scales where curvature is factored and nobody chose any: a layer has one prior precision then.
+#: Default initial scales for factored curvature, where each layer has one prior precision.
 ONE_SCALE = (1.0,)
 
 
 def read_options(arguments: Mapping[str, Any]) -> Options:
-    """Options of a fit from an estimator's ``get_params()``, all but which pairs it asks for.
-
-    Raises
-    ------
-    ValueError
-        For a value that does not exist, or that does not go together with another.
+    """Options of a fit from an estimator's ``get_params()``, except for the interactions.
 
     Examples
     --------
@@ -43,37 +37,37 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
         ...
     lanam.errors.InputError: activation='sine' is not known: choose 'gelu', 'relu', 'tanh' or 'silu'
     """
-    # A grid search over an array passes numpy's own strings, numbers and truth values.
-    given = {name: _plain(value) for name, value in arguments.items()}
+    # A grid search over an array passes numpy scalars.
+    values = {name: _plain(value) for name, value in arguments.items()}
     read = {
-        name: declared.metadata["read"](given[name], name)
+        name: declared.metadata["read"](values[name], name)
         for name, declared in PARAMETERS.items()
-        if name in given and declared.metadata
+        if name in values and declared.metadata
     }
-    _require_together(read, given)
+    _require_compatible(read, values)
     solver, scales = SOLVERS[read["solver"]], read.pop("init_scales")
     if CURVATURES[read["curvature"]].factored:
         scales = scales or ONE_SCALE
-    own = {each.name for each in fields(Options)}
-    options = Options(**{name: value for name, value in read.items() if name in own})
+    names = {option.name for option in fields(Options)}
+    options = Options(**{name: value for name, value in read.items() if name in names})
     return replace(
         options,
         init_scales=scales or solver.init_scales,
         pair_init_scales=scales or solver.pair_init_scales,
         noise=options.noise and not is_papers(read),
-        # Every thread has sums of its own, and they are added up.
+        # Each thread has its own sums, which are then added up.
         memory=options.memory / (options.n_jobs + 1),
     )
 
 
 def is_papers(arguments: Mapping[str, Any]) -> bool:
-    """Whether networks are trained, or their curvature is, as in the paper: what it lacks is left out."""
+    """Whether training or curvature are the paper's, which has no model of the noise."""
     solver, curvature = SOLVERS[arguments["solver"]], CURVATURES[arguments["curvature"]]
     return solver.networks_only or curvature.factored
 
 
 def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pair, ...]:
-    """Which pairs of the columns ``names`` to add: "auto", how many, or these, as indices.
+    """The interactions to add: "auto", how many, or pairs of indices of the columns ``names``.
 
     Examples
     --------
@@ -94,9 +88,7 @@ def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pai
     if isinstance(value, (Sequence, Set)) and not isinstance(value, str):
         pairs = {_read_pair(pair, names) for pair in value}
         return tuple(sorted(pairs))
-    remedy = (
-        "give 'auto', how many pairs to add, or the pairs themselves, for example [('age', 'bmi')]"
-    )
+    remedy = "give 'auto', how many interactions to add, or pairs of columns, for example [('age', 'bmi')]"
     raise InputError(
         "{given} is not known", f"{remedy}; 0 for none", argument="interactions", value=value
     )
@@ -129,13 +121,13 @@ def _is_nothing(value: Any) -> bool:
     return value is None or (hasattr(value, "__len__") and len(value) == 0)
 
 
-def _require_together(read: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuse values that do not go together, each of which is fine by itself."""
+def _require_compatible(read: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Reject combinations of values that are valid by themselves."""
     if not CURVATURES[read["curvature"]].factored:
         return
     if read["posterior"] != "block":
         raise InputError(
-            "curvature='kron' has one Kronecker factorisation a term and no joint posterior",
+            "curvature='kron' has one Kronecker factorisation per term and no joint posterior",
             "set posterior='block' with it, or curvature='exact'",
             argument="curvature",
         )
@@ -145,5 +137,5 @@ def _require_together(read: Mapping[str, Any], given: Mapping[str, Any]) -> None
             "no form",
             "set init_scales='auto', prior_groups='network' or curvature='exact'",
             argument="init_scales",
-            value=given["init_scales"],
+            value=values["init_scales"],
         )

@@ -5,153 +5,209 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from lanam.chunked import exposure_role, features_of, open_for, row_of_missing
-from lanam.data import collect_unseen, find_column
+from lanam.chunked import ChunkCall, end_names, exposure_role, label_dtype, open_for
+from lanam.data import find_column
 from lanam.engines import is_chunked
 from lanam.engines.formats import arrow
 from lanam.engines.interface import Chunk, Parse, Source
-from lanam.engines.roles import read_exposures
 from lanam.engines.writing import output_format
-from lanam.outputs import Outputs, Wanted
+from lanam.errors import InputError
 
 AnySource = TypeVar("AnySource", bound=Source)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is written besides the prediction, and the prefix of all names."""
+
+    #: the coverage of intervals
+    interval: float | None = None
+    std: bool = False
+    #: the intercept and the terms' contributions
+    terms: bool = False
+    proba: bool = False
+    prefix: str = ""
+
+
+class Outputs:
+    """The columns of a model's predictions, and their values for some rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lanam import LANAMRegressor
+    >>> X = np.linspace(-1, 1, 50)[:, None]
+    >>> model = LANAMRegressor(random_state=0).fit(X, X[:, 0] ** 2)
+    >>> outputs = Outputs(model, OutputOptions(interval=0.9, terms=True))
+    >>> outputs.names
+    ['prediction', 'lower', 'upper', 'intercept', 'term_x0']
+    >>> [len(values) for values in outputs.of(X[:3])]
+    [3, 3, 3, 3, 3]
+    """
+
+    def __init__(self, model: Any, options: OutputOptions) -> None:
+        self.model, self._options = model, options
+        classes = getattr(model, "classes_", None)
+        self._classes = None if classes is None else classes.tolist()
+        if options.std and self._classes is not None:
+            instead = "{interval=0.95} gives that of probabilities"
+            raise InputError(f"{{std=True}} is for numbers: a class has none; {instead}")
+        if options.proba and self._classes is None:
+            raise InputError("{proba=True} is for classes, and this model predicts numbers")
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns' names."""
+        options, classes = self._options, self._classes or []
+        names = ["prediction"]
+        if options.std:
+            names.append("std")
+        if options.proba:
+            names += [f"probability_{label}" for label in classes]
+        if options.interval is not None:
+            names += end_names(classes)
+        if options.terms:
+            labels = [f" [{label}]" for label in classes] if len(classes) > 2 else [""]
+            names += [f"intercept{label}" for label in labels]
+            names += [f"term_{name}" for name in self.model.get_feature_names_out()]
+        return [options.prefix + name for name in names]
+
+    @property
+    def dtypes(self) -> list[np.dtype]:
+        """The columns' dtypes: floats, except for the labels of a classifier."""
+        label = np.dtype(float) if self._classes is None else label_dtype(self.model.classes_)
+        return [label] + [np.dtype(float)] * (len(self.names) - 1)
+
+    @cached_property
+    def schema(self) -> Any:
+        """The columns as an Arrow schema."""
+        pa = arrow()
+        label = pa.float64() if self._classes is None else pa.array(self._classes).type
+        types = [label] + [pa.float64()] * (len(self.names) - 1)
+        return pa.schema(list(zip(self.names, types, strict=True)))
+
+    def of(self, X: Any, **exposure: Any) -> list[np.ndarray]:
+        """The columns' values for some rows, perhaps none."""
+        if len(X) == 0:
+            return [np.empty(0, dtype) for dtype in self.dtypes]
+        options, model = self._options, self.model
+        columns: list[Any]
+        if options.std:
+            columns = [*model.predict(X, return_std=True, **exposure)]
+        elif options.proba:  # evaluated once: the prediction is the most probable class
+            probability = model.predict_proba(X)
+            columns = [model.classes_[probability.argmax(axis=1)], *probability.T]
+        else:
+            columns = [model.predict(X, **exposure)]
+        if options.interval is not None:
+            ends = model.predict_interval(X, coverage=options.interval, **exposure)
+            columns += [*ends.reshape(len(ends), -1).T]
+        if options.terms:
+            contributions = model.predict_terms(X)
+            columns += [np.full(len(X), value) for value in np.atleast_1d(model.intercept_)]
+            columns += [*contributions.reshape(len(contributions), -1).T]
+        return columns
 
 
 def predict_files(
     model: Any,
     table: Any,
     output: Any,
-    wanted: Wanted,
+    options: OutputOptions,
     *,
     keep: Sequence[str] = (),
     exposure: Any = None,
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Predict the rows of a table in chunks into files.
+    """Predict the rows of a table in chunks into a file or a folder; returns the number of rows.
 
-    Parameters
-    ----------
-    model
-        A fitted estimator.
-    table
-        Names of files, or a Dask frame.
-    output
-        A folder, or the name of a file.
-    wanted
-        What is written besides the prediction.
-    keep
-        Columns of the table that are written as well.
-    exposure
-        For counts, the column they will be counted over, or one number.
-    overwrite
-        Whether what is there is replaced.
-    progress
-        Told of the number of rows that are done.
-
-    Returns
-    -------
-    n_rows
-        How many rows were written.
+    ``progress`` is called with the number of rows that are done.
     """
     check_is_fitted(model)
     if not is_chunked(table):
         raise ValueError(
-            "predict_files takes names of files or a Dask frame: of rows in memory predict returns what it "
-            "says of them"
+            "predict_files takes names of files or a Dask frame: for rows in memory use predict"
         )
-    outputs = Outputs(model, wanted)
-    source = open_for(model, table, {})
-    over = exposure_role(model, source, exposure)
+    outputs = Outputs(model, options)
+    source = open_for(model, table, as_text=True)
+    role = exposure_role(model, source, exposure)
     if isinstance(keep, str):
         raise ValueError(f"keep={keep!r} is one name: pass a list of names, [{keep!r}]")
     kept = [source.names[find_column(name, source.names, "keep")] for name in keep]
     clash = [name for name in kept if name in outputs.names]
     if clash:
         raise ValueError(
-            f"the column {clash[0]!r} of keep has the name of an output: put something before these, for "
-            "example prefix='model_'"
+            f"the column {clash[0]!r} of keep has the name of an output: rename the outputs, for example "
+            "with prefix='model_'"
         )
-    job = Job(outputs, model, tuple(dict.fromkeys(kept)), over)
-    job.try_on(row_of_missing(source))
+    call = OutputCall(model, role, outputs, tuple(dict.fromkeys(kept)))
+    call.check_arguments(source)
     as_text = not os.path.isdir(output) and output_format(output) == "csv"
-    job, source = keep_text(job, source, as_text=as_text)
-    return source.write(job, output, overwrite, progress)
+    call, source = keep_text(call, source, as_text=as_text)
+    return source.write(call, output, overwrite, progress)
 
 
-def keep_text(job: Job, source: AnySource, *, as_text: bool) -> tuple[Job, AnySource]:
-    """Write kept columns of CSV files as they are written there, if the model does not read them.
+def keep_text(
+    call: OutputCall, source: AnySource, *, as_text: bool
+) -> tuple[OutputCall, AnySource]:
+    """Copy kept columns of CSV files verbatim, if the model does not read them.
 
     With ``as_text`` this includes columns that the model reads: they are parsed for the model only.
     """
-    read = {name for name in (*job.features, job.exposure) if isinstance(name, str)}
-    if isinstance(job.exposure, str):
-        source = source.with_types({job.exposure: arrow().float64()})
-    kept = [name for name in job.kept if as_text or name not in read]
+    read = set(call.inputs)
+    if isinstance(call.exposure, str):
+        source = source.with_types({call.exposure: arrow().float64()})
+    kept = [name for name in call.kept if as_text or name not in read]
     source, parse = source.verbatim(kept, read)
-    return replace(job, parse=parse), source
+    return replace(call, parse=parse), source
 
 
 @dataclass(frozen=True)
-class Job:
-    """What is made of some rows: it can be sent elsewhere."""
+class OutputCall(ChunkCall):
+    """The outputs and the kept columns of the rows of chunks."""
 
     outputs: Outputs
-    model: Any
     kept: tuple[str, ...]
-    exposure: str | float | None
-    #: Parses what the model reads of columns that are kept as written.
+    #: parses what the model reads of columns that are kept verbatim
     parse: Parse | None = None
 
-    @property
-    def features(self) -> list[str]:
-        """The columns that the model needs."""
-        return list(self.model._schema.names)
+    def evaluate(self, X: Any, **exposure: Any) -> list[np.ndarray]:
+        """The outputs for some rows."""
+        return self.outputs.of(X, **exposure)
 
     @property
     def columns(self) -> list[str]:
-        """All columns that must be read."""
-        over = [self.exposure] if isinstance(self.exposure, str) else []
-        return list(dict.fromkeys([*self.features, *self.kept, *over]))
-
-    def try_on(self, frame: Any) -> None:
-        """Try a row of gaps: what is wrong with the arguments is said before anything is read."""
-        with collect_unseen():
-            exposure = None if self.exposure is None else np.ones(1)
-            self.outputs.of(features_of(self.model, frame), exposure)
+        """The columns that must be read."""
+        return list(dict.fromkeys([*self.inputs, *self.kept]))
 
     def schema(self, empty: Any) -> Any:
-        """The columns that are written."""
+        """The Arrow schema of what is written."""
         kept = [empty.schema.field(name) for name in self.kept]
         return arrow().schema([*kept, *self.outputs.schema])
 
     def table(self, chunk: Chunk, schema: Any) -> Any:
-        """What is written of a chunk."""
-        known = chunk if self.parse is None else self.parse(chunk)
-        X = features_of(self.model, known.frame)
-        found = self.outputs.arrays(X, self._exposures(known))
+        """What is written of a chunk, as an Arrow table."""
+        values = self.of_chunk(chunk if self.parse is None else self.parse(chunk))
         kept = [chunk.frame[name] for name in self.kept]
-        return arrow().Table.from_arrays([*kept, *found], schema=schema)  # of its types
+        return arrow().Table.from_arrays([*kept, *values], schema=schema)  # of its types
 
     def frame(self, partition: Any) -> Any:
-        """The frame to write of a partition."""
+        """What is written of a partition, as a pandas frame."""
         import pandas as pd
 
-        X = features_of(self.model, partition)
-        found = self.outputs.of(X, self._exposures(Chunk(partition, "this partition", 0, 0)))
+        values = self.of_chunk(Chunk(partition, "this partition", 0, 0))
         result = partition[list(self.kept)].copy()
-        for name, values, dtype in zip(self.outputs.names, found, self.outputs.dtypes, strict=True):
-            # Of objects Dask does not know how to write them.
-            own = "string" if dtype.kind == "U" else dtype
-            result[name] = pd.Series(values, partition.index, dtype=own)
+        for name, column, dtype in zip(
+            self.outputs.names, values, self.outputs.dtypes, strict=True
+        ):
+            # Dask cannot write columns of objects without their type.
+            written = "string" if dtype.kind == "U" else dtype
+            result[name] = pd.Series(column, partition.index, dtype=written)
         return result
-
-    def _exposures(self, chunk: Chunk) -> Any:
-        if self.exposure is None or not len(chunk.frame):
-            return None
-        return read_exposures(chunk, self.exposure)

@@ -1,8 +1,8 @@
-"""What a fit has learned of its rows so far, in a folder: a fit that was stopped goes on from there.
+"""Totals over the rows in a folder, from which an interrupted fit is resumed.
 
-All that a fit learns of its rows are totals over them, and all else follows from these in seconds. So every
-total is written down as it comes, and a fit that starts again with the same data and arguments reads them
-instead of the rows, up to where the other had come. Files are plain arrays: no pickle, no code.
+A fit uses its rows only by totals over them, and everything else follows from these in seconds. Each total
+is written when it is computed; a fit with the same data and arguments reads them instead of the rows, up to
+where the first one stopped. Files hold plain arrays: no pickle, no code.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -28,26 +28,10 @@ _FORMAT = 1
 
 
 class Checkpoint:
-    """Totals in a folder, in the order in which a fit asks for them.
+    """Totals in a folder, in the order in which a fit computes them.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The folder; it is made if it is not there.
-    about : dict
-        What the totals depend on: the data's fingerprint and all arguments, as plain values.
-    seed : int
-        The fit's seed, unless the folder has one of a fit that was stopped.
-
-    Attributes
-    ----------
-    seed : int
-        The seed to go on with.
-
-    Raises
-    ------
-    ValueError
-        If the folder is of another fit, or no checkpoint at all.
+    ``key`` is what the totals depend on: the data's fingerprint and all arguments. The ``seed`` of a folder
+    that exists replaces the one passed. A folder of another fit, or of other files, is an error.
 
     Examples
     --------
@@ -60,19 +44,18 @@ class Checkpoint:
     (7, (array(3.),))
     """
 
-    def __init__(self, path: str | os.PathLike[str], about: dict[str, object], seed: int) -> None:
+    def __init__(self, path: str | os.PathLike[str], key: Mapping[str, object], seed: int) -> None:
         self.path = Path(path)
         self.n_read = 0
         self._number = 0
         self._reads = self._writes = True
-        told = json.dumps(about, sort_keys=True, default=_plain)
-        digest = hashlib.sha256(told.encode()).hexdigest()
+        digest = digest_of(key)
         header = self.path / _HEADER
         if header.exists():
-            known, self.seed = _read_header(header)
-            if known != digest:
+            about, self.seed = _read_header(header)
+            if about != digest:
                 raise ValueError(
-                    f"the checkpoint {self.path} is of another fit: of other data, other arguments or "
+                    f"the checkpoint {self.path} belongs to another fit: other data, other arguments or "
                     f"another version of lanam than {__version__}. Pass another folder, or delete this one"
                 )
             return
@@ -88,45 +71,46 @@ class Checkpoint:
     def __call__(self, job: Callable[..., Totals], compute: Callable[[], Totals]) -> Totals:
         """The next totals: read, if they were written for this very job, otherwise computed and written."""
         self._number += 1
-        name = digest_of(job)
+        digest = digest_of(job)
         file = self.path / f"pass-{self._number:05d}.npz"
-        known = _read(file, name) if self._reads else None
-        if known is not None:
+        totals = _read(file, digest) if self._reads else None
+        if totals is not None:
             self.n_read += 1
-            return known
-        # From here on it is another way, or one nobody has gone.
-        self._reads = False
+            return totals
+        self._reads = False  # later totals were of another sequence of jobs, or are not there
         totals = compute()
         if self._writes:
-            self._write(file, name, totals)
+            self._write(file, digest, totals)
         return totals
 
-    def _write(self, file: Path, name: str, totals: Totals) -> None:
+    def _write(self, file: Path, digest: str, totals: Totals) -> None:
         arrays: dict[str, Any] = {f"array-{k}": array for k, array in enumerate(totals)}
         try:
-            # Not by way of memory, of which totals may fill half.
+            # Not through a buffer: totals may fill half of the memory.
             with open_atomically(file) as out:
-                np.savez(out, job=np.array(name), **arrays)
+                np.savez(out, job=np.array(digest), **arrays)
         except OSError as error:
-            # The fit is worth more than its checkpoint.
             self._writes = False
-            lost = f"the checkpoint {self.path} can no longer be written ({error})"
-            warn_user(UserWarning(f"{lost}: the fit goes on without"))
+            problem = f"the checkpoint {self.path} can no longer be written ({error})"
+            warn_user(UserWarning(f"{problem}: the fit goes on without"))
 
 
-def digest_of(job: object) -> str:
-    """What tells a job from any other: its function, and all values it goes over the rows with."""
+def digest_of(value: object) -> str:
+    """A digest of a job (its function and bound values) or of other values, the same in all processes."""
     digest = hashlib.sha256()
-    _feed(digest, job)
+    _feed(digest, value)
     return digest.hexdigest()
 
 
 def _feed(digest: hashlib._Hash, value: object) -> None:
-    """What a value is made of; not what it has remembered on the way."""
-    if isinstance(value, np.ndarray):
-        digest.update(f"array {value.dtype} {value.shape} ".encode())
-        digest.update(np.ascontiguousarray(value).data)
-        return
+    """Update the digest by the fields of a value, not by what it has cached."""
+    if hasattr(value, "tolist"):
+        array = np.asarray(value)
+        if array.dtype.kind != "O":
+            digest.update(f"array {array.dtype} {array.shape} ".encode())
+            digest.update(np.ascontiguousarray(array).data)
+            return
+        value = array.tolist()
     parts: Sequence[object]
     if isinstance(value, partial):
         kind, parts = "partial", (value.func, value.args, sorted(value.keywords.items()))
@@ -135,43 +119,37 @@ def _feed(digest: hashlib._Hash, value: object) -> None:
         parts = [getattr(value, field.name) for field in fields(value)]
     elif isinstance(value, (list, tuple)):
         kind, parts = "sequence", value
-    elif isinstance(value, Mapping):
-        kind, parts = "mapping", sorted(value.items(), key=repr)
+    elif isinstance(value, (Set, Mapping)):
+        kind = "set or mapping"
+        parts = sorted(value.items() if isinstance(value, Mapping) else value, key=repr)
     else:
-        known = getattr(value, "__qualname__", None) if callable(value) else None
-        digest.update(f"value {known or repr(value)} ".encode())
+        name = getattr(value, "__qualname__", None) if callable(value) else None
+        digest.update(f"value {name or repr(value)} ".encode())
         return
     digest.update(f"{kind} {len(parts)} ".encode())
     for part in parts:
         _feed(digest, part)
 
 
-def _plain(value: object) -> object:
-    """What JSON does not know, the same in every process."""
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=repr)
-    return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
 def _read_header(header: Path) -> tuple[str, int]:
-    """What the totals depend on, and the seed."""
+    """The digest of the key, and the seed."""
     try:
-        known = json.loads(header.read_text(encoding="utf-8"))
-        if known["format"] != _FORMAT:
-            raise ValueError(f"format {known['format']}")
-        return str(known["about"]), int(known["seed"])
+        content = json.loads(header.read_text(encoding="utf-8"))
+        if content["format"] != _FORMAT:
+            raise ValueError(f"format {content['format']}")
+        return str(content["about"]), int(content["seed"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"the checkpoint {header.parent} cannot be read ({error}): delete the folder, or pass another"
         ) from error
 
 
-def _read(file: Path, name: str) -> Totals | None:
-    """Totals of a job of this name; None where there are none, or not whole."""
+def _read(file: Path, digest: str) -> Totals | None:
+    """The totals of the job with this digest; None if the file is absent, of another job or damaged."""
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
-            if str(content["job"]) != name:
+            if str(content["job"]) != digest:
                 return None
             return tuple(content[f"array-{k}"] for k in range(len(content.files) - 1))
-    except Exception:  # not there, cut short or damaged, of which numpy and zipfile say many things
+    except Exception:  # numpy and zipfile raise many kinds for damaged files
         return None

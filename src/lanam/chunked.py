@@ -1,18 +1,18 @@
-"""Methods of rows, for rows that are in chunks: in files, or in a Dask frame.
+"""Estimator methods for tables in chunks: files, Dask frames, queries.
 
-A method of an estimator says what of each row, or a mean over rows; it is written for rows in memory. The
-decorators here let it take tables in chunks as well, from which they hand it frames that fit: results of
-files are arrays, those of Dask frames are Dask's, and as lazy. Arguments that have a value for each row
-are names of columns then.
+The methods are written for rows in memory. The decorators here let them take tables in chunks as well and
+evaluate them chunk by chunk: results of files are arrays, those of Dask frames are lazy. Arguments with one
+value per row are names of columns then.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce, wraps
-from typing import Any
+from functools import partial, reduce, wraps
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -27,144 +27,140 @@ from lanam.engines.roles import (
     read_exposure_role,
     read_exposures,
     read_roles,
-    read_rows,
+    read_targets,
 )
-from lanam.families import Family
-from lanam.outputs import end_names, label_dtype
 from lanam.parameters import read_n_jobs
 from lanam.text import few
 
-#: How many columns an error names before it only counts them.
+#: The name of a column, one number, or None.
+Exposure: TypeAlias = str | float | None
+
+#: Errors list at most this many columns.
 _MAX_LISTED = 10
 
 
-def in_chunks(describe: Callable[..., ResultColumns]) -> Callable[[Any], Any]:
-    """A method that says something of each row, which takes tables in chunks as well.
+def in_chunks(method: Callable[..., Any]) -> Any:
+    """Let a method that returns values per row take tables in chunks as well."""
 
-    Parameters
-    ----------
-    describe
-        From the estimator and the method's arguments by name, to the columns of its result.
-    """
+    def map_rows(model: Any, source: Source, exposure: Exposure, arguments: dict[str, Any]) -> Any:
+        # The decorated method, which pickle finds by its name.
+        call = _MethodCall(model, exposure, decorated, arguments)
+        call.check_arguments(source)
+        result = _RESULTS[method.__name__](model, **arguments)
+        return source.map(call.inputs, call.of_chunk, result)
 
-    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
-        signature = inspect.signature(method)
-
-        @wraps(method)
-        def of_rows(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
-            if not is_chunked(X):
-                return method(self, X, *args, **kwargs)
-            check_is_fitted(self)
-            given = signature.bind(self, X, *args, **kwargs)
-            given.apply_defaults()
-            arguments = {name: given.arguments[name] for name in [*given.arguments][2:]}
-            source = open_for(self, X)
-            exposure = exposure_role(self, source, arguments.pop("exposure", None))
-            call = _Call(of_rows, self, arguments, exposure)
-            call.of_gaps(source)
-            return source.map(call.columns, call.of_chunk, describe(self, **arguments))
-
-        return of_rows
-
-    return decorate
-
-
-# What the columns of results are, by the arguments of the methods.
-
-
-def predictions(model: Any, *, return_std: bool = False) -> ResultColumns:
-    """Of ``predict``."""
-    if model._labels is not None:
-        return ResultColumns("prediction", label_dtype(model._labels))
-    return ResultColumns(("prediction", "std") if return_std else "prediction")
-
-
-def decisions(model: Any) -> ResultColumns:
-    """Of ``decision_function``."""
-    return ResultColumns(_class_names(model) if len(model._labels) > 2 else "decision")
-
-
-def probabilities(model: Any, **_: Any) -> ResultColumns:
-    """Of ``predict_proba``."""
-    return ResultColumns(_class_names(model))
-
-
-def sets(model: Any, **_: Any) -> ResultColumns:
-    """Of ``predict_set``."""
-    return ResultColumns(_class_names(model), bool)
-
-
-def intervals(model: Any, **_: Any) -> ResultColumns:
-    """Of ``predict_interval``."""
-    return ResultColumns(end_names([] if model._labels is None else model._labels.tolist()))
-
-
-def quantiles(model: Any, *, quantiles: Any) -> ResultColumns:
-    """Of ``predict_quantile``."""
-    return ResultColumns([f"quantile_{quantile}" for quantile in np.atleast_1d(quantiles).tolist()])
-
-
-def contributions(model: Any, *, return_std: bool) -> ResultColumns:
-    """Of ``predict_terms``."""
-    names = model.get_feature_names_out().tolist()
-    return ResultColumns(names + [f"{name} (std)" for name in names] if return_std else names)
-
-
-def _class_names(model: Any) -> list[str]:
-    return [str(label) for label in model._labels.tolist()]
-
-
-def averaged(method: Callable[..., float]) -> Any:
-    """A method that is a mean over rows, which takes tables in chunks as well."""
-
-    def sums(model: Any, X: Any, y: Any, sample_weight: Array, **more: Any) -> Array:
-        mean = method(model, X, y, sample_weight=sample_weight, **more)
-        return np.array([1.0, mean]) * float(sample_weight.sum())
-
-    return summed(sums, lambda model, total: total[1] / total[0])(method)
+    decorated = _accept_chunks(method, map_rows)
+    return decorated
 
 
 def summed(
     sums: Callable[..., Array], finish: Callable[[Any, Array], float]
 ) -> Callable[[Any], Any]:
-    """A method that is a function of sums over rows, which takes tables in chunks as well.
+    """Let a method that is a function of sums over rows take tables in chunks as well.
 
-    Parameters
-    ----------
-    sums
-        From the estimator, rows and the method's arguments for them to the sums over these rows.
-    finish
-        From the estimator and the sums over all rows to the method's result.
+    ``sums`` maps the estimator, rows and the method's arguments for them to the sums over these rows,
+    ``finish`` the estimator and the sums over all rows to the method's result.
     """
 
-    def decorate(method: Callable[..., float]) -> Callable[..., float]:
-        signature = inspect.signature(method)
+    def sum_rows(model: Any, source: Source, exposure: Exposure, arguments: dict[str, Any]) -> Any:
+        roles = read_roles(source, arguments["y"], arguments["sample_weight"], exposure)
+        roles = replace(roles, features=tuple(model.feature_names_in_))
+        columns = list(dict.fromkeys(roles.columns))  # the target may be a feature as well
+        job = partial(_sum_chunks, sums, model, roles)
+        total, unseen, n_rows = source.reduce(columns, job, _add)
+        if not total[0] > 0.0:
+            raise ValueError(f"{source.title} has no row with a positive weight")
+        warn_of(add_up(unseen, n_rows))
+        return float(finish(model, total))
 
-        @wraps(method)
-        def of_rows(self: Any, X: Any, *args: Any, **kwargs: Any) -> float:
-            if not is_chunked(X):
-                return method(self, X, *args, **kwargs)
-            check_is_fitted(self)
-            given = signature.bind(self, X, *args, **kwargs).arguments
-            source = open_for(self, X)
-            exposure = exposure_role(self, source, given.get("exposure"))
-            roles = read_roles(source, given["y"], given.get("sample_weight"), exposure)
-            roles = replace(roles, features=tuple(self.feature_names_in_))
-            count = _Sums(sums, self, roles, self.family_)
-            columns = list(dict.fromkeys(roles.columns))  # one may be a feature as well
-            total, unseen, n_rows = source.reduce(columns, count, _both)
-            if not total[0] > 0.0:
-                raise ValueError(f"{source.title} has no row with a positive weight")
-            warn_of(add_up(unseen, n_rows))
-            return float(finish(self, total))
+    return partial(_accept_chunks, run=sum_rows)
 
-        return of_rows
 
-    return decorate
+def averaged(method: Callable[..., float]) -> Any:
+    """Let a method that is a mean over rows take tables in chunks as well."""
+
+    def sums(model: Any, X: Any, y: Any, sample_weight: Array, **exposure: Any) -> Array:
+        mean = method(model, X, y, sample_weight=sample_weight, **exposure)
+        return np.array([1.0, mean]) * float(sample_weight.sum())
+
+    return summed(sums, lambda model, total: total[1] / total[0])(method)
+
+
+def _accept_chunks(method: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
+    """The method; for tables in chunks ``run`` is called."""
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def dispatch(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_chunked(X):
+            return method(self, X, *args, **kwargs)
+        check_is_fitted(self)
+        bound = signature.bind(self, X, *args, **kwargs)
+        bound.apply_defaults()
+        arguments = {name: bound.arguments[name] for name in [*bound.arguments][2:]}
+        source = open_for(self, X)
+        exposure = exposure_role(self, source, arguments.pop("exposure", None))
+        return run(self, source, exposure, arguments)
+
+    return dispatch
+
+
+def _class_names(model: Any) -> list[str]:
+    return [] if model._labels is None else [str(label) for label in model._labels.tolist()]
+
+
+def _prediction(model: Any, *, return_std: bool = False) -> ResultColumns:
+    if model._labels is not None:
+        return ResultColumns("prediction", label_dtype(model._labels))
+    return ResultColumns(("prediction", "std") if return_std else "prediction")
+
+
+def _contributions(model: Any, *, return_std: bool) -> ResultColumns:
+    names = model.get_feature_names_out().tolist()
+    return ResultColumns(names + [f"{name} (std)" for name in names] if return_std else names)
+
+
+#: The columns of each method's result, by the model and the method's arguments.
+_RESULTS: dict[str, Callable[..., ResultColumns]] = {
+    "decision_function": lambda model: ResultColumns(
+        _class_names(model) if len(model._labels) > 2 else "decision"
+    ),
+    "predict": _prediction,
+    "predict_interval": lambda model, **_: ResultColumns(end_names(_class_names(model))),
+    "predict_proba": lambda model, **_: ResultColumns(_class_names(model)),
+    "predict_quantile": lambda model, quantiles: ResultColumns(
+        [f"quantile_{quantile}" for quantile in np.atleast_1d(quantiles).tolist()]
+    ),
+    "predict_set": lambda model, **_: ResultColumns(_class_names(model), bool),
+    "predict_terms": _contributions,
+}
+
+
+def label_dtype(classes: np.ndarray) -> np.dtype:
+    """The dtype of labels: numeric, or a string dtype even if the array has objects.
+
+    Examples
+    --------
+    >>> label_dtype(np.array(["no", "yes"], dtype=object)).kind
+    'U'
+    """
+    return np.array(classes.tolist()).dtype
+
+
+def end_names(classes: Sequence[Any]) -> list[str]:
+    """Names of the interval's ends, per class if there are more than two.
+
+    Examples
+    --------
+    >>> end_names(["a", "b"]), end_names(["a", "b", "c"])[:2]
+    (['lower', 'upper'], ['lower_a', 'upper_a'])
+    """
+    ends = ["lower", "upper"]
+    return [f"{end}_{label}" for label in classes for end in ends] if len(classes) > 2 else ends
 
 
 def require_in_memory(X: Any) -> None:
-    """Refuse files and Dask frames where a method needs all rows at once.
+    """Reject tables in chunks where a method needs all rows in memory.
 
     Examples
     --------
@@ -178,22 +174,18 @@ def require_in_memory(X: Any) -> None:
         raise ValueError(f"this needs its rows in memory, and X is {engine.remedy(X)}")
 
 
-def open_for(model: Any, table: Any, others: Mapping[str, Any] | None = None) -> Source:
-    """A table in chunks that has all columns of a fitted model, written as its training data was.
+def open_for(model: Any, table: Any, *, as_text: bool = False) -> Source:
+    """A table in chunks that has all columns of a fitted model, read as its training data was.
 
-    Of CSV files ``others`` are types of further columns; all that are not there are text then.
-
-    Raises
-    ------
-    ValueError
-        If it lacks some; it names them.
+    With ``as_text`` other columns of CSV files are strings.
     """
-    # To predict is a few long steps, in which threads do not wait for each other.
+    types = column_types(model._schema)
+    # Prediction is a few long numpy calls, which threads run in parallel.
     reading = ReadOptions(
         read_n_jobs(model.n_jobs),
         processes=False,
         dialect=getattr(model, "dialect_", None),
-        types=None if others is None else {**column_types(model._schema), **others},
+        types=types if as_text else None,
     )
     source = open_source(table, reading)
     names = getattr(model, "feature_names_in_", None)
@@ -210,18 +202,18 @@ def open_for(model: Any, table: Any, others: Mapping[str, Any] | None = None) ->
             f"{source.title} has no column{plural} {listed}, with which the model was fitted. If "
             "values are not known, add the column and leave it empty"
         )
-    return source.with_types(column_types(model._schema))
+    return source.with_types(types)
 
 
-def exposure_role(model: Any, source: Source, exposure: Any) -> str | float | None:
-    """What the rows' counts are counted over, if the model predicts counts."""
+def exposure_role(model: Any, source: Source, exposure: Any) -> Exposure:
+    """The exposure of a table in chunks, if the model predicts counts."""
     if exposure is not None:
-        model._read_exposure(model.family_, 1.0, 1)  # which refuses others
+        model._read_exposure(model.family_, 1.0, 1)  # an error for other models
     return read_exposure_role(source, exposure)
 
 
 def column_types(schema: Schema) -> dict[str, Any]:
-    """Of which type each column of a model is read from a CSV file, whatever a part of it looks like."""
+    """Arrow types as which a model's columns are read from CSV files, whatever a part looks like."""
     return {column.name: _type_of(column) for column in schema.columns}
 
 
@@ -239,91 +231,90 @@ def _type_of(column: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Call:
-    """A method with its arguments, for some rows: it can be sent elsewhere.
+class ChunkCall(ABC):
+    """What is evaluated with a fitted model on the rows of chunks: picklable."""
 
-    Attributes
-    ----------
-    function
-        The method as the class has it, which others can find by its name.
-    model
-        The estimator.
-    arguments
-        Those that have no value for each row.
-    exposure
-        The column that counts are counted over, or one number, or nothing.
-    """
-
-    function: Any
     model: Any
-    arguments: Mapping[str, Any]
-    exposure: str | float | None
+    exposure: Exposure
+
+    @abstractmethod
+    def evaluate(self, X: Any, **exposure: Any) -> Any:
+        """The result for some rows."""
 
     @property
-    def columns(self) -> list[str]:
-        """What must be read."""
-        over = [self.exposure] if isinstance(self.exposure, str) else []
-        return list(dict.fromkeys([*self.model.feature_names_in_, *over]))
+    def inputs(self) -> list[str]:
+        """The columns that the evaluation needs."""
+        exposure = [self.exposure] if isinstance(self.exposure, str) else []
+        return list(dict.fromkeys([*self.model._schema.names, *exposure]))
 
     def of_chunk(self, chunk: Chunk) -> Any:
-        """The results for some rows."""
-        return self._of(chunk.frame, read_exposures(chunk, self.exposure))
+        """The result for the rows of a chunk."""
+        X = features_of(self.model, chunk.frame)
+        if self.exposure is None:
+            return self.evaluate(X)
+        return self.evaluate(X, exposure=read_exposures(chunk, self.exposure))
 
-    def of_gaps(self, source: Source) -> None:
-        """Try a row of gaps: what is wrong with the arguments is said before anything is read."""
+    def check_arguments(self, source: Source) -> None:
+        """Evaluate a row of missing values: invalid arguments are reported before anything is read."""
+        exposure = {} if self.exposure is None else {"exposure": 1.0}
         with collect_unseen():
-            self._of(row_of_missing(source), np.ones(1))
+            self.evaluate(features_of(self.model, row_of_missing(source)), **exposure)
 
-    def _of(self, frame: Any, exposure: Array) -> Any:
-        more = {} if self.exposure is None else {"exposure": exposure}
-        X = features_of(self.model, frame)
-        return self.function(self.model, X, **self.arguments, **more)
+
+@dataclass(frozen=True)
+class _MethodCall(ChunkCall):
+    """A method, and its arguments but those with values per row."""
+
+    method: Callable[..., Any]
+    arguments: Mapping[str, Any]
+
+    def evaluate(self, X: Any, **exposure: Any) -> Any:
+        return self.method(self.model, X, **self.arguments, **exposure)
 
 
 def features_of(model: Any, frame: Any) -> Any:
     """The columns that a model needs, of a frame that may have others as well."""
-    known: Any = as_frame(frame)
-    return known.select(list(model._schema.names)).to_native()
+    wrapped: Any = as_frame(frame)
+    return wrapped.select(list(model._schema.names)).to_native()
 
 
 def row_of_missing(source: Source) -> Any:
-    """A frame with one row, in which everything is missing."""
+    """A frame with one row of missing values."""
     empty = source.empty()
-    known: Any = as_frame(empty)
-    if known.implementation.is_pandas_like():
+    wrapped: Any = as_frame(empty)
+    if wrapped.implementation.is_pandas_like():
         return empty.reset_index(drop=True).reindex([0])
     import pyarrow as pa
 
-    nothing = [pa.nulls(1, kind) for kind in empty.schema.types]
-    return pa.Table.from_arrays(nothing, schema=empty.schema)
+    nulls = [pa.nulls(1, kind) for kind in empty.schema.types]
+    return pa.Table.from_arrays(nulls, schema=empty.schema)
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """Sums over the rows of chunks that have a positive weight: it can be sent elsewhere."""
-
-    sums: Callable[..., Array]
-    model: Any
-    roles: Roles
-    family: Family
-
-    def __call__(self, chunks: Iterable[Chunk]) -> tuple[Array, list[UnseenValues], int]:
-        return reduce(_both, map(self._of_chunk, chunks))
-
-    def _of_chunk(self, chunk: Chunk) -> tuple[Array, list[UnseenValues], int]:
-        rows = read_rows(chunk, self.roles, self.family)
-        if not len(rows.weight):
-            return np.zeros(1), [], 0
-        y = rows.labels[rows.target] if self.family.link.classes else rows.target
-        more = {} if self.roles.exposure is None else {"exposure": rows.exposure}
-        X: Any = as_frame(features_of(self.model, chunk.frame))
-        if not isinstance(rows.counted, slice):
-            X = X.filter(rows.counted.tolist())
-        with collect_unseen() as unseen, in_chunk(chunk):
-            total = self.sums(self.model, X.to_native(), y, rows.weight, **more)
-        return total, unseen, len(rows.weight)
+#: Sums over rows, their unseen values, and their number.
+_Sums: TypeAlias = tuple[Array, list[UnseenValues], int]
 
 
-def _both(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
-    # Where no row counts a sum is one zero, however many sums others have.
-    return tuple(one + other for one, other in zip(first, second, strict=True))
+def _sum_chunks(
+    sums: Callable[..., Array], model: Any, roles: Roles, chunks: Iterable[Chunk]
+) -> _Sums:
+    """Sums over the rows with a positive weight."""
+    return reduce(_add, (_sum_chunk(sums, model, roles, chunk) for chunk in chunks))
+
+
+def _sum_chunk(sums: Callable[..., Array], model: Any, roles: Roles, chunk: Chunk) -> _Sums:
+    targets = read_targets(chunk, roles, model.family_)
+    if not len(targets.weight):
+        return np.zeros(1), [], 0
+    y = targets.labels[targets.values] if model.family_.link.classes else targets.values
+    exposure = {} if roles.exposure is None else {"exposure": targets.exposure}
+    X: Any = as_frame(features_of(model, chunk.frame))
+    if not isinstance(targets.weighted, slice):
+        X = X.filter(targets.weighted.tolist())
+    with collect_unseen() as unseen, in_chunk(chunk):
+        total = sums(model, X.to_native(), y, targets.weight, **exposure)
+    return total, unseen, len(targets.weight)
+
+
+def _add(first: _Sums, second: _Sums) -> _Sums:
+    # Sums over no rows are a single zero, which broadcasts.
+    return first[0] + second[0], first[1] + second[1], first[2] + second[2]

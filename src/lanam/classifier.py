@@ -12,15 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lanam.additive import AdditiveModel, generator, weighted_mean
-from lanam.chunked import (
-    averaged,
-    decisions,
-    in_chunks,
-    intervals,
-    predictions,
-    probabilities,
-    sets,
-)
+from lanam.chunked import averaged, in_chunks
 from lanam.conformal import Calibration, calibrated_by, class_sets, own_scores, smallest_sets
 from lanam.core.arrays import Array
 from lanam.core.model import scoring
@@ -119,7 +111,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         moments = (scoring.link_moments(self._model, columns[at : at + size]) for at in starts)
         return np.concatenate([function(*each) for each in moments])
 
-    @in_chunks(decisions)
+    @in_chunks
     def decision_function(self, X: Any) -> Array:
         """Log-odds of the second class, or log-probabilities of more than two classes.
 
@@ -149,7 +141,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         check_is_fitted(self)
         return self._of_links(X, self.family_.decision)
 
-    @in_chunks(predictions)
+    @in_chunks
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row.
 
@@ -181,7 +173,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         labels: np.ndarray = self.classes_[number]
         return labels
 
-    @in_chunks(probabilities)
+    @in_chunks
     def predict_proba(
         self, X: Any, method: str = "probit", n_samples: int = 1000, random_state: Any = 0
     ) -> Array:
@@ -233,7 +225,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
 
         return self._of_links(X, of_moments, n_samples)
 
-    @in_chunks(intervals)
+    @in_chunks
     def predict_interval(
         self,
         X: Any,
@@ -328,7 +320,7 @@ class LANAMClassifier(ClassifierMixin, AdditiveModel):  # type: ignore[misc]
         self.calibration_ = calibrated_by(own_scores(probability, numbers), weight)
         return self
 
-    @in_chunks(sets)
+    @in_chunks
     def predict_set(
         self, X: Any, coverage: float = 0.9, calibrated: bool = True
     ) -> NDArray[np.bool_]:

@@ -1,14 +1,12 @@
-"""Split conformal calibration: intervals and sets that keep their promise on rows like the held-out ones.
+"""Split conformal calibration: intervals and sets with guaranteed marginal coverage.
 
-A score says how far in the tails of its own prediction an observation lies: the narrowest of the
-model's own intervals that holds it. Of n rows that the model has not seen, and one new row that could
-have been any of them, the new row's score is equally likely to be at any place in the order of all
-n + 1. So the ``ceil((n + 1) coverage)``-th smallest of the n scores is exceeded with a probability of at
-most ``1 - coverage``, whatever the model (Vovk et al. 2005; Lei et al. 2018).
+The conformity score of an observation is how far it lies in the tails of its predictive distribution: the
+narrowest model interval that contains it. The scores of n held-out rows and of one exchangeable new row
+have a uniformly distributed order. So the new score exceeds the ``ceil((n + 1) coverage)``-th smallest of
+the n scores with probability at most ``1 - coverage``, for any model (Vovk et al. 2005; Lei et al. 2018).
 
-Scores and intervals of numbers are those of their predictive distributions (``core.model.distributions``);
-classes have theirs here. Both must be each other's inverse, also up to rounding: rows like those of the
-calibration are to be inside.
+Scores and intervals of numeric responses are in ``core.model.distributions``, those of classes here. Scores
+and intervals must be inverse to each other up to rounding, so that calibration rows are covered.
 """
 
 from __future__ import annotations
@@ -24,21 +22,21 @@ from lanam.core.arrays import Array, IntArray
 from lanam.data import warn_user
 from lanam.errors import InputError, InputWarning
 
-#: Sets hold classes with scores larger by this: a row scored again may differ by rounding.
+#: Slack of class sets: scores computed twice may differ by rounding.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What held-out rows said about a model's intervals or sets.
+    """Conformity scores of held-out rows.
 
     Attributes
     ----------
     scores
-        Ascending: how far in the tails of their predictions the rows lie. Of numbers, in standard
-        deviations; of classes, the summed probability of more probable ones.
+        Ascending. For numeric responses in standard deviations of the prediction; for classes the total
+        probability of more probable classes.
     weight
-        How often each of them counts.
+        The rows' sample weights.
 
     Examples
     --------
@@ -57,22 +55,19 @@ class Calibration:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there were."""
+        """The number of held-out rows."""
         return len(self.scores)
 
     @property
     def most_coverage(self) -> float:
-        """The largest coverage that so many rows allow."""
+        """The largest coverage that this number of rows can guarantee."""
         total = float(self.weight.sum())
         return total / (total + 1.0)
 
     def threshold(self, coverage: float) -> float:
-        """The score that a new row exceeds with a probability of at most ``1 - coverage``.
+        """The score that a new row exceeds with probability at most ``1 - coverage``.
 
-        Raises
-        ------
-        ValueError
-            For a coverage that so few rows cannot promise.
+        An error if there are too few rows for this coverage.
         """
         needed = self._needed(coverage)
         reached = np.cumsum(self.weight) >= needed
@@ -83,18 +78,19 @@ class Calibration:
             raise InputError(
                 f"{{given}} needs {_rows_for(coverage)} held-out rows, and calibrate had {had}, which "
                 f"allow up to {math.floor(1000 * self.most_coverage) / 1000:g}",
-                "calibrate with more, ask for less{, or pass calibrated=False for the model's own}",
+                "calibrate with more rows or lower the coverage{, or pass calibrated=False for the model's "
+                "own}",
                 argument="coverage",
                 value=float(coverage),
             )
         return float(self.scores[np.argmax(reached)])
 
     def by_chance(self, coverage: float, n_rows: float, share: float) -> tuple[float, float]:
-        """Between which shares of so many new rows lie inside, with probability ``share``.
+        """Range of the empirical coverage of ``n_rows`` new rows, with probability ``share``.
 
-        The threshold is itself due to chance: over many calibrations, the probability of a new row to be
-        inside has a Beta distribution, and the number of rows inside a Beta-binomial one. Where scores
-        are tied, as those of counts and classes are, more rows may lie inside.
+        The threshold is random: over calibration samples the coverage probability has a Beta distribution,
+        so the number of covered rows has a Beta-binomial one. With tied scores, as of counts and classes,
+        more rows may be covered.
         """
         rank = math.ceil(self._needed(coverage))
         above = max(float(self.weight.sum()) + 1.0 - rank, 1.0)
@@ -104,7 +100,7 @@ class Calibration:
         return float(ends[0]), float(ends[1])
 
     def _needed(self, coverage: float) -> float:
-        """How much weight the threshold must have at or below it."""
+        """The total weight that must lie at or below the threshold."""
         needed = (float(self.weight.sum()) + 1.0) * coverage
         return needed * (1.0 - 1e-12)  # 0.7 * 10 may be more than 7
 
@@ -114,7 +110,7 @@ class Calibration:
 
 
 def calibrated_by(scores: Array, weight: Array) -> Calibration:
-    """The calibration by rows with these scores and weights; rows of no weight are left out."""
+    """The calibration by rows with these scores and weights, without rows of zero weight."""
     warn_of_weights(weight)
     kept = np.flatnonzero(weight > 0.0)
     order = kept[np.argsort(scores[kept], kind="stable")]
@@ -122,18 +118,17 @@ def calibrated_by(scores: Array, weight: Array) -> Calibration:
 
 
 def warn_of_weights(weight: Array) -> None:
-    """Say so if weights hardly count how often rows were seen, as what chance allows depends on that."""
-    own = weight[weight > 0.0]
-    total, n_rows = float(own.sum()), len(own)
-    equal = float(own[0]) != 1.0 and bool((own == own[0]).all())
+    """Warn of weights that are unlikely to be frequencies, on which the effective sample size depends."""
+    positive = weight[weight > 0.0]
+    total, n_rows = float(positive.sum()), len(positive)
+    equal = float(positive[0]) != 1.0 and bool((positive == positive[0]).all())
     if equal or total < 0.5 * n_rows:
-        all_are = f"is {own[0]:g} for every row" if equal else "counts how often each row was seen"
+        use = f"is {positive[0]:g} for every row" if equal else "counts how often each row was seen"
         remedy = "leave it out" if equal else "pass counts, or weights with a mean of one"
         warn_user(
             InputWarning(
-                f"{{argument}} {all_are}, and its sum of {total:g} makes {n_rows} rows say as much as "
-                f"{total:g} would",
-                f"{remedy}, unless that is meant",
+                f"{{argument}} {use}, and its sum of {total:g} makes {n_rows} rows count as {total:g}",
+                f"{remedy}, unless that is intended",
                 argument="sample_weight",
             )
         )
@@ -148,10 +143,9 @@ def _rows_for(coverage: float) -> int:
 
 
 def class_scores(probability: Array) -> Array:
-    """Summed probability (n, C) of the classes that are more probable than each.
+    """Total probability (n, C) of the classes that are more probable than each.
 
-    Without the randomisation of Romano, Sesia and Candès (2020), so that a row's set does not depend on
-    chance.
+    Without the randomisation of Romano, Sesia and Candès (2020), so that sets are deterministic.
 
     Examples
     --------
@@ -163,7 +157,7 @@ def class_scores(probability: Array) -> Array:
     order = np.argsort(-probability, axis=1, kind="stable")
     falling = np.take_along_axis(probability, order, axis=1)
     above = np.cumsum(falling, axis=1) - falling
-    # Equally probable classes have the sum of the first of them.
+    # Ties have the score of the first of them.
     first = np.ones(falling.shape, dtype=bool)
     first[:, 1:] = falling[:, 1:] < falling[:, :-1]
     above = np.maximum.accumulate(np.where(first, above, 0.0), axis=1)
@@ -173,15 +167,15 @@ def class_scores(probability: Array) -> Array:
 
 
 def own_scores(probability: Array, numbers: IntArray) -> Array:
-    """The scores of the rows' own classes."""
+    """The scores of the rows' observed classes."""
     return class_scores(probability)[np.arange(len(numbers)), numbers]
 
 
 def class_sets(probability: Array, score: float) -> NDArray[np.bool_]:
-    """The sets (n, C) of all classes with at most this score; the most probable one is in all."""
+    """The sets (n, C) of all classes with at most this score; they include the most probable class."""
     return class_scores(probability) <= score + _ROUNDING
 
 
 def smallest_sets(probability: Array, coverage: float) -> NDArray[np.bool_]:
-    """The sets (n, C) of the fewest most probable classes that have this probability together."""
+    """The smallest sets (n, C) of most probable classes whose total probability reaches the coverage."""
     return class_scores(probability) < coverage

@@ -1,7 +1,6 @@
-"""What users pass to ``fit`` and ``predict``, checked by scikit-learn's rules and ``data``'s.
+"""Checks of what users pass to ``fit`` and ``predict``, by the rules of scikit-learn and of ``data``.
 
-Errors say which column and what to do. Targets and weights come out as finite floats, columns as
-floats that may be missing.
+Targets and weights become finite floats, columns floats that may be missing.
 """
 
 from __future__ import annotations
@@ -31,10 +30,9 @@ from lanam.families import Family
 #: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
 _LARGEST = 1e140
 
-#: Exposures beyond this, or below its inverse, are a unit gone wrong.
+#: Exposures beyond this, or below its inverse, have the wrong unit.
 _LARGEST_EXPOSURE = 1e100
 
-#: No row was seen more often than this.
 _LARGEST_WEIGHT = 1e12
 
 _DROP = "Drop these rows, because a target cannot be imputed"
@@ -43,14 +41,11 @@ _DROP = "Drop these rows, because a target cannot be imputed"
 def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Array, Schema]:
     """The table ``X`` as an array (n, D) of numbers and codes, and its schema.
 
-    Sets ``n_features_in_`` and ``feature_names_in_`` when fitting, and reads the estimator's
-    ``categorical_features``. Afterwards columns that have names are matched by name, in any order;
-    scikit-learn's checks see them in the order of the fit. What new rows hold that the training
-    data did not is counted in one warning.
+    Fitting sets ``n_features_in_`` and ``feature_names_in_``. Otherwise columns with names are matched by
+    name, in any order, and one warning counts the values that the training data did not have.
     """
     frame = as_frame(X)
-    # Two rows are the fewest that say anything about noise.
-    n_rows_needed = 2 if fitting else 1
+    least = 2 if fitting else 1  # noise cannot be estimated from one row
     table: Any
     if frame is None:
         table = validate_data(
@@ -59,18 +54,15 @@ def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Ar
             reset=fitting,
             dtype=None,
             ensure_all_finite=False,
-            ensure_min_samples=n_rows_needed,
+            ensure_min_samples=least,
         )
-        _refuse_complex(table)
+        if table.dtype.kind == "c":
+            raise ValueError("Complex data not supported: pass real and imaginary parts as columns")
     else:
         table = _match(estimator, frame, fitting)
-        # Numbers of rows and columns are checked on an array of the same shape.
-        check_array(
-            np.broadcast_to(False, table.shape),
-            dtype=None,
-            ensure_min_samples=n_rows_needed,
-            estimator=estimator,
-        )
+        # The numbers of rows and columns are checked on an array of the same shape.
+        shape = np.broadcast_to(False, table.shape)
+        check_array(shape, dtype=None, ensure_min_samples=least, estimator=estimator)
     if fitting:
         names = column_names(frame, table.shape[1])
         categorical = read_categorical(estimator.categorical_features, names)
@@ -83,49 +75,40 @@ def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Ar
 
 def _match(estimator: BaseEstimator, frame: Any, fitting: bool) -> Any:
     """The frame with its columns in the order of the fit."""
-    known = None if fitting else getattr(estimator, "feature_names_in_", None)
-    if known is not None and set(known) == set(frame.columns):
-        frame = frame.select(list(known))
+    fitted = None if fitting else getattr(estimator, "feature_names_in_", None)
+    if fitted is not None and set(fitted) == set(frame.columns):
+        frame = frame.select(list(fitted))
     try:
         validate_data(estimator, frame.to_native(), reset=fitting, skip_check_array=True)
     except ValueError as error:
-        if known is None or set(known) == set(frame.columns):
+        if fitted is None or set(fitted) == set(frame.columns):
             raise
-        # scikit-learn's words, which name the columns, and what to do about it.
-        raise ValueError(f"{error}{_remedy(known, frame)}") from None
+        # scikit-learn's message names the columns.
+        raise ValueError(f"{error}{_remedy(fitted, frame)}") from None
     return frame
 
 
-def _remedy(known: Any, frame: Any) -> str:
-    lost = [name for name in known if name not in set(frame.columns)]
-    if not lost:
-        line = (
-            "X[model.feature_names_in_]"
-            if frame.implementation.is_pandas_like()
-            else "X.select(list(model.feature_names_in_))"
+def _remedy(fitted: Any, frame: Any) -> str:
+    if not set(fitted) <= set(frame.columns):
+        return (
+            "The model needs every column that it was fitted with. If the values of one are not known, "
+            "pass it with missing values."
         )
-        return f"Leave the columns out that the model was not fitted with: `X = {line}`"
-    return (
-        "The model needs every column that it was fitted with. If the values of one are not known, "
-        "pass it with missing values."
-    )
-
-
-def _refuse_complex(table: np.ndarray) -> None:
-    if table.dtype.kind == "c":
-        raise ValueError("Complex data not supported: pass real and imaginary parts as columns")
+    names = "model.feature_names_in_"
+    code = f"X[{names}]" if frame.implementation.is_pandas_like() else f"X.select(list({names}))"
+    return f"Leave the columns out that the model was not fitted with: `X = {code}`"
 
 
 def _array_of_lists(X: Any) -> Any:
-    # numpy turns [[1.0, "red"]] into text throughout, and [[1.0, True]] into numbers; as objects
-    # each stays what it is, and each column is judged by its own.
+    # numpy turns [[1.0, "red"]] into strings throughout, and [[1.0, True]] into numbers; as objects
+    # values keep their types, and each column is judged by its own.
     array = np.asarray(X)
-    if array.dtype.kind in "US" or (array.dtype.kind in "fiu" and _has_truth_values(X)):
+    if array.dtype.kind in "US" or (array.dtype.kind in "fiu" and _has_booleans(X)):
         return np.asarray(X, dtype=object)
     return array
 
 
-def _has_truth_values(X: Any) -> bool:
+def _has_booleans(X: Any) -> bool:
     rows = (row for row in X if isinstance(row, (list, tuple)))
     return any(not {bool, np.bool_}.isdisjoint(map(type, row)) for row in rows)
 
@@ -140,7 +123,7 @@ def read_target_of(family: Family, estimator: BaseEstimator, y: Any, n_rows: int
 
 
 def plain_labels(labels: np.ndarray) -> np.ndarray:
-    """Labels as they are; numbers in an object array become a numeric array."""
+    """Labels unchanged, except that numbers in an object array become a numeric array."""
     if labels.dtype.kind != "O" or any(isinstance(label, str) for label in labels.tolist()):
         return labels
     return np.array(labels.tolist())
@@ -149,7 +132,7 @@ def plain_labels(labels: np.ndarray) -> np.ndarray:
 def read_response(target: np.ndarray, estimator: str, *, chunk: bool = False) -> Array:
     """A regression target as finite floats, for an estimator of this name.
 
-    That all values are very small can only be judged by all rows, not in a ``chunk`` of them.
+    Whether all values are very small is not checked in a ``chunk`` of the rows.
     """
     if target.dtype.kind in "mM":
         raise ValueError(
@@ -162,7 +145,7 @@ def read_response(target: np.ndarray, estimator: str, *, chunk: bool = False) ->
         response = target.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"y must be numbers for {estimator}, and it is not ({error}): "
+            f"y must be numeric for {estimator}, and it is not ({error}): "
             "convert it to floats, or use LANAMClassifier if these are classes"
         ) from error
     largest = float(np.max(np.abs(response), initial=0.0))
@@ -171,7 +154,7 @@ def read_response(target: np.ndarray, estimator: str, *, chunk: bool = False) ->
 
 
 def refuse_missing_target(missing: np.ndarray, line: Line | None = None) -> None:
-    """Refuse rows without a target; ``line`` is code that drops them."""
+    """Reject missing targets; ``line`` is code that drops these rows."""
     _refuse(missing, "y", "NaN", _DROP + "{example}" if line else _DROP, line)
 
 
@@ -193,7 +176,7 @@ def _require_finite_target(target: np.ndarray) -> None:
 
 
 def require_squares(largest: float) -> None:
-    """Refuse a target whose variance overflows, by the largest magnitude of its values."""
+    """Reject a target whose variance overflows, by the largest magnitude of its values."""
     if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
         raise ValueError(
             f"y has values of magnitude {largest:.0e}, whose squares no float can hold: change the "
@@ -202,7 +185,7 @@ def require_squares(largest: float) -> None:
 
 
 def read_target(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
-    """The target ``y`` as a vector of whatever it holds, as long as the rows."""
+    """The target ``y`` as a vector of any type, one value per row."""
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
@@ -213,14 +196,14 @@ def read_target(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
         raise ValueError("Complex data not supported: y must be real")
     if len(target) != n_rows:
         raise ValueError(
-            f"X has {n_rows} rows and y has {len(target)} values: they must be as many. Found "
+            f"X has {n_rows} rows and y has {len(target)} values: they must be equal. Found "
             "input variables with inconsistent numbers of samples."
         )
     return target
 
 
 def read_weights(sample_weight: Any, n_rows: int, *, chunk: bool = False) -> Array:
-    """The rows' weights, ones by default; not all zero, unless the rows are a ``chunk`` of all."""
+    """The rows' weights, ones by default; they may all be zero only in a ``chunk`` of the rows."""
     if sample_weight is None:
         return np.ones(n_rows)
     weight = _read_numbers(sample_weight, n_rows, "sample_weight", "use 0 to leave a row out")
@@ -246,9 +229,9 @@ def read_weights(sample_weight: Any, n_rows: int, *, chunk: bool = False) -> Arr
 
 
 def require_enough(n_rows: int, *, least: int = 2) -> None:
-    """Refuse fewer rows with a positive weight than are needed."""
+    """Reject fewer rows with a positive weight than are needed."""
     if n_rows == 0:
-        problem = "{argument} is zero for every row: nothing is left to fit"
+        problem = "{argument} is zero for every row: no row is left to fit"
         raise InputError(problem, argument="sample_weight")
     if n_rows < least:
         raise ValueError(
@@ -270,11 +253,11 @@ def read_exposure(exposure: Any, n_rows: int) -> Array:
     """
     if exposure is None:
         return np.ones(n_rows)
-    remedy = "leave out rows in which nothing could be counted"
+    remedy = "leave out rows without exposure"
     values = _read_numbers(exposure, n_rows, "exposure", remedy)
     if values.shape != (n_rows,):
         seen = f"{{X}} has {n_rows} rows, and {{argument}} has the shape {values.shape}"
-        problem = f"{{argument}} must be one number, or one a row: {seen}"
+        problem = f"{{argument}} must be one number, or one per row: {seen}"
         raise InputError(problem, argument="exposure")
     if (bad := values <= 0.0).any():
         row = int(np.argmax(bad))
@@ -291,7 +274,7 @@ def read_exposure(exposure: Any, n_rows: int) -> Array:
 
 
 def _read_numbers(values: Any, n_rows: int, argument: str, remedy: str) -> Array:
-    """Finite numbers; a single one is that of every row."""
+    """Finite numbers; a single one is repeated for all rows."""
     if isinstance(values, numbers.Real):
         values = np.full(n_rows, float(values))
     try:
@@ -304,7 +287,7 @@ def _read_numbers(values: Any, n_rows: int, argument: str, remedy: str) -> Array
             input_name=argument,
         )
     except (TypeError, ValueError) as error:
-        problem = "{argument} must be numbers, and it is not ({error})"
+        problem = "{argument} must be numeric, and it is not ({error})"
         raise InputError(problem, argument=argument, error=str(error)) from error
     flat = checked.ravel()
     _refuse(np.isnan(flat), argument, "NaN", remedy)

@@ -1,4 +1,4 @@
-"""Pairs of columns in the user's words: how they scored, and why each is in the model or not."""
+"""Candidate interactions by name: their scores, and why each is in the model or not."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lanam.core.model.fitted import ACTIVE, FittedModel
 from lanam.data import Schema, make_frame
 from lanam.text import shorten
 
-#: A printed table ends here, and columns' names are cut in it; the data has all of them.
+#: Limits of the printed table: rows, and characters of a column's name.
 _MAX_PRINTED = 20
 _MAX_NAME = 30
 
 
 class PairRow(TypedDict):
-    """What is known of a pair of columns."""
+    """The record of a candidate interaction."""
 
     rank: int
     pair: str
@@ -31,18 +31,18 @@ class PairRow(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class InteractionScores:
-    """Every pair of columns, ranked by how likely it is to interact.
+    """All pairs of columns, ranked by how likely they interact.
 
     Attributes
     ----------
     rows
-        One record a pair, best first, with the keys ``rank``, ``pair`` (``"a x b"``), ``features`` and
+        One record per pair, best first, with the keys ``rank``, ``pair`` (``"a x b"``), ``features`` and
         ``feature_names`` (its columns, by index and by name), ``score`` and ``status``: ``"active"`` if
-        the pair is in the model, or why it is not.
+        the interaction is in the model, or why it is not.
     score
-        What the scores are; ``"evidence"`` is in nats.
+        The kind of score; ``"evidence"`` is the log evidence gain in nats.
     names
-        All columns' names, in their order.
+        The columns' names, in order.
 
     Examples
     --------
@@ -74,11 +74,11 @@ class InteractionScores:
 
     @property
     def active(self) -> tuple[PairRow, ...]:
-        """The pairs that are in the model."""
+        """The interactions in the model."""
         return tuple(row for row in self.rows if row["status"] == ACTIVE)
 
     def matrix(self) -> Array:
-        """Scores as a symmetric matrix over the columns, not a number on the diagonal."""
+        """Scores as a symmetric matrix over the columns, with NaN on the diagonal."""
         result = np.full((len(self.names), len(self.names)), np.nan)
         for row in self.rows:
             first, second = row["features"]
@@ -94,28 +94,29 @@ class InteractionScores:
         return {"score": self.score, "names": list(self.names), "pairs": pairs}
 
     def to_frame(self) -> Any:
-        """One row a pair, as a frame of the library the model was fitted with."""
-        return make_frame(
-            {
-                "rank": [row["rank"] for row in self.rows],
-                "first": [row["feature_names"][0] for row in self.rows],
-                "second": [row["feature_names"][1] for row in self.rows],
-                "score": [row["score"] for row in self.rows],
-                "status": [row["status"] for row in self.rows],
-            },
-            self.backend,
-        )
+        """One row per pair, as a frame of the library the model was fitted with."""
+        names = [row["feature_names"] for row in self.rows]
+        columns: dict[str, list[Any]] = {
+            "rank": [row["rank"] for row in self.rows],
+            "first": [first for first, _ in names],
+            "second": [second for _, second in names],
+            "score": [row["score"] for row in self.rows],
+            "status": [row["status"] for row in self.rows],
+        }
+        return make_frame(columns, self.backend)
 
     def __str__(self) -> str:
         if not self.rows:
-            return "no pairs were scored"
+            return "no interactions were scored"
         lines = self.lines(_MAX_PRINTED)
-        return "\n".join([f"{len(self)} pairs by {self.score}, {len(self.active)} active", *lines])
+        return "\n".join(
+            [f"{len(self)} interactions by {self.score}, {len(self.active)} active", *lines]
+        )
 
     __repr__ = __str__
 
     def lines(self, most: int) -> list[str]:
-        """The table's first lines, and what was left out of them."""
+        """The table's first lines, and how many more there are."""
         shown = self.rows[:most]
         pairs = [
             " x ".join(shorten(name, _MAX_NAME) for name in row["feature_names"]) for row in shown
@@ -133,17 +134,17 @@ class InteractionScores:
 
 
 def describe_pairs(model: FittedModel, schema: Schema, score: str) -> InteractionScores:
-    """The scored pairs of a fitted model under their columns' names."""
+    """The scored pairs of a fitted model by their columns' names."""
     names = [tuple(schema.names[feature] for feature in pair.features) for pair in model.pairs]
     rows = tuple(
         PairRow(
             rank=rank,
-            pair=" x ".join(own),
+            pair=" x ".join(feature_names),
             features=pair.features,
-            feature_names=own,
+            feature_names=feature_names,
             score=pair.score,
             status=pair.status,
         )
-        for rank, (pair, own) in enumerate(zip(model.pairs, names, strict=True), start=1)
+        for rank, (pair, feature_names) in enumerate(zip(model.pairs, names, strict=True), start=1)
     )
     return InteractionScores(rows, score, schema.names, schema.backend)

@@ -1,4 +1,4 @@
-"""Models from files."""
+"""Loading of fitted models from files."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from lanam.storage import ModelFileError, SavedModel
 __all__ = ["ModelFileError", "load"]
 
 _CLASSES: dict[str, type[LANAMRegressor] | type[LANAMClassifier]] = {
-    known.__name__: known for known in (LANAMRegressor, LANAMClassifier)
+    estimator.__name__: estimator for estimator in (LANAMRegressor, LANAMClassifier)
 }
 
 
 def load(path: str | os.PathLike[str]) -> LANAMRegressor | LANAMClassifier:
     """A fitted model from the file that :meth:`LANAMRegressor.save` or :meth:`LANAMClassifier.save` wrote.
 
-    Predictions and all else are those of the model that was saved, to the bit. No code is run that the
-    file could bring: it holds values and arrays only, and whatever does not fit is refused.
+    Predictions and all other results are bitwise those of the model that was saved. A file holds values
+    and arrays only and cannot run code; invalid content is an error.
 
     Parameters
     ----------
@@ -33,15 +33,14 @@ def load(path: str | os.PathLike[str]) -> LANAMRegressor | LANAMClassifier:
     Returns
     -------
     model : LANAMRegressor or LANAMClassifier
-        Fitted.
+        The fitted model.
 
     Raises
     ------
     ModelFileError
-        A ``ValueError`` of one line: the file is not a model, is damaged, or was written by a newer
-        lanam.
+        A ``ValueError``: the file is not a model, is damaged, or was written by a newer lanam.
     OSError
-        If it cannot be read: there is none, or no permission.
+        If the file does not exist or cannot be read.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 
 from lanam.additive import AdditiveModel, weighted_mean
 from lanam.arguments import is_papers
-from lanam.chunked import averaged, in_chunks, intervals, predictions, quantiles, summed
+from lanam.chunked import averaged, in_chunks, summed
 from lanam.conformal import Calibration, calibrated_by
 from lanam.core.arrays import Array
 from lanam.core.model import scoring
@@ -202,7 +202,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         """Predictive distributions of new observations."""
         return self.family_.predictive(*self._rows(X, exposure))
 
-    @in_chunks(predictions)
+    @in_chunks
     def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
         """Predictive mean of y, and the standard deviation of a new observation.
 
@@ -321,7 +321,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
             return "solver='adam' and curvature='kron', the paper's, support no other"
         return "heteroscedastic noise did not improve the cross-validated log-likelihood"
 
-    @in_chunks(quantiles)
+    @in_chunks
     def predict_quantile(
         self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), exposure: Any = None
     ) -> Array:
@@ -440,7 +440,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         self.calibration_ = calibrated_by(scores, read_weights(sample_weight, len(scores)))
         return self
 
-    @in_chunks(intervals)
+    @in_chunks
     def predict_interval(
         self,
         X: Any,

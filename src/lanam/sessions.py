@@ -1,4 +1,4 @@
-"""One fit as its user sees it: its seed, its bar, its checkpoint, and what it did with the rows."""
+"""The surroundings of one fit: seed, progress bar, checkpoint, and the record of passes over the rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -22,14 +21,14 @@ from lanam.version import __version__
 
 @dataclass(frozen=True)
 class FitPlan:
-    """What a fit did with its rows: the plans of its stages, and how often it went over all rows.
+    """What a fit did with its rows.
 
     Attributes
     ----------
     stages
-        Each as it was planned before anything was made.
+        The plan of each stage, made before it started.
     passes, seconds
-        How many passes over all rows there were, and the time they took.
+        The number of passes over all rows, and the time they took.
 
     Examples
     --------
@@ -46,69 +45,42 @@ class FitPlan:
     seconds: float
 
     def __str__(self) -> str:
-        told = f"{self.passes} passes over the rows in {self.seconds:.1f} s"
-        return "\n".join([*map(str, self.stages), told])
+        passes = f"{self.passes} passes over the rows in {self.seconds:.1f} s"
+        return "\n".join([*map(str, self.stages), passes])
 
 
-class Session:
-    """The surroundings of a fit; a context manager that ends its bar.
+class Session(ExitStack):
+    """The surroundings of a fit; a context manager that ends the progress bar.
 
-    Parameters
-    ----------
-    options
-        How to fit.
-    random_state
-        The estimator's.
-    verbose
-        Whether to show progress.
-
-    Attributes
-    ----------
-    options
-        The same, telling us of plans and iterations.
-    seed
-        The core's seed.
+    Its ``options`` are those of the fit, with callbacks for plans and iterations.
     """
 
     def __init__(self, options: Options, random_state: Any, verbose: int) -> None:
+        super().__init__()
         self.seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         self._seeded = random_state is not None
-        self._progress = Progress(options.max_iter) if verbose else None
-        self.options = replace(options, on_plan=self._note, on_iteration=self._progress)
+        self._progress = self.enter_context(Progress(options.max_iter)) if verbose else None
+        self.options = replace(options, on_plan=self._add_plan, on_iteration=self._progress)
         self._stages: list[Plan] = []
         self._passes, self._seconds = 0, 0.0
         self._checkpoint: Checkpoint | None = None
-        self._open = ExitStack()
-
-    def __enter__(self) -> Session:
-        if self._progress is not None:
-            self._open.enter_context(self._progress)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._open.__exit__(kind, error, trace)
 
     def keep_at(self, path: Any, about: Mapping[str, Any]) -> None:
-        """Keep what is learned of the rows in a folder, and go on from what is there.
+        """Write totals over the rows to a folder, and resume from those that are there.
 
-        ``about`` is what it depends on besides the options and the random state. Without a random state
-        the seed is that of the fit that was stopped.
+        ``about`` is what they depend on besides the options and the random state. Without a random state
+        the seed is that of the interrupted fit.
         """
-        # How many threads there are, and how much memory, is for the machine that goes on.
+        # A fit may be resumed with other numbers of threads and other memory.
         silent = replace(self.options, on_plan=None, on_iteration=None, n_jobs=1, memory=0.0)
-        told = {**about, "options": repr(silent), "lanam": __version__}
+        key = {**about, "options": repr(silent), "lanam": __version__}
         if self._seeded:
-            told["seed"] = self.seed
-        self._checkpoint = Checkpoint(path, told, self.seed)
+            key["seed"] = self.seed
+        self._checkpoint = Checkpoint(path, key, self.seed)
         self.seed = self._checkpoint.seed
 
     def log(self, job: Callable[..., Totals], compute: Callable[[], Totals]) -> Totals:
-        """The totals of a job over all rows: counted, or known from the checkpoint."""
+        """The totals of a job over all rows: computed, or read from the checkpoint."""
 
         def counted() -> Totals:
             began = time.perf_counter()
@@ -129,7 +101,7 @@ class Session:
         """What the fit did with its rows."""
         return FitPlan(tuple(self._stages), self._passes, self._seconds)
 
-    def _note(self, plan: Plan) -> None:
+    def _add_plan(self, plan: Plan) -> None:
         self._stages.append(plan)
         if self._progress is not None:
             self._progress.say(f"lanam  {plan}")

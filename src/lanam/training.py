@@ -1,17 +1,16 @@
-"""From what ``fit`` is given to what the core fits, wherever the rows are: in memory, or read in chunks.
+"""From the arguments of ``fit`` to what the core fits, for rows in memory and rows read in chunks.
 
-Both are opened (which features there are), read (what must be known before rows can be arrays), and looked
-at when the core has summarised them. A fit does not know the difference.
+Both kinds of training data are opened (which features there are) and read (the schema, and the encoding of
+the target), and their summary is checked once the core has computed it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,9 +18,8 @@ from sklearn.base import BaseEstimator
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, Log, LoggedTables, Table, Tables
 from lanam.data import CATEGORICAL, UNSEEN, Schema, as_frame, warn_user
-from lanam.engines.dialects import Dialect
 from lanam.engines.interface import Source
-from lanam.engines.roles import Roles, find_features, read_roles
+from lanam.engines.roles import find_features, read_roles
 from lanam.engines.survey import survey
 from lanam.families import Encoding, Family
 from lanam.families.labels import number_labels
@@ -36,8 +34,8 @@ from lanam.inputs import (
 
 
 @dataclass(frozen=True)
-class Given:
-    """What ``fit`` is given of its rows: a table, and for the rest values or names of its columns."""
+class FitInputs:
+    """The arguments of ``fit`` that concern rows: a table, and values or names of its columns."""
 
     X: Any
     target: Any
@@ -45,182 +43,124 @@ class Given:
     exposure: Any = None
     drop: Sequence[str] = ()
 
-    @property
-    def roles(self) -> dict[str, Any]:
-        """What is not a feature, by its argument."""
-        return {name: getattr(self, name) for name in ("target", "sample_weight", "exposure")}
 
-
-@dataclass(frozen=True)
+@dataclass
 class TrainingRows:
-    """Rows that are ready to be fitted.
+    """Rows as the core fits them; their summary completes the schema."""
 
-    Attributes
-    ----------
-    tables
-        From what sees every total to the rows as the core wants them.
-    encoding
-        How their targets became what the core fits.
-    schema
-        What the features are.
-    ranged
-        Whether the schema knows their ranges, and which have missing values; a summary tells.
-    """
-
+    #: from the log of totals to the rows
     tables: Callable[[Log], Tables]
     encoding: Encoding
     schema: Schema
+    #: whether the schema has the columns' ranges, and which have missing values
     ranged: bool
+    n_rows: int = 0
 
-    def look(self, summary: DataSummary) -> Schema:
-        """The schema by what is known of all rows, which are refused or warned of if need be."""
-        spread, noisy = summary.spread, self.encoding.family.has_noise
+    def check(self, summary: DataSummary) -> None:
+        """Reject or warn of rows that cannot be fitted as they are, and complete the schema."""
+        self.n_rows = summary.n_rows
+        spread = summary.spread
         require_enough(summary.n_rows)
-        if noisy:  # the unit of the spread is about the response's largest magnitude
-            require_squares(spread.magnitude)
-        if noisy and spread.constant:
-            warn_user(
-                UserWarning(
-                    f"y has one value only ({spread.mean * spread.magnitude:g}): the model predicts it "
-                    "everywhere"
-                )
-            )
-        if not self.ranged:
-            return _with_ranges(self.schema, summary)
-        require_known_gaps(summary.missing_columns, self.schema)
-        return self.schema
+        if self.encoding.family.has_noise:
+            require_squares(spread.magnitude)  # about the largest magnitude of the response
+            if spread.constant:
+                value = f"{spread.mean * spread.magnitude:g}"
+                message = f"y has one value only ({value}): the model predicts it everywhere"
+                warn_user(UserWarning(message))
+        if self.ranged:
+            require_known_missing(summary.missing_columns, self.schema)
+        else:
+            self.schema = _with_ranges(self.schema, summary)
 
 
-class Looked:
-    """Looks at rows when the core has summarised them, and remembers what it saw."""
+class InMemoryData:
+    """Training data in memory: a frame, an array or a list of rows.
 
-    schema: Schema
-    n_rows: int
-
-    def __init__(self, rows: TrainingRows) -> None:
-        self._rows = rows
-
-    def __call__(self, summary: DataSummary) -> None:
-        """See the summary of all rows."""
-        self.schema, self.n_rows = self._rows.look(summary), summary.n_rows
-
-
-class TrainingData(ABC):
-    """A table with its target, opened: which features there are is known.
-
-    Parameters
-    ----------
-    estimator
-        What is fitted; scikit-learn's attributes of the features are set.
-    given
-        What :meth:`fit` was given.
-    known
-        The schema of a model that is to be fitted on, whose columns these must be.
+    With a ``fitted`` schema, that of a model to add terms to, it must have the same columns.
     """
 
-    names: tuple[str, ...]
-    #: How CSV files are written, as far as that was said.
-    dialect: Dialect | None = None
+    dialect = None
 
-    @abstractmethod
-    def read(self, family: Family, classes: np.ndarray | None = None) -> TrainingRows:
-        """The rows, for a target of this family; ``classes`` are those that it must have, if any are known.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For what cannot be fitted; it says where.
-        """
-
-    @abstractmethod
-    def about(self) -> dict[str, Any]:
-        """What totals over the rows depend on, besides what is learned of them."""
-
-
-class InMemoryData(TrainingData):
-    """Rows in memory: a frame, an array or a list."""
-
-    def __init__(self, estimator: BaseEstimator, given: Given, known: Schema | None = None) -> None:
-        self._estimator, self._known = estimator, known
-        self._given = split_frame(given)
-        self._columns, self._schema = read_columns(estimator, self._given.X, fitting=known is None)
+    def __init__(
+        self, estimator: BaseEstimator, inputs: FitInputs, fitted: Schema | None = None
+    ) -> None:
+        self._estimator, self._fitted = estimator, fitted
+        self._inputs = split_frame(inputs)
+        self._columns, self._schema = read_columns(
+            estimator, self._inputs.X, fitting=fitted is None
+        )
         self.names = self._schema.names
 
     def read(self, family: Family, classes: np.ndarray | None = None) -> TrainingRows:
-        """See `TrainingData`."""
-        columns, n_rows = self._columns, len(self._columns)
-        weight = read_weights(self._given.sample_weight, n_rows)
-        target = read_target_of(family, self._estimator, self._given.target, n_rows)
-        exposure = read_exposure(self._given.exposure, n_rows)
-        schema = self._schema
+        """The rows, for a target of this family; ``classes`` are those of a model to add terms to."""
+        columns, schema, n_rows = self._columns, self._schema, len(self._columns)
+        weight = read_weights(self._inputs.sample_weight, n_rows)
+        target = read_target_of(family, self._estimator, self._inputs.target, n_rows)
+        exposure = read_exposure(self._inputs.exposure, n_rows)
         if not weight.all():
             kept = weight > 0.0
             require_enough(int(kept.sum()))
             columns, target = np.asfortranarray(columns[kept]), target[kept]
             weight, exposure = weight[kept], exposure[kept]
-            schema = schema if self._known else schema.narrowed(columns)
-        if self._known is not None:
+            schema = schema if self._fitted else schema.narrowed(columns)
+        if self._fitted is not None:
             require_known_values(columns, schema)
         require_same_classes(classes, target)
-        statistics = family.statistics(target, weight, exposure)
-        encoding = family.encoding(statistics)
+        encoding = family.encoding(family.statistics(target, weight, exposure))
         self._table = Table(columns, *encoding.response(target, weight, exposure))
         return TrainingRows(partial(ArrayTables, self._table), encoding, schema, ranged=True)
 
     def about(self) -> dict[str, Any]:
-        """A digest of the rows."""
+        """What a checkpoint of a fit to these rows depends on."""
         return {"X": fingerprint(self._table)}
 
 
-class ChunkedData(TrainingData):
-    """Rows that a source reads; what is no feature is named."""
+class ChunkedData:
+    """Training data that a source reads in chunks; target, weights and exposure are named columns."""
 
     def __init__(
         self,
         estimator: BaseEstimator,
-        given: Given,
+        inputs: FitInputs,
         source: Source,
-        known: Schema | None = None,
+        fitted: Schema | None = None,
     ) -> None:
-        self._source, self._known, self._given = source, known, given
-        self._roles = self._find_roles()
-        self.names, self.dialect = self._roles.features, source.dialect
-        self._categorical = estimator.categorical_features
-        if known is not None:
-            coded = (column for column in known.columns if column.kind == CATEGORICAL)
-            self._categorical = [column.name for column in coded]
-            return
-        estimator.n_features_in_ = len(self.names)
-        estimator.feature_names_in_ = np.array(self.names, dtype=object)
-
-    def _find_roles(self) -> Roles:
-        """The roles of the columns; of a model that is fitted on, its features."""
-        source, given = self._source, self._given
-        roles = read_roles(source, given.target, given.sample_weight, given.exposure, given.drop)
-        if self._known is None:
-            return roles
-        lost = [name for name in self._known.names if name not in roles.features]
-        if lost:
-            raise ValueError(
-                f"{source.title} lacks the column {lost[0]!r}, with which the model was fitted: pass the "
-                "training data"
-            )
-        return replace(roles, features=self._known.names)
+        self._source, self._inputs, self._fitted = source, inputs, fitted
+        roles = read_roles(
+            source, inputs.target, inputs.sample_weight, inputs.exposure, inputs.drop
+        )
+        self.dialect, self._categorical = source.dialect, estimator.categorical_features
+        if fitted is None:
+            estimator.n_features_in_ = len(roles.features)
+            estimator.feature_names_in_ = np.array(roles.features, dtype=object)
+        else:
+            lost = [name for name in fitted.names if name not in roles.features]
+            if lost:
+                raise ValueError(
+                    f"{source.title} lacks the column {lost[0]!r}, with which the model was fitted: pass "
+                    "the training data"
+                )
+            roles = replace(roles, features=fitted.names)
+            coded = [column.name for column in fitted.columns if column.kind == CATEGORICAL]
+            self._categorical = coded
+        self._roles, self.names = roles, roles.features
 
     def read(self, family: Family, classes: np.ndarray | None = None) -> TrainingRows:
-        """See `TrainingData`."""
-        seen = survey(self._source, self._roles, self._categorical, family)
-        require_same_classes(classes, seen.encoding.classes)
-        if self._known is not None:
-            seen = replace(seen, schema=self._known)
-        tables = partial(LoggedTables, self._source.encoded(self._roles.columns, seen.encoder))
-        return TrainingRows(tables, seen.encoding, seen.schema, ranged=self._known is not None)
+        """See `InMemoryData`."""
+        encoder = survey(self._source, self._roles, self._categorical, family)
+        require_same_classes(classes, encoder.encoding.classes)
+        if self._fitted is not None:
+            encoder = replace(encoder, schema=self._fitted)
+        tables = partial(LoggedTables, self._source.encoded(self._roles.columns, encoder))
+        return TrainingRows(tables, encoder.encoding, encoder.schema, self._fitted is not None)
 
     def about(self) -> dict[str, Any]:
-        """What the source knows of its rows, and what they are read as."""
-        given = {name: getattr(self._given, name) for name in Given.__dataclass_fields__}
-        given["X"] = self._source.fingerprint
-        return {**given, "categorical_features": self._categorical}
+        """See `InMemoryData`."""
+        inputs = {**vars(self._inputs), "X": self._source.fingerprint}
+        return {**inputs, "categorical_features": self._categorical}
+
+
+TrainingData: TypeAlias = InMemoryData | ChunkedData
 
 
 def fingerprint(table: Table) -> str:
@@ -235,8 +175,8 @@ def fingerprint(table: Table) -> str:
 def _with_ranges(schema: Schema, summary: DataSummary) -> Schema:
     """The columns with the ranges of all rows."""
     columns = []
-    for column, own in zip(schema.columns, summary.columns, strict=True):
-        distribution = own.distribution
+    for column, summarised in zip(schema.columns, summary.columns, strict=True):
+        distribution = summarised.distribution
         if column.levels:
             ends = [0.0, len(column.levels) - 1.0]
         elif len(distribution.values):
@@ -249,69 +189,56 @@ def _with_ranges(schema: Schema, summary: DataSummary) -> Schema:
 
 
 def name_of_target(y: Any, target: str | None) -> Any:
-    """The target of a table that holds it: by either argument, and by one only."""
+    """The target, passed as either ``y`` or ``target``."""
     if y is not None and target is not None:
-        raise ValueError("y and target both say what to predict: pass one of them")
+        raise ValueError("y and target both specify what to predict: pass one of them")
     return target if y is None else y
 
 
-def split_frame(given: Given) -> Given:
-    """A frame in memory that holds its target, and maybe more, as features and values.
-
-    Columns that are named are taken out of the frame; values that are given stay as they are.
-    """
-    values = given.roles
-    named = [argument for argument, value in values.items() if isinstance(value, str)]
-    if not named and not given.drop:
-        return given
-    frame: Any = as_frame(given.X)
+def split_frame(inputs: FitInputs) -> FitInputs:
+    """Take named columns out of a frame in memory; arguments that are values stay as they are."""
+    roles = {name: getattr(inputs, name) for name in ("target", "sample_weight", "exposure")}
+    named = [argument for argument, value in roles.items() if isinstance(value, str)]
+    if not named and not inputs.drop:
+        return inputs
+    frame: Any = as_frame(inputs.X)
     if frame is None:
-        word = (named or ["drop"])[0]
-        raise ValueError(f"{word} names columns, and X is an array without names: pass a frame")
-    features = find_features(values, given.drop, frame.columns, "X")
-    values |= {argument: frame[values[argument]].to_numpy() for argument in named}
-    return Given(frame.select(list(features)).to_native(), **values)
+        argument = [*named, "drop"][0]
+        raise ValueError(f"{argument} names columns, and X is an array without names: pass a frame")
+    features = find_features(roles, inputs.drop, frame.columns, "X")
+    roles |= {argument: frame[roles[argument]].to_numpy() for argument in named}
+    return FitInputs(frame.select(list(features)).to_native(), **roles)
+
+
+_REMEDY = "when the model was fitted: pass the training data, or fit again"
 
 
 def require_known_values(columns: np.ndarray, schema: Schema) -> None:
-    """Refuse rows as training data that have what the training data did not.
-
-    Raises
-    ------
-    ValueError
-        It names the column.
-    """
+    """Reject rows in memory that have what the training data of the fitted model did not."""
     for column, values in zip(schema.columns, columns.T, strict=True):
         n_missing = 0 if column.missing else int(np.isnan(values).sum())
         n_unseen = int((values == UNSEEN).sum()) if column.kind == CATEGORICAL else 0
         if n_missing or n_unseen:
             what = f"{n_missing} missing value" if n_missing else f"{n_unseen} value"
             plural = "s" if n_missing + n_unseen > 1 else ""
-            before = "and had none" if n_missing else "of levels that it did not have"
-            raise ValueError(
-                f"column {column.name!r} has {what}{plural}, {before} when the model was fitted: pass "
-                "the training data, or fit again"
-            )
+            before = "and had none" if n_missing else "of categories that it did not have"
+            raise ValueError(f"column {column.name!r} has {what}{plural}, {before} {_REMEDY}")
 
 
-def require_known_gaps(gaps: Sequence[int], schema: Schema) -> None:
-    """Refuse columns with missing values as training data that had none."""
-    for column in (schema.columns[k] for k in gaps):
+def require_known_missing(missing: Sequence[int], schema: Schema) -> None:
+    """Reject columns with missing values that had none in the training data of the fitted model."""
+    for column in (schema.columns[k] for k in missing):
         if not column.missing:
-            raise ValueError(
-                f"column {column.name!r} has missing values, and had none when the model was fitted: "
-                "pass the training data, or fit again"
-            )
+            raise ValueError(f"column {column.name!r} has missing values, and had none {_REMEDY}")
 
 
-def require_same_classes(known: np.ndarray | None, labels: np.ndarray) -> None:
-    """Refuse training data with other labels than those of the model's classes, or without some of them."""
-    if known is None:
+def require_same_classes(classes: np.ndarray | None, labels: np.ndarray) -> None:
+    """Reject training data whose labels are not exactly the classes of the fitted model."""
+    if classes is None:
         return
-    numbers = number_labels(labels, known)
-    absent = np.setdiff1d(np.arange(len(known)), numbers)
+    absent = np.setdiff1d(np.arange(len(classes)), number_labels(labels, classes))
     if len(absent):
         raise ValueError(
-            f"y has no row of the class {known.tolist()[absent[0]]!r} with a positive weight, and had when "
-            "the model was fitted: pass the training data, or fit again"
+            f"y has no row of the class {classes.tolist()[absent[0]]!r} with a positive weight, and had "
+            f"{_REMEDY}"
         )

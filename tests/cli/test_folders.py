@@ -135,7 +135,7 @@ class TestFit:
         done = lanam(
             *fit(data, "price", "--checkpoint", "part", "--max-iter", "7", "--force"), code=1
         )
-        assert "is of another fit" in done.err
+        assert "belongs to another fit" in done.err
 
     def test_columns_without_a_name_are_left_out(self, lanam, place):
         table = make_table().select(["age", "price"])

@@ -1,4 +1,4 @@
-"""Tables in chunks against the same tables in memory: schema, arrays, targets, and what is refused."""
+"""Tables in chunks against the same tables in memory: schema, arrays, targets, errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from lanam.data import as_frame, encode_table, learn_table, read_categorical
 from lanam.engines import survey as surveys
 from lanam.engines.files import open_files
 from lanam.engines.interface import Chunk, Source
-from lanam.engines.survey import Roles, read_roles, survey
+from lanam.engines.roles import Roles, read_roles
+from lanam.engines.survey import survey
 from lanam.families import BERNOULLI, GAUSSIAN, POISSON
 from lanam.inputs import require_squares
 
@@ -26,12 +27,12 @@ N = 500
 
 
 class Frames(Source):
-    """Frames of pandas in chunks, as Dask has them."""
+    """Pandas frames as chunks, as in Dask."""
 
     title = "the frames"
 
     def __init__(self, frames, groups=2):
-        self.frames, self.n_groups, self.asked = list(frames), groups, []
+        self.frames, self.n_groups, self.read_columns = list(frames), groups, []
 
     @property
     def names(self):
@@ -43,16 +44,16 @@ class Frames(Source):
     fingerprint = encoded = map = write = None
 
     def reduce(self, columns, function, merge):
-        self.asked.append(tuple(columns))
+        self.read_columns.append(tuple(columns))
         chunks = [
             Chunk(frame[list(columns)], f"partition {number}", 0, number)
             for number, frame in enumerate(self.frames)
         ]
         cuts = np.array_split(np.arange(len(chunks)), min(self.n_groups, len(chunks)))
         done = pickle.loads(pickle.dumps(function)), pickle.loads(pickle.dumps(merge))
-        found = [done[0](iter([chunks[k] for k in cut])) for cut in cuts]
-        result = found[0]
-        for other in found[1:]:
+        actual = [done[0](iter([chunks[k] for k in cut])) for cut in cuts]
+        result = actual[0]
+        for other in actual[1:]:
             result = done[1](result, other)
         return result
 
@@ -63,7 +64,7 @@ def a_frame(seed: int = 0) -> pd.DataFrame:
         {
             "x": rng.normal(size=N),
             "whole": rng.integers(-5, 5, N),
-            "gaps": pd.array(rng.integers(0, 9, N), dtype="Int64"),
+            "missing": pd.array(rng.integers(0, 9, N), dtype="Int64"),
             "narrow": rng.normal(size=N).astype("float32"),
             "truth": rng.random(N) < 0.5,
             "city": rng.choice(["Rome", "Bonn", "Oslo", "Ärö"], N),
@@ -71,7 +72,7 @@ def a_frame(seed: int = 0) -> pd.DataFrame:
             "zone": rng.integers(10, 14, N),
         }
     )
-    frame.loc[rng.random(N) < 0.1, ["x", "city", "gaps", "size"]] = None
+    frame.loc[rng.random(N) < 0.1, ["x", "city", "missing", "size"]] = None
     frame["city"] = frame["city"].where(np.arange(N) != 0, "Zug")  # in the first row only
     frame["y"] = rng.normal(size=N)
     frame["n"] = rng.poisson(2.0, N)
@@ -82,7 +83,7 @@ def a_frame(seed: int = 0) -> pd.DataFrame:
     return frame
 
 
-FEATURES = ("x", "whole", "gaps", "narrow", "truth", "city", "size", "zone")
+FEATURES = ("x", "whole", "missing", "narrow", "truth", "city", "size", "zone")
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def write(frame: pd.DataFrame, kind: str) -> str:
-    """The frame in two files and odd parts; where they are."""
+    """Write the frame to several files with uneven parts; returns their pattern."""
     for number, rows in enumerate((frame[:1], frame[1:137], frame[137:])):
         if kind == "parquet":
             rows.to_parquet(f"{number}.parquet", row_group_size=57, index=False)
@@ -123,16 +124,16 @@ def behind(first, second):
     return tuple(map(np.concatenate, zip(first, second, strict=True)))
 
 
-def encoded(source, surveyed):
+def encoded(source, encoder):
     """All rows."""
-    encoder = pickle.loads(pickle.dumps(surveyed.encoder))
+    encoder = pickle.loads(pickle.dumps(encoder))
     if isinstance(source, Frames):
         chunks = [
             Chunk(frame, f"partition {number}", 0, number)
             for number, frame in enumerate(source.frames)
         ]
         return gather(map(encoder, chunks))
-    return source.encoded(surveyed.roles.columns, encoder).total(gather, behind)
+    return source.encoded(encoder.roles.columns, encoder).total(gather, behind)
 
 
 def in_memory(frame: pd.DataFrame, categorical=()):
@@ -140,8 +141,8 @@ def in_memory(frame: pd.DataFrame, categorical=()):
     return learn_table(as_frame(frame), names, read_categorical(list(categorical), names), "pandas")
 
 
-def said(schema):
-    """What a schema says without ranges."""
+def described(schema):
+    """A schema without ranges."""
     return [(column.name, column.kind, column.levels) for column in schema.columns]
 
 
@@ -155,31 +156,31 @@ class TestLikeInMemory:
         frame = a_frame()
         used = frame[[*FEATURES, "y"]]
         source = source_of(used, kind, n_jobs)
-        surveyed = survey(source, read_roles(source, "y"), ["zone"])
+        encoder = survey(source, read_roles(source, "y"), ["zone"])
         columns, schema = in_memory(frame[list(FEATURES)], ["zone"])
-        assert said(surveyed.schema) == said(schema)
-        assert surveyed.schema.columns[6].levels == ("XL", "S", "M")  # the dtype's order
-        assert all(math.isnan(column.lowest) for column in surveyed.schema.columns)
-        found = encoded(source, surveyed)
-        np.testing.assert_array_equal(found[0], columns)
-        np.testing.assert_array_equal(found[1], frame["y"])
-        np.testing.assert_array_equal(found[2], np.ones(N))
+        assert described(encoder.schema) == described(schema)
+        assert encoder.schema.columns[6].levels == ("XL", "S", "M")  # the dtype's order
+        assert all(math.isnan(column.lowest) for column in encoder.schema.columns)
+        actual = encoded(source, encoder)
+        np.testing.assert_array_equal(actual[0], columns)
+        np.testing.assert_array_equal(actual[1], frame["y"])
+        np.testing.assert_array_equal(actual[2], np.ones(N))
 
     def test_columns_of_csv(self, folder):
         frame = a_frame()[["x", "whole", "truth", "city", "zone", "y"]]
         source = source_of(frame, "csv")
-        surveyed = survey(source, read_roles(source, "y"), ["zone"])
+        encoder = survey(source, read_roles(source, "y"), ["zone"])
         read = pd.concat([pd.read_csv(f"{k}.csv") for k in range(3)], ignore_index=True)
         columns, schema = in_memory(read.drop(columns="y"), ["zone"])
-        assert said(surveyed.schema) == said(schema)
-        assert surveyed.schema.columns[4].levels == (10, 11, 12, 13)
-        np.testing.assert_array_equal(encoded(source, surveyed)[0], columns)
+        assert described(encoder.schema) == described(schema)
+        assert encoder.schema.columns[4].levels == (10, 11, 12, 13)
+        np.testing.assert_array_equal(encoded(source, encoder)[0], columns)
 
-    def test_arrays_are_by_columns(self, folder):
+    def test_arrays_are_column_major(self, folder):
         source = source_of(a_frame()[[*FEATURES, "y", "w"]], "parquet")
-        surveyed = survey(source, read_roles(source, "y", "w"))
+        encoder = survey(source, read_roles(source, "y", "w"))
         tables = []
-        source.encoded(surveyed.roles.columns, surveyed.encoder).total(
+        source.encoded(encoder.roles.columns, encoder).total(
             lambda some: (np.array([tables.append(table) or 0 for table in some]),)
         )
         assert all(table.columns.flags.f_contiguous for table in tables)
@@ -188,16 +189,16 @@ class TestLikeInMemory:
     def test_weights(self, folder, kind):
         frame = a_frame()
         source = source_of(frame[[*FEATURES, "y", "w"]], kind)
-        surveyed = survey(source, read_roles(source, "y", "w"))
+        encoder = survey(source, read_roles(source, "y", "w"))
         columns, schema = in_memory(frame[list(FEATURES)])
         kept = frame["w"] > 0
         assert 0 < kept.sum() < N
-        assert said(surveyed.schema) == said(schema)  # of all rows
-        found = encoded(source, surveyed)
-        np.testing.assert_array_equal(found[0], columns[kept])
-        np.testing.assert_array_equal(found[1], frame["y"][kept])
-        np.testing.assert_array_equal(found[2], frame["w"][kept])
-        totals = encoded_totals(source, surveyed)
+        assert described(encoder.schema) == described(schema)  # of all rows
+        actual = encoded(source, encoder)
+        np.testing.assert_array_equal(actual[0], columns[kept])
+        np.testing.assert_array_equal(actual[1], frame["y"][kept])
+        np.testing.assert_array_equal(actual[2], frame["w"][kept])
+        totals = encoded_totals(source, encoder)
         assert totals[0].tolist() == [kept.sum(), frame["w"].sum()]
         assert totals[1:] == (frame["y"][kept].min(), frame["y"][kept].max())
 
@@ -208,19 +209,19 @@ class TestLikeInMemory:
         frame = a_frame()[["x", "n", "w", "hours"]]
         used = frame[["x", "n", *(name for name in (weight, exposure) if isinstance(name, str))]]
         source = source_of(used, kind, 2)
-        surveyed = survey(source, read_roles(source, "n", weight, exposure), family=POISSON)
+        encoder = survey(source, read_roles(source, "n", weight, exposure), family=POISSON)
         w = np.ones(N) if weight is None else frame["w"].to_numpy()
         e = np.full(N, exposure or 1.0) if exposure != "hours" else frame["hours"].to_numpy()
         kept = w > 0
         rows = frame["n"].to_numpy(float)[kept], w[kept], e[kept]
         wanted = POISSON.encoding(POISSON.statistics(*rows))
         response, mass = wanted.response(*rows)
-        found = encoded(source, surveyed)
-        np.testing.assert_allclose(found[1], response, rtol=1e-12)
-        np.testing.assert_allclose(found[2], mass, rtol=1e-12)
-        assert surveyed.encoding.log_unit == pytest.approx(wanted.log_unit, rel=1e-12)
-        assert surveyed.encoding.constant == pytest.approx(wanted.constant, rel=1e-12)
-        assert surveyed.encoding.family is POISSON
+        actual = encoded(source, encoder)
+        np.testing.assert_allclose(actual[1], response, rtol=1e-12)
+        np.testing.assert_allclose(actual[2], mass, rtol=1e-12)
+        assert encoder.encoding.log_unit == pytest.approx(wanted.log_unit, rel=1e-12)
+        assert encoder.encoding.constant == pytest.approx(wanted.constant, rel=1e-12)
+        assert encoder.encoding.family is POISSON
 
     @pytest.mark.parametrize("kind", [*KINDS, "csv"])
     @pytest.mark.parametrize("target", ["label", "number", "truth"])
@@ -229,17 +230,17 @@ class TestLikeInMemory:
         frame.loc[7, "label"] = "never"  # in a row that does not count
         frame.loc[7, "w"] = 0.0
         source = source_of(frame[["x", target, "w"]], kind, 2)
-        surveyed = survey(source, read_roles(source, target, "w"), family=BERNOULLI)
+        encoder = survey(source, read_roles(source, target, "w"), family=BERNOULLI)
         kept = frame["w"] > 0
         labels = frame[target][kept].to_numpy()
         wanted = np.unique(labels)
-        assert surveyed.encoding.classes.tolist() == wanted.tolist()
-        assert [type(label) for label in surveyed.encoding.classes.tolist()] == [
+        assert encoder.encoding.classes.tolist() == wanted.tolist()
+        assert [type(label) for label in encoder.encoding.classes.tolist()] == [
             type(label) for label in wanted.tolist()
         ]
-        assert len(surveyed.encoding.classes) == len(wanted)
-        assert surveyed.encoding.family.name == ("bernoulli" if target == "truth" else "softmax")
-        numbers = encoded(source, surveyed)[1]
+        assert len(encoder.encoding.classes) == len(wanted)
+        assert encoder.encoding.family.name == ("bernoulli" if target == "truth" else "softmax")
+        numbers = encoded(source, encoder)[1]
         assert wanted[numbers.astype(int)].tolist() == labels.tolist()
 
     def test_classes_of_categories_ascend(self, folder):
@@ -248,9 +249,9 @@ class TestLikeInMemory:
         )
         for kind in KINDS:
             source = source_of(frame, kind)
-            surveyed = survey(source, read_roles(source, "y"), family=BERNOULLI)
-            assert surveyed.encoding.classes.tolist() == ["a", "b"]
-            assert encoded(source, surveyed)[1].tolist() == [1, 0, 1]
+            encoder = survey(source, read_roles(source, "y"), family=BERNOULLI)
+            assert encoder.encoding.classes.tolist() == ["a", "b"]
+            assert encoded(source, encoder)[1].tolist() == [1, 0, 1]
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_odd_columns(self, folder, kind):
@@ -266,10 +267,10 @@ class TestLikeInMemory:
             }
         )
         source = source_of(frame, kind)
-        surveyed = survey(source, read_roles(source, "y"), ["tenth", "huge"])
+        encoder = survey(source, read_roles(source, "y"), ["tenth", "huge"])
         columns, schema = in_memory(frame.drop(columns="y"), ["tenth", "huge"])
-        assert said(surveyed.schema) == said(schema)
-        np.testing.assert_array_equal(encoded(source, surveyed)[0], columns)
+        assert described(encoder.schema) == described(schema)
+        np.testing.assert_array_equal(encoded(source, encoder)[0], columns)
 
     def test_categories_that_differ_from_file_to_file(self, folder):
         parts = [["b", "a"], ["c", "b"], ["a"]]
@@ -278,11 +279,11 @@ class TestLikeInMemory:
             frame.to_parquet(f"{number}.parquet")
         source = open_files(".")
         whole = pd.read_parquet(".")
-        surveyed = survey(source, read_roles(source, "y"))
+        encoder = survey(source, read_roles(source, "y"))
         columns, schema = in_memory(whole[["c"]])
-        assert said(surveyed.schema) == said(schema)
-        assert surveyed.schema.columns[0].levels == ("b", "a", "c")
-        np.testing.assert_array_equal(encoded(source, surveyed)[0], columns)
+        assert described(encoder.schema) == described(schema)
+        assert encoder.schema.columns[0].levels == ("b", "a", "c")
+        np.testing.assert_array_equal(encoded(source, encoder)[0], columns)
 
     def test_categories_in_one_file_and_text_in_another_ascend(self, folder):
         pd.DataFrame({"c": pd.Categorical(["b", "a"], ["b", "a"]), "y": [0.0, 1.0]}).to_parquet(
@@ -290,21 +291,21 @@ class TestLikeInMemory:
         )
         pd.DataFrame({"c": ["c", "b"], "y": [0.0, 1.0]}).to_parquet("1.parquet")
         source = open_files(".")
-        surveyed = survey(source, read_roles(source, "y"))
-        assert surveyed.schema.columns[0].levels == ("a", "b", "c")
-        assert encoded(source, surveyed)[0].ravel().tolist() == [1, 0, 2, 1]
+        encoder = survey(source, read_roles(source, "y"))
+        assert encoder.schema.columns[0].levels == ("a", "b", "c")
+        assert encoded(source, encoder)[0].ravel().tolist() == [1, 0, 2, 1]
 
     def test_whole_numbers_and_fractions_as_categories(self, folder):
         pd.DataFrame({"c": [2, 1], "y": [0.0, 1.0]}).to_parquet("0.parquet")
         pd.DataFrame({"c": [1.5, 2.0], "y": [0.0, 1.0]}).to_parquet("1.parquet")
         source = open_files(".")
-        surveyed = survey(source, read_roles(source, "y"), ["c"])
-        levels = surveyed.schema.columns[0].levels
+        encoder = survey(source, read_roles(source, "y"), ["c"])
+        levels = encoder.schema.columns[0].levels
         assert levels == (1.0, 1.5, 2.0)
         assert {type(level) for level in levels} == {float}
-        assert encoded(source, surveyed)[0].ravel().tolist() == [2, 0, 1, 2]
+        assert encoded(source, encoder)[0].ravel().tolist() == [2, 0, 1, 2]
 
-    def test_objects_are_what_their_values_are(self):
+    def test_object_columns_have_the_type_of_their_values(self):
         one = pd.DataFrame(
             {"a": [True, None], "b": [1.5, None], "c": ["x", None], "y": [0.0, 1.0]}, dtype=object
         )
@@ -312,26 +313,26 @@ class TestLikeInMemory:
             {"a": [2.5, 1], "b": [True, 3], "c": [None, None], "y": [0.0, 1.0]}, dtype=object
         )
         source = Frames([one, two])
-        surveyed = survey(source, read_roles(source, "y"))
+        encoder = survey(source, read_roles(source, "y"))
         columns, schema = in_memory(pd.concat([one, two])[["a", "b", "c"]])
-        assert said(surveyed.schema) == said(schema)
-        np.testing.assert_array_equal(encoded(source, surveyed)[0], columns)
+        assert described(encoder.schema) == described(schema)
+        np.testing.assert_array_equal(encoded(source, encoder)[0], columns)
 
     def test_a_fitted_schema_encodes_as_well(self, folder):
         frame = a_frame()[[*FEATURES, "y"]]
         source = source_of(frame, "parquet")
         columns, schema = in_memory(frame[list(FEATURES)])
-        surveyed = replace(survey(source, read_roles(source, "y")), schema=schema)
-        np.testing.assert_array_equal(encoded(source, surveyed)[0], columns)
+        encoder = replace(survey(source, read_roles(source, "y")), schema=schema)
+        np.testing.assert_array_equal(encoded(source, encoder)[0], columns)
         wanted, _ = encode_table(as_frame(frame[list(FEATURES)]), schema)
         np.testing.assert_array_equal(columns, wanted)
 
 
 def tally(tables):
     """Number of rows and total weight, and the lowest and the highest response."""
-    known = list(tables)
-    response = np.concatenate([table.response for table in known])
-    weight = sum(float(table.weight.sum()) for table in known)
+    tables_read = list(tables)
+    response = np.concatenate([table.response for table in tables_read])
+    weight = sum(float(table.weight.sum()) for table in tables_read)
     return (
         np.array([len(response), weight]),
         response.min(keepdims=True),
@@ -340,7 +341,7 @@ def tally(tables):
 
 
 def wider(first, second):
-    """Merges what ``tally`` says."""
+    """Merge results of ``tally``."""
     return (
         first[0] + second[0],
         np.minimum(first[1], second[1]),
@@ -348,55 +349,55 @@ def wider(first, second):
     )
 
 
-def encoded_totals(source, surveyed):
+def encoded_totals(source, encoder):
     if isinstance(source, Frames):
         chunks = [Chunk(frame, "", 0, 0) for frame in source.frames]
-        found = [
-            tally([surveyed.encoder(chunk)]) for chunk in chunks if (chunk.frame["w"] > 0).any()
-        ]
-        result = found[0]
-        for other in found[1:]:
+        actual = [tally([encoder(chunk)]) for chunk in chunks if (chunk.frame["w"] > 0).any()]
+        result = actual[0]
+        for other in actual[1:]:
             result = wider(result, other)
         return result
-    return source.encoded(surveyed.roles.columns, surveyed.encoder).total(tally, wider)
+    return source.encoded(encoder.roles.columns, encoder).total(tally, wider)
 
 
 class TestPasses:
-    def asked(self, frame, target, weight=None, exposure=None, categorical="auto", family=GAUSSIAN):
+    def read_columns(
+        self, frame, target, weight=None, exposure=None, categorical="auto", family=GAUSSIAN
+    ):
         source = Frames([frame])
         survey(source, read_roles(source, target, weight, exposure), categorical, family)
-        return source.asked
+        return source.read_columns
 
-    def test_only_what_is_needed_is_read(self):
+    def test_only_needed_columns_are_read(self):
         frame = a_frame()[["x", "whole", "zone", "y", "n", "w", "hours"]]
-        assert self.asked(frame, "y", "w") == []
-        assert self.asked(frame, "y", categorical=["zone"]) == [("zone",)]
-        assert self.asked(frame, "n", family=POISSON) == [("n",)]
-        assert self.asked(frame, "n", "w", "hours", family=POISSON) == [("n", "w", "hours")]
+        assert self.read_columns(frame, "y", "w") == []
+        assert self.read_columns(frame, "y", categorical=["zone"]) == [("zone",)]
+        assert self.read_columns(frame, "n", family=POISSON) == [("n",)]
+        assert self.read_columns(frame, "n", "w", "hours", family=POISSON) == [("n", "w", "hours")]
         frame = a_frame()[["x", "city", "label", "truth", "w"]]
-        assert self.asked(frame, "x", "w") == [("city", "label", "truth")]
-        assert self.asked(frame, "label", "w", family=BERNOULLI) == [
+        assert self.read_columns(frame, "x", "w") == [("city", "label", "truth")]
+        assert self.read_columns(frame, "label", "w", family=BERNOULLI) == [
             ("city", "truth", "label", "w")
         ]
 
     def test_groups_and_order_do_not_matter(self):
         frame = a_frame()[["city", "size", "label", "w"]]
-        found = []
+        actual = []
         for cuts in ([], [1], [1, 2, 3, 250], range(20, N, 20)):
             frames = np.split(np.arange(N), list(cuts))
             for groups in (1, 3, 50):
                 source = Frames([frame.iloc[rows] for rows in frames], groups)
                 roles = read_roles(source, "label", "w")
-                surveyed = survey(source, roles, family=BERNOULLI)
-                found.append((surveyed.schema, surveyed.encoding.classes.tolist()))
-        assert all(each == found[0] for each in found)
+                encoder = survey(source, roles, family=BERNOULLI)
+                actual.append((encoder.schema, encoder.encoding.classes.tolist()))
+        assert all(survey == actual[0] for survey in actual)
 
 
 class TestRoles:
     def roles(self, *arguments, columns=("age", "zone", "claims", "weight", "hours")):
         return read_roles(Frames([pd.DataFrame(columns=list(columns))]), *arguments)
 
-    def test_what_is_left_are_features(self):
+    def test_the_other_columns_are_features(self):
         assert self.roles("claims", "weight", "hours") == Roles(
             "claims", "weight", "hours", ("age", "zone")
         )
@@ -428,7 +429,7 @@ class TestRoles:
             ),
         ],
     )
-    def test_refusals(self, arguments, words):
+    def test_errors(self, arguments, words):
         with pytest.raises(ValueError, match=words):
             self.roles(*arguments)
 
@@ -440,13 +441,13 @@ class TestRoles:
 def refused(
     source, words, target="y", weight=None, exposure=None, family=GAUSSIAN, kind=ValueError
 ):
-    """What is refused in the survey or in the encoding, where the survey reads nothing."""
+    """An error in the survey, or in the encoding where the survey reads nothing."""
     with pytest.raises(kind, match=words):
         encoded(source, survey(source, read_roles(source, target, weight, exposure), family=family))
 
 
-class TestRefusals:
-    """Each names the file, the row group, the row and the column."""
+class TestErrors:
+    """Errors name the file, the row group, the row and the column."""
 
     #: Where row 200 is: the second part of the third file, whose first is of rows 137 to 193.
     PARQUET = r"in 2.parquet, row group 1 \(of 0 to 6\)"
@@ -492,20 +493,20 @@ class TestRefusals:
         words = f"{at}'n': Unknown label type: continuous"
         refused(self.one("n", 1.5), words, "n", family=BERNOULLI)
 
-    def test_targets_of_another_kind(self, folder):
+    def test_targets_of_another_type(self, folder):
         frame = pd.DataFrame(
             {"x": [1.0, 2.0], "y": ["a", "b"], "z": pd.to_datetime(["2024-01-01"] * 2)}
         )
         refused(
-            source_of(frame[["x", "y"]], "parquet"), "column 'y': y must be numbers for LANAMReg"
+            source_of(frame[["x", "y"]], "parquet"), "column 'y': y must be numeric for LANAMReg"
         )
         refused(source_of(frame[["x", "z"]], "parquet"), "column 'z': y holds dates", "z")
 
-    def test_small_targets_are_judged_together(self):
+    def test_small_targets_are_checked_over_all_rows(self):
         frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1e-150, 1.0, 2.0]})
         source = source_of(frame, "pandas")
-        surveyed = survey(source, read_roles(source, "y"))
-        assert encoded(source, surveyed)[1].tolist() == [1e-150, 1.0, 2.0]
+        encoder = survey(source, read_roles(source, "y"))
+        assert encoded(source, encoder)[1].tolist() == [1e-150, 1.0, 2.0]
         with pytest.raises(ValueError, match="y has values of magnitude 1e-150"):
             require_squares(1e-150)
         require_squares(2.0)
@@ -544,10 +545,10 @@ class TestRefusals:
         words = f"{self.PARQUET}, column 'hours': {words.format(row=self.ROW)}"
         refused(self.one("hours", value), words, "n", exposure="hours", family=POISSON)
 
-    def test_text_as_weights(self, folder):
+    def test_strings_as_weights(self, folder):
         frame = a_frame()[["x", "y", "city"]]
         words = (
-            r"in 0.parquet, row group 0 \(of 0 to 0\), column 'city': sample_weight must be numbers"
+            r"in 0.parquet, row group 0 \(of 0 to 0\), column 'city': sample_weight must be numeric"
         )
         refused(source_of(frame, "parquet"), words, weight="city")
 
@@ -566,7 +567,7 @@ class TestRefusals:
             f"{place}: column 'when' holds dates .*`X.* being the table with",
         )
 
-    def test_lines_that_mend_name_the_column(self, folder):
+    def test_code_that_fixes_a_column_names_it(self, folder):
         pq.write_table(pa.table({"y": [1.0], "when": pa.array([0], pa.date32())}), "a.parquet")
         words = r'X = X.set_column\(X.column_names.index\("when"\), "when", '
         refused(open_files("a.parquet"), words)
@@ -587,14 +588,14 @@ class TestRefusals:
         roles = read_roles(source, "y")
         assert len(survey(source, roles, ["note"]).schema.columns[0].levels) == N
 
-    def test_text_that_only_a_chunk_makes_look_free(self):
+    def test_strings_that_look_free_in_one_chunk_only(self):
         sentences = [f"The parcel arrived on day {k}, and it was damp." for k in range(100)]
         frame = pd.DataFrame({"note": sentences * 2, "y": np.arange(200)})
         for frames in ([frame[:100], frame[100:]], [frame]):
             source = Frames(frames)
             assert len(survey(source, read_roles(source, "y")).schema.columns[0].levels) == 100
 
-    def test_free_text_is_not_gathered_to_the_end(self, monkeypatch):
+    def test_free_text_is_rejected_early(self, monkeypatch):
         monkeypatch.setattr(surveys, "_MANY_LEVELS", 150)
         sentences = [f"The parcel arrived on day {k}, and it was damp." for k in range(N)]
         frame = pd.DataFrame({"note": sentences, "y": np.arange(N)})
@@ -612,7 +613,7 @@ class TestRefusals:
             source = Frames([frame.rename(columns={"a": "y", "y": "x"}) for frame in frames])
             refused(source, "mixes text and other labels", family=BERNOULLI)
 
-    def test_too_few_rows_count(self, folder):
+    def test_too_few_rows_with_a_positive_weight(self, folder):
         frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [0, 1, 1], "w": [0.0, 0.0, 0.0]})
         for family in (POISSON, BERNOULLI):
             refused(
@@ -633,27 +634,29 @@ class TestRefusals:
         refused(source, "y is zero in every row with a positive", weight="w", family=POISSON)
         refused(source, r"y has one class only \(0\) among the rows", weight="w", family=BERNOULLI)
 
-    def test_data_that_changed_since(self, folder):
+    def test_data_that_changed_after_the_survey(self, folder):
         frame = a_frame()[["city", "label", "y"]]
         source = source_of(frame, "pandas")
-        surveyed = survey(source, read_roles(source, "y"))
+        encoder = survey(source, read_roles(source, "y"))
         frame.loc[3, "city"] = "Bern"
-        words = "in partition 1: column 'city' has the level 'Bern', which it did not have before"
+        words = (
+            "in partition 1: column 'city' has the category 'Bern', which it did not have before"
+        )
         with pytest.raises(ValueError, match=words):
-            encoded(source_of(frame, "pandas"), surveyed)
-        surveyed = survey(source, read_roles(source, "label"), family=BERNOULLI)
+            encoded(source_of(frame, "pandas"), encoder)
+        encoder = survey(source, read_roles(source, "label"), family=BERNOULLI)
         frame = a_frame()[["city", "label", "y"]]
         frame.loc[3, "label"] = "never"
         with pytest.raises(
             ValueError, match="column 'label': y has the label 'never', which was not"
         ):
-            encoded(source_of(frame, "pandas"), surveyed)
+            encoded(source_of(frame, "pandas"), encoder)
 
 
-def test_no_rows_are_no_table():
+def test_empty_chunks():
     frame = a_frame()[[*FEATURES, "y"]]
     source = source_of(frame, "pandas")
-    surveyed = survey(source, read_roles(source, "y"))
-    table = surveyed.encoder(Chunk(frame[:0], "", 0, 3))
+    encoder = survey(source, read_roles(source, "y"))
+    table = encoder(Chunk(frame[:0], "", 0, 3))
     assert isinstance(table, Table)
     assert (table.columns.shape, len(table), table.number) == ((0, 8), 0, 3)

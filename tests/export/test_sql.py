@@ -349,9 +349,9 @@ def test_edits_are_told_on_top(dialect):
     query = edited.export(None, to="sql", dialect=dialect)
     first, second, rest = query.split("\n", 2)
     assert first.splitlines() == [first]
-    assert first.startswith('-- edited by hand: the "name"; DROP TABLE data; -- é : adds nothing')
+    assert first.startswith('-- edited by hand: the "name"; DROP TABLE data; -- é : zero')
     assert first.endswith("; so SELECT 1; DROP /* it's \\x00")
-    assert second == "-- edited by hand: flag: adds nothing anywhere (100.0% of the training data)"
+    assert second == "-- edited by hand: flag: zero everywhere (100.0% of the training data)"
     assert rest.startswith("WITH ")
     result = scored(edited, found.X, dialect)
     check_link(Case(edited, found.X), result["link_mean"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from lanam.errors import Line, Message, Setting, Speech
+from lanam.errors import Line, Message, MessageFormat, Setting
 
 
 class CLIError(Exception):
@@ -59,7 +59,7 @@ _WORDS = {
 _REMEDIES = {"max_iter": "Raise {argument}."}
 
 
-class _Flags(Speech):
+class _Flags(MessageFormat):
     """Wording of messages for the command line: flags in place of arguments."""
 
     def __init__(self, flags: dict[str, str]) -> None:
@@ -105,7 +105,7 @@ def in_flags(error: BaseException) -> str:
     >>> in_flags(InputError("{argument} is zero for every row", argument="sample_weight"))
     '--weight is zero for every row'
     """
-    return error.said(_wording()) if isinstance(error, Message) else str(error)
+    return error.formatted(_wording()) if isinstance(error, Message) else str(error)
 
 
 def one_line(error: BaseException) -> str:

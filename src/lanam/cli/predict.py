@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lanam.batch_predict import Job, keep_text, predict_files
+from lanam.batch_predict import OutputCall, OutputOptions, Outputs, keep_text, predict_files
 from lanam.cli.console import Console
 from lanam.cli.deciding import split_names
 from lanam.cli.errors import UsageError, in_flags
@@ -18,7 +18,6 @@ from lanam.cli.requests import BLOCK_SIZE, Predict
 from lanam.cli.tables import are_files, open_writer, require_new, require_table_name
 from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
-from lanam.outputs import Outputs, Wanted
 
 if TYPE_CHECKING:
     from lanam.cli.models import Estimator
@@ -53,24 +52,26 @@ def _write(request: Predict, console: Console) -> tuple[int, list[str]]:
         require_columns(model, source)
     exposure = exposure_column(model, source, request.exposure)
     kept = kept_names(request, source)
-    wanted = Wanted(request.coverage, request.std, request.terms, request.proba, request.prefix)
-    outputs = outputs_of(model, wanted, kept)
+    options = OutputOptions(
+        request.coverage, request.std, request.terms, request.proba, request.prefix
+    )
+    outputs = outputs_of(model, options, kept)
     with console.warnings(), _progress(source.title, console) as advance:
         if several:
             n_rows = predict_files(
                 model,
                 request.data if source.dialect is None else CsvFiles(request.data, source.dialect),
                 request.output,
-                wanted,
+                options,
                 keep=kept,
                 exposure=exposure,
                 overwrite=request.force,
                 progress=advance,
             )
         else:
-            job = Job(outputs, model, tuple(kept), exposure)
-            job, source = keep_text(job, source, as_text=kind == "csv")
-            n_rows = source.write_to(partial(open_writer, request.output), job, advance)
+            call = OutputCall(model, exposure, outputs, tuple(kept))
+            call, source = keep_text(call, source, as_text=kind == "csv")
+            n_rows = source.write_to(partial(open_writer, request.output), call, advance)
     return n_rows, [*kept, *outputs.names]
 
 
@@ -100,10 +101,10 @@ def kept_names(request: Predict, source: FileSource) -> list[str]:
     return split_names(request.keep, source.names, "--keep")
 
 
-def outputs_of(model: Estimator, wanted: Wanted, kept: Sequence[str]) -> Outputs:
+def outputs_of(model: Estimator, options: OutputOptions, kept: Sequence[str]) -> Outputs:
     """The columns of predictions, whose names must differ from those that are kept."""
     try:
-        outputs = Outputs(model, wanted)
+        outputs = Outputs(model, options)
     except ValueError as error:
         raise UsageError(in_flags(error)) from None
     clash = [name for name in kept if name in outputs.names]

@@ -1,4 +1,4 @@
-"""What the columns of a table in chunks are for, and the rows' targets, weights and exposures."""
+"""The roles of the columns of a table in chunks, and targets, weights and exposures of its rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lanam.inputs import (
     refuse_missing_target,
 )
 
-#: Lines that leave out rows without a value.
+#: Code that drops rows without a value.
 _DROP = {
     "pyarrow": "X = X.filter(pc.is_valid(X[{name}]))",
     "pandas": "X = X.dropna(subset=[{name}])",
@@ -33,19 +33,7 @@ _DROP = {
 
 @dataclass(frozen=True)
 class Roles:
-    """What columns are for.
-
-    Attributes
-    ----------
-    target
-        The column to predict.
-    weight
-        The column that says how often each row counts, if there is one.
-    exposure
-        The column of what counts were counted over, or one number for all, or nothing.
-    features
-        The columns to predict from.
-    """
+    """The roles of columns; an exposure may also be one number for all rows."""
 
     target: str
     weight: str | None
@@ -54,7 +42,7 @@ class Roles:
 
     @property
     def others(self) -> tuple[str, ...]:
-        """The columns that are not to predict from."""
+        """The columns that are not features."""
         exposure = self.exposure if isinstance(self.exposure, str) else None
         return tuple(name for name in (self.target, self.weight, exposure) if name is not None)
 
@@ -65,25 +53,25 @@ class Roles:
 
 
 def find_features(
-    given: Mapping[str, Any], drop: Sequence[str], names: Sequence[str], title: str
+    arguments: Mapping[str, Any], drop: Sequence[str], names: Sequence[str], title: str
 ) -> tuple[str, ...]:
     """The columns of a table that are features: not in ``drop``, and not named by an argument.
 
-    ``given`` has ``target``, ``sample_weight`` and ``exposure``, of which strings are names of columns.
+    Strings among the ``arguments`` target, sample_weight and exposure are names of columns.
     """
     named: dict[str, str] = {}
     for argument in ("target", "sample_weight", "exposure"):
-        if not isinstance(name := given.get(argument), str):
+        if not isinstance(name := arguments.get(argument), str):
             continue
         find_column(name, names, argument)
-        for other in (other for other, column in named.items() if column == name):
-            words = " and ".join(f"{{{each}}}" for each in (other, argument))
-            problem = f"{words} both name the column {{column!r}}: it is one only"
-            raise InputError(problem, argument=other, column=name)
-        named[argument] = name
+        if name in named:
+            words = " and ".join(f"{{{word}}}" for word in (named[name], argument))
+            problem = f"{words} both name the column {{column!r}}"
+            raise InputError(problem, "pass different columns", argument=named[name], column=name)
+        named[name] = argument
     if isinstance(drop, str):
         raise ValueError(f"drop={drop!r} must be a list of columns: write drop=[{drop!r}]")
-    others = {*named.values(), *(names[find_column(name, names, "drop")] for name in drop)}
+    others = {*named, *(names[find_column(name, names, "drop")] for name in drop)}
     features = tuple(name for name in names if name not in others)
     if not features:
         raise ValueError(f"{title} has no column left to predict from")
@@ -96,21 +84,21 @@ def read_roles(
     """The roles of the columns of a table in chunks, all of which are named."""
     if not isinstance(target, str):
         raise source.unnamed_target()
-    named = require_name(weight, source, "sample_weight")
-    over = read_exposure_role(source, exposure)
-    given = {"target": target, "sample_weight": named, "exposure": over}
-    return Roles(target, named, over, find_features(given, drop, source.names, source.title))
+    weight = _require_name(weight, source, "sample_weight")
+    exposure = read_exposure_role(source, exposure)
+    arguments = {"target": target, "sample_weight": weight, "exposure": exposure}
+    features = find_features(arguments, drop, source.names, source.title)
+    return Roles(target, weight, exposure, features)
 
 
 def read_exposure_role(source: Source, exposure: Any) -> str | float | None:
-    """The exposure of the rows of a table in chunks: a column of it, one number for all, or nothing."""
+    """The exposure of a table in chunks: the name of a column, one number for all rows, or None."""
     if isinstance(exposure, numbers.Real):
         return float(read_exposure(exposure, 1)[0])
-    return require_name(exposure, source, "exposure")
+    return _require_name(exposure, source, "exposure")
 
 
-def require_name(value: Any, source: Source, argument: str) -> str | None:
-    """The name of a column of the table, or nothing."""
+def _require_name(value: Any, source: Source, argument: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
@@ -122,29 +110,20 @@ def require_name(value: Any, source: Source, argument: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """What is known of some rows besides their features.
+class Targets:
+    """Targets, weights and exposures of the rows of a chunk that have a positive weight."""
 
-    Attributes
-    ----------
-    counted
-        Which of them have a positive weight, for an index; the others are in no array here.
-    weight, exposure
-        One a row.
-    target
-        Numbers, or which of ``labels`` each row has.
-    labels
-        The classes' names, not all of which a row need have.
-    """
-
-    counted: NDArray[np.bool_] | slice
+    #: which rows of the chunk these are, as an index
+    weighted: NDArray[np.bool_] | slice
     weight: Array
     exposure: Array
-    target: NDArray[Any]
+    #: numbers, or indices into ``labels``
+    values: NDArray[Any]
+    #: class labels, some of which may have no row
     labels: NDArray[Any]
 
 
-def read_rows(chunk: Chunk, roles: Roles, family: Family) -> Rows:
+def read_targets(chunk: Chunk, roles: Roles, family: Family) -> Targets:
     """Targets, weights and exposures of a chunk, checked as in memory; errors name file and row."""
     frame: Any = as_frame(chunk.frame)
     weight = np.ones(len(frame))
@@ -152,22 +131,22 @@ def read_rows(chunk: Chunk, roles: Roles, family: Family) -> Rows:
         with in_chunk(chunk, roles.weight):
             weight = read_weights(frame[roles.weight].to_numpy(), len(frame), chunk=True)
     series, labels = frame[roles.target], np.empty(0)
-    target: NDArray[Any]
+    values: NDArray[Any]
     with in_chunk(chunk, roles.target):
         _refuse_missing_target(series)
         if family.link.classes:
             distinct, positions = fold(series)
             labels = plain_labels(np.asarray(distinct.to_numpy()))
-            target = np.arange(len(labels)) if positions is None else positions
+            values = np.arange(len(labels)) if positions is None else positions
         else:
-            target = family.check(read_response(series.to_numpy(), "LANAMRegressor", chunk=True))
+            values = family.check(read_response(series.to_numpy(), "LANAMRegressor", chunk=True))
     exposure = read_exposures(chunk, roles.exposure)
-    counted = slice(None) if weight.all() else weight > 0.0
-    return Rows(counted, weight[counted], exposure[counted], target[counted], labels)
+    weighted = slice(None) if weight.all() else weight > 0.0
+    return Targets(weighted, weight[weighted], exposure[weighted], values[weighted], labels)
 
 
 def read_exposures(chunk: Chunk, exposure: str | float | None) -> Array:
-    """The exposures of a chunk's rows: by a column, one number, or one by default."""
+    """The exposures of a chunk's rows: a column, one number, or one by default."""
     if not isinstance(exposure, str):
         return read_exposure(exposure, len(chunk.frame))
     frame: Any = as_frame(chunk.frame)

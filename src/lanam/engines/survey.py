@@ -1,7 +1,7 @@
-"""What must be known of a table in chunks before its rows can be arrays.
+"""Tables in chunks to arrays: a survey of what must be known of all rows first, then an encoder of chunks.
 
-Kinds of columns come from dtypes. Levels, classes and the mean exposure are in the rows: one pass over
-the columns that have them. A table of numbers with a Gaussian target needs none.
+Kinds of columns come from dtypes. Categories, classes and the mean exposure are in the rows: one pass over
+the columns that have them. A numeric table with a Gaussian target needs none.
 """
 
 from __future__ import annotations
@@ -13,173 +13,197 @@ from typing import Any
 
 import numpy as np
 
-from lanam.data import CATEGORICAL, NUMERIC, Column, Schema, as_frame, read_categorical
+from lanam.core.arrays import Array
+from lanam.core.rows.tables import Table
+from lanam.data import (
+    CATEGORICAL,
+    NUMERIC,
+    Column,
+    Schema,
+    as_frame,
+    encode_table,
+    read_categorical,
+)
 from lanam.data.cells import EMPTY, NUMBERS, STRING, Cells, read_cells
 from lanam.data.encoding import factorise, plain_levels
 from lanam.data.errors import Place, free_text, mixed
 from lanam.data.schema import is_free_text, kind_of
-from lanam.engines.encoder import Encoder
 from lanam.engines.folding import fold
 from lanam.engines.interface import Chunk, Source, in_chunk
-from lanam.engines.roles import Roles, read_roles, read_rows
+from lanam.engines.roles import Roles, Targets, read_targets
 from lanam.families import GAUSSIAN, Encoding, Family, Statistics
+from lanam.families.labels import number_labels
 from lanam.inputs import require_enough
 
-__all__ = ["Encoder", "Roles", "Surveyed", "read_roles", "survey"]
-
-#: So many different values are not gathered if they are free text so far: memory is not for that.
+#: Beyond this many distinct values a column of free text is rejected before the whole table is read.
 _MANY_LEVELS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Surveyed:
-    """What was learned of a table in chunks.
+class Encoder:
+    """Encodes chunks as the core's tables, given the columns' roles, the schema and the target's encoding.
 
-    Attributes
-    ----------
-    roles
-        What the columns are for.
-    schema
-        What the features are, without ranges: the rows' summaries tell these.
-    encoding
-        How targets become what the core fits.
+    The schema need not have ranges.
     """
 
     roles: Roles
     schema: Schema
     encoding: Encoding
 
-    @property
-    def encoder(self) -> Encoder:
-        """What makes arrays of chunks."""
-        return Encoder(self.roles, self.schema, self.encoding)
+    def __call__(self, chunk: Chunk) -> Table:
+        """The rows of a chunk with a positive weight; errors are those of a fit in memory, located."""
+        if len(chunk.frame) == 0:
+            nothing = np.empty(0)
+            return Table(np.empty((0, self.schema.n_columns)), nothing, nothing, chunk.number)
+        targets = read_targets(chunk, self.roles, self.encoding.family)
+        with in_chunk(chunk):
+            columns = _encode(as_frame(chunk.frame), self.schema)
+        if not isinstance(targets.weighted, slice):
+            columns = np.asfortranarray(columns[targets.weighted])
+        with in_chunk(chunk, self.roles.target):
+            return Table(columns, *self._response(targets), chunk.number)
+
+    def _response(self, targets: Targets) -> tuple[Array, Array]:
+        values, labels = targets.values, targets.labels
+        if not len(labels):
+            return self.encoding.response(values, targets.weight, targets.exposure)
+        # Encoded once per label instead of once per row; labels without rows may be no classes.
+        present = np.flatnonzero(np.bincount(values, minlength=len(labels)))
+        codes = np.zeros(len(labels))
+        codes[present] = number_labels(labels[present], self.encoding.classes)
+        return codes[values], targets.weight
+
+
+def _encode(frame: Any, schema: Schema) -> Array:
+    """The features' numbers and codes (n, D)."""
+    names = [column.name for column in schema.columns if column.kind == NUMERIC]
+    numeric = [_with_range(column) for column in schema.columns if column.kind == NUMERIC]
+    numbers, _ = encode_table(frame.select(names), Schema(tuple(numeric)))
+    if len(names) == schema.n_columns:
+        return numbers
+    columns = np.empty((len(frame), schema.n_columns), order="F")
+    for index, column in enumerate(schema.columns):
+        columns[:, index] = (
+            numbers[:, names.index(column.name)]
+            if column.kind == NUMERIC
+            else _encode_levels(frame[column.name], column)
+        )
+    return columns
+
+
+def _with_range(column: Column) -> Column:
+    """A numeric column with a range, in which booleans are allowed, where it is not known yet."""
+    return replace(column, lowest=0.0, highest=1.0) if np.isnan(column.lowest) else column
+
+
+def _encode_levels(series: Any, column: Column) -> Array:
+    distinct, positions = fold(series)
+    columns, unseen = encode_table(distinct.to_frame(), Schema((column,)))
+    examples = [value for values in unseen for value in values.examples]
+    if examples:
+        raise ValueError(
+            f"column {column.name!r} has the category {examples[0]!r}, which it did not have before: did "
+            "the data change? Pass the training data, or fit again"
+        )
+    codes = columns[:, 0]
+    return codes if positions is None else np.append(codes, np.nan)[positions]
 
 
 def survey(
     source: Source, roles: Roles, categorical: Any = "auto", family: Family = GAUSSIAN
-) -> Surveyed:
-    """Learn what must be known before rows can be arrays.
+) -> Encoder:
+    """Learn what encoding the rows of a table takes; errors are those of a fit in memory, with the place.
 
-    Parameters
-    ----------
-    source
-        The table.
-    roles
-        What its columns are for.
-    categorical
-        The argument ``categorical_features``: names or indices of features.
-    family
-        Of the target.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For what a fit in memory refuses, with the place.
+    ``categorical`` is the argument ``categorical_features``: names or indices of features.
     """
     empty: Any = as_frame(source.empty())
     declared = read_categorical(categorical, roles.features)
     numbers = [name for index, name in enumerate(roles.features) if index not in declared]
     source.require_numeric(numbers if family.link.classes else [*numbers, roles.target])
     dtypes = [read_cells(empty.select(name), 0, name) for name in roles.features]
-    looked_at = {
+    surveyed = {
         name: index in declared
         for index, name in enumerate(roles.features)
-        if _needs_a_look(dtypes[index], index in declared)
+        if _needs_survey(dtypes[index], index in declared)
     }
-    look = _Look(roles, family, looked_at, source.title)
-    merge = partial(_merge, source.title)
-    found = source.reduce(look.columns, look, merge) if look.columns else _Found()
-    backend = empty.implementation.name.lower()
+    columns = tuple(surveyed)
+    if family.needs_statistics:
+        needed = roles if family.takes_exposure else replace(roles, exposure=None)
+        columns += needed.others
+    result = _Survey()
+    if columns:
+        job = partial(_survey_chunks, roles, family, surveyed, source.title)
+        result = source.reduce(columns, job, partial(_merge, source.title))
     kinds = [
-        _learn(name, dtype.holds, found.columns[name], source.title)
-        if name in looked_at
+        _learn(name, dtype.holds, result.columns[name], source.title)
+        if name in surveyed
         else Column(name, NUMERIC, np.nan, np.nan)
         for name, dtype in zip(roles.features, dtypes, strict=True)
     ]
-    schema = Schema(tuple(kinds), backend)
-    if not family.needs_statistics:
-        return Surveyed(roles, schema, family.encoding(found.statistics))
-    require_enough(found.statistics.n_rows)
-    statistics = found.statistics
-    if empty[roles.target].dtype.is_integer() and len(statistics.classes):
-        # A CSV file's are floats until all are read.
-        statistics = replace(statistics, classes=statistics.classes.astype(np.int64))
-    return Surveyed(roles, schema, family.encoding(statistics))
+    schema = Schema(tuple(kinds), empty.implementation.name.lower())
+    statistics = result.statistics
+    if family.needs_statistics:
+        require_enough(statistics.n_rows)
+        if empty[roles.target].dtype.is_integer() and len(statistics.classes):
+            # Integer labels of a CSV file are floats until all are read.
+            statistics = replace(statistics, classes=statistics.classes.astype(np.int64))
+    return Encoder(roles, schema, family.encoding(statistics))
 
 
-def _needs_a_look(cells: Cells, declared: bool) -> bool:
-    """Whether a column of this dtype has levels, or might be anything."""
+def _needs_survey(cells: Cells, declared: bool) -> bool:
+    """Whether a column of this dtype has categories, or its dtype does not tell its kind."""
     return kind_of(cells, declared=declared) == CATEGORICAL or cells.holds == EMPTY
 
 
 @dataclass(frozen=True)
 class _Values:
-    """What a column holds.
-
-    Attributes
-    ----------
-    place
-        Where it stands, for errors.
-    examples
-        A value of each kind that it has.
-    n_values
-        How many values are not missing.
-    certain
-        Whether it is of categories by its dtype or by what the user says.
-    levels
-        Its different values, if it is categorical.
-    order
-        The dtype's order of them; None where some chunk has values and no order.
-    """
+    """The values of a column."""
 
     place: Place
+    #: one value per kind
     examples: Mapping[str, Any]
+    #: how many are not missing
     n_values: int
+    #: whether it is categorical by its dtype or by declaration
     certain: bool
+    #: distinct values, if it is categorical
     levels: frozenset[Any]
+    #: the dtype's order of them; None where some chunk has values and no order
     order: tuple[Any, ...] | None
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What chunks hold: columns, and statistics of the targets of rows with a positive weight."""
+class _Survey:
+    """Values of columns, and statistics of the targets of rows with a positive weight."""
 
     columns: Mapping[str, _Values] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=Statistics)
 
 
-@dataclass(frozen=True)
-class _Look:
-    """What goes over chunks: which columns it looks at, and whether they are categories by declaration."""
+def _survey_chunks(
+    roles: Roles,
+    family: Family,
+    declared: Mapping[str, bool],
+    title: str,
+    chunks: Iterable[Chunk],
+) -> _Survey:
+    """The survey of chunks; ``declared`` has whether each of the columns is declared categorical."""
+    surveys = (_survey_chunk(roles, family, declared, chunk) for chunk in chunks)
+    return reduce(partial(_merge, title), surveys)
 
-    roles: Roles
-    family: Family
-    declared: Mapping[str, bool]
-    title: str
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """What must be read."""
-        if not self.family.needs_statistics:
-            return tuple(self.declared)
-        roles = self.roles if self.family.takes_exposure else replace(self.roles, exposure=None)
-        return (*self.declared, *roles.others)
-
-    def __call__(self, chunks: Iterable[Chunk]) -> _Found:
-        return reduce(partial(_merge, self.title), map(self._look, chunks))
-
-    def _look(self, chunk: Chunk) -> _Found:
-        frame: Any = as_frame(chunk.frame)
-        columns = {}
-        for name, declared in self.declared.items():
-            with in_chunk(chunk):
-                columns[name] = _read_values(frame[name], name, declared)
-        if not self.family.needs_statistics:
-            return _Found(columns)
-        rows = read_rows(chunk, self.roles, self.family)
-        target = rows.labels[np.unique(rows.target)] if self.family.link.classes else rows.target
-        with in_chunk(chunk, self.roles.target):
-            return _Found(columns, self.family.statistics(target, rows.weight, rows.exposure))
+def _survey_chunk(
+    roles: Roles, family: Family, declared: Mapping[str, bool], chunk: Chunk
+) -> _Survey:
+    frame: Any = as_frame(chunk.frame)
+    with in_chunk(chunk):
+        columns = {name: _read_values(frame[name], name, declared[name]) for name in declared}
+    if not family.needs_statistics:
+        return _Survey(columns)
+    targets = read_targets(chunk, roles, family)
+    values = targets.labels[np.unique(targets.values)] if family.link.classes else targets.values
+    with in_chunk(chunk, roles.target):
+        return _Survey(columns, family.statistics(values, targets.weight, targets.exposure))
 
 
 def _read_values(series: Any, name: str, declared: bool) -> _Values:
@@ -194,17 +218,17 @@ def _read_values(series: Any, name: str, declared: bool) -> _Values:
     return _Values(cells.place, examples, n_values, certain, frozenset(levels), order)
 
 
-def _merge(title: str, first: _Found, second: _Found) -> _Found:
+def _merge(title: str, first: _Survey, second: _Survey) -> _Survey:
     columns = {
         name: _merge_values(title, values, second.columns[name])
         for name, values in first.columns.items()
     }
-    return _Found(columns, first.statistics.merged(second.statistics))
+    return _Survey(columns, first.statistics.merged(second.statistics))
 
 
 def _merge_values(title: str, first: _Values, second: _Values) -> _Values:
-    order = first.order if first.order == second.order else None
-    if first.order is not None and second.order is not None and order is None:
+    order = None
+    if first.order is not None and second.order is not None:
         order = tuple(dict.fromkeys(first.order + second.order))
     merged = _Values(
         first.place,
@@ -220,12 +244,12 @@ def _merge_values(title: str, first: _Values, second: _Values) -> _Values:
 
 
 def _learn(name: str, dtype: str, values: _Values, title: str) -> Column:
-    """What a column is by all of its values, or by its dtype where it has none."""
+    """The column by all of its values, or by its dtype where it has none."""
     holds = set(values.examples)
     if STRING in holds and len(holds) > 1:
         other = next(example for what, example in values.examples.items() if what != STRING)
         raise mixed(values.place, other, values.examples[STRING]).located(f"in {title}: ")
-    # Truth values among numbers are numbers.
+    # Booleans among numbers are numeric.
     what = NUMBERS if NUMBERS in holds else holds.pop() if holds else dtype
     cells = Cells(values.place, what, 0, np.empty(0))
     kind = kind_of(cells, declared=values.certain)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from lanam.data import CATEGORICAL, NUMERIC, Column, Level, Schema
-from lanam.editing import ACTIONS, Edit, Place
+from lanam.editing import ACTIONS, Edit, EditedRange
 from lanam.storage.errors import DamageError, require
 from lanam.storage.fields import Fields, each
 from lanam.storage.values import decode, encode
@@ -147,7 +147,7 @@ def _read_edit(value: object, k: int) -> Edit:
 
 
 def _require_place(value: object, what: str) -> None:
-    fields = Fields(value, what, Place.__annotations__)
+    fields = Fields(value, what, EditedRange.__annotations__)
     fields.text("column")
     fields.flag("values")
     fields.flag("missing")
