@@ -390,14 +390,14 @@ class TestSwitchedOff:
         rng = np.random.default_rng(0)
         result = find_solver(replace(PAPER, max_iter=1)).fit(problem, rng)
         found = find_solver(PAPER).solution(problem, result.state, rng)
-        assert adam.switched_off(problem, found) == []
+        assert adam.terms_to_drop(problem, found) == []
         small = tuple(mean * factor for mean, factor in zip(found.means, (1, 1, 1e-5), strict=True))
-        assert adam.switched_off(problem, replace(found, means=small)) == [2]
+        assert adam.terms_to_drop(problem, replace(found, means=small)) == [2]
         undetermined = (*found.effective[:1], 0.001, *found.effective[2:])
-        assert adam.switched_off(problem, replace(found, effective=undetermined)) == [1]
+        assert adam.terms_to_drop(problem, replace(found, effective=undetermined)) == [1]
 
     def test_the_fitted_model_says_so(self, monkeypatch):
-        monkeypatch.setattr(adam, "switched_off", lambda problem, found: [2])
+        monkeypatch.setattr(adam, "terms_to_drop", lambda problem, found: [2])
         columns, _, y = toy()
         model = at_hand.fit(columns, y, np.ones(200), "gaussian", replace(PAPER, max_iter=1), 0)
         assert [term.status for term in model.terms] == [ACTIVE, ACTIVE, UNSUPPORTED]
@@ -405,7 +405,7 @@ class TestSwitchedOff:
         assert len(model.covariance) == sum(term.table.shape[1] for term in model.terms) + 1
 
     def test_all_of_them(self, monkeypatch):
-        monkeypatch.setattr(adam, "switched_off", lambda problem, found: [0, 1, 2])
+        monkeypatch.setattr(adam, "terms_to_drop", lambda problem, found: [0, 1, 2])
         columns, _, y = toy()
         for change in ({}, {"curvature": "exact", "posterior": "joint"}):
             options = replace(PAPER, max_iter=1, **change)
@@ -532,7 +532,7 @@ class TestPairs:
         ]
         assert abs(sum(means)) > 0.1
         none = replace(options, max_iter=0)
-        after = find_solver(none).fit(problem, np.random.default_rng(1), known=before).state
+        after = find_solver(none).fit(problem, np.random.default_rng(1), earlier=before).state
         assert after.intercept == pytest.approx(before.intercept, abs=1e-12)
         assert after.noise == pytest.approx(before.noise)
         for one, two in zip(after.terms, before.terms, strict=True):

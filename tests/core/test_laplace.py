@@ -7,7 +7,7 @@ from lanam.core.fit.solvers import CURVATURES
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem
 from lanam.core.paper import laplace
-from lanam.core.paper.laplace import Hyper
+from lanam.core.paper.laplace import LogHyper
 from lanam.core.rows import statistics
 from lanam.core.terms import linearise, networks
 from tests.core import at_hand
@@ -53,7 +53,7 @@ class Case:
         ]
         n_groups = 2 * (3 if prior_groups == "layer" else 1)
         log_noise = -0.7 if likelihood == "gaussian" else 0.0
-        self.hyper = Hyper(0.3 * rng.normal(size=n_groups), log_noise)
+        self.hyper = LogHyper(0.3 * rng.normal(size=n_groups), log_noise)
         self.state = laplace.trained(self.problem, self.thetas, 0.2, self.hyper)
 
     def approximate(self, curvature):
@@ -128,13 +128,13 @@ class TestEvidence:
         now = case.approximate(curvature)
 
         def value(logs):
-            return now.evidence(Hyper(logs[:-1], logs[-1])).value
+            return now.evidence(LogHyper(logs[:-1], logs[-1])).value
 
         # Away from where the tables were made.
         logs = np.append(case.hyper.log_precision, case.hyper.log_noise) - 0.4
         if likelihood == "bernoulli":
             logs[-1] = 0.0
-        slope = now.evidence(Hyper(logs[:-1], logs[-1])).gradient
+        slope = now.evidence(LogHyper(logs[:-1], logs[-1])).gradient
         expected = differences(value, logs, 1e-5)
         if likelihood == "bernoulli":
             assert slope[-1] == 0.0
@@ -185,7 +185,7 @@ def test_centring_changes_no_prediction():
 
 
 def test_hyperparameters_stay_within_bounds():
-    hyper = Hyper(np.zeros(2), 0.0)
+    hyper = LogHyper(np.zeros(2), 0.0)
     far = hyper.moved(np.array([1e3, -1e3, -1e3]), (1e-6, 4.0))
     assert np.isfinite(far.log_precision).all()
     assert far.noise == pytest.approx(1e-6)

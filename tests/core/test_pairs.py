@@ -10,7 +10,7 @@ from lanam.core.fit import prepare
 from lanam.core.fit.solvers import CURVATURES
 from lanam.core.inference.problem import Regression, add_terms
 from lanam.core.paper import kron, laplace
-from lanam.core.paper.laplace import Hyper
+from lanam.core.paper.laplace import LogHyper
 from lanam.core.rows import reading, statistics
 from lanam.core.terms import networks
 from lanam.core.terms.linearise import compress, initial_precision, tangent
@@ -259,7 +259,7 @@ def test_the_laplace_evidence_of_trained_pairs(likelihood, posterior, curvature)
     rng = RNG(2)
     thetas = [1.5 * networks.initialise(term.architecture, rng) for term in problem.terms]
     n_groups = [int(term.group_index.max()) + 1 for term in problem.terms]
-    hyper = Hyper(
+    hyper = LogHyper(
         0.3 * rng.standard_normal(sum(n_groups)), -0.7 if likelihood == "gaussian" else 0.0
     )
     state = laplace.trained(problem, thetas, 0.2, hyper)

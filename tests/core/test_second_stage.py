@@ -947,7 +947,7 @@ class TestAdam:
         def pairs_off(problem, found):
             return [k for k, term in enumerate(problem.terms) if term.kind == "pair"]
 
-        monkeypatch.setattr("lanam.core.paper.adam.switched_off", pairs_off)
+        monkeypatch.setattr("lanam.core.paper.adam.terms_to_drop", pairs_off)
         model = fit(columns, y, options=replace(ADAM, interactions=1))
         assert found(model) == set()
         assert statuses(model)[0, 1].startswith("dropped")

@@ -62,9 +62,8 @@ def fit_missingness_noise(problem: Problem, state: State) -> tuple[Problem, Stat
         return problem, state
     added_noise = np.zeros(rows.n_columns)
     added_noise[list(missing)] = coefficients[1:] / coefficients[0]
-    if rows.missing_noise is not None and np.allclose(
-        added_noise, rows.missing_noise, _CLOSE, _CLOSE
-    ):
+    before = rows.missing_noise
+    if before is not None and np.allclose(added_noise, before, _CLOSE, _CLOSE):
         return problem, state
     weighted = problem.with_terms(problem.terms, rows.with_missing_noise(added_noise))
     return weighted, replace(state, noise=float(coefficients[0]))

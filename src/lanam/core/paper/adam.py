@@ -27,7 +27,7 @@ from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, TrainingTask
 from lanam.core.paper import laplace
-from lanam.core.paper.laplace import Evidence, Hyper, Laplace
+from lanam.core.paper.laplace import Evidence, Laplace, LogHyper
 from lanam.core.paper.objective import Objective, smooth_terms
 from lanam.core.rows import statistics
 from lanam.core.terms import networks
@@ -82,27 +82,25 @@ class Adam:
             other = GaussNewton(self.options, self.curvature)
             return other.train(replace(task, state=other.start(problem, rng)), rng, record)
         result = self.fit(problem, rng, partial(record, "adam"), before.state)
-        found = self.solution(problem, result.state, rng)
-        gone = switched_off(problem, found)
-        dropped = [
-            Dropped(problem.terms[k], problem.data_mass[k], found.log_evidence_gains[k])
-            for k in gone
-        ]
-        kept = [k for k in range(len(problem.terms)) if k not in gone]
+        solution = self.solution(problem, result.state, rng)
+        removed = terms_to_drop(problem, solution)
+        gains = solution.log_evidence_gains
+        dropped = [Dropped(problem.terms[k], problem.data_mass[k], gains[k]) for k in removed]
+        kept = [k for k in range(len(problem.terms)) if k not in removed]
         dropped = [*before.dropped, *dropped]
         return Stage(problem.keep(kept), result.state.keep(kept), tuple(dropped), result.reason)
 
     def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
         """The Laplace posterior around the trained networks."""
-        found = self.curvature.functions(problem, state, rng)
+        functions = self.curvature.functions(problem, state, rng)
         return Solution(
             means=tuple(state.values),
-            tables=found.tables,
-            covariance=found.covariance,
+            tables=functions.tables,
+            covariance=functions.covariance,
             intercept=state.intercept,
             evidence=state.evidence,
-            effective=found.effective,
-            log_evidence_gains=tuple(_log_evidence_gains(problem, state, found.log_dets)),
+            effective=functions.effective,
+            log_evidence_gains=tuple(_log_evidence_gains(problem, state, functions.log_dets)),
         )
 
     def fit(
@@ -110,15 +108,15 @@ class Adam:
         problem: Problem,
         rng: Rng,
         on_round: Callable[[State], None] = lambda state: None,
-        known: State | None = None,
+        earlier: State | None = None,
     ) -> AdamResult:
         """Train with every learning rate from the same start, and keep the one with the highest evidence.
 
-        ``known`` is an earlier state of the first terms, to continue from; ``on_round`` is called with
+        ``earlier`` is an earlier state of the first terms, to continue from; ``on_round`` is called with
         every round's state. Ctrl-C ends the training and keeps the best so far.
         """
         objective = Objective.of(problem)
-        begin = _start(problem, self.start(problem, rng) if known is None else known, rng)
+        begin = _start(problem, self.start(problem, rng) if earlier is None else earlier, rng)
         best: AdamResult | None = None
         for rate in LEARNING_RATES:
             run = self._run(objective, begin, rate, rng, on_round)
@@ -132,7 +130,7 @@ class Adam:
     def _run(
         self,
         objective: Objective,
-        start: tuple[Array, Hyper],
+        start: tuple[Array, LogHyper],
         rate: float,
         rng: Rng,
         on_round: Callable[[State], None],
@@ -164,52 +162,52 @@ class Adam:
         return result
 
     def _expand(
-        self, objective: Objective, parameters: Array, hyper: Hyper, rng: Rng
+        self, objective: Objective, parameters: Array, hyper: LogHyper, rng: Rng
     ) -> tuple[State, Laplace]:
         """The trained networks' state, and their evidence as a function of the hyperparameters."""
-        thetas = [parameters[own] for own in objective.stack.parameters]
+        thetas = [parameters[part] for part in objective.stack.parameters]
         state = laplace.trained(objective.problem, thetas, float(parameters[-1]), hyper)
         return state, laplace.approximate(objective.problem, state, self.curvature, rng)
 
 
-def _start(problem: Problem, known: State, rng: Rng) -> tuple[Array, Hyper]:
-    """Parameters and hyperparameters of all terms before training, the first of them from ``known``."""
-    terms, n_known = smooth_terms(problem.terms), len(known.terms)
-    fresh, intercept = terms[n_known:], known.intercept
+def _start(problem: Problem, earlier: State, rng: Rng) -> tuple[Array, LogHyper]:
+    """Parameters and hyperparameters of all terms before training, the first of them from ``earlier``."""
+    terms = smooth_terms(problem.terms)
+    fresh, intercept = terms[len(earlier.terms) :], earlier.intercept
     # The intercept of a state includes the means of single columns, which their networks still have.
-    for term, state, share in zip(terms[:n_known], known.terms, problem.data_mass, strict=False):
+    for term, state, data_mass in zip(terms, earlier.terms, problem.data_mass, strict=False):
         if not term.joint:
             inputs = term.entries.network_inputs
             values = networks.forward(term.architecture, state.expansion, inputs)
-            intercept = intercept - float(share @ values)
-    parameters = [state.expansion for state in known.terms]
+            intercept = intercept - float(data_mass @ values)
+    parameters = [state.expansion for state in earlier.terms]
     parameters += [networks.initialise(term.architecture, rng) for term in fresh]
-    precisions = [np.log(term.precision) for term in known.terms]
+    precisions = [np.log(term.precision) for term in earlier.terms]
     precisions += [np.zeros(int(term.group_index.max()) + 1) for term in fresh]
-    hyper = Hyper(np.concatenate(precisions), float(np.log(known.noise)))
+    hyper = LogHyper(np.concatenate(precisions), float(np.log(earlier.noise)))
     return np.concatenate([*parameters, [intercept]]), hyper
 
 
 def _train(
-    objective: Objective, parameters: Array, hyper: Hyper, moments: Moments, rate: float, rng: Rng
+    objective: Objective, theta: Array, hyper: LogHyper, moments: Moments, rate: float, rng: Rng
 ) -> tuple[Array, Moments]:
     """The epochs of a round."""
     terms = objective.problem.terms
     per_term = laplace.per_term(objective.problem, np.exp(hyper.log_precision))
     precision = np.concatenate(
-        [own[term.group_index] for own, term in zip(per_term, terms, strict=True)]
+        [precision[term.group_index] for precision, term in zip(per_term, terms, strict=True)]
     )
     for _ in range(_EPOCHS):
         for batch in objective.batches(rng):
-            gradient = objective.gradient(parameters, batch, precision, hyper.noise)
+            gradient = objective.gradient(theta, batch, precision, hyper.noise)
             step, moments = moments.step(gradient, rate)
-            parameters = parameters + step
-    return parameters, moments
+            theta = theta + step
+    return theta, moments
 
 
 def _raise_evidence(
-    now: Laplace, hyper: Hyper, moments: Moments, update: Update
-) -> tuple[Hyper, Evidence, Moments]:
+    now: Laplace, hyper: LogHyper, moments: Moments, update: Update
+) -> tuple[LogHyper, Evidence, Moments]:
     """The evidence steps of a round."""
     value = now.evidence(hyper)
     for _ in range(_EVIDENCE_STEPS):
@@ -229,23 +227,23 @@ def _log_evidence_gains(problem: Problem, state: State, log_dets: Sequence[float
         return statistics.log_likelihood(problem.rows, *point) / state.noise
 
     gains, whole = [], log_likelihood(state.values)
-    for k, (term, known) in enumerate(zip(problem.terms, state.terms, strict=True)):
+    for k, (term, term_state) in enumerate(zip(problem.terms, state.terms, strict=True)):
         without = state.values
-        without[k] = np.zeros_like(known.values)
-        energy = float(known.precision[term.group_index] @ np.square(known.expansion))
+        without[k] = np.zeros_like(term_state.values)
+        energy = float(term_state.precision[term.group_index] @ np.square(term_state.expansion))
         gains.append(whole - log_likelihood(without) - 0.5 * (energy + log_dets[k]))
     return gains
 
 
-def switched_off(problem: Problem, found: Solution) -> list[int]:
+def terms_to_drop(problem: Problem, solution: Solution) -> list[int]:
     """Terms that their precisions have reduced to nothing."""
     variances = [
-        float(share @ np.square(mean))
-        for share, mean in zip(problem.data_mass, found.means, strict=True)
+        float(mass @ np.square(mean))
+        for mass, mean in zip(problem.data_mass, solution.means, strict=True)
     ]
     least = _SPREAD_OFF**2 * sum(variances)
     return [
         k
-        for k, (variance, effective) in enumerate(zip(variances, found.effective, strict=True))
+        for k, (variance, effective) in enumerate(zip(variances, solution.effective, strict=True))
         if effective < _EFFECTIVE_OFF or variance < least
     ]

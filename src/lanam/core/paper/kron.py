@@ -13,9 +13,8 @@ are independent of each other.
 
 Rows are summed at the entries of a term's table, which is exact where every row is at an entry. The
 factors are those of the network itself; the variance is that of the function centred over the data, so
-that credible bands are comparable with those of exact curvature. The eigenvectors diagonalise ``H +
-Lambda`` only if a tensor has one prior precision, which excludes several bands of scales in the first
-layer.
+that credible bands are comparable with those of exact curvature. Eigenvectors diagonalise ``H + Lambda``
+only if a tensor has one prior precision, which excludes several bands of scales in the first layer.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from typing import ClassVar
 
 import numpy as np
@@ -92,7 +92,7 @@ class KronBlock:
         effective = sum_by(self.groups, ratio / (1.0 + ratio), len(precision))
         return float(np.log1p(ratio).sum()), effective
 
-    def factor_table(self, term: Term, precision: Array, share: Array, noise: float = 1.0) -> Array:
+    def factor_table(self, term: Term, precision: Array, mass: Array, noise: float = 1.0) -> Array:
         """A table ``F`` (B, r) with ``F F'`` the posterior covariance of the centred function."""
         parts = []
         for tensor in self.tensors:
@@ -102,7 +102,7 @@ class KronBlock:
             signals = tensor.signals @ tensor.right[1]
             part = activations[:, :, None] * signals[:, None, :] * np.sqrt(posterior)
             parts.append(part.reshape(len(part), -1))
-        factor = centred(term, np.concatenate(parts, axis=1), share)
+        factor = centred(term, np.concatenate(parts, axis=1), mass)
         size, vectors = np.linalg.eigh(factor @ factor.T)
         # The tolerance is that of singular values.
         keep = size > _FACTOR_TOLERANCE**2 * size[-1]
@@ -156,8 +156,8 @@ def blocks(problem: Problem, state: State) -> tuple[KronBlock, ...]:
     total = problem.rows.count
     curvatures = problem.quadratic(state).entry_curvature()
     return tuple(
-        block(term, known.expansion, share * total, curvature)
-        for term, known, share, curvature in zip(
+        block(term, term_state.expansion, mass * total, curvature)
+        for term, term_state, mass, curvature in zip(
             problem.terms, state.terms, problem.data_mass, curvatures, strict=True
         )
     )
@@ -174,40 +174,40 @@ class KronCurvature:
         Precisions and the terms' log evidence gains are those of exact curvature.
         """
         linear = Regression.of(problem, state, rng, UNSEEN_PRECISION)
-        tuned, own = linear.solve(), self.functions(problem, state, rng)
+        tuned, factored = linear.solve(), self.functions(problem, state, rng)
+        occam = float(tuned.energy.sum()) + sum(factored.log_dets)
         return replace(
             of_regression(linear, tuned),
-            tables=own.tables,
-            covariance=own.covariance,
-            evidence=tuned.log_likelihood - 0.5 * (float(tuned.energy.sum()) + sum(own.log_dets)),
-            effective=own.effective,
+            tables=factored.tables,
+            covariance=factored.covariance,
+            evidence=tuned.log_likelihood - 0.5 * occam,
+            effective=factored.effective,
         )
 
     def functions(self, problem: Problem, state: State, rng: Rng) -> Functions:
         """Factor tables with unit covariance."""
-        made = list(zip(blocks(problem, state), state.terms, strict=True))
+        kron_blocks, precisions = blocks(problem, state), [term.precision for term in state.terms]
+        columns = zip(kron_blocks, problem.terms, precisions, problem.data_mass, strict=True)
         tables = tuple(
-            own.factor_table(term, known.precision, share, state.noise)
-            for term, (own, known), share in zip(
-                problem.terms, made, problem.data_mass, strict=True
-            )
+            kron.factor_table(term, precision, mass, state.noise)
+            for kron, term, precision, mass in columns
         )
         covariance = np.eye(sum(table.shape[1] for table in tables) + 1)
         seen = problem.quadratic(state).total_curvature / state.noise
         covariance[-1, -1] = 1.0 / (seen + evidence.INTERCEPT_PRECISION)
-        measured = [own.measure(known.precision, state.noise) for own, known in made]
-        effective = tuple(float(own.sum()) for _, own in measured)
-        return Functions(tables, covariance, effective, tuple(own for own, _ in measured))
+        measured = list(map(KronBlock.measure, kron_blocks, precisions, repeat(state.noise)))
+        effective = tuple(float(edf.sum()) for _, edf in measured)
+        return Functions(tables, covariance, effective, tuple(log_det for log_det, _ in measured))
 
     def determinant(self, problem: Problem, state: State, rng: Rng) -> Determinant:
         """The determinant around trained networks."""
-        made = blocks(problem, state)
-        ends = np.cumsum([len(known.precision) for known in state.terms])[:-1]
+        kron_blocks = blocks(problem, state)
+        ends = np.cumsum([len(term.precision) for term in state.terms])[:-1]
 
         def determinant(log_precision: Array, noise: float) -> tuple[float, Array]:
-            per_term = np.split(np.exp(log_precision), ends)
-            found = [own.measure(one, noise) for own, one in zip(made, per_term, strict=True)]
-            log_dets, effective = zip(*found, strict=True)
-            return sum(log_dets), np.concatenate(effective)
+            precisions = np.split(np.exp(log_precision), ends)
+            measured = map(KronBlock.measure, kron_blocks, precisions, repeat(noise))
+            log_dets, edf = zip(*measured, strict=True)
+            return sum(log_dets), np.concatenate(edf)
 
         return determinant

@@ -32,7 +32,7 @@ _LOG_PRECISION_BOUNDS = (-12.0, 18.0)
 
 
 @dataclass(frozen=True)
-class Hyper:
+class LogHyper:
     """Log prior precisions of all groups of all terms, and the log noise variance."""
 
     log_precision: Array
@@ -43,13 +43,13 @@ class Hyper:
         """The noise variance."""
         return math.exp(self.log_noise)
 
-    def moved(self, step: Array, noise_bounds: tuple[float, float] | None) -> Hyper:
+    def moved(self, step: Array, noise_bounds: tuple[float, float] | None) -> LogHyper:
         """After a bounded step in all logs, the noise's last."""
         log_precision = np.clip(self.log_precision + step[:-1], *_LOG_PRECISION_BOUNDS)
         if noise_bounds is None:
-            return Hyper(log_precision, self.log_noise)
+            return LogHyper(log_precision, self.log_noise)
         bounds = np.log(noise_bounds)
-        return Hyper(log_precision, float(np.clip(self.log_noise + step[-1], *bounds)))
+        return LogHyper(log_precision, float(np.clip(self.log_noise + step[-1], *bounds)))
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Laplace:
     determinant: Determinant
     noise_bounds: tuple[float, float] | None = None
 
-    def evidence(self, hyper: Hyper) -> Evidence:
+    def evidence(self, hyper: LogHyper) -> Evidence:
         """The log evidence at ``hyper``.
 
         Its gradient in a log precision is ``(P - lambda tr Sigma - lambda ||theta||^2) / 2`` (paper, the
@@ -98,7 +98,7 @@ class Laplace:
             value, effective, energy, np.append(0.5 * (effective - energy), noise_gradient)
         )
 
-    def mackay_step(self, hyper: Hyper, now: Evidence) -> Array:
+    def mackay_step(self, hyper: LogHyper, now: Evidence) -> Array:
         """MacKay's update as a step in the logs (method.md 3)."""
         tiny = 1e-12
         step = np.log(np.maximum(now.effective, tiny) / (now.energy + tiny))
@@ -110,30 +110,30 @@ class Laplace:
         return np.append(step, math.log(noise) - hyper.log_noise)
 
 
-def trained(problem: Problem, thetas: Sequence[Array], intercept: float, hyper: Hyper) -> State:
+def trained(problem: Problem, thetas: Sequence[Array], intercept: float, hyper: LogHyper) -> State:
     """The state of trained networks: centred values, with their means in the intercept."""
     precisions = per_term(problem, np.exp(hyper.log_precision))
-    known = []
-    for term, theta, share, precision in zip(
+    terms = []
+    for term, theta, mass, precision in zip(
         problem.terms, thetas, problem.data_mass, precisions, strict=True
     ):
         assert isinstance(term, SmoothTerm)
         values = networks.forward(term.architecture, theta, term.entries.network_inputs)
         # Joint terms are trained as their pure part; others give their mean to the intercept.
         if not term.joint:
-            intercept += float(share @ values)
-        values = centred(term, values[:, None], share)[:, 0]
-        jacobian = tangent(term, theta, share)
-        known.append(TermState(theta, jacobian, precision, precision, values))
-    return State(tuple(known), intercept, hyper.noise)
+            intercept += float(mass @ values)
+        values = centred(term, values[:, None], mass)[:, 0]
+        jacobian = tangent(term, theta, mass)
+        terms.append(TermState(theta, jacobian, precision, precision, values))
+    return State(tuple(terms), intercept, hyper.noise)
 
 
-def retuned(problem: Problem, state: State, hyper: Hyper, now: Evidence) -> State:
+def retuned(problem: Problem, state: State, hyper: LogHyper, now: Evidence) -> State:
     """The same networks at other hyperparameters, and the evidence there."""
     precisions = per_term(problem, np.exp(hyper.log_precision))
     terms = tuple(
-        replace(known, precision=precision, smallest_precision=precision)
-        for known, precision in zip(state.terms, precisions, strict=True)
+        replace(term, precision=precision, smallest_precision=precision)
+        for term, precision in zip(state.terms, precisions, strict=True)
     )
     return State(terms, state.intercept, hyper.noise, now.value, now.n_effective)
 
@@ -150,8 +150,8 @@ def approximate(problem: Problem, state: State, curvature: Curvature, rng: Rng) 
         problem.rows, problem.likelihood, state.values, state.intercept
     )
     squares = [
-        sum_by(term.group_index, np.square(known.expansion), len(known.precision))
-        for term, known in zip(problem.terms, state.terms, strict=True)
+        sum_by(term.group_index, np.square(term_state.expansion), len(term_state.precision))
+        for term, term_state in zip(problem.terms, state.terms, strict=True)
     ]
     return Laplace(
         log_likelihood,

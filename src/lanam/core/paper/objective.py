@@ -163,11 +163,11 @@ class Batch:
     """Rows in the floating-point type of the networks, with their positions in the stack of all tables.
 
     Positions are row by row. A row has several in a grid, one at either side of it along every axis but the
-    last; ``share`` is the interpolation weight of each, None without grids.
+    last; ``corner_weight`` is the interpolation weight of each, None without grids.
     """
 
     position: Position
-    share: Single | None
+    corner_weight: Single | None
     y: Array
     weight: Array
 
@@ -195,11 +195,11 @@ class Objective:
         )
         rows = problem.rows
         assert isinstance(rows, Rows), "batches are drawn from rows in memory"
-        position, share = _stack_positions(rows, stack)
-        batch = Batch(position, share, rows.y.astype(dtype), rows.weight.astype(dtype))
+        position, corner_weight = _stack_positions(rows, stack)
+        batch = Batch(position, corner_weight, rows.y.astype(dtype), rows.weight.astype(dtype))
         pure = tuple(
-            (entries, centred(term, np.eye(len(term.entries)), share).astype(dtype))
-            for term, entries, share in zip(terms, stack.entries, problem.data_mass, strict=True)
+            (entries, centred(term, np.eye(len(term.entries)), mass).astype(dtype))
+            for term, entries, mass in zip(terms, stack.entries, problem.data_mass, strict=True)
             if term.joint
         )
         return cls(problem, stack, batch, pure)
@@ -219,9 +219,9 @@ class Objective:
                 (stride, fraction.reshape(shape)[part].ravel())
                 for stride, fraction in whole.position.steps
             )
-            share = None if whole.share is None else whole.share[part]
+            corner_weight = None if whole.corner_weight is None else whole.corner_weight[part]
             position = Position(index[part].ravel(), steps)
-            yield Batch(position, share, whole.y[part], whole.weight[part])
+            yield Batch(position, corner_weight, whole.y[part], whole.weight[part])
 
     def gradient(self, parameters: Array, batch: Batch, precision: Array, noise: float) -> Array:
         """The gradient estimated from a batch; ``precision`` is that of every parameter."""
@@ -232,11 +232,11 @@ class Objective:
         table = np.append(values, values[-1:])
         n_rows = len(batch.y)
         parts = reading.read(batch.position, table).reshape(n_rows, -1)
-        f = (parts if batch.share is None else parts * batch.share).sum(axis=1)
+        f = (parts if batch.corner_weight is None else parts * batch.corner_weight).sum(axis=1)
         f += batch.y.dtype.type(parameters[-1])
         slope = batch.weight * self.problem.likelihood.gradient(batch.y, f)
         per_place = np.broadcast_to(slope[:, None], parts.shape)
-        per_place = per_place if batch.share is None else per_place * batch.share
+        per_place = per_place if batch.corner_weight is None else per_place * batch.corner_weight
         entry_slopes = reading.spread(batch.position, per_place.ravel(), len(table))[:-1]
         for entries, pure in self.pure:
             entry_slopes[entries] = pure.T @ entry_slopes[entries]
@@ -257,7 +257,7 @@ def smooth_terms(terms: Sequence[Term]) -> list[SmoothTerm]:
 
 def _stack_positions(rows: Rows, stack: Stack) -> tuple[Position, Single | None]:
     """Positions in the stack of all tables, those of a row together, and their interpolation weights."""
-    index, along, share = list[IntArray](), list[Single](), list[Single]()
+    index, along, corner_weight = list[IntArray](), list[Single](), list[Single]()
     zeros, ones = np.zeros(len(rows), np.float32), np.ones(len(rows), np.float32)
     for position, entries in zip(rows.positions, stack.entries, strict=True):
         places = [(entries.start, ones)]
@@ -268,8 +268,8 @@ def _stack_positions(rows: Rows, stack: Stack) -> tuple[Position, Single | None]
         for place, part in places:
             index.append(position.index.astype(np.int32) + place)
             along.append(dict(position.steps).get(1, zeros))
-            share.append(part)
+            corner_weight.append(part)
     strides = {stride for position in rows.positions for stride, _ in position.steps}
     steps = ((1, np.stack(along, axis=1).ravel()),) if 1 in strides else ()
     stacked = Position(np.stack(index, axis=1).ravel(), steps)
-    return stacked, np.stack(share, axis=1) if max(strides, default=1) > 1 else None
+    return stacked, np.stack(corner_weight, axis=1) if max(strides, default=1) > 1 else None

@@ -230,11 +230,9 @@ def _total_of_tables(
 ) -> Totals:
     """The job's total over tables, each of them located first."""
     parts = (Rows.of(table, terms, units) for table in tables)
-    return job(
-        parts
-        if missing_noise is None
-        else (part.with_missing_noise(missing_noise) for part in parts)
-    )
+    if missing_noise is not None:
+        parts = (part.with_missing_noise(missing_noise) for part in parts)
+    return job(parts)
 
 
 def _log_precision(parts: Iterable[Rows]) -> Totals:

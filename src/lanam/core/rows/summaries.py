@@ -193,10 +193,8 @@ def _summary(totals: Iterable[Array], levels: Sequence[int]) -> DataSummary:
         mass, arrival = islice(parts, 2) if n_levels >= 0 else (np.empty(0), np.empty(0))
         distribution = sketches.distribution(sketch)
         columns.append(ColumnSummary(distribution, sketch.n_distinct, mass, arrival))
-    n_distinct = sketches.estimate_distinct(smallest)
-    return DataSummary(
-        int(n_rows), Spread(*spread), n_distinct, tuple(columns), {}, classes, sample
-    )
+    moments, n_distinct = Spread(*spread), sketches.estimate_distinct(smallest)
+    return DataSummary(int(n_rows), moments, n_distinct, tuple(columns), {}, classes, sample)
 
 
 def _duplicates(
@@ -226,14 +224,8 @@ def _likeness(column: ColumnSummary, coded: bool) -> tuple[object, ...]:
     """A key that duplicates share."""
     if coded:
         return True, hash(np.sort(column.mass[column.mass > 0.0]).tobytes())
-    distribution = column.distribution
-    return (
-        False,
-        distribution.missing,
-        distribution.scale,
-        len(distribution.values),
-        hash(distribution.values.tobytes()),
-    )
+    values = column.distribution.values
+    return False, column.distribution.missing, column.distribution.scale, hash(values.tobytes())
 
 
 def _signed(compared: Sequence[int], levels: Sequence[int], tables: Iterable[Table]) -> Totals:

@@ -123,12 +123,10 @@ class Spread:
 
     def merged(self, other: Spread) -> Spread:
         """The spread of these rows and others."""
-        both = (self, other)
         # Zeros alone have no magnitude: theirs must not make others vanish.
-        magnitude = max(
-            (part.magnitude for part in both if part.mean or part.variance), default=1.0
-        )
-        one, two = (min(part.magnitude / magnitude, 1.0) for part in both)
+        nonzero = [part.magnitude for part in (self, other) if part.mean or part.variance]
+        magnitude = max(nonzero, default=1.0)
+        one, two = (min(part.magnitude / magnitude, 1.0) for part in (self, other))
         total = self.total_weight + other.total_weight
         fraction = other.total_weight / total
         step = other.mean * two - self.mean * one

@@ -259,9 +259,8 @@ class Grid:
 
     def locate(self, *columns: Array) -> Position:
         """Positions of the rows of the columns."""
-        first, *others = [
-            axis.locate(column) for axis, column in zip(self.axes, columns, strict=True)
-        ]
+        pairs = zip(self.axes, columns, strict=True)
+        first, *others = [axis.locate(column) for axis, column in pairs]
         index, steps = first.index.astype(np.int64), first.steps
         for size, along in zip(self.shape[1:], others, strict=True):
             index *= size

@@ -45,24 +45,24 @@ class Compressed:
     group_grams: Array
 
 
-def tangent(term: Term, expansion: Array, share: Array) -> Array:
+def tangent(term: Term, expansion: Array, data_mass: Array) -> Array:
     """The Jacobian at the entries, of the function centred over the data."""
-    return centred(term, term.jacobian(expansion), share)
+    return centred(term, term.jacobian(expansion), data_mass)
 
 
-def centred(term: Term, table: Array, share: Array) -> Array:
+def centred(term: Term, table: Array, data_mass: Array) -> Array:
     """A table without its mean over the data; on a grid, its pure part."""
     if isinstance(term.entries, Grid):
-        return purify(table, share, term.entries.shape)
-    return table - share @ table
+        return purify(table, data_mass, term.entries.shape)
+    return table - data_mass @ table
 
 
-def initial_precision(term: Term, jacobian: Array, share: Array, prior_variance: float) -> Array:
+def initial_precision(term: Term, jacobian: Array, mass: Array, prior_variance: float) -> Array:
     """Precisions that give every group an equal part of a prior variance averaged over the data."""
     if isinstance(term, LevelTerm) and term.high_cardinality:
-        # The sum of share @ square(eye - share), without making the matrix.
-        return np.array([(1.0 - float(share @ share)) / prior_variance])
-    per_parameter = share @ np.square(jacobian)
+        # The sum of mass @ square(eye - mass), without making the matrix.
+        return np.array([(1.0 - float(mass @ mass)) / prior_variance])
+    per_parameter = mass @ np.square(jacobian)
     per_group = np.bincount(term.group_index, weights=per_parameter)
     # A group without data is scaled over the entries: an unbounded variance would dominate the others where
     # the posterior is the prior.

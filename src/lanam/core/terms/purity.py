@@ -26,10 +26,10 @@ from lanam.core.arrays import Array
 _DISCONNECTED = 1e-9
 
 
-def purify(table: Array, share: Array, shape: tuple[int, ...]) -> Array:
+def purify(table: Array, data_mass: Array, shape: tuple[int, ...]) -> Array:
     """The pure part of every column of ``table`` (B, P) on a grid of ``shape``."""
     letters = ascii_lowercase[: len(shape)]
-    cells = share.reshape(shape)
+    cells = data_mass.reshape(shape)
     # Functions of all columns but one, the last first.
     masses = [cells.sum(axis=k, keepdims=True) for k in reversed(range(len(shape)))]
     weights = [_given_others(cells, mass) for mass in masses]
@@ -42,9 +42,8 @@ def purify(table: Array, share: Array, shape: tuple[int, ...]) -> Array:
             np.einsum(f"{letters},{letters}P->{letters.replace(axis, '')}P", weight, values)
             for axis, weight in zip(reversed(letters), weights, strict=True)
         ]
-        functions = solution @ np.concatenate(
-            [mean.reshape(-1, values.shape[-1]) for mean in means]
-        )
+        stacked = np.concatenate([mean.reshape(-1, values.shape[-1]) for mean in means])
+        functions = solution @ stacked
         for mass, function in zip(masses, np.split(functions, ends), strict=True):
             values -= function.reshape(*mass.shape, -1)
     return np.asarray(values.reshape(table.shape))

@@ -88,9 +88,8 @@ class SortedPoints:
             density = float(n_cells / np.float64(high - low))
         if 0.0 < density < np.inf:
             kinds.insert(0, partial(_even_cell, low, density))
-        best = min(
-            (self._filled(low, high, cells) for cells in kinds), key=lambda cells: cells.steps
-        )
+        grids = [self._filled(low, high, cell_of) for cell_of in kinds]
+        best = min(grids, key=lambda cells: cells.steps)
         return best if best.steps <= _MOST_STEPS else None
 
     def _filled(self, low: float, high: float, cell_of: Callable[[Array], Integers]) -> _Cells:

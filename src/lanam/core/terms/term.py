@@ -112,9 +112,8 @@ class LevelTerm:
 
     def jacobian(self, expansion: Array) -> Array:
         """The identity; levels of high cardinality have no coordinates."""
-        return (
-            np.empty((len(self.entries), 0)) if self.high_cardinality else np.eye(len(self.entries))
-        )
+        n_entries = len(self.entries)
+        return np.empty((n_entries, 0)) if self.high_cardinality else np.eye(n_entries)
 
 
 @dataclass(frozen=True)
@@ -154,9 +153,8 @@ class MixedTerm:
         """A group per number of columns and band of scales, and one for the cells."""
         parts, start = list[NDArray[np.intp]](), 0
         for size in range(len(self.entries.axes), 0, -1):
-            indices = [
-                network.group_index for network in self._networks if len(network.chosen) == size
-            ]
+            of_size = [network for network in self._networks if len(network.chosen) == size]
+            indices = [network.group_index for network in of_size]
             if sum(map(len, indices)):
                 parts.append(np.concatenate(indices) + start)
                 start = int(parts[-1].max()) + 1
@@ -166,9 +164,8 @@ class MixedTerm:
 
     def initial(self, rng: np.random.Generator) -> Array:
         """Random expansion points of all networks, concatenated."""
-        parts = (
-            _initial_network(network.architecture, network.knots, rng) for network in self._networks
-        )
+        networks_and_axes = ((network.architecture, network.knots) for network in self._networks)
+        parts = [_initial_network(*pair, rng) for pair in networks_and_axes]
         return np.concatenate([np.empty(0), *parts])
 
     def jacobian(self, expansion: Array) -> Array:
