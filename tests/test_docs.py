@@ -131,3 +131,8 @@ def test_the_docstrings_of_the_estimators_have_every_learned_attribute(estimator
     )
     learned = {name for name in dir(model) if name.endswith("_") and not name.startswith("_")}
     assert {name for name in learned if not re.search(rf"\b{name}\b", estimator.__doc__)} == set()
+
+
+def test_the_citation_has_the_version():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {lanam.__version__}\n" in citation
