@@ -19,7 +19,7 @@ from lanam.explain import bands, explain_global
 from lanam.explain.bands import Banded, even_normals, require_coverage
 from lanam.explain.evaluation import read_values
 from lanam.explain.values import plain
-from tests.core import at_hand
+from tests.core import in_memory
 
 CITIES = ("Bonn", "Rome", "Oslo", "Lima", "Cairo")
 
@@ -75,7 +75,7 @@ def wide():
     X = pd.DataFrame({"street": [f"street {k:04d}" for k in street], "age": age})
     columns, schema = learn_table(as_frame(X), list(X), backend="pandas")
     options = Options(interactions=0)
-    model = at_hand.fit(columns, y, np.ones(len(y)), "gaussian", options, 0, schema.n_levels)
+    model = in_memory.fit(columns, y, np.ones(len(y)), "gaussian", options, 0, schema.n_levels)
     assert model.terms[0].coupling is not None
     return model, schema
 

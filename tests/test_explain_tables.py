@@ -17,7 +17,7 @@ from lanam.data import as_frame, learn_table
 from lanam.explain import explain_global, explain_local
 from lanam.interactions import describe_pairs
 from lanam.summary import summarise
-from tests.core import at_hand
+from tests.core import in_memory
 
 CITIES = ("Bonn", "Rome", "Oslo", "Lima", "Cairo")
 EFFECT = dict(zip(CITIES, (0.0, 0.8, -0.7, 0.3, 1.0), strict=True))
@@ -263,7 +263,7 @@ def streets():
     columns, schema = learn_table(as_frame(X), list(X), backend="pandas")
     options = Options(interactions=0)
     ones = np.ones(len(y))
-    model = at_hand.fit(columns, y, ones, "gaussian", options, 0, schema.n_levels)
+    model = in_memory.fit(columns, y, ones, "gaussian", options, 0, schema.n_levels)
     assert model.terms[0].coupling is not None
     return X, columns, schema, model
 
@@ -543,7 +543,7 @@ def choices():
     columns, schema = learn_table(as_frame(X), list(X), backend="pandas")
     options = Options(interactions=((0, 2),))
     weight = np.ones(len(y))
-    model = at_hand.fit(columns, y.astype(float), weight, "softmax", options, 0, schema.n_levels)
+    model = in_memory.fit(columns, y.astype(float), weight, "softmax", options, 0, schema.n_levels)
     return X, columns, schema, model
 
 

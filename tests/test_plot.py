@@ -17,7 +17,7 @@ from lanam.explain import explain_global
 from lanam.families import BERNOULLI
 from lanam.interactions import InteractionScores
 from lanam.plot import plot_interaction, plot_interaction_matrix, plot_shapes
-from tests.core import at_hand
+from tests.core import in_memory
 
 #: What is drawn need not be learned well: small networks, and no search for what the noise depends on.
 QUICK = {"hidden_sizes": (8,), "pair_hidden_sizes": (8,), "random_state": 0}
@@ -663,7 +663,7 @@ def choice(shops):
     columns, schema = learn_table(as_frame(X), list(X), backend="pandas")
     options = Options(interactions=((0, 1),), hidden_sizes=(8,), pair_hidden_sizes=(8,))
     weight = np.ones(len(y))
-    model = at_hand.fit(columns, y.astype(float), weight, "softmax", options, 0, schema.n_levels)
+    model = in_memory.fit(columns, y.astype(float), weight, "softmax", options, 0, schema.n_levels)
     return explain_global(model, schema, ["bus", "car", "$train$ $x$"])
 
 

@@ -14,7 +14,7 @@ from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedTerm
 from lanam.core.terms.knots import Grid, place_knots, summarise
 from lanam.plot import plot_importance, plot_interaction, plot_local, plot_shapes
-from tests.core.at_hand import place_categories
+from tests.core.in_memory import place_categories
 from tests.export import test_json, test_onnx, test_sql
 from tests.oracles import assert_close, entry_matrix
 

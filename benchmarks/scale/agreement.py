@@ -38,7 +38,7 @@ def measure_agreement(cell: Cell, folder: Path) -> Row:
         told = ours(model).predict(rows.X)
         return told.mean, told.std, float(model.log_evidence_)
 
-    at_hand = look(estimator(cell).fit(frame[data.names(cell.columns)], y))
+    in_memory = look(estimator(cell).fit(frame[data.names(cell.columns)], y))
     odd = data.cut_anew(folder, max(10, min(ODD_ROWS, cell.rows // 13)))
     answers: dict[str, Row] = {}
     for place, fit in {
@@ -47,7 +47,7 @@ def measure_agreement(cell: Cell, folder: Path) -> Row:
         "Dask, 1 worker": lambda: _on_workers(cell, folder, 1),
         f"Dask, {cell.workers} workers": lambda: _on_workers(cell, folder, cell.workers),
     }.items():
-        answers[place] = _compared(at_hand, lambda fit=fit: look(fit()), y)
+        answers[place] = _compared(in_memory, lambda fit=fit: look(fit()), y)
     return {"places": answers}
 
 
@@ -58,16 +58,16 @@ def _on_workers(cell: Cell, folder: Path, workers: int) -> Any:
         return estimator(cell).fit(dask.dataframe.read_parquet(folder), cell.target)
 
 
-def _compared(at_hand: Look, look: Callable[[], Look], y: Array) -> Row:
+def _compared(in_memory: Look, look: Callable[[], Look], y: Array) -> Row:
     """Differences, or why there are none: other places are compared all the same."""
     try:
         mean, std, evidence = look()
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
     row = {
-        "mean": float(np.abs(mean - at_hand[0]).max() / y.std()),
-        "evidence": abs(evidence - at_hand[2]) / len(y),
+        "mean": float(np.abs(mean - in_memory[0]).max() / y.std()),
+        "evidence": abs(evidence - in_memory[2]) / len(y),
     }
-    if std is not None and at_hand[1] is not None:
-        row["std"] = float(np.abs(std - at_hand[1]).max() / y.std())
+    if std is not None and in_memory[1] is not None:
+        row["std"] = float(np.abs(std - in_memory[1]).max() / y.std())
     return row

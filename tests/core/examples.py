@@ -12,7 +12,7 @@ from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, State
 from lanam.core.terms.linearise import initial_precision
 from lanam.core.terms.term import LevelTerm
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import block_diagonal, entry_matrix
 
@@ -32,7 +32,7 @@ def additive_data(n=60, likelihood="gaussian", seed=0):
 
 def started(columns, y, weight, likelihood="gaussian", options=SMALL, noise=0.3, seed=0):
     """A problem and its state before the first pass."""
-    prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS[likelihood], options)
+    prepared = in_memory.prepared(columns, y, weight, LIKELIHOODS[likelihood], options)
     problem = Problem.of(
         prepared.terms,
         prepared.rows,

@@ -17,7 +17,7 @@ from lanam.core.paper.objective import Objective, Stack
 from lanam.core.rows import reading, statistics
 from lanam.core.terms import linearise, networks
 from lanam.core.terms.networks import Architecture
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.core.examples import dense_curvature
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
@@ -56,7 +56,7 @@ def make_problem(options=PAPER, likelihood="gaussian", n_rows=200, weight=None):
     if likelihood == "bernoulli":
         y = (signal + 0.3 > 0.0).astype(float)
     weight = np.ones(n_rows) if weight is None else weight
-    prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS[likelihood], options)
+    prepared = in_memory.prepared(columns, y, weight, LIKELIHOODS[likelihood], options)
     return Problem.of(
         prepared.terms,
         prepared.rows,
@@ -175,7 +175,9 @@ class TestObjective:
         twice = np.r_[np.arange(30), np.arange(60)]
         gradients = []
         for rows, own in ((np.arange(60), weight), (twice, np.ones(90))):
-            prepared = at_hand.prepared(columns[rows], y[rows], own, LIKELIHOODS["gaussian"], PAPER)
+            prepared = in_memory.prepared(
+                columns[rows], y[rows], own, LIKELIHOODS["gaussian"], PAPER
+            )
             problem = Problem.of(
                 prepared.terms, prepared.rows, prepared.units.likelihood, False, UPDATES["gradient"]
             )
@@ -399,7 +401,7 @@ class TestSwitchedOff:
     def test_the_fitted_model_says_so(self, monkeypatch):
         monkeypatch.setattr(adam, "terms_to_drop", lambda problem, found: [2])
         columns, _, y = toy()
-        model = at_hand.fit(columns, y, np.ones(200), "gaussian", replace(PAPER, max_iter=1), 0)
+        model = in_memory.fit(columns, y, np.ones(200), "gaussian", replace(PAPER, max_iter=1), 0)
         assert [term.status for term in model.terms] == [ACTIVE, ACTIVE, UNSUPPORTED]
         assert (model.terms[2].mean == 0.0).all()
         assert len(model.covariance) == sum(term.table.shape[1] for term in model.terms) + 1
@@ -409,7 +411,7 @@ class TestSwitchedOff:
         columns, _, y = toy()
         for change in ({}, {"curvature": "exact", "posterior": "joint"}):
             options = replace(PAPER, max_iter=1, **change)
-            model = at_hand.fit(columns, y, np.ones(200), "gaussian", options, 0)
+            model = in_memory.fit(columns, y, np.ones(200), "gaussian", options, 0)
             assert model.covariance.shape == (1, 1)
 
 
@@ -417,7 +419,7 @@ class TestFitting:
     def test_level_effects_are_not_for_adam(self):
         columns, _, y = toy()
         options = replace(PAPER, level_effects=True, max_iter=1)
-        model = at_hand.fit(columns, y, np.ones(200), "gaussian", options, 0)
+        model = in_memory.fit(columns, y, np.ones(200), "gaussian", options, 0)
         assert [term.kind for term in model.terms] == ["smooth"] * 3
         assert model.n_iter == 3
         assert model.stop_reason == "max_iter"
@@ -429,19 +431,19 @@ class TestFitting:
 
         columns, _, y = toy()
         options = replace(PAPER, on_iteration=interrupt)
-        model = at_hand.fit(columns, y, np.ones(200), "gaussian", options, 0)
+        model = in_memory.fit(columns, y, np.ones(200), "gaussian", options, 0)
         assert model.stop_reason == "interrupted"
 
     def test_constant_columns_alone(self):
         y = np.arange(5.0)
-        model = at_hand.fit(np.ones((5, 2)), y, np.ones(5), "gaussian", PAPER, 0)
+        model = in_memory.fit(np.ones((5, 2)), y, np.ones(5), "gaussian", PAPER, 0)
         assert model.intercept == pytest.approx(2.0)
 
     def test_kronecker_factors_with_the_default_solver(self):
         columns, _, y = toy()
         options = replace(PAPER, solver="gauss-newton", evidence_update="mackay", max_iter=20)
         models = [
-            at_hand.fit(columns, y, np.ones(200), "gaussian", replace(options, curvature=name), 0)
+            in_memory.fit(columns, y, np.ones(200), "gaussian", replace(options, curvature=name), 0)
             for name in ("kron", "exact")
         ]
         for one, two in zip(models[0].terms, models[1].terms, strict=True):
@@ -455,7 +457,7 @@ class TestFitting:
 def with_pairs(problem, options, pairs=((0, 1),), n_rows=200):
     """The same problem with joint networks."""
     columns = toy(n_rows)[0]
-    terms = at_hand.pair_terms(columns, problem.rows.weight, pairs, options)
+    terms = in_memory.pair_terms(columns, problem.rows.weight, pairs, options)
     return add_terms(problem, State((), 0.0, 1.0), terms, np.random.default_rng(0))[0]
 
 
@@ -561,8 +563,8 @@ class TestPairs:
         columns, signal, _ = toy()
         y = signal + columns[:, 0] * columns[:, 1]
         options = replace(PAPER, pair_hidden_sizes=(6, 4), interactions=((0, 1),), max_iter=2)
-        model = at_hand.fit(columns, y, np.ones(200), "gaussian", options, 0)
-        plain = at_hand.fit(
+        model = in_memory.fit(columns, y, np.ones(200), "gaussian", options, 0)
+        plain = in_memory.fit(
             columns, y, np.ones(200), "gaussian", replace(options, interactions=0), 0
         )
         assert model.terms[3].kind == "pair"

@@ -12,7 +12,7 @@ from lanam.core.inference.problem import Problem, State
 from lanam.core.model import scoring
 from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE
 from lanam.core.terms.knots import Categories
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import DensePosterior, assert_close, entry_matrix
 
@@ -21,7 +21,7 @@ QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(12,), level_effects=False
 
 def fit(columns, y, n_levels, weight=None, likelihood="gaussian", options=QUICK, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
-    return at_hand.fit(columns, y, weight, likelihood, options, seed, n_levels)
+    return in_memory.fit(columns, y, weight, likelihood, options, seed, n_levels)
 
 
 def term_of(model, *features):
@@ -35,7 +35,7 @@ def term_of(model, *features):
 
 class TestEntries:
     def test_codes_gaps_and_whatever_else(self):
-        entries = at_hand.place_categories(np.array([0.0, 2.0, 1.0]), np.ones(3), 3)
+        entries = in_memory.place_categories(np.array([0.0, 2.0, 1.0]), np.ones(3), 3)
         assert len(entries) == 5
         rows = np.array([2.0, 0.0, np.nan, -1.0, 3.0, 1e300, -np.inf])
         position = entries.locate(rows)
@@ -44,7 +44,7 @@ class TestEntries:
 
     def test_of_many_levels_the_most_frequent_have_an_entry(self):
         column = np.repeat(np.arange(5.0), [3, 9, 1, 7, 5])
-        entries = at_hand.place_categories(column, np.ones(25), 5, 3)
+        entries = in_memory.place_categories(column, np.ones(25), 5, 3)
         assert entries.n_own == 3
         # In the order of their codes; the others are with those never seen.
         np.testing.assert_array_equal(entries.entry_of, [4, 0, 4, 1, 2])
@@ -54,7 +54,7 @@ class TestEntries:
         column = np.repeat(np.arange(3.0), [5, 4, 3])
         weight = np.repeat([1.0, 2.0, 3.0], [5, 4, 3])
         np.testing.assert_array_equal(
-            at_hand.place_categories(column, weight, 3, 2).entry_of, [3, 0, 1]
+            in_memory.place_categories(column, weight, 3, 2).entry_of, [3, 0, 1]
         )
 
     def test_of_levels_that_tie_the_first_in_the_data_has_an_entry(self):
@@ -62,19 +62,19 @@ class TestEntries:
         column = np.repeat(np.arange(4.0), [6, 4, 4, 1])
         for order in ([0, 1, 2, 3], [1, 2, 3, 0], [3, 2, 1, 0]):
             code = np.asarray(order, dtype=float)[column.astype(int)]
-            entries = at_hand.place_categories(code, np.ones(15), 4, 2)
+            entries = in_memory.place_categories(code, np.ones(15), 4, 2)
             assert entries.n_own == 2
             assert set(entries.entry_of[order[:2]]) == {0, 1}
             assert (entries.entry_of[order[2:]] == 3).all()
 
     def test_of_levels_that_are_all_as_frequent_as_many_as_may_have_an_entry(self):
-        entries = at_hand.place_categories(np.tile(np.arange(30.0), 5), np.ones(150), 30, 24)
+        entries = in_memory.place_categories(np.tile(np.arange(30.0), 5), np.ones(150), 30, 24)
         assert (entries.entry_of < 24).sum() == 24
 
     def test_gaps_and_codes_that_are_none_do_not_count(self):
         column = np.array([0.0, 0.0, 1.0, np.nan, np.nan, np.nan, -1.0, -1.0])
         np.testing.assert_array_equal(
-            at_hand.place_categories(column, np.ones(8), 2, 1).entry_of, [0, 2]
+            in_memory.place_categories(column, np.ones(8), 2, 1).entry_of, [0, 2]
         )
 
     def test_in_a_pair_only_the_most_frequent_have_one(self):
@@ -82,12 +82,12 @@ class TestEntries:
         column = np.repeat(np.arange(40.0), np.arange(1, 41))
         columns = np.column_stack([column, np.arange(len(column)) % 7])
         weight, alone = np.ones(len(column)), Categories(np.arange(40), 40)
-        (grid,) = at_hand.place_grids(columns, weight, [(0, 1)], {0: alone})
+        (grid,) = in_memory.place_grids(columns, weight, [(0, 1)], {0: alone})
         assert grid.shape[0] == 24 + 2
         assert (grid.axes[0].entry_of[:16] == 25).all()
         np.testing.assert_array_equal(grid.axes[0].entry_of[16:], np.arange(24))
         # With few levels all have one, whatever their rows.
-        (grid,) = at_hand.place_grids(
+        (grid,) = in_memory.place_grids(
             columns % 20, weight, [(0, 1)], {0: Categories(np.arange(20), 20)}
         )
         assert grid.shape[0] == 20 + 2
@@ -97,7 +97,7 @@ class TestPrepare:
     def made(self, columns, n_levels):
         y = np.random.default_rng(0).standard_normal(len(columns))
         weight = np.ones(len(y))
-        return at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], Options(), n_levels)
+        return in_memory.prepared(columns, y, weight, LIKELIHOODS["gaussian"], Options(), n_levels)
 
     def test_columns_of_codes_have_categories_and_no_levels(self):
         rng = np.random.default_rng(1)
@@ -133,7 +133,7 @@ class TestPrepare:
 
 def regression_of(columns, y, weight, n_levels, precision, noise):
     """A problem of one column of codes at given hyperparameters, in units of the response as it is."""
-    prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK, n_levels)
+    prepared = in_memory.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK, n_levels)
     problem = Problem.of(prepared.terms, prepared.rows, prepared.units.likelihood)
     rng = np.random.default_rng(0)
     known = tuple(

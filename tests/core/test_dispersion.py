@@ -15,7 +15,7 @@ from lanam.core.model import scoring
 from lanam.core.rows.statistics import Rows
 from lanam.families.poisson import Poisson
 from lanam.families.poisson_lognormal import PoissonLognormal
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.core.examples import dense_features
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import DenseLaplace, differences
@@ -36,7 +36,7 @@ def counts(n=600, phi=1.0, seed=0, exposure=1.0):
 
 def fit(columns, y, options=QUICK, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
-    return at_hand.fit(columns, y, weight, "poisson", options, 0)
+    return in_memory.fit(columns, y, weight, "poisson", options, 0)
 
 
 def deviance(y, mean):
@@ -171,7 +171,7 @@ class TestAgainstDenseNewton:
     def test_slope_in_it(self):
         columns, y = counts(n=200, phi=4.0)
         model = fit(columns, y)
-        _, stage = at_hand.resume(model, columns, y, np.ones(200), QUICK)
+        _, stage = in_memory.resume(model, columns, y, np.ones(200), QUICK)
         linear = Regression.of(stage.problem, stage.state, np.random.default_rng(0))
         at = np.zeros(linear.model.prior.n_groups)
 
@@ -192,7 +192,7 @@ class TestAgainstDenseNewton:
     def test_tuning_keeps_it_within_bounds(self, update):
         columns, y = counts(n=200)
         y = np.round(np.exp(2.0 + np.sin(1.5 * columns[:, 0])))
-        made = at_hand.prepared(columns, y, np.ones(200), Poisson(), QUICK)
+        made = in_memory.prepared(columns, y, np.ones(200), Poisson(), QUICK)
         problem = Problem.of(made.terms, made.rows, Poisson(), True, update)
         start = problem.start(0, np.random.default_rng(0))
         state = State((start,), Poisson().fit_intercept_only(y, np.ones(200)), 2.0)
@@ -204,7 +204,7 @@ class TestAgainstDenseNewton:
 def test_standing_there_again():
     columns, y = counts(phi=4.0)
     model = fit(columns, y)
-    again = at_hand.fit_on(model, columns, y, np.ones(len(y)), QUICK, 0)
+    again = in_memory.fit_on(model, columns, y, np.ones(len(y)), QUICK, 0)
     assert again.noise_variance == model.noise_variance
     # One more pass of a fit that had converged to a twentieth of a nat.
     assert again.log_evidence == pytest.approx(model.log_evidence, abs=0.05)

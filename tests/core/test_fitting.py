@@ -12,7 +12,7 @@ from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE, UNSUPPORTED
 from lanam.core.rows import cross_tables, quadratics, statistics
-from tests.core import at_hand
+from tests.core import in_memory
 
 #: Small networks: as much to test, less to wait for.
 QUICK = Options(hidden_sizes=(16,))
@@ -20,7 +20,7 @@ QUICK = Options(hidden_sizes=(16,))
 
 def fit(columns, y, weight=None, likelihood="gaussian", options=QUICK, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
-    return at_hand.fit(columns, y, weight, likelihood, options, seed)
+    return in_memory.fit(columns, y, weight, likelihood, options, seed)
 
 
 def data(likelihood="gaussian", n=200, seed=0):
@@ -151,7 +151,7 @@ class TestInvariances:
         )
         options = replace(QUICK, max_knots=16, memory=memory)
         model = fit(*data(), options=options)
-        at_hand.resume(model, *data(), np.ones(200), options)
+        in_memory.resume(model, *data(), np.ones(200), options)
         assert bool(made) == (memory > 0.0)
 
     def test_columns_draw_their_starts_one_after_the_other(self):

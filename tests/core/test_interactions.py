@@ -11,7 +11,7 @@ from lanam.core.fit.interactions import Effects, gain_scores, information_scores
 from lanam.core.inference import gauss_newton
 from lanam.core.rows import statistics
 from lanam.core.terms.knots import standard_inputs, summarise
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.core.examples import SMALL, started
 from tests.oracles import (
     assert_close,
@@ -66,7 +66,7 @@ def dense_scores(columns, residual, weight, noise):
 
 
 def scores_of(columns, residual, weight, noise=0.3, pairs=PAIRS):
-    return at_hand.evidence_scores(
+    return in_memory.evidence_scores(
         columns, weight, weight * residual / noise, weight / noise, pairs
     )
 
@@ -106,7 +106,7 @@ class TestEvidence:
 
     def test_main_effects_count_for_nothing(self):
         columns, residual, weight = residuals(rho=0.9)
-        binned = interactions.bin_columns(at_hand.summary(columns, weight), [(0, 2)])[0]
+        binned = interactions.bin_columns(in_memory.summary(columns, weight), [(0, 2)])[0]
         assert binned.n_cells == 12
         cell = binned.number[binned.entries.locate(columns[:, 0]).index]
         sums = RNG(1).standard_normal(12)[cell] + 3.0 * columns[:, 2]
@@ -184,18 +184,18 @@ class TestScore:
     def test_evidence_is_of_what_the_first_stage_left(self, likelihood):
         columns, y, weight = product_data(likelihood)
         problem, state = fitted(columns, y, weight, likelihood)
-        found = at_hand.score("evidence", problem, state, columns, PAIRS, RNG(0))
+        found = in_memory.score("evidence", problem, state, columns, PAIRS, RNG(0))
         f = statistics.predict(problem.rows, state.values, state.intercept)
         slope = weight * problem.likelihood.gradient(problem.rows.y, f) / state.noise
         curvature = weight * problem.likelihood.curvature(f) / state.noise
-        expected = at_hand.evidence_scores(columns, weight, slope, curvature, PAIRS)
+        expected = in_memory.evidence_scores(columns, weight, slope, curvature, PAIRS)
         assert_close(found, expected, "rounding")
         assert (likelihood == "gaussian") == (state.noise != 1.0)
 
     def test_evidence_sees_a_product_without_main_effects(self, likelihood):
         columns, y, weight = product_data(likelihood)
         problem, state = fitted(columns, y, weight, likelihood)
-        found = at_hand.score("evidence", problem, state, columns, PAIRS, RNG(0))
+        found = in_memory.score("evidence", problem, state, columns, PAIRS, RNG(0))
         assert found.argmax() == 0
         assert found[0] > 10.0
         assert (found[1:] < 2.0).all()
@@ -207,7 +207,7 @@ class TestScore:
         # As a fit drops them: the product's columns have no effect of their own.
         problem, state = problem.keep([2]), state.keep([2])
         for suffix in ("", "_full"):
-            found = at_hand.score(kind + suffix, problem, state, columns, PAIRS, RNG(0))
+            found = in_memory.score(kind + suffix, problem, state, columns, PAIRS, RNG(0))
             np.testing.assert_array_equal(found, 0.0)
 
     @pytest.mark.parametrize("kind", ["mutual_information", "evidence_gain"])
@@ -228,8 +228,8 @@ class TestScore:
             last[own, k] = means[own]
         last_precision = last.T @ precision @ last
         last_covariance = np.linalg.inv(last_precision)
-        full = at_hand.score(kind + "_full", problem, state, columns, PAIRS, rng)
-        scalar = at_hand.score(kind, problem, state, columns, PAIRS, rng)
+        full = in_memory.score(kind + "_full", problem, state, columns, PAIRS, rng)
+        scalar = in_memory.score(kind, problem, state, columns, PAIRS, rng)
         for k, (i, j) in enumerate(PAIRS):
             if kind == "mutual_information":
                 expected = 0.5 * log_det_ratio(covariance, blocks[i], blocks[j])
@@ -354,7 +354,7 @@ def test_the_level_effect_of_a_column_counts_with_its_smooth_one():
     columns = np.column_stack([level.astype(float), rng.uniform(-1, 1, 800)])
     y = rng.standard_normal(40)[level] + columns[:, 1] + 0.3 * rng.standard_normal(800)
     problem, state = fitted(columns, y, np.ones(800))
-    levels = at_hand.prepared(columns, y, np.ones(800), problem.likelihood, SMALL).levels
+    levels = in_memory.prepared(columns, y, np.ones(800), problem.likelihood, SMALL).levels
     problem, state = add_levels(problem, state, levels, rng)
     assert [term.kind for term in problem.terms] == ["smooth", "smooth", "level"]
     effects = interactions.joint_precision(problem, state, rng)

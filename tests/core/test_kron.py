@@ -13,7 +13,7 @@ from lanam.core.terms import linearise, networks
 from lanam.core.terms.knots import Grid, Levels, place_knots, summarise
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, SmoothTerm
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.core.examples import dense_curvature
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close, block_diagonal, interpolation_matrix, kron_curvature
@@ -130,7 +130,7 @@ class TestBlock:
 
     def test_pairs_with_gaps_or_categories_have_no_such_form(self):
         first = make_term().entries
-        codes = at_hand.place_categories(np.arange(3.0), np.ones(3), 3)
+        codes = in_memory.place_categories(np.arange(3.0), np.ones(3), 3)
         for grid in (Grid((replace(first, missing=True), first)), Grid((codes, first))):
             term = pair_term((0, 1), grid, Options(pair_hidden_sizes=(3,)))
             expansion = term.initial(np.random.default_rng(0))
@@ -169,7 +169,7 @@ def fitted(request):
     options = Options(
         hidden_sizes=(5,), init_scales=(1.0,), posterior="block", curvature="kron", max_knots=128
     )
-    prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS[request.param], options)
+    prepared = in_memory.prepared(columns, y, weight, LIKELIHOODS[request.param], options)
     problem = Problem.of(prepared.terms, prepared.rows, prepared.units.likelihood, False)
     known = tuple(problem.start(k, rng) for k in range(len(problem.terms)))
     noise = 0.1 if request.param == "gaussian" else 1.0

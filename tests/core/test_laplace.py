@@ -10,7 +10,7 @@ from lanam.core.paper import laplace
 from lanam.core.paper.laplace import LogHyper
 from lanam.core.rows import statistics
 from lanam.core.terms import linearise, networks
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
     block_diagonal,
@@ -43,7 +43,7 @@ class Case:
         options = Options(
             hidden_sizes=(4,), init_scales=(1.0,), prior_groups=prior_groups, max_knots=max_knots
         )
-        prepared = at_hand.prepared(columns, y, weight, LIKELIHOODS[likelihood], options)
+        prepared = in_memory.prepared(columns, y, weight, LIKELIHOODS[likelihood], options)
         self.problem = Problem.of(
             prepared.terms, prepared.rows, LIKELIHOODS[likelihood], posterior == "joint"
         )

@@ -17,7 +17,7 @@ from lanam.core.terms.linearise import (
 )
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, SmoothTerm
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.oracles import assert_close
 
 RNG = np.random.default_rng
@@ -168,7 +168,7 @@ class TestCompression:
 
     def test_a_pair_keeps_fewer_directions(self):
         columns = RNG(0).standard_normal((400, 2))
-        own = at_hand.place_grids(columns, np.ones(400), [(0, 1)])[0]
+        own = in_memory.place_grids(columns, np.ones(400), [(0, 1)])[0]
         term = SmoothTerm((0, 1), own, Architecture(2, (64,), "gelu", (1.0, 4.0)))
         share = reading.spread(own.locate(*columns.T), np.full(400, 1 / 400), len(own))
         jacobian, precision, phi = whitened(term, share)

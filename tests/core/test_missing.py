@@ -10,7 +10,7 @@ from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.terms.knots import Knots, place_knots, place_levels, summarise
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close
 
@@ -19,7 +19,7 @@ QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(12,), level_effects=False
 
 def fit(columns, y, weight=None, likelihood="gaussian", options=QUICK, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
-    return at_hand.fit(columns, y, weight, likelihood, options, seed)
+    return in_memory.fit(columns, y, weight, likelihood, options, seed)
 
 
 def gaps(rng, n, share):
@@ -88,7 +88,7 @@ class TestEntries:
 class TestPrepare:
     def made(self, columns):
         y = np.random.default_rng(9).standard_normal(len(columns))
-        return at_hand.prepared(columns, y, np.ones(len(y)), LIKELIHOODS["gaussian"], Options())
+        return in_memory.prepared(columns, y, np.ones(len(y)), LIKELIHOODS["gaussian"], Options())
 
     def test_a_column_of_gaps_is_empty_and_one_value_with_gaps_is_not_constant(self):
         columns = np.full((40, 3), 2.0)
@@ -131,7 +131,7 @@ class TestPrepare:
 
         def levels(columns):
             return set(
-                at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], Options()).levels
+                in_memory.prepared(columns, y, weight, LIKELIHOODS["gaussian"], Options()).levels
             )
 
         assert levels(columns) == set()

@@ -11,7 +11,7 @@ from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import ACTIVE
 from lanam.core.terms.knots import Categories
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.oracles import conditional_means, pair_evidence
 
 QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(16,), level_effects=False)
@@ -51,7 +51,7 @@ def data(kind, likelihood="gaussian", n=700, seed=0):
 
 def fit(columns, y, options=AUTO, likelihood="gaussian", weight=None):
     weight = np.ones(len(y)) if weight is None else weight
-    return at_hand.fit(columns, y, weight, likelihood, options, 0, N_LEVELS)
+    return in_memory.fit(columns, y, weight, likelihood, options, 0, N_LEVELS)
 
 
 def found(model):
@@ -88,14 +88,14 @@ class TestPlanted:
         at_once = fit(columns, y, asked, likelihood)
         plain = fit(columns, y, QUICK, likelihood)
         weight = np.ones(len(y))
-        later = at_hand.fit_on(plain, columns, y, weight, asked, 0)
+        later = in_memory.fit_on(plain, columns, y, weight, asked, 0)
         assert found(later) == found(at_once) == {PLANTED[kind]}
         # The first stage's tables are made anew, up to the rank's tolerance.
         assert later.log_evidence == pytest.approx(at_once.log_evidence, abs=0.3)
         a, b = (scoring.link_mean(model, columns) for model in (later, at_once))
         assert np.abs(a - b).max() < 0.05 * np.std(b)
         # And on from there: nothing is lost.
-        again = at_hand.fit_on(later, columns, y, weight, replace(asked, interactions=1), 0)
+        again = in_memory.fit_on(later, columns, y, weight, replace(asked, interactions=1), 0)
         assert PLANTED[kind] in found(again)
         assert again.log_evidence > later.log_evidence - 0.3
 
@@ -159,7 +159,7 @@ class TestScores:
     def score(self, columns, residual, weight, noise=0.7):
         categories = {0: Categories(np.arange(4), 4)}
         slope, curvature = weight * residual / noise, weight / noise
-        return at_hand.evidence_scores(columns, weight, slope, curvature, [(0, 1)], categories)[0]
+        return in_memory.evidence_scores(columns, weight, slope, curvature, [(0, 1)], categories)[0]
 
     def test_is_the_gain_of_a_dense_gaussian_process(self, monkeypatch):
         # Levels and gaps are near to nothing; numbers are near to each other.
@@ -204,14 +204,16 @@ class TestScores:
         # Signs that alternate are smooth in no order of the levels, and cells do not need one.
         columns, residual, weight = self.residuals()
         slope, curvature = weight * residual / 0.7, weight / 0.7
-        as_numbers = at_hand.evidence_scores(columns, weight, slope, curvature, [(0, 1)])[0]
+        as_numbers = in_memory.evidence_scores(columns, weight, slope, curvature, [(0, 1)])[0]
         assert self.score(columns, residual, weight) > as_numbers + 1.0
 
     def test_rare_levels_share_a_cell(self, monkeypatch):
         monkeypatch.setattr(interactions, "_MAX_LEVELS", 2)
         column = np.repeat(np.arange(4.0), [9, 7, 2, 1])
         columns, codes = np.column_stack([column, column]), {0: Categories(np.arange(4), 4)}
-        binned = interactions.bin_columns(at_hand.summary(columns, None, codes), [(0, 1)], codes)[0]
+        binned = interactions.bin_columns(in_memory.summary(columns, None, codes), [(0, 1)], codes)[
+            0
+        ]
         assert binned.n_cells == 3
         cell = binned.number[binned.entries.locate(column).index]
         np.testing.assert_array_equal(cell, np.repeat([0, 1, 2, 2], [9, 7, 2, 1]))
@@ -225,7 +227,7 @@ def test_columns_that_are_never_missing_together():
     columns[which < 0.15, 0] = np.nan
     columns[which > 0.85, 1] = np.nan
     options = replace(QUICK, interactions=((0, 1),))
-    model = at_hand.fit(columns, y, np.ones(500), "gaussian", options, 0)
+    model = in_memory.fit(columns, y, np.ones(500), "gaussian", options, 0)
     (term,) = [t for t in model.terms if t.kind == "pair"]
     assert term.data_mass[-1] == 0.0
     there = ~np.isnan(columns).any(axis=1)

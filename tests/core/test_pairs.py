@@ -15,7 +15,7 @@ from lanam.core.rows import reading, statistics
 from lanam.core.terms import networks
 from lanam.core.terms.linearise import compress, initial_precision, tangent
 from lanam.core.terms.networks import Architecture
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.core.examples import SMALL, dense_curvature, started
 from tests.oracles import (
     assert_close,
@@ -47,7 +47,7 @@ def data(n=80, rho=0.6, likelihood="gaussian"):
 def wider(likelihood="gaussian", options=OPTIONS, own=((0, 1), (0, 2))):
     columns, y, weight = data(likelihood=likelihood)
     problem, state = started(columns, y, weight, likelihood, options)
-    terms = at_hand.pair_terms(columns, weight, own, options)
+    terms = in_memory.pair_terms(columns, weight, own, options)
     return (*add_terms(problem, state, terms, RNG(1)), columns)
 
 
@@ -55,7 +55,7 @@ class TestGrids:
     def test_have_fewer_knots_a_column_and_wider_margins(self):
         columns, _, weight = data(400)
         columns[:, 0] = RNG(1).uniform(0.0, 1.0, 400)
-        grids = at_hand.place_grids(columns, weight, [(0, 1), (1, 2)])
+        grids = in_memory.place_grids(columns, weight, [(0, 1), (1, 2)])
         for grid in grids:
             for knots in grid.axes:
                 inside = knots.inputs[knots.inside]
@@ -76,14 +76,14 @@ class TestGrids:
     def test_more_rows_pay_for_more_knots(self, total, n_knots):
         # Half the root of their weight, between 8 and 16; it is the weight that counts, not the rows.
         columns, _, _ = data(200)
-        (grid,) = at_hand.place_grids(columns, np.full(200, total / 200), [(0, 1)])
+        (grid,) = in_memory.place_grids(columns, np.full(200, total / 200), [(0, 1)])
         assert grid.shape == (n_knots + 4, n_knots + 4)
 
     @pytest.mark.parametrize(("n_values", "n_knots"), [(2, 2), (16, 16), (17, 8), (30, 8)])
     def test_few_values_are_all_knots_however_few_rows(self, n_values, n_knots):
         column = np.arange(60) % n_values * 1.5
         columns = np.column_stack([column, RNG(0).standard_normal(60)])
-        (grid,) = at_hand.place_grids(columns, np.ones(60), [(0, 1)])
+        (grid,) = in_memory.place_grids(columns, np.ones(60), [(0, 1)])
         inside = grid.axes[0].values[grid.axes[0].inside]
         assert grid.shape == (n_knots + 4, 8 + 4)
         assert inside[[0, -1]].tolist() == [0.0, 1.5 * (n_values - 1)]
@@ -92,9 +92,9 @@ class TestGrids:
 
     def test_the_users_number_of_knots_is_of_single_columns(self):
         columns, _, weight = data(400)
-        (plain,) = at_hand.pair_terms(columns, weight, [(0, 1)], OPTIONS)
+        (plain,) = in_memory.pair_terms(columns, weight, [(0, 1)], OPTIONS)
         for max_knots in (8, 1000):
-            (other,) = at_hand.pair_terms(
+            (other,) = in_memory.pair_terms(
                 columns, weight, [(0, 1)], replace(OPTIONS, max_knots=max_knots)
             )
             for one, two in zip(other.entries.axes, plain.entries.axes, strict=True):
@@ -103,7 +103,7 @@ class TestGrids:
     def test_a_constant_column_has_none(self):
         columns = np.column_stack([np.ones(10), np.arange(10.0)])
         with pytest.raises(AssertionError, match="constant"):
-            at_hand.place_grids(columns, np.ones(10), [(0, 1)])
+            in_memory.place_grids(columns, np.ones(10), [(0, 1)])
 
 
 class TestTerms:
@@ -119,7 +119,7 @@ class TestTerms:
     def test_are_networks_of_two_inputs_with_a_precision_per_scale(self, groups, scales, expected):
         columns, _, weight = data()
         options = replace(OPTIONS, prior_groups=groups, activation="tanh", pair_init_scales=scales)
-        (term,) = at_hand.pair_terms(columns, weight, [(0, 2)], options)
+        (term,) = in_memory.pair_terms(columns, weight, [(0, 2)], options)
         assert term.kind == "pair"
         assert term.features == (0, 2)
         assert term.architecture == Architecture(2, (6,), "tanh", scales)
@@ -128,7 +128,7 @@ class TestTerms:
 
     def test_the_jacobian_is_the_networks_at_all_pairs_of_knots(self):
         columns, _, weight = data()
-        (term,) = at_hand.pair_terms(columns, weight, [(0, 2)], OPTIONS)
+        (term,) = in_memory.pair_terms(columns, weight, [(0, 2)], OPTIONS)
         theta = term.initial(RNG(0))
         found = term.jacobian(theta)
         step = 1e-6 * RNG(1).standard_normal(len(theta))
@@ -143,7 +143,7 @@ class TestTerms:
     def test_units_bend_all_over_both_columns(self):
         columns, _, weight = data(400)
         options = replace(OPTIONS, pair_hidden_sizes=(20,))
-        (term,) = at_hand.pair_terms(columns, weight, [(0, 1)], options)
+        (term,) = in_memory.pair_terms(columns, weight, [(0, 1)], options)
         theta = term.initial(RNG(0))
         weights, bias = theta[:40].reshape(2, 20), theta[40:60]
         rng = RNG(0)
@@ -226,7 +226,7 @@ class TestPurity:
     def test_the_sum_with_main_effects_is_what_it_was(self):
         # What purity takes from a network is additive: the columns' own terms could say it.
         columns, _, weight = data()
-        (term,) = at_hand.pair_terms(columns, weight, [(0, 1)], OPTIONS)
+        (term,) = in_memory.pair_terms(columns, weight, [(0, 1)], OPTIONS)
         position = term.entries.locate(columns[:, 0], columns[:, 1])
         share = reading.spread(position, weight / weight.sum(), len(term.entries))
         raw = term.jacobian(term.initial(RNG(0)))

@@ -14,7 +14,7 @@ from lanam.core.rows import quadratics
 from lanam.core.rows.cross_tables import TableQuadratic, cross_table_bytes
 from lanam.core.rows.plan import Plan
 from lanam.families.softmax import Softmax
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.likelihoods import LIKELIHOODS
 
 LIKELY = {**LIKELIHOODS, "log variance": LogVariance(), "softmax": Softmax(3)}
@@ -25,7 +25,7 @@ def rows_of(n_rows, likelihood):
     """A column of few values: some of its term's entries are read by no row."""
     columns = (np.arange(n_rows) % 20)[:, None].astype(float)
     y = np.arange(n_rows) % (3.0 if likelihood.n_outputs > 1 else 2.0)
-    prepared = at_hand.prepared(columns, y, np.ones(n_rows), likelihood, SMALL)
+    prepared = in_memory.prepared(columns, y, np.ones(n_rows), likelihood, SMALL)
     return prepared.terms, prepared.rows
 
 
@@ -89,7 +89,7 @@ def test_a_plan_is_told_before_rows_are_summed(monkeypatch):
     options = replace(SMALL, on_plan=lambda plan: order.append(plan.in_tables))
     columns = np.random.default_rng(0).integers(0, 5, (400, 1)).astype(float)
     with pytest.raises(ZeroDivisionError):
-        at_hand.fit(columns, columns[:, 0], np.ones(400), "gaussian", options, 0)
+        in_memory.fit(columns, columns[:, 0], np.ones(400), "gaussian", options, 0)
     assert order == [True, "summed"]
 
 

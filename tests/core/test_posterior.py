@@ -11,7 +11,7 @@ from lanam.core.inference import gauss_newton, posterior
 from lanam.core.inference.evidence import Hyper, solve
 from lanam.core.inference.problem import UNSEEN_PRECISION, Regression
 from lanam.core.rows import statistics
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.core.examples import SMALL, additive_data, started
 from tests.oracles import DensePosterior, assert_close, interpolation_matrix
 
@@ -119,7 +119,7 @@ class TestGaussian:
     def test_what_is_handed_on(self, gaussian):
         problem, state = gaussian
         found = posterior.ExactCurvature().solution(problem, state, rng())
-        units = at_hand.units(*additive_data()[1:], problem.likelihood)
+        units = in_memory.units(*additive_data()[1:], problem.likelihood)
         model = assemble(units, problem, state, found, [])
         assert model.noise_variance == pytest.approx(state.noise * units.scale**2)
         for term, known in zip(model.terms, state.terms, strict=True):

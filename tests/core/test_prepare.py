@@ -7,7 +7,7 @@ from lanam.core.fit.prepare import prepare
 from lanam.core.inference.options import Options
 from lanam.core.model.fitted import CONSTANT, DUPLICATE
 from lanam.core.rows import reading
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close
 
@@ -16,7 +16,7 @@ GAUSSIAN, BERNOULLI = LIKELIHOODS["gaussian"], LIKELIHOODS["bernoulli"]
 
 def units(y, weight=None, likelihood=GAUSSIAN):
     y = np.asarray(y, dtype=float)
-    return at_hand.units(y, np.ones(len(y)) if weight is None else weight, likelihood)
+    return in_memory.units(y, np.ones(len(y)) if weight is None else weight, likelihood)
 
 
 class TestUnits:
@@ -64,7 +64,7 @@ class TestPrepare:
         rng = np.random.default_rng(0)
         a, b = rng.standard_normal(40), rng.integers(0, 5, 40).astype(float)
         columns = np.column_stack([a, np.full(40, 2.0), b, a, b])
-        return columns, at_hand.prepared(
+        return columns, in_memory.prepared(
             columns, rng.standard_normal(40), np.ones(40), GAUSSIAN, options
         )
 
@@ -107,14 +107,14 @@ class TestPrepare:
         a = rng.standard_normal(40)
         b = a.copy()
         b[17] += 1e-9
-        found = at_hand.prepared(np.column_stack([a, b]), a, np.ones(40), GAUSSIAN, Options())
+        found = in_memory.prepared(np.column_stack([a, b]), a, np.ones(40), GAUSSIAN, Options())
         assert len(found.terms) == 2
 
 
 class TestSummary:
     def prepared(self, **options):
         columns, seen = np.column_stack([np.arange(30.0), np.r_[np.nan, np.ones(29)]]), []
-        tables = at_hand.tables(columns, np.arange(30.0), np.ones(30))
+        tables = in_memory.tables(columns, np.arange(30.0), np.ones(30))
         found = prepare(tables, GAUSSIAN, Options(**options), look=seen.append)
         return found, seen
 
@@ -139,7 +139,9 @@ class TestCopies:
         return columns, rng.standard_normal(n)
 
     def levels(self, columns, y, weight):
-        return set(at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], Options()).levels)
+        return set(
+            in_memory.prepared(columns, y, weight, LIKELIHOODS["gaussian"], Options()).levels
+        )
 
     def test_rows_that_differ_have_levels(self):
         columns, y = self.rows()

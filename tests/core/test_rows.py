@@ -22,8 +22,8 @@ from lanam.core.rows.tables import ArrayTables, Table
 from lanam.core.terms.knots import Grid, choose_categories, locate, place_knots, place_levels
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, SmoothTerm
-from tests.core.at_hand import entry_weights, row_quadratic, table_quadratic
 from tests.core.in_chunks import CUTS, Chunks, cut
+from tests.core.in_memory import entry_weights, row_quadratic, table_quadratic
 from tests.likelihoods import find_likelihood
 from tests.oracles import assert_close
 
@@ -80,20 +80,22 @@ class Example:
             LevelTerm((2,), self.codes),
             SmoothTerm((0, 1), Grid((many, few)), joint, "layer"),
         )
-        self.at_hand = Rows.of(self.table, self.terms, self.units)
+        self.in_memory = Rows.of(self.table, self.terms, self.units)
         self.streamed = rows_of(self.chunks, self.terms, self.units, self.summary)
         assert isinstance(self.streamed, StreamedRows)
         rng = np.random.default_rng(1)
         n_outputs = self.likelihood.n_outputs
         more = () if n_outputs == 1 else (n_outputs,)
-        self.values = tuple(0.3 * rng.standard_normal((size, *more)) for size in self.at_hand.sizes)
+        self.values = tuple(
+            0.3 * rng.standard_normal((size, *more)) for size in self.in_memory.sizes
+        )
         self.intercept = 0.2 if n_outputs == 1 else 0.2 * rng.standard_normal(n_outputs)
-        self.tables = tuple(rng.standard_normal((size, 2)) for size in self.at_hand.sizes)
+        self.tables = tuple(rng.standard_normal((size, 2)) for size in self.in_memory.sizes)
         self.point = (self.likelihood, self.values, self.intercept)
 
     def both(self, missing_noise=None):
         """Rows at hand, and in chunks."""
-        rows = (self.at_hand, self.streamed)
+        rows = (self.in_memory, self.streamed)
         if missing_noise is None:
             return rows
         return tuple(one.with_missing_noise(missing_noise) for one in rows)
@@ -135,23 +137,23 @@ def joined(first, second):
 
 class TestChunks:
     def test_what_they_are(self, example):
-        at_hand, streamed = example.both()
-        assert len(streamed) == len(at_hand) == N_ROWS
-        assert streamed.n_columns == at_hand.n_columns == 4
-        assert streamed.sizes == at_hand.sizes
-        assert streamed.missing_columns == at_hand.missing_columns == (0, 2, 3)
-        assert streamed.count == pytest.approx(at_hand.count, rel=1e-14)
-        assert streamed.missing_noise is at_hand.missing_noise is None
-        assert streamed.log_precision == at_hand.log_precision == 0.0
+        in_memory, streamed = example.both()
+        assert len(streamed) == len(in_memory) == N_ROWS
+        assert streamed.n_columns == in_memory.n_columns == 4
+        assert streamed.sizes == in_memory.sizes
+        assert streamed.missing_columns == in_memory.missing_columns == (0, 2, 3)
+        assert streamed.count == pytest.approx(in_memory.count, rel=1e-14)
+        assert streamed.missing_noise is in_memory.missing_noise is None
+        assert streamed.log_precision == in_memory.log_precision == 0.0
 
     def test_every_row_is_there_once_and_in_order(self, example):
         for rows in example.both():
             (found,) = rows.total(in_order, joined)
-            np.testing.assert_array_equal(found, example.at_hand.y)
+            np.testing.assert_array_equal(found, example.in_memory.y)
 
     def test_parts_are_located_as_the_whole(self, example):
         (found,) = example.streamed.total(_positions, joined)
-        (expected,) = _positions([example.at_hand])
+        (expected,) = _positions([example.in_memory])
         np.testing.assert_array_equal(found, expected)
 
     def test_weights_and_likelihoods(self, example):
@@ -184,7 +186,7 @@ class TestChunks:
             assert_same(found, expected)
         few, point = example.streamed.keep_terms(kept), (example.likelihood, values)
         expected = statistics.log_likelihood(
-            example.at_hand.keep_terms(kept), *point, example.intercept
+            example.in_memory.keep_terms(kept), *point, example.intercept
         )
         assert_same(statistics.log_likelihood(few, *point, example.intercept), expected)
 
@@ -192,7 +194,7 @@ class TestChunks:
         entries = place_levels(example.summary.columns[3].distribution, 1000, 30)
         more = [LevelTerm((3,), entries)]
         wide, expected = (rows.with_terms(more) for rows in example.both()[::-1])
-        assert wide.sizes == expected.sizes == (*example.at_hand.sizes, len(entries))
+        assert wide.sizes == expected.sizes == (*example.in_memory.sizes, len(entries))
         assert_same(entry_weights(wide), entry_weights(expected))
         assert_same(
             entry_weights(wide)[-1],
@@ -221,27 +223,27 @@ class TestChunks:
         def importances(rows, values):
             return assembly._importances(_problem(example, rows, range(4)), values)
 
-        at_hand, streamed = example.both()
+        in_memory, streamed = example.both()
         # Between two entries a function may change its sign: then the entries say a little more.
-        found, expected = (importances(rows, example.values) for rows in (streamed, at_hand))
+        found, expected = (importances(rows, example.values) for rows in (streamed, in_memory))
         assert (np.array(found) >= np.array(expected) - 1e-12).all()
         assert found[2] == pytest.approx(expected[2])
         positive = [np.abs(own) for own in example.values]
-        assert_same(importances(streamed, positive), importances(at_hand, positive))
+        assert_same(importances(streamed, positive), importances(in_memory, positive))
 
     def test_the_constant_model_needs_no_pass(self, example):
-        at_hand, streamed = example.both()
+        in_memory, streamed = example.both()
         assert streamed.null is None
         made = _problem(example, streamed, range(4)).rows
-        expected = statistics.null_log_likelihood(at_hand, example.likelihood)
+        expected = statistics.null_log_likelihood(in_memory, example.likelihood)
         assert made.null == pytest.approx(expected, rel=1e-12)
         for own in (made.keep_terms([0]), made.with_terms(example.terms[:1])):
             assert own.null == made.null
             assert_same(statistics.null_log_likelihood(own, example.likelihood), expected)
         unread = replace(made, tables=None)
-        assert_same(null_fit(unread, example.likelihood), null_fit(at_hand, example.likelihood))
+        assert_same(null_fit(unread, example.likelihood), null_fit(in_memory, example.likelihood))
         assert_same(
-            null_evidence(unread, example.likelihood), null_evidence(at_hand, example.likelihood)
+            null_evidence(unread, example.likelihood), null_evidence(in_memory, example.likelihood)
         )
         # Of rows that are weighed anew it is another.
         assert made.with_missing_noise(np.ones(4)).null is None
@@ -253,7 +255,7 @@ class TestChunks:
         job = core_job(interactions._cell_sums_of_rows, Around(*example.point), cells, pairs)
         found, expected = (rows.total(job) for rows in example.both()[::-1])
         assert_same(found, expected)
-        slope, curvature = Around(*example.point).derivatives(example.at_hand)
+        slope, curvature = Around(*example.point).derivatives(example.in_memory)
         for (first, second), (seen, pull) in zip(pairs, found, strict=True):
             size = binned[first].n_cells * binned[second].n_cells
             assert len(seen) == len(pull) == size
@@ -374,10 +376,10 @@ class TestGaussian:
 
     def test_rows_weighed_by_their_gaps(self, example):
         noise = np.array([0.5, 0.0, 2.0, 1.0])
-        at_hand, streamed = example.both(noise)
+        in_memory, streamed = example.both(noise)
         assert streamed.missing_noise is noise
-        assert streamed.log_precision == pytest.approx(at_hand.log_precision, rel=1e-12)
-        assert at_hand.log_precision < -10.0
+        assert streamed.log_precision == pytest.approx(in_memory.log_precision, rel=1e-12)
+        assert in_memory.log_precision < -10.0
         found, expected = (
             (
                 statistics.log_likelihood(rows, *example.point),
@@ -387,13 +389,13 @@ class TestGaussian:
                 null_fit(rows, example.likelihood),
                 null_evidence(rows, example.likelihood),
             )
-            for rows in (streamed, at_hand)
+            for rows in (streamed, in_memory)
         )
         assert_same(found, expected)
         # Fewer terms do not lose it, and more do not.
         for change in (lambda r: r.keep_terms([0]), lambda r: r.with_terms(example.terms[:1])):
             assert change(streamed).missing_noise is noise
-            assert_same(change(streamed).log_precision, at_hand.log_precision)
+            assert_same(change(streamed).log_precision, in_memory.log_precision)
 
     def test_weighing(self, example):
         state = State(tuple(_Known(own) for own in example.values), 0.2, 0.5)
@@ -426,7 +428,7 @@ class TestThreads:
         monkeypatch.setattr(core_rows, "_ROWS_PER_THREAD", 20)
 
     def shared(self, example, n_threads=3):
-        return replace(example.at_hand, n_threads=n_threads)
+        return replace(example.in_memory, n_threads=n_threads)
 
     @pytest.mark.parametrize(
         ("n_threads", "least", "parts"),
@@ -459,7 +461,7 @@ class TestThreads:
     def test_rows_stay_in_order(self):
         example = Example("gaussian")
         (found,) = self.shared(example).total(in_order, joined, heavy=True)
-        np.testing.assert_array_equal(found, example.at_hand.y)
+        np.testing.assert_array_equal(found, example.in_memory.y)
 
     def test_an_error_of_one_is_told(self):
         def job(parts):
@@ -478,7 +480,7 @@ class TestThreads:
                 _told(row_quadratic(rows, *example.point), example),
                 assembly._importances(_problem(example, rows, range(4)), example.values),
             )
-            for rows in (self.shared(example), example.at_hand)
+            for rows in (self.shared(example), example.in_memory)
         )
         assert_same(found, expected)
 
@@ -491,7 +493,7 @@ class TestThreads:
                 statistics.log_likelihood(rows.with_missing_noise(noise), *example.point),
                 rows.total(job),
             )
-            for rows in (self.shared(example), example.at_hand)
+            for rows in (self.shared(example), example.in_memory)
         )
         assert_same(found, expected)
 
@@ -509,7 +511,7 @@ def _counted(first, second):
 
 class TestParts:
     def test_some_rows(self):
-        rows = Example("gaussian").at_hand.with_missing_noise(np.array([0.5, 0.0, 2.0, 1.0]))
+        rows = Example("gaussian").in_memory.with_missing_noise(np.array([0.5, 0.0, 2.0, 1.0]))
         part = rows.part(slice(30, 77))
         assert len(part) == 47
         assert part.sizes == rows.sizes
@@ -523,14 +525,14 @@ class TestParts:
 
     @pytest.mark.parametrize(("size", "sizes"), [(500, [401]), (401, [401]), (200, [200, 200, 1])])
     def test_so_many_at_a_time(self, size, sizes):
-        rows = Example("gaussian").at_hand
+        rows = Example("gaussian").in_memory
         parts = list(rows.parts(size))
         assert [len(part) for part in parts] == sizes
         np.testing.assert_array_equal(np.concatenate([part.y for part in parts]), rows.y)
 
     def test_of_a_table(self):
         example = Example("gaussian")
-        rows, table = example.at_hand, example.table
+        rows, table = example.in_memory, example.table
         mean = np.average(table.response, weights=table.weight)
         spread = np.sqrt(np.average((table.response - mean) ** 2, weights=table.weight))
         assert_close(rows.y, (table.response - mean) / spread, "rounding")

@@ -5,7 +5,7 @@ import pytest
 
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.oracles import assert_close, interpolation_matrix
 
 RNG = np.random.default_rng
@@ -22,7 +22,7 @@ def model(request):
     y = 50.0 + 10.0 * (np.sin(2 * columns[:, 0]) + rng.standard_normal(30)[level])
     y += 3.0 * rng.standard_normal(500)
     options = Options(hidden_sizes=(16,), posterior=request.param)
-    return at_hand.fit(columns, y, np.ones(500), "gaussian", options, 0)
+    return in_memory.fit(columns, y, np.ones(500), "gaussian", options, 0)
 
 
 @pytest.fixture(scope="module")

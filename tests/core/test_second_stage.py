@@ -17,7 +17,7 @@ from lanam.core.inference.solver import Dropped
 from lanam.core.model import scoring
 from lanam.core.model.fitted import ACTIVE, CONSTANT, DUPLICATE
 from lanam.core.terms.knots import locate
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.core.examples import started
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close, conditional_means, interpolation_matrix
@@ -55,7 +55,7 @@ def data(likelihood="gaussian", rho=0.0, strength=1.0, n=250, seed=0):
 
 def fit(columns, y, weight=None, likelihood="gaussian", options=AUTO, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
-    return at_hand.fit(columns, y, weight, likelihood, options, seed)
+    return in_memory.fit(columns, y, weight, likelihood, options, seed)
 
 
 @cache
@@ -386,7 +386,7 @@ class TestRounds:
         columns, y = data()
         options = replace(QUICK, interactions=((0, 1),))
         model = fit_of(options=options)
-        _, stage = at_hand.resume(model, columns, y, np.ones(250), options)
+        _, stage = in_memory.resume(model, columns, y, np.ones(250), options)
         bases = [known.basis for known in stage.state.terms]
         assert stage.width == sum(basis.shape[1] for basis in bases) > 10
         # before it is compressed, a term is as wide as its table
@@ -423,7 +423,7 @@ class TestSeparatedClasses:
     def test_the_strongest_stay_and_the_others_go(self):
         columns, y = self.xor()
         problem, state = started(columns, y, np.ones(150), "bernoulli", QUICK)
-        terms = at_hand.pair_terms(columns, np.ones(150), [(0, 1), (1, 2)], QUICK)
+        terms = in_memory.pair_terms(columns, np.ones(150), [(0, 1), (1, 2)], QUICK)
         rng = np.random.default_rng(0)
         problem, state = add_terms(problem, state, terms, rng)
         state, _ = gauss_newton.converge(
@@ -582,14 +582,14 @@ class TestModel:
         columns, y = data(n=80)
         weight = np.ones(80)
         problem, state = started(columns, y, weight, options=QUICK)
-        terms = at_hand.pair_terms(columns, weight, [(1, 2), (0, 1)], QUICK)
+        terms = in_memory.pair_terms(columns, weight, [(1, 2), (0, 1)], QUICK)
         rng = np.random.default_rng(0)
         problem, state = add_terms(problem, state, terms, rng)
         order = [2, 3, 0, 4]
         off = [dropped_term(Dropped(problem.terms[1], problem.data_mass[1], 0.5))]
         problem, state = problem.keep(order), state.keep(order)
         solution = posterior.ExactCurvature().solution(problem, state, rng)
-        units = at_hand.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK).units
+        units = in_memory.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK).units
         model = assemble(units, problem, state, solution, off)
         expected = [(0,), (1,), (2,), (0, 1), (1, 2)]
         assert [term.features for term in model.terms] == expected

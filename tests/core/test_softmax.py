@@ -16,7 +16,7 @@ from lanam.core.rows import quadratics, statistics
 from lanam.core.rows.statistics import Around, Rows
 from lanam.core.terms.knots import Position
 from lanam.families.softmax import Softmax
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.core.examples import dense_features
 from tests.likelihoods import LIKELIHOODS, find_likelihood
 from tests.oracles import (
@@ -154,7 +154,7 @@ class TestSums:
             target += design.T @ pull
             value += w * likelihood.log_prob(y, f[i : i + 1])[0]
             value += -pull @ f[i] + 0.5 * f[i] @ curvature[i] @ f[i]
-        made = at_hand.row_quadratic(rows, likelihood, values, intercept)
+        made = in_memory.row_quadratic(rows, likelihood, values, intercept)
         found = made.normal_equations(tables)
         assert_close(found[0], gram, "single precision")
         assert_close(found[0], found[0].T, "rounding")
@@ -166,7 +166,7 @@ class TestSums:
 
     def test_keeping_terms(self):
         rows, values, tables, intercept = rows_example()
-        made = at_hand.row_quadratic(rows, Softmax(4), values, intercept)
+        made = in_memory.row_quadratic(rows, Softmax(4), values, intercept)
         gram, target = made.normal_equations(tables)
         kept = [*range(9, 15), 15, 16, 17]
         found = made.keep_terms([1]).normal_equations(tables[1:])
@@ -201,7 +201,7 @@ def curve_data(n=400, n_classes=3, seed=0):
 
 def fit(columns, y, options=QUICK, weight=None, likelihood="softmax", n_levels=()):
     weight = np.ones(len(y)) if weight is None else weight
-    return at_hand.fit(columns, y, weight, likelihood, options, 0, n_levels)
+    return in_memory.fit(columns, y, weight, likelihood, options, 0, n_levels)
 
 
 def derivatives(y, weight, n_classes):
@@ -292,9 +292,9 @@ class TestAgainstDenseNewton:
 
 def test_slopes_of_the_evidence_with_several_outputs(lossless):
     columns, y, _ = curve_data(n=150)
-    made = at_hand.prepared(columns, y, np.ones(len(y)), Softmax(3), QUICK)
+    made = in_memory.prepared(columns, y, np.ones(len(y)), Softmax(3), QUICK)
     model = fit(columns, y)
-    _, stage = at_hand.resume(model, columns, y, np.ones(len(y)), QUICK)
+    _, stage = in_memory.resume(model, columns, y, np.ones(len(y)), QUICK)
     linear = Regression.of(stage.problem, stage.state, np.random.default_rng(0))
     at = np.random.default_rng(0).uniform(-0.5, 0.5, linear.model.prior.n_groups)
     for joint in (True, False):
@@ -314,7 +314,7 @@ def test_evidence_of_one_linearisation_is_the_dense_formula(joint, lossless):
     columns, y, _ = curve_data(n=60)
     model = fit(columns, y)
     options = replace(QUICK, posterior="joint" if joint else "block")
-    _, stage = at_hand.resume(model, columns, y, np.ones(len(y)), options)
+    _, stage = in_memory.resume(model, columns, y, np.ones(len(y)), options)
     linear = Regression.of(stage.problem, stage.state, np.random.default_rng(0))
     found = linear.solve()
     gram, free = linear.model.gram, linear.model.intercepts
@@ -411,12 +411,12 @@ class TestFit:
     def test_standing_there_again(self, model):
         columns, y, _ = curve_data()
         weight = np.ones(len(y))
-        _, stage = at_hand.resume(model, columns, y, weight, QUICK)
+        _, stage = in_memory.resume(model, columns, y, weight, QUICK)
         assert stage.problem.likelihood == Softmax(3)
         rows = statistics.predict(stage.problem.rows, stage.state.values, stage.state.intercept)
         links = rows @ Softmax(3).contrasts.T
         np.testing.assert_allclose(links, scoring.link_mean(model, columns), atol=0.02)
-        again = at_hand.fit_on(model, columns, y, weight, QUICK, 0)
+        again = in_memory.fit_on(model, columns, y, weight, QUICK, 0)
         # One more pass of a fit that had converged to a twentieth of a nat.
         assert again.log_evidence == pytest.approx(model.log_evidence, abs=0.05)
 
@@ -430,9 +430,9 @@ class TestFit:
 
     def test_settling_climbs_to_the_mode(self):
         columns, y, _ = curve_data(n=200)
-        made = at_hand.prepared(columns, y, np.ones(len(y)), Softmax(3), QUICK)
+        made = in_memory.prepared(columns, y, np.ones(len(y)), Softmax(3), QUICK)
         problem = Problem.of(made.terms, made.rows, Softmax(3))
-        _, stage = at_hand.resume(fit(columns, y), columns, y, np.ones(len(y)), QUICK)
+        _, stage = in_memory.resume(fit(columns, y), columns, y, np.ones(len(y)), QUICK)
         state = stage.state
         for _ in range(4):
             state = refit_posterior(stage.problem, state)
@@ -522,7 +522,7 @@ class TestOtherTerms:
         effect = rng.standard_normal((12, 3))
         y = np.array([rng.choice(3, p=softmax(effect[k])) for k in column]).astype(float)
         columns = np.column_stack([column, rng.permutation(12)[column]]).astype(float)
-        made = at_hand.prepared(columns, y, np.ones(900), Softmax(3), QUICK)
+        made = in_memory.prepared(columns, y, np.ones(900), Softmax(3), QUICK)
         problem = Problem.of((), made.rows.keep_terms([]), Softmax(3))
         state = State((), Softmax(3).fit_intercept_only(y, np.ones(900)), 1.0)
         wider, after = first_stage.add_levels(problem, state, made.levels, rng)
@@ -534,9 +534,9 @@ class TestOtherTerms:
         columns, weight = rng.uniform(size=(200, 3)), rng.uniform(0.5, 2.0, 200)
         slope, curvature = 3.0 * rng.standard_normal((200, 2)), rng.uniform(0.2, 1.0, (200, 2))
         pairs = [(0, 1), (0, 2), (1, 2)]
-        found = at_hand.evidence_scores(columns, weight, slope, curvature, pairs)
+        found = in_memory.evidence_scores(columns, weight, slope, curvature, pairs)
         alone = [
-            at_hand.evidence_scores(columns, weight, slope[:, k], curvature[:, k], pairs)
+            in_memory.evidence_scores(columns, weight, slope[:, k], curvature[:, k], pairs)
             for k in range(2)
         ]
         assert_close(found, alone[0] + alone[1], "rounding")
@@ -545,9 +545,9 @@ class TestOtherTerms:
     @pytest.mark.parametrize("kind", ["evidence", "mutual_information", "evidence_gain_full"])
     def test_every_score_knows_several_outputs(self, kind, model):
         columns, y, _ = curve_data()
-        _, stage = at_hand.resume(model, columns, y, np.ones(len(y)), QUICK)
+        _, stage = in_memory.resume(model, columns, y, np.ones(len(y)), QUICK)
         given = stage.problem, stage.state, columns, [(0, 1)], np.random.default_rng(0)
-        (found,) = at_hand.score(kind, *given)
+        (found,) = in_memory.score(kind, *given)
         assert np.isfinite(found)
         assert found >= 0.0
 
@@ -566,5 +566,5 @@ class TestOtherTerms:
         assert mean[0].argmax() == 0
         assert mean[1].argmax() == 1
         first = fit(columns, y)
-        later = at_hand.fit_on(first, columns, y, np.ones(500), options, 0)
+        later = in_memory.fit_on(first, columns, y, np.ones(500), options, 0)
         assert later.log_evidence == pytest.approx(model.log_evidence, abs=1.0)

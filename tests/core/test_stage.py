@@ -9,14 +9,14 @@ import pytest
 from lanam.core.model import scoring
 from lanam.core.model.fitted import CONSTANT
 from lanam.core.terms.knots import Grid
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.core.test_second_stage import ADAM, KRON, QUICK, assert_same, data, fit, found, links
 
 
 def fit_on(model, columns, y, asked, options=QUICK, weight=None, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
     options = replace(options, interactions=asked)
-    return at_hand.fit_on(model, columns, y, weight, options, seed)
+    return in_memory.fit_on(model, columns, y, weight, options, seed)
 
 
 @pytest.fixture(params=["gaussian", "bernoulli"])
@@ -36,7 +36,7 @@ class TestResume:
         options = replace(QUICK, interactions=((0, 1),), posterior=posterior)
         weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
         model = fit(columns, y, weight, likelihood, options)
-        prepared, stage = at_hand.resume(model, columns, y, weight, options)
+        prepared, stage = in_memory.resume(model, columns, y, weight, options)
         active = [term for term in model.terms if term.active]
         assert [term.features for term in stage.problem.terms] == [t.features for t in active]
         assert isinstance(stage.problem.terms[-1].entries, Grid)
@@ -64,11 +64,11 @@ class TestResume:
         columns, y = data()
         wide = np.column_stack([columns, np.ones(250)])
         model = fit(wide, y, options=QUICK)
-        prepared, _ = at_hand.resume(model, wide, y, np.ones(250), QUICK)
+        prepared, _ = in_memory.resume(model, wide, y, np.ones(250), QUICK)
         assert prepared.unused == {3: CONSTANT}
         assert not any(
             3 in gone.term.features
-            for gone in at_hand.resume(model, wide, y, np.ones(250), QUICK)[1].dropped
+            for gone in in_memory.resume(model, wide, y, np.ones(250), QUICK)[1].dropped
         )
 
     @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from lanam.core.terms.knots import (
     summarise,
 )
 from lanam.core.terms.term import LevelTerm
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
     all_entries_matrix,
@@ -133,7 +133,7 @@ class TestSums:
         assert_close(slope, rows.weight * LIKELIHOODS[name].gradient(rows.y, f), "rounding")
         assert_close(curvature, rows.weight * LIKELIHOODS[name].curvature(f), "rounding")
 
-    @pytest.mark.parametrize("form", [at_hand.row_quadratic, at_hand.table_quadratic])
+    @pytest.mark.parametrize("form", [in_memory.row_quadratic, in_memory.table_quadratic])
     def test_both_forms_are_the_dense_sums(self, name, form):
         rows, values, tables = example(name)
         likelihood = LIKELIHOODS[name]
@@ -169,7 +169,7 @@ class TestSums:
     def test_a_quadratic_elsewhere(self, name):
         rows, values, _ = example(name)
         likelihood, rng = LIKELIHOODS[name], np.random.default_rng(5)
-        made = at_hand.table_quadratic(rows, likelihood, values, 0.3)
+        made = in_memory.table_quadratic(rows, likelihood, values, 0.3)
         slope, gamma = Around(likelihood, values, 0.3).derivatives(rows)
         here = statistics.predict(rows, values, 0.3)
         other = [rng.standard_normal(size) for size in SIZES]
@@ -182,7 +182,7 @@ class TestSums:
         assert not moved.is_around(values)
         assert moved.of(other, -0.7) == made.of(other, -0.7)
 
-    @pytest.mark.parametrize("form", [at_hand.row_quadratic, at_hand.table_quadratic])
+    @pytest.mark.parametrize("form", [in_memory.row_quadratic, in_memory.table_quadratic])
     @pytest.mark.parametrize("kept", [[0, 2], [1], []])
     def test_some_of_the_terms(self, name, form, kept):
         rows, values, tables = example(name)
@@ -205,8 +205,8 @@ def _columns(kept):
 
 def test_the_gaussian_quadratic_is_exact_wherever_it_is_made():
     rows, values, tables = example()
-    at_zero = at_hand.row_quadratic(rows, LIKELIHOODS["gaussian"], [0.0 * v for v in values], 0.0)
-    elsewhere = at_hand.row_quadratic(rows, LIKELIHOODS["gaussian"], values, 0.3)
+    at_zero = in_memory.row_quadratic(rows, LIKELIHOODS["gaussian"], [0.0 * v for v in values], 0.0)
+    elsewhere = in_memory.row_quadratic(rows, LIKELIHOODS["gaussian"], values, 0.3)
     for found, expected in zip(
         elsewhere.normal_equations(tables), at_zero.normal_equations(tables), strict=True
     ):
@@ -241,7 +241,7 @@ def test_the_form_is_chosen_by_the_number_of_rows_and_the_memory(n, unread, larg
     for found, expected in zip(weights, statistics.entry_sums(rows, rows.weight), strict=True):
         assert_close(found, expected, "rounding")
     # Where it is made does not matter: it is the Gaussian one.
-    expected = at_hand.row_quadratic(rows, likelihood, values, 0.3)
+    expected = in_memory.row_quadratic(rows, likelihood, values, 0.3)
     for one, other in zip(
         made.normal_equations(tables), expected.normal_equations(tables), strict=True
     ):
@@ -374,7 +374,7 @@ class TestGrids:
         pseudo = weight * likelihood.gradient(rows.y, f) + gamma * f
         dense = entries.T @ np.diag(gamma) @ entries
 
-        made = at_hand.table_quadratic(rows, likelihood, values, 0.3)
+        made = in_memory.table_quadratic(rows, likelihood, values, 0.3)
         # Entries that no row reads are left out, and there are some.
         read = np.flatnonzero(entries.any(axis=0))
         assert len(read) < entries.shape[1]
@@ -390,7 +390,7 @@ class TestGrids:
         assert_close(made.pseudo, (entries.T @ pseudo)[read], "rounding")
         assert_close(np.concatenate(made.entry_curvature()), dense[:-1, -1], "rounding")
         tables = [rng.standard_normal((size, 2)) for size in sizes]
-        by_rows = at_hand.row_quadratic(rows, likelihood, values, 0.3).normal_equations(tables)
+        by_rows = in_memory.row_quadratic(rows, likelihood, values, 0.3).normal_equations(tables)
         for found, expected in zip(made.normal_equations(tables), by_rows, strict=True):
             assert_close(found, expected, "rounding")
 
@@ -404,7 +404,7 @@ def axis_example(kind, rng, n=80):
         column = rng.choice(9, n, p=np.arange(1, 10) / 45.0).astype(float)
         # Levels below the sixth most frequent, gaps, and codes that are none share the last entries.
         column[:6] = [np.nan, np.nan, -1.0, 9.0, 0.0, 8.0]
-        return column, at_hand.place_categories(column, (column < 9.0) * 1.0, 9, 6)
+        return column, in_memory.place_categories(column, (column < 9.0) * 1.0, 9, 6)
     column = rng.standard_normal(n) if kind.startswith("many") else rng.integers(0, 4, n) * 0.7
     if kind.endswith("gaps"):
         column[rng.uniform(size=n) < 0.2] = np.nan
@@ -462,7 +462,7 @@ class TestEveryKindOfEntry:
         np.testing.assert_array_equal(reading.read(knots.locate(column), only_missing), gone)
 
     @pytest.mark.parametrize("chunk", [9, 80])
-    @pytest.mark.parametrize("form", [at_hand.row_quadratic, at_hand.table_quadratic])
+    @pytest.mark.parametrize("form", [in_memory.row_quadratic, in_memory.table_quadratic])
     def test_normal_equations(self, form, chunk, monkeypatch):
         monkeypatch.setattr(statistics, "CHUNK_ROWS", chunk)
         monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", chunk)

@@ -16,7 +16,7 @@ from lanam.core.rows import quadratics, sketches, summaries
 from lanam.core.rows.summaries import summarise_tables
 from lanam.core.rows.tables import ArrayTables, Table
 from lanam.core.terms.knots import choose_categories
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.core.in_chunks import CUTS, Chunks, cut
 from tests.likelihoods import LIKELIHOODS, find_likelihood
 
@@ -54,7 +54,7 @@ N_LEVELS = (-1, -1, -1, -1, -1, -1, 7, 5, 12)
 
 
 def whole_and_chunks(how, columns, y, weight, n_levels=(), **extras):
-    tables = (at_hand.tables(columns, y, weight), cut(how, columns, y, weight))
+    tables = (in_memory.tables(columns, y, weight), cut(how, columns, y, weight))
     return tuple(summarise_tables(own, n_levels, **extras) for own in tables)
 
 
@@ -221,7 +221,7 @@ class TestSample:
 
     def test_it_is_fair(self):
         columns, y, weight = self.given(20_000)
-        sample = summarise_tables(at_hand.tables(columns, y, weight), n_sample=2000).sample
+        sample = summarise_tables(in_memory.tables(columns, y, weight), n_sample=2000).sample
         # Three standard errors.
         assert sample.columns.mean() == pytest.approx(0.0, abs=3 / np.sqrt(4000))
         assert sample.response.mean() == pytest.approx(2.0, abs=3 * np.sqrt(2.0 / 2000))
@@ -403,7 +403,7 @@ def assert_same_model(found, expected, columns):
 @cache
 def fitted(name, options=QUICK):
     """The fit at hand."""
-    return at_hand.fit(*fit_data(name), name, options, 0, FIT_LEVELS)
+    return in_memory.fit(*fit_data(name), name, options, 0, FIT_LEVELS)
 
 
 class TestFit:
@@ -464,7 +464,7 @@ class TestFit:
         effect = rng.standard_normal(30)
         y = effect[columns[:, 0].astype(int)] + (columns[:, 1] == 3.0) + rng.normal(size=600)
         given = (columns, y, np.ones(600))
-        expected = at_hand.fit(*given, "gaussian", QUICK, 0, (30, 15))
+        expected = in_memory.fit(*given, "gaussian", QUICK, 0, (30, 15))
         assert expected.terms[0].coupling is not None
         found = fitting.fit(cut(how, *given), LIKELIHOODS["gaussian"], QUICK, 0, (30, 15))
         assert_same_model(found, expected, columns)
@@ -480,8 +480,8 @@ class TestFit:
     def test_pairs_later(self, how, name):
         model, data = fitted(name), fit_data(name)
         options = replace(QUICK, interactions=((0, 1),))
-        expected = at_hand.fit_on(model, *data, options, 0)
-        found = fitting.fit_on(model, cut(how, *data), at_hand._of(model), options, 0)
+        expected = in_memory.fit_on(model, *data, options, 0)
+        found = fitting.fit_on(model, cut(how, *data), in_memory._of(model), options, 0)
         assert_same_model(found, expected, data[0])
         assert ("pair", (0, 1)) in [(t.kind, t.features) for t in expected.terms]
 
@@ -492,7 +492,7 @@ class TestFit:
         monkeypatch.setattr(prepare, "SAMPLE_ROWS", sample)
         monkeypatch.setattr(quadratics, "MANY_ROWS", many)
         columns, y, weight = fit_data(name)
-        expected = at_hand.fit(columns, y, weight, name, QUICK, 0, FIT_LEVELS)
+        expected = in_memory.fit(columns, y, weight, name, QUICK, 0, FIT_LEVELS)
         assert_same_model(self.in_chunks("odd ones in groups", name), expected, columns)
         stages = {record["stage"] for record in expected.history}
         assert "sample" in stages
@@ -514,7 +514,7 @@ class TestFit:
         columns = np.column_stack([rng.standard_normal(5000), rng.exponential(size=5000)])
         truth = np.sin(2.0 * columns[:, 0]) + np.sqrt(columns[:, 1])
         y, options = truth + 0.3 * rng.standard_normal(5000), Options(hidden_sizes=(12,))
-        expected = at_hand.fit(columns, y, np.ones(5000), "gaussian", options, 0)
+        expected = in_memory.fit(columns, y, np.ones(5000), "gaussian", options, 0)
         found = fitting.fit(cut("many", columns, y), LIKELIHOODS["gaussian"], options, 0)
         assert found.log_evidence == pytest.approx(expected.log_evidence, abs=3.0)
         assert found.noise_variance == pytest.approx(expected.noise_variance, rel=0.01)
@@ -532,9 +532,9 @@ class TestFromASample:
 
     def both(self, columns, y, name, monkeypatch):
         options, weight = Options(hidden_sizes=(12,)), np.ones(len(y))
-        plain = at_hand.fit(columns, y, weight, name, options, 0)
+        plain = in_memory.fit(columns, y, weight, name, options, 0)
         monkeypatch.setattr(prepare, "SAMPLE_ROWS", len(y) // 20)
-        found = at_hand.fit(columns, y, weight, name, options, 0)
+        found = in_memory.fit(columns, y, weight, name, options, 0)
         assert "sample" in {record["stage"] for record in found.history}
         return found, plain
 
@@ -585,5 +585,5 @@ def test_a_fit_to_chunks_does_not_keep_them():
 
 def test_a_table_at_hand_is_a_chunk():
     columns, y, weight = fit_data("gaussian")
-    assert isinstance(at_hand.tables(columns, y, weight), ArrayTables)
-    assert summaries.summarise_tables(at_hand.tables(columns, y, weight)).n_rows == 400
+    assert isinstance(in_memory.tables(columns, y, weight), ArrayTables)
+    assert summaries.summarise_tables(in_memory.tables(columns, y, weight)).n_rows == 400

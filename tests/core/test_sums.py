@@ -6,7 +6,7 @@ import pytest
 from lanam.core.fit import prepare
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.oracles import assert_close, interpolation_matrix
 
 RNG = np.random.default_rng
@@ -36,7 +36,7 @@ def model(request):
     with pytest.MonkeyPatch.context() as patch:
         if kind == "wide":
             patch.setattr(prepare, "_WIDE", 30)
-        fitted = at_hand.fit(
+        fitted = in_memory.fit(
             columns,
             response,
             np.ones(900),

@@ -14,7 +14,7 @@ from lanam.core.terms.knots import Categories, Grid, Knots, place_knots, summari
 from lanam.core.terms.linearise import initial_precision, tangent
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, MixedTerm, SmoothTerm
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.oracles import assert_close, conditional_means, entry_matrix
 
 OPTIONS = Options(pair_hidden_sizes=(9,), pair_init_scales=(1.0, 4.0))
@@ -41,7 +41,7 @@ def column_of(kind, rng):
 
 def entries_of(kind, column, weight):
     if kind == "codes":
-        return at_hand.place_categories(column, weight, 4)
+        return in_memory.place_categories(column, weight, 4)
     return place_knots(summarise(column, weight), 8, np.array([0.2, 1.0]))
 
 
@@ -266,7 +266,7 @@ class TestMissingBesideANetwork:
 
 
 def test_kinds_of_levels():
-    codes = at_hand.place_categories(np.array([0.0, 1.0]), np.ones(2), 2)
+    codes = in_memory.place_categories(np.array([0.0, 1.0]), np.ones(2), 2)
     term = LevelTerm((0,), codes)
     assert term.kind == "categorical"
     np.testing.assert_array_equal(term.group_index, np.zeros(4))

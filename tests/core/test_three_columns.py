@@ -15,7 +15,7 @@ from lanam.core.terms.knots import Grid, Knots, locate, place_knots, summarise
 from lanam.core.terms.linearise import RANK_TOLERANCE, compress, initial_precision, tangent
 from lanam.core.terms.purity import purify
 from lanam.core.terms.term import MixedTerm, SmoothTerm
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
     additive_design,
@@ -50,7 +50,7 @@ def axis_of(kind, rng):
     if kind == "codes":
         column = rng.integers(0, 3, N).astype(float)
         column[:3] = [np.nan, 3.0, -1.0]
-        return column, at_hand.place_categories(column, np.ones(N), 3)
+        return column, in_memory.place_categories(column, np.ones(N), 3)
     column = rng.integers(0, 4, N) * 0.7 if kind == "few" else rng.standard_normal(N)
     if kind == "gaps":
         column[rng.uniform(size=N) < 0.2] = np.nan
@@ -116,7 +116,7 @@ class TestReading:
         assert_close(reading.Design(tables).of(rows), design, "rounding")
         likelihood, zeros = LIKELIHOODS["bernoulli"], [np.zeros(size) for size in sizes]
         gamma = rows.weight * likelihood.curvature(np.zeros(N))
-        made = at_hand.table_quadratic(rows, likelihood, zeros, 0.0)
+        made = in_memory.table_quadratic(rows, likelihood, zeros, 0.0)
         assert_close(made.normal_equations(tables)[0], design.T * gamma @ design, "rounding")
 
 

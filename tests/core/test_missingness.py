@@ -17,7 +17,7 @@ from lanam.core.noise.missingness import fit_missingness_noise
 from lanam.core.paper import kron
 from lanam.core.rows import statistics
 from lanam.core.rows.statistics import Around, Rows
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.core.examples import dense_features, mackay_step
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import assert_close, differences, profiled_log_marginal
@@ -188,7 +188,7 @@ def curve_data(n, seed=0, share=0.3):
 
 def fit(columns, y, options=QUICK, weight=None, likelihood="gaussian", n_levels=()):
     weight = np.ones(len(y)) if weight is None else weight
-    return at_hand.fit(columns, y, weight, likelihood, options, 0, n_levels)
+    return in_memory.fit(columns, y, weight, likelihood, options, 0, n_levels)
 
 
 @pytest.fixture(scope="module")
@@ -305,10 +305,10 @@ class TestFit:
     def test_standing_there_again(self, model):
         columns, y = curve_data(500)
         weight = np.ones(500)
-        _, stage = at_hand.resume(model, columns, y, weight, QUICK)
+        _, stage = in_memory.resume(model, columns, y, weight, QUICK)
         noise = scoring.noise_variances(model, columns)
         np.testing.assert_allclose(model.noise_variance / stage.problem.rows.precision, noise)
-        again = at_hand.fit_on(model, columns, y, weight, QUICK, 0)
+        again = in_memory.fit_on(model, columns, y, weight, QUICK, 0)
         # What it had, but for the compression of its tables.
         np.testing.assert_allclose(again.missing_variance, model.missing_variance, rtol=1e-9)
         assert again.log_evidence == pytest.approx(model.log_evidence, abs=0.01)
@@ -348,7 +348,7 @@ class TestFit:
         options = replace(QUICK, pair_hidden_sizes=(12,), interactions=((0, 1),))
         if later:
             model = fit(columns, y)
-            model = at_hand.fit_on(model, columns, y, np.ones(800), options, 0)
+            model = in_memory.fit_on(model, columns, y, np.ones(800), options, 0)
         else:
             model = fit(columns, y, options)
         assert model.missing_variance[2] == pytest.approx(16.0 / 3.0, rel=0.3)
@@ -365,7 +365,7 @@ class TestFit:
         options = replace(QUICK, posterior="block", curvature="kron", init_scales=(1.0,))
         found = fit(columns, y, options)
         assert found.missing_variance is not None
-        _, stage = at_hand.resume(found, columns, y, np.ones(500), options)
+        _, stage = in_memory.resume(found, columns, y, np.ones(500), options)
         (intercept,) = (
             kron.KronCurvature()
             .functions(stage.problem, stage.state, np.random.default_rng(0))
@@ -378,7 +378,7 @@ class TestFit:
 def test_sums_over_rows_are_of_what_they_say():
     columns, y = curve_data(80)
     rng = np.random.default_rng(0)
-    made = at_hand.prepared(columns, y, rng.uniform(0.5, 2.0, 80), LIKELIHOODS["gaussian"], QUICK)
+    made = in_memory.prepared(columns, y, rng.uniform(0.5, 2.0, 80), LIKELIHOODS["gaussian"], QUICK)
     rows = made.rows.with_missing_noise(np.array([2.0, 1.0]))
     plain = replace(made.rows, weight=rows.information)
     values = [rng.standard_normal(size) for size in rows.sizes]
@@ -391,7 +391,7 @@ def test_sums_over_rows_are_of_what_they_say():
     ):
         found, expected = (quantity(r) for r in (rows, plain))
         np.testing.assert_allclose(found, expected)
-    for form in (at_hand.row_quadratic, at_hand.table_quadratic):
+    for form in (in_memory.row_quadratic, in_memory.table_quadratic):
         one, other = (form(r, likelihood, values, 0.3) for r in (rows, plain))
         for a, b in zip(one.normal_equations(tables), other.normal_equations(tables), strict=True):
             assert_close(a, b, "rounding")
@@ -404,7 +404,7 @@ def test_tuning_with_precisions():
     """What precisions add does not depend on the noise, and is none of the residuals."""
     columns, y = curve_data(120)
     model = fit(columns, y)
-    _, stage = at_hand.resume(model, columns, y, np.ones(120), QUICK)
+    _, stage = in_memory.resume(model, columns, y, np.ones(120), QUICK)
     made = Regression.of(stage.problem, stage.state, np.random.default_rng(0))
     linear = made.model
     assert linear.offset == pytest.approx(stage.problem.rows.log_precision)
@@ -430,7 +430,7 @@ def test_tuning_with_precisions():
 def test_the_end_of_a_fit_is_at_its_precisions():
     columns, y = curve_data(200)
     model = fit(columns, y)
-    prepared, stage = at_hand.resume(model, columns, y, np.ones(200), QUICK)
+    prepared, stage = in_memory.resume(model, columns, y, np.ones(200), QUICK)
     solution = posterior.ExactCurvature().solution(
         stage.problem, stage.state, np.random.default_rng(0)
     )

@@ -1,4 +1,4 @@
-"""The core's functions for rows at hand: arrays in, as most tests have them."""
+"""The core's functions for rows in memory, from arrays."""
 
 from functools import partial
 

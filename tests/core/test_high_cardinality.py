@@ -26,7 +26,7 @@ from lanam.core.rows import quadratics, statistics
 from lanam.core.rows.statistics import Rows
 from lanam.core.terms.knots import Position
 from lanam.families.softmax import Softmax
-from tests.core import at_hand
+from tests.core import in_memory
 from tests.core.examples import dense_features
 from tests.likelihoods import LIKELIHOODS
 from tests.oracles import (
@@ -242,7 +242,7 @@ def test_level_equations_are_a_loop_over_rows(wide, chunk, name, monkeypatch):
         design = [w[i] @ table for w, table in zip(weights, tables, strict=True)]
         cross[level] += gamma * np.concatenate([*design, [1.0]])
         target[level] += pull
-    for form in (at_hand.row_quadratic, at_hand.table_quadratic):
+    for form in (in_memory.row_quadratic, in_memory.table_quadratic):
         found = form(rows, likelihood, values, 0.2).level_equations(wide, tables)
         for part, expected in zip(found, (cross, target), strict=True):
             # The tables' form multiplies fractions of single precision in another order.
@@ -260,7 +260,7 @@ class TestWhichColumn:
         first = rng.integers(0, 40, len(second)).astype(float)
         columns = np.column_stack([second, first, rng.integers(0, 6, len(second))])
         y = (np.arange(len(second)) % 3).astype(float)
-        return at_hand.prepared(columns, y, np.ones(len(y)), likelihood, options, (20, 40, 6))
+        return in_memory.prepared(columns, y, np.ones(len(y)), likelihood, options, (20, 40, 6))
 
     def test_the_one_with_most_levels_and_others_are_capped(self, monkeypatch):
         monkeypatch.setattr(prepare, "_WIDE", 10)
@@ -319,7 +319,7 @@ def _wide(monkeypatch):
 
 def fit(columns, y, likelihood="gaussian", options=QUICK, weight=None, n_levels=N_LEVELS):
     weight = np.ones(len(y)) if weight is None else weight
-    return at_hand.fit(columns, y, weight, likelihood, options, 0, n_levels)
+    return in_memory.fit(columns, y, weight, likelihood, options, 0, n_levels)
 
 
 @pytest.fixture(params=["joint", "block"])
@@ -330,7 +330,7 @@ def fitted(request, _wide, lossless):
     weight = np.random.default_rng(1).integers(1, 3, len(y)).astype(float)
     model = fit(columns, y, options=options, weight=weight)
     assert [term.active for term in model.terms] == [True, True]
-    units = at_hand.units(y, weight, LIKELIHOODS["gaussian"])
+    units = in_memory.units(y, weight, LIKELIHOODS["gaussian"])
     phi, precision, blocks = dense_features(model, columns, options)
     noise = model.noise_variance / units.scale**2
     blocks = None if request.param == "joint" else blocks
@@ -425,17 +425,17 @@ class TestFitted:
 
     def test_standing_there_again(self, fitted):
         model, _, _, options, (columns, y, weight) = fitted
-        _, stage = at_hand.resume(model, columns, y, weight, options)
+        _, stage = in_memory.resume(model, columns, y, weight, options)
         assert stage.problem.high_cardinality == 0
         # What it had, but for the compression of its tables.
-        again = at_hand.fit_on(model, columns, y, weight, options, 0)
+        again = in_memory.fit_on(model, columns, y, weight, options, 0)
         assert again.log_evidence == pytest.approx(model.log_evidence, rel=1e-6)
         old, new = (scoring.link_moments(m, NEW_ROWS) for m in (model, again))
         np.testing.assert_allclose(new, old, rtol=1e-5)
 
     def test_the_order_of_terms_within_the_fit_does_not_matter(self, fitted):
         model, units, _, options, (columns, y, weight) = fitted
-        _, stage = at_hand.resume(model, columns, y, weight, options)
+        _, stage = in_memory.resume(model, columns, y, weight, options)
         turned = stage.problem.keep([1, 0]), stage.state.keep([1, 0])
         made = posterior.ExactCurvature().solution(*turned, np.random.default_rng(0))
         other = assemble(units, *turned, made, [])
@@ -542,7 +542,7 @@ class TestSelection:
         assert [t.features for t in model.terms if t.active] == [(0,), (1,), (0, 1)]
         assert model.terms[0].coupling is not None
         first = fit(columns, y)
-        later = at_hand.fit_on(first, columns, y, np.ones(len(y)), options, 0)
+        later = in_memory.fit_on(first, columns, y, np.ones(len(y)), options, 0)
         assert later.terms[0].coupling is not None
         assert later.log_evidence > first.log_evidence + 50.0
         assert later.log_evidence == pytest.approx(model.log_evidence, abs=1.0)
@@ -572,7 +572,7 @@ class TestBesideTwoCurves:
         y = y + 10.0 * np.cos(columns[:, 2])
         model = fit(columns, y, n_levels=(*N_LEVELS, -1))
         assert all(term.active for term in model.terms)
-        return model, *at_hand.resume(model, columns, y, np.ones(len(y)), QUICK)
+        return model, *in_memory.resume(model, columns, y, np.ones(len(y)), QUICK)
 
     def test_coordinates_are_sorted_with_their_terms(self):
         model, prepared, stage = self.given()
@@ -638,7 +638,7 @@ def test_a_wide_start_has_the_variance_of_a_narrow_one(monkeypatch):
     starts = []
     for most in (10, 1000):
         monkeypatch.setattr(prepare, "_WIDE", most)
-        made = at_hand.prepared(
+        made = in_memory.prepared(
             columns, y, np.ones(len(y)), LIKELIHOODS["gaussian"], QUICK, N_LEVELS
         )
         problem = Problem.of(made.terms, made.rows, made.units.likelihood)
