@@ -1,4 +1,4 @@
-"""The ways of many rows, on few: every threshold from which they are taken is lowered."""
+"""Code paths for many rows, on few: all thresholds are lowered."""
 
 import numpy as np
 import pandas as pd
@@ -10,27 +10,30 @@ from lanam.core.model import scoring
 from lanam.core.rows import cross_tables, quadratics, sketches, statistics, summaries
 from lanam.core.terms import knots, searching
 
-N_ROWS = 400
+N_ROWS = 300
+
+#: Few knots, because tables of all pairs of entries are the larger part of the time.
+OPTIONS = {"max_knots": 48, "random_state": 0}
 
 ESTIMATORS = {
-    "gaussian": LANAMRegressor(random_state=0),
-    "poisson": LANAMRegressor(likelihood="poisson", random_state=0),
-    "bernoulli": LANAMClassifier(random_state=0),
-    "softmax": LANAMClassifier(random_state=0),
+    "gaussian": LANAMRegressor(**OPTIONS),
+    "poisson": LANAMRegressor(likelihood="poisson", **OPTIONS),
+    "bernoulli": LANAMClassifier(**OPTIONS),
+    "softmax": LANAMClassifier(interactions=2, **OPTIONS),
 }
 
 
 @pytest.fixture
 def many(monkeypatch):
-    """Few rows are many."""
+    """Lowers all thresholds of the number of rows."""
     monkeypatch.setattr(searching, "_MANY", 2)
     monkeypatch.setattr(quadratics, "MANY_ROWS", 2)
     monkeypatch.setattr(quadratics, "_DESIGN_CHUNK_ROWS", 64)
     monkeypatch.setattr(prepare, "SAMPLE_ROWS", 128)
     monkeypatch.setattr(prepare, "NOISE_ROWS", 256)
     monkeypatch.setattr(summaries, "_MANY_ROWS", 2)
-    for room in (searching, knots, sketches):
-        monkeypatch.setattr(room, "_BLOCK", 64)
+    for module in (searching, knots, sketches):
+        monkeypatch.setattr(module, "_BLOCK", 64)
     monkeypatch.setattr(scoring, "_CHUNK_ROWS", 64)
     monkeypatch.setattr(statistics, "CHUNK_ROWS", 64)
     monkeypatch.setattr(cross_tables, "_TABLE_CHUNK_ROWS", 64)
@@ -81,23 +84,30 @@ def test_awkward_tables_are_fitted(kind, many):
     assert np.isfinite(predicted).all()
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_cells_of_many_rows_are_those_of_few(n_jobs, many, monkeypatch):
-    """What must not depend on the number of rows does not: places, sums, and so the Gaussian model."""
+def gaussian_fit(**options):
     table = awkward_table(2)
-    y = response("gaussian", table, 2)
-    options = {"interactions": 3, "noise": "constant", "random_state": 0, "n_jobs": n_jobs}
-    as_many = LANAMRegressor(**options).fit(table, y)
-    monkeypatch.undo()
-    as_few = LANAMRegressor(**options).fit(table, y)
+    options |= {"interactions": 3, "noise": "constant", "random_state": 0}
+    return LANAMRegressor(**options).fit(table, response("gaussian", table, 2))
+
+
+@pytest.fixture(scope="module")
+def as_few():
+    """Fitted with the thresholds as they are."""
+    return gaussian_fit()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_model_does_not_depend_on_how_many_rows_are_many(n_jobs, as_few, many):
+    """Entries and sums are the same, and so is the Gaussian model."""
+    table, as_many = awkward_table(2), gaussian_fit(n_jobs=n_jobs)
     assert as_many.log_evidence_ == pytest.approx(as_few.log_evidence_, abs=1e-4)
     np.testing.assert_allclose(as_many.predict(table), as_few.predict(table), atol=1e-5)
 
 
-def test_an_interaction_with_a_spike_is_seen():
+def test_an_interaction_with_a_spike_is_detected(many):
     """A product with a column that is zero in 95% of the rows: in one cell it would be invisible."""
     rng = np.random.default_rng(0)
-    n_rows = 5000
+    n_rows = 2000
     amount = np.where(rng.random(n_rows) < 0.95, 0.0, rng.exponential(size=n_rows))
     X = np.column_stack([amount, rng.standard_normal((n_rows, 2))])
     y = amount * X[:, 1] + 0.3 * rng.standard_normal(n_rows)
