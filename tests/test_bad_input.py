@@ -298,7 +298,7 @@ class TestHandled:
 
     @pytest.mark.parametrize("value", [0.0, 3.0, -1e30, 1e-30])
     def test_a_constant_target(self, data, value):
-        with pytest.warns(UserWarning, match="y has one value only"):
+        with pytest.warns(UserWarning, match="y is constant"):
             model = LANAMRegressor(random_state=0).fit(data[0], np.full(60, value))
         mean, std = model.predict(data[0], return_std=True)
         np.testing.assert_allclose(mean, value)

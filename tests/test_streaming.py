@@ -574,7 +574,7 @@ def test_what_is_no_total_is_refused(folders, tmp_path):
 def test_a_constant_target_is_told_of(tmp_path):
     rows = all_rows()[["dose", "age", "price"]].assign(price=7.5)
     folder = write(rows, tmp_path)
-    with pytest.warns(UserWarning, match=r"y has one value only \(7\.5\)") as caught:
+    with pytest.warns(UserWarning, match=r"y is constant \(7\.5\)") as caught:
         model = LANAMRegressor(**SMALL).fit(folder, "price")
     assert [each.filename for each in caught] == [__file__]
     assert np.allclose(model.predict(rows[["dose", "age"]]), 7.5)

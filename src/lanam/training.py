@@ -65,7 +65,7 @@ class TrainingRows:
             require_squares(spread.magnitude)  # about the largest magnitude of the response
             if spread.constant:
                 value = f"{spread.mean * spread.magnitude:g}"
-                message = f"y has one value only ({value}): the model predicts it everywhere"
+                message = f"y is constant ({value}): the model predicts it everywhere"
                 warn_user(UserWarning(message))
         if self.ranged:
             require_known_missing(summary.missing_columns, self.schema)

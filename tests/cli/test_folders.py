@@ -63,7 +63,7 @@ class TestFit:
         done = lanam(*fit(data, "price"))
         assert "LANAMRegressor on 300 rows of 5 columns" in done.out
         assert "target: 'price', as requested" in done.err
-        assert "task: regression, 'price' is numbers" in done.err
+        assert "task: regression, 'price' is numeric" in done.err
         assert "4 files are read in chunks" in done.err
         assert "none are held out" in done.err
         assert "Next: lanam predict m.lanam NEW_FOLDER -o OUT_FOLDER" in done.err
@@ -93,7 +93,7 @@ class TestFit:
     def test_classes(self, lanam, rides, data, target):
         done = lanam(*fit(data, target))
         n_classes = 2 if target == "ill" else 3
-        assert f"task: classification, '{target}' is text with {n_classes} different" in done.err
+        assert f"task: classification, '{target}' holds strings with {n_classes} distinct" in done.err
         model = in_memory(target)
         found, X = load("m.lanam"), make_table().select(COLUMNS)
         assert found.classes_.tolist() == model.classes_.tolist()
@@ -102,10 +102,10 @@ class TestFit:
     def test_the_task_is_by_the_target_of_all_files(self, lanam, place):
         table = make_table()
         for target, task in (
-            (np.arange(300) % 2, "classification, 'y' has two different values"),
-            (np.arange(300) % 4, "regression, 'y' has 4 different whole numbers"),
+            (np.arange(300) % 2, "classification, 'y' has two distinct values"),
+            (np.arange(300) % 4, "regression, 'y' has 4 distinct integers"),
             (np.where(np.arange(300) == 299, 7, np.arange(300) % 2), "regression, 'y' has 3"),
-            (np.arange(300) % 3 == 0, "classification, 'y' is true or false"),
+            (np.arange(300) % 3 == 0, "classification, 'y' is boolean"),
         ):
             for kind in ("parquet", "csv"):
                 data = cut(table.select(["age", "hours"]).append_column("y", [target]), kind, kind)
@@ -165,7 +165,7 @@ class TestRefusedFits:
         done = lanam(*fit("rides", "price", "--exposure", "hours"), code=2)
         assert "use --task counts as well" in done.err
         done = lanam("fit", "rides", "-t", "id", "-o", "m.lanam", code=1)
-        assert "is text with 300 different values: is it the right column?" in done.err
+        assert "holds strings with 300 distinct values: is it the right column?" in done.err
         all_others = ",".join(name for name in make_table().column_names if name != "price")
         done = lanam("fit", "rides", "-t", "price", "--drop", all_others, "-o", "m.lanam", code=1)
         assert "has no column to predict 'price' from" in done.err
@@ -175,7 +175,7 @@ class TestRefusedFits:
         table = make_table().select(["age"])
         gaps = pa.array([None if k == 200 else float(k) for k in range(300)])
         for y, words in (
-            (pa.array(np.ones(300)), "has one value only"),
+            (pa.array(np.ones(300)), "is constant"),
             (pa.nulls(300, pa.float64()), "has no value in any row"),
             (gaps, "part-3.parquet, row group 1"),
         ):
@@ -289,7 +289,7 @@ class TestPredict:
         refused("-o", "out", "--std", code=2, words="--std is for numbers", model="ill")
         refused("-o", "out", "--keep", "ids", code=2, words="--keep names the column 'ids'")
         refused("-o", "out", "--exposure", "1", code=2, words="--exposure is for counts")
-        refused("-o", "out", "--block-size", "999", code=2, words="--block-size is for one file")
+        refused("-o", "out", "--block-size", "999", code=2, words="--block-size is for a single file")
         refused("-o", "no/out", code=1, words="there is no folder no: create it first")
         table = make_table()
         cut(table.drop_columns(["city", "age"]), "few")

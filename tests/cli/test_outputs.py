@@ -172,7 +172,7 @@ class TestReport:
         text = Path("rides.csv").read_text().replace('"price"', '"cost"')
         Path("new.csv").write_text(text)
         done = lanam("report", "price.lanam", "new.csv", "-o", "r.html")
-        assert "new.csv has no target that is known (--target names one)" in done.err
+        assert "new.csv has no target column (see --target)" in done.err
         lanam("report", "price.lanam", "new.csv", "--target", "cost", "-o", "s.html")
         assert "intervals: coverage" in self.page("s.html")
         assert "intervals: coverage" not in self.page("r.html")

@@ -99,7 +99,7 @@ class TestNumbers:
             ("price", "--exposure=2", "--exposure is for counts, and this model predicts numbers"),
             ("price", "--exposure=hours", "--exposure is for counts"),
             ("events", "--exposure=0", "--exposure 0: the exposure must be a positive number"),
-            ("events", "--exposure=nan", "--exposure nan: counts"),
+            ("events", "--exposure=nan", "--exposure nan: the exposure must be"),
         ],
     )
     def test_what_does_not_apply(self, lanam, place, model, option, words):
