@@ -460,7 +460,7 @@ class TestUnseenValues:
             with pytest.warns(NewValuesWarning) as caught:
                 call()
             assert len(caught) == 1
-            assert "'city': 4 of 260 values are levels" in str(caught[0].message)
+            assert "'city': 4 of 260 values are unseen categories" in str(caught[0].message)
             assert caught[0].filename == __file__
         model.set_params(n_jobs=None)
 

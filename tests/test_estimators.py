@@ -357,7 +357,7 @@ class TestArguments:
             ("solver", "sgd", "choose 'gauss-newton' or 'adam'"),
             ("evidence_update", "em", "choose 'mackay' or 'gradient'"),
             ("categorical_features", ["z"], "categorical_features names the column 'z'"),
-            ("categorical_features", "all", "give 'auto', or a list of names or indices"),
+            ("categorical_features", "all", "use 'auto', or a list of names or indices"),
             ("hidden_sizes", 64, "a sequence of layer widths"),
             ("hidden_sizes", (), "a sequence of layer widths"),
             ("hidden_sizes", (64, 0), "integer of at least 1"),

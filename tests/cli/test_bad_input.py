@@ -396,7 +396,9 @@ class TestWhatIsThere:
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a full device")
     def test_a_full_device(self, refused, place):
         words = "/dev/full: not written: No space left on device"
-        refused("predict", "price.lanam", "rides.csv", "-o", "/dev/full", code=2, words="unknown file")
+        refused(
+            "predict", "price.lanam", "rides.csv", "-o", "/dev/full", code=2, words="unknown file"
+        )
         os.symlink("/dev/full", "o.csv")
         refused(
             "predict",

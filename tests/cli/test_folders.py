@@ -93,7 +93,9 @@ class TestFit:
     def test_classes(self, lanam, rides, data, target):
         done = lanam(*fit(data, target))
         n_classes = 2 if target == "ill" else 3
-        assert f"task: classification, '{target}' holds strings with {n_classes} distinct" in done.err
+        assert (
+            f"task: classification, '{target}' holds strings with {n_classes} distinct" in done.err
+        )
         model = in_memory(target)
         found, X = load("m.lanam"), make_table().select(COLUMNS)
         assert found.classes_.tolist() == model.classes_.tolist()
@@ -260,7 +262,7 @@ class TestPredict:
         cut(table.set_column(1, "city", pa.array(city)), "new")
         done = lanam("predict", "price.lanam", "new", "-o", "out")
         assert done.err.count("warning:") == 1
-        assert "warning: column 'city': 3 of 300 values are levels" in done.err
+        assert "warning: column 'city': 3 of 300 values are unseen categories" in done.err
 
     def test_what_is_there_stays(self, lanam, rides):
         predict = ("predict", "price.lanam", "rides", "-o")
@@ -289,7 +291,9 @@ class TestPredict:
         refused("-o", "out", "--std", code=2, words="--std is for numbers", model="ill")
         refused("-o", "out", "--keep", "ids", code=2, words="--keep names the column 'ids'")
         refused("-o", "out", "--exposure", "1", code=2, words="--exposure is for counts")
-        refused("-o", "out", "--block-size", "999", code=2, words="--block-size is for a single file")
+        refused(
+            "-o", "out", "--block-size", "999", code=2, words="--block-size is for a single file"
+        )
         refused("-o", "no/out", code=1, words="there is no folder no: create it first")
         table = make_table()
         cut(table.drop_columns(["city", "age"]), "few")

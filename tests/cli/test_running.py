@@ -21,7 +21,7 @@ from lanam import LANAMRegressor, __version__
 from lanam.cli import errors, main
 from lanam.cli.console import Console, coloured
 from lanam.conformal import Calibration
-from lanam.data.errors import Place, changed, free_text
+from lanam.data.errors import ColumnRef, changed, free_text
 from lanam.engines.dialects import Dialect
 from lanam.files import require_place
 from lanam.inputs import read_weights
@@ -173,7 +173,7 @@ class TestErrors:
             "The log evidence was still rising after --max-iter 1 iterations; the best model so far is "
             "kept. Raise --max-iter."
         )
-        place = Place("a", 0, "pyarrow")
+        place = ColumnRef("a", 0, "pyarrow")
         said = changed(place, "string", "numeric", 3.5)
         assert str(said).endswith(
             "now (for example 3.5): convert it, for example with `"

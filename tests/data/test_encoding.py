@@ -179,15 +179,14 @@ class TestNewRows:
         assert city == UnseenValues("city", 5, 3, ("Oslo", "Riga"), 1)
         assert age == UnseenValues("age", 5, n_missing=1)
         assert str(city) == (
-            "column 'city': 3 of 5 values are levels that the training data did not have ('Oslo', "
-            "'Riga'): they get a new level's mean effect and its wider band; 1 of 5 values is "
-            "missing, and none was in the training data: they get the mean effect of a level not "
-            "seen, and its wider band"
+            "column 'city': 3 of 5 values are unseen categories ('Oslo', 'Riga'): predicted with the "
+            "mean effect of a category and a wider credible interval; 1 of 5 values is missing, and "
+            "none was in the training data: predicted as an unseen category"
         )
 
     def test_of_many_unseen_levels_some_are_shown(self):
         assert "('u', 'v', 'w', ...)" in str(UnseenValues("a", 9, 4, ("u", "v", "w", "x")))
-        assert "1 of 9 values is a level that" in str(UnseenValues("a", 9, 1, ("u",)))
+        assert "1 of 9 values is an unseen category" in str(UnseenValues("a", 9, 1, ("u",)))
 
     def test_missing_values_are_no_surprise_where_they_were(self):
         _, schema = learn(pd.DataFrame({"city": ["Rome", None], "age": [1.0, NAN]}))

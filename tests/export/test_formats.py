@@ -48,9 +48,9 @@ def test_columns_without_names(model):
         (
             "model.txt",
             None,
-            r"'model.txt' does not say which format is wanted: end it with one of .json",
+            r"'model.txt' has no known extension: end it with one of .json",
         ),
-        ("model", None, "'model' does not say which format"),
+        ("model", None, "'model' has no known extension"),
         ("model.json", "xml", r"to='xml' is not known: choose from 'json', 'csv', 'sql', 'onnx'"),
         (None, None, "path=None returns the content, and to= must say"),
         (None, "pmml", "to='pmml' is not known"),

@@ -122,7 +122,7 @@ def test_far_off_and_at_the_ends_of_stretches():
 
 def test_a_level_that_stands_for_nothing():
     with pytest.raises(
-        ValueError, match=r"missing='' is a level of column \"it's\": pass another text"
+        ValueError, match=r"missing='' is a category of column \"it's\": pass another string"
     ):
         case("odd").model.export(None, to="onnx")
 
@@ -150,7 +150,7 @@ def small(names, values=None):
         (
             ["a", "link_mean"],
             {},
-            "'link_mean' is the name of a result: give another one by columns=",
+            "'link_mean' is the name of a result: rename it by columns=",
         ),
         (["a", "b"], {"columns": {"b": "a"}}, "'a' stands for two inputs"),
         (["a", "b"], {"columns": {"b": ""}}, "'' cannot name an input"),
@@ -163,7 +163,7 @@ def test_names_that_do_not_do(names, options, message):
 
 def test_levels_that_are_one_number_as_doubles():
     model = small(["id"], [2**60, 2**60 + 1])
-    with pytest.raises(ValueError, match="column 'id' has levels that are the same number"):
+    with pytest.raises(ValueError, match="column 'id' has categories that are the same number"):
         model.export(None, to="onnx")
 
 

@@ -120,7 +120,7 @@ def test_many_terms_and_a_large_factor_in_sqlite(kind, monkeypatch):
     monkeypatch.setattr(sql_module, "_MOST_JOINS", 5)
     small = sql_module.DIALECTS["sqlite"]
     monkeypatch.setitem(
-        sql_module.DIALECTS, "sqlite", sql_module.Dialect(**{**vars(small), "unrolled": 0})
+        sql_module.DIALECTS, "sqlite", sql_module.SqlDialect(**{**vars(small), "unrolled": 0})
     )
     found = case(kind)
     query = found.model.export(None, to="sql")
@@ -290,14 +290,14 @@ def small(columns, n=200):
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        (["age", "Age"], {}, "'age' and 'Age' both name a column, and SQL does not tell capital"),
+        (["age", "Age"], {}, "'age' and 'Age' both name a column, and names in SQL are"),
         (
             ["a", "prediction"],
             {},
             "'prediction' and 'prediction' both name a column, and both are in",
         ),
-        (["a", "nul\0"], {}, "no way to write the name 'nul\\\\x00' of column 'nul"),
-        (["a", "b"], {"columns": {"b": ""}}, "no way to write the name ''"),
+        (["a", "nul\0"], {}, "the name 'nul\\\\x00' of column 'nul"),
+        (["a", "b"], {"columns": {"b": ""}}, "the name '' of column 'b' cannot be written in SQL"),
         (
             ["a", "b"],
             {"columns": {"c": "d"}},
@@ -308,7 +308,7 @@ def small(columns, n=200):
             {"dialect": "mysql"},
             "dialect='mysql' is not known: choose from sqlite, duckdb",
         ),
-        (["a", "b"], {"table": ""}, "no way to write the name '' of the table"),
+        (["a", "b"], {"table": ""}, "the name '' of the table cannot be written in SQL"),
     ],
 )
 def test_what_sql_cannot_say(columns, options, message):

@@ -73,7 +73,7 @@ def test_very_many_zeros_are_no_attack(monkeypatch):
 
 def test_too_much_is_not_written(monkeypatch):
     monkeypatch.setattr(container, "_LONGEST_HEADER", 200)
-    with pytest.raises(ValueError, match="too many names to be saved: combine levels"):
+    with pytest.raises(ValueError, match="too many categories to be saved: combine"):
         pack(Contents("x" * 300, {}))
     monkeypatch.setattr(container, "LARGEST", 2000)
     with pytest.raises(ValueError, match=r"has \d\d,\d+ bytes, and a file 2,000 at most"):

@@ -41,7 +41,7 @@ class TestFiles:
 
     def test_half_a_file(self, tmp_path):
         assert self.load(tmp_path, self.golden()[:5000]) == (
-            "is damaged (it ends too early): save the model again, or get another copy of the file"
+            "is damaged (it ends too early): save the model again, or copy the file again"
         )
 
     def test_a_bit(self, tmp_path):

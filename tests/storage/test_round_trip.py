@@ -219,7 +219,7 @@ class TestArguments:
         model.metadata_ = {"target": "y", "n": 3, "share": 0.5, "fine": True, "none": None}
         assert_same(restored(model).metadata_, model.metadata_)
         model.metadata_ = {"target": ["y"]}
-        with pytest.raises(ValueError, match="metadata_ cannot be saved: it must be a dictionary"):
+        with pytest.raises(ValueError, match="metadata_ cannot be saved: it must map names"):
             to_bytes(of_estimator(model))
 
     def test_that_counts_had_an_exposure(self):
@@ -346,7 +346,7 @@ class TestSave:
         mine = Mine()
         mine.__dict__ |= vars(case("block")[0])
         with pytest.raises(
-            ValueError, match="Mine is not a class of lanam, and a file holds no code"
+            ValueError, match="Mine is not a class of lanam, and model files have no code"
         ):
             mine.save(tmp_path / "m.lanam")
 

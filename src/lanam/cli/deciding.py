@@ -55,7 +55,7 @@ class Decision:
 
 
 def find_target(names: Sequence[str], given: str | None, ask: Ask | None = None) -> tuple[str, str]:
-    """The target's name, and how it was found; ``ask`` is None where nobody can be asked.
+    """The target's name, and how it was candidates; ``ask`` is None where nobody can be asked.
 
     Examples
     --------
@@ -66,9 +66,9 @@ def find_target(names: Sequence[str], given: str | None, ask: Ask | None = None)
     """
     if given is not None:
         return require_column(given, names, "--target"), "as requested"
-    found = [name for name in names if name.lower() in _TARGETS]
-    if len(found) == 1:
-        return found[0], "by its name"
+    candidates = [name for name in names if name.lower() in _TARGETS]
+    if len(candidates) == 1:
+        return candidates[0], "by its name"
     if ask is not None:
         return require_column(ask(names), names, "the answer"), "as requested"
     raise UsageError(f"which column is the target? Use --target with one of {listed(names)}")
@@ -104,11 +104,11 @@ def split_names(values: Sequence[str] | None, names: Collection[str], option: st
     >>> split_names(["a,b", "c,d"], ["a", "b", "c,d"], "--drop")
     ['a', 'b', 'c,d']
     """
-    found = []
+    chosen = []
     for value in values or ():
         parts = [value] if value in names else [part.strip() for part in value.split(",")]
-        found += [require_column(part, names, option) for part in parts if part]
-    return list(dict.fromkeys(found))
+        chosen += [require_column(part, names, option) for part in parts if part]
+    return list(dict.fromkeys(chosen))
 
 
 def read_pairs(value: str, names: Collection[str]) -> str | int | list[tuple[str, str]]:

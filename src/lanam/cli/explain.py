@@ -124,16 +124,16 @@ def _explain_terms(request: Explain, explanation: GlobalExplanation, console: Co
 def _explain_row(row: int, data: str, request: Explain, model: Estimator, console: Console) -> Plot:
     source = open_for(model, data, request.dialect, console)
     needed = require_columns(model, source)
-    n_read, found = 0, None
+    n_read, frame = 0, None
     for chunk in source.each(needed):
         if row <= n_read + len(chunk.frame):
-            found = chunk.frame.slice(row - n_read - 1, 1)
+            frame = chunk.frame.slice(row - n_read - 1, 1)
             break
         n_read += len(chunk.frame)
-    if found is None:
+    if frame is None:
         raise UsageError(f"--row {row}: {source.title} has {n_read} rows")
     with console.warnings():
-        local = model.explain_local(found)
+        local = model.explain_local(frame)
     if console.json:
         console.document({"row": row, "file": data, **local.to_dict()})
     columns = nw.from_native(local.to_frame(request.coverage), eager_only=True)

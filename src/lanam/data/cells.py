@@ -17,7 +17,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.data.errors import Place, mixed, not_a_value
+from lanam.data.errors import ColumnRef, mixed, not_a_value
 
 Array: TypeAlias = NDArray[np.float64]
 Frame: TypeAlias = "nw.DataFrame[Any]"
@@ -63,7 +63,7 @@ class Cells:
     numbers. ``categorical`` says whether the dtype is categorical, ``order`` has its categories in order.
     """
 
-    place: Place
+    place: ColumnRef
     holds: str
     n_rows: int
     values: np.ndarray
@@ -84,12 +84,12 @@ def read_cells(table: Frame | np.ndarray, index: int, name: str) -> Cells:
     ('string', [True, False], ['red'])
     """
     if isinstance(table, np.ndarray):
-        return _read_array(table[:, index], Place(name, index))
-    place = Place(name, index, table.implementation.name.lower())
+        return _read_array(table[:, index], ColumnRef(name, index))
+    place = ColumnRef(name, index, table.implementation.name.lower())
     return _read_series(table[:, index], place)
 
 
-def _read_series(series: Series, place: Place) -> Cells:
+def _read_series(series: Series, place: ColumnRef) -> Cells:
     dtype = series.dtype
     if dtype.is_numeric():
         return _read_numbers(series, place)
@@ -97,21 +97,21 @@ def _read_series(series: Series, place: Place) -> Cells:
         return _read_categories(series, place)
     if dtype == nw.String and series.implementation.is_pyarrow():
         series = series.cast(nw.String)  # arrow cannot filter a view of strings
-    n_rows, (present, known) = len(series), _present(series)
+    n_rows, (present, non_null) = len(series), _present(series)
     if dtype == nw.String:
-        return Cells(place, STRING, n_rows, _objects(_listed(known)), present)
+        return Cells(place, STRING, n_rows, _objects(_listed(non_null)), present)
     if dtype == nw.Boolean:
-        return Cells(place, BOOLEAN, n_rows, np.asarray(known.to_numpy(), dtype=bool), present)
-    if len(known) == 0:  # without values, any dtype will do
+        return Cells(place, BOOLEAN, n_rows, np.asarray(non_null.to_numpy(), dtype=bool), present)
+    if len(non_null) == 0:  # without values, any dtype will do
         return Cells(place, EMPTY, n_rows, np.empty(0), present)
     what = next((words for refused, words in _REFUSED if dtype == refused), None)
     if what is None:  # Python objects, or a dtype unknown to narwhals
-        values = known.to_numpy()
+        values = non_null.to_numpy()
         cells = _read_array(values, place)
-        return cells if len(known) == n_rows else _spread(cells, present)
+        return cells if len(non_null) == n_rows else _spread(cells, present)
     if getattr(dtype, "time_zone", None) is not None:
         what += " with a time zone"
-    raise not_a_value(place, what, known.head(1).to_list()[0])
+    raise not_a_value(place, what, non_null.head(1).to_list()[0])
 
 
 def _present(series: Series) -> tuple[NDArray[np.bool_] | None, Series]:
@@ -130,7 +130,7 @@ def _spread(cells: Cells, present: NDArray[np.bool_] | None) -> Cells:
     return Cells(cells.place, cells.holds, len(rows), cells.values, rows)
 
 
-def _read_numbers(series: Series, place: Place) -> Cells:
+def _read_numbers(series: Series, place: ColumnRef) -> Cells:
     n_rows = len(series)
     # numpy has no decimals, nor integers of 128 bits.
     if series.dtype == nw.Decimal or series.dtype in (nw.Int128, nw.UInt128):
@@ -142,7 +142,7 @@ def _read_numbers(series: Series, place: Place) -> Cells:
     return Cells(place, NUMBERS, n_rows, known.to_numpy(), present)
 
 
-def _read_categories(series: Series, place: Place) -> Cells:
+def _read_categories(series: Series, place: ColumnRef) -> Cells:
     present, known = _present(series)
     listed = _listed(known)
     order = _categories(series)
@@ -175,7 +175,7 @@ def _listed(series: Series) -> list[object]:
     return list(series.to_list())
 
 
-def _read_array(values: np.ndarray, place: Place) -> Cells:
+def _read_array(values: np.ndarray, place: ColumnRef) -> Cells:
     kind = values.dtype.kind
     if kind in "fiu":
         return Cells(place, NUMBERS, len(values), values)
@@ -189,7 +189,7 @@ def _read_array(values: np.ndarray, place: Place) -> Cells:
     raise not_a_value(place, what, values[0])
 
 
-def _judge_objects(values: list[object], place: Place) -> Cells:
+def _judge_objects(values: list[object], place: ColumnRef) -> Cells:
     """Cells of Python objects, which must be all strings, all numbers or all booleans."""
     n_rows, present = len(values), None
     types = set(map(type, values))
@@ -212,7 +212,7 @@ def _judge_objects(values: list[object], place: Place) -> Cells:
     return Cells(place, NUMBERS, n_rows, _number_array(values, types), present)
 
 
-def _refuse_mixture(values: Sequence[object], place: Place) -> None:
+def _refuse_mixture(values: Sequence[object], place: ColumnRef) -> None:
     text = next((value for value in values if _holds(type(value)) == STRING), None)
     other = next(value for value in values if _holds(type(value)) != STRING)
     if text is None:

@@ -85,8 +85,8 @@ def learn_table(
             columns[:, index] = codes
         learned.append(column)
     require_no_infinity(columns, names)
-    found = tuple(map(learn_column, learned, columns.T))
-    return columns, Schema(found, backend)
+    schema_columns = tuple(map(learn_column, learned, columns.T))
+    return columns, Schema(schema_columns, backend)
 
 
 def encode_table(
@@ -103,7 +103,7 @@ def encode_table(
     >>> columns.tolist()
     [[-1.0], [1.0]]
     >>> print(unseen[0])
-    column 'city': 1 of 2 values is a level that the training data did not have ('Oslo'): ...
+    column 'city': 1 of 2 values is an unseen category ('Oslo'): predicted with the mean ...
     """
     numeric = all(column.kind == NUMERIC for column in schema.columns)
     if isinstance(table, np.ndarray) and table.dtype.kind in "fiu" and numeric:
@@ -150,10 +150,10 @@ def _encode_numbers(cells: Cells, column: Column) -> tuple[Array, tuple[object, 
 def _encode_levels(cells: Cells, column: Column) -> tuple[Array, tuple[object, ...]]:
     codes, values = factorise(cells)
     _require_comparable(cells, values, column)
-    # Python's equality: 3 and 3.0 are one level, and so are 1 and True.
-    known = {level: code for code, level in enumerate(column.levels)}
-    table = np.array([known.get(value, UNSEEN) for value in values] + [np.nan])
-    unseen = tuple(value for value in values if value not in known)
+    # Python's equality: 3 and 3.0 are one category, and so are 1 and True.
+    code_of = {level: code for code, level in enumerate(column.levels)}
+    table = np.array([code_of.get(value, UNSEEN) for value in values] + [np.nan])
+    unseen = tuple(value for value in values if value not in code_of)
     missing = np.isnan(codes)
     return table[np.where(missing, len(values), codes).astype(np.intp)], unseen
 
@@ -196,25 +196,25 @@ def factorise(cells: Cells) -> tuple[Array, tuple[Level, ...]]:
     """
     values, present = cells.values, cells.present
     if values.dtype.kind == "f" and np.isnan(values).any():
-        known = ~np.isnan(values)
+        valid = ~np.isnan(values)
         rows = np.ones(cells.n_rows, dtype=bool) if present is None else present.copy()
-        rows[rows] = known
-        values, present = values[known], rows
+        rows[rows] = valid
+        values, present = values[valid], rows
     if values.dtype.kind == "O":
-        found, inverse = _factorise_objects(values, cells.order)
+        levels, inverse = _factorise_objects(values, cells.order)
     else:
         distinct, inverse = np.unique(values, return_inverse=True)
-        found = distinct.tolist()
+        levels = distinct.tolist()
         if distinct.dtype.kind == "f" and distinct.dtype.itemsize < 8:
             # Single precision stands for its shortest decimal: 0.1, not 0.10000000149.
-            found = [float(str(value)) for value in distinct]
-    if cells.holds == NUMBERS and any(map(math.isinf, found)):
+            levels = [float(str(value)) for value in distinct]
+    if cells.holds == NUMBERS and any(map(math.isinf, levels)):
         require_no_infinity(_numbers(cells)[:, None], [cells.place.name])
     if present is None:
-        return inverse.astype(np.float64), plain_levels(found)
+        return inverse.astype(np.float64), plain_levels(levels)
     codes = np.full(cells.n_rows, np.nan)
     codes[present] = inverse
-    return codes, plain_levels(found)
+    return codes, plain_levels(levels)
 
 
 def _factorise_objects(
@@ -223,9 +223,9 @@ def _factorise_objects(
     # This loop over rows runs in C; the libraries' own ways are hardly faster.
     listed = values.tolist()
     seen = set(listed)
-    found = [level for level in order if level in seen] if order else sorted(seen)
-    codes = {level: code for code, level in enumerate(found)}
-    return found, np.fromiter(map(codes.__getitem__, listed), np.intp, len(listed))
+    levels = [level for level in order if level in seen] if order else sorted(seen)
+    codes = {level: code for code, level in enumerate(levels)}
+    return levels, np.fromiter(map(codes.__getitem__, listed), np.intp, len(listed))
 
 
 def plain_levels(levels: list[Any]) -> tuple[Level, ...]:

@@ -109,12 +109,12 @@ _LONGEST_EXAMPLE = 40
 
 
 @dataclass(frozen=True)
-class Place:
+class ColumnRef:
     """A column in a table of some library, for errors about it.
 
     Examples
     --------
-    >>> Place("when", 2, "polars").line("durations").code
+    >>> ColumnRef("when", 2, "polars").line("durations").code
     'X = X.with_columns(pl.col("when").dt.total_seconds())'
     """
 
@@ -139,7 +139,7 @@ def _plainly(what: str) -> str:
     return what.removesuffix(" with a time zone").removesuffix(" as objects")
 
 
-def not_a_value(place: Place, what: str, example: object) -> Exception:
+def not_a_value(place: ColumnRef, what: str, example: object) -> Exception:
     """The error for a column of dates, lists, bytes and the like."""
     plain, line = _plainly(what), place.line(what)
     kind: type[InputError | InputTypeError] = InputError
@@ -159,7 +159,7 @@ def not_a_value(place: Place, what: str, example: object) -> Exception:
     )
 
 
-def mixed(place: Place, number: object, text: object) -> InputError:
+def mixed(place: ColumnRef, number: object, text: object) -> InputError:
     """The error for a column of numbers and strings together."""
     return InputError(
         "column {column!r} holds strings and numbers together (for example {text} and {number})",
@@ -172,7 +172,7 @@ def mixed(place: Place, number: object, text: object) -> InputError:
     )
 
 
-def free_text(place: Place, n_values: int, n_rows: int, example: object) -> InputError:
+def free_text(place: ColumnRef, n_values: int, n_rows: int, example: object) -> InputError:
     """The error for a column of sentences."""
     return InputError(
         "column {column!r} holds free text: {n_values} distinct values in {n_rows} rows (for example "
@@ -187,7 +187,7 @@ def free_text(place: Place, n_values: int, n_rows: int, example: object) -> Inpu
     )
 
 
-def changed(place: Place, before: str, now: str, example: object) -> InputError:
+def changed(place: ColumnRef, before: str, now: str, example: object) -> InputError:
     """The error for new rows whose column holds something else than the training data did."""
     return InputError(
         "column {column!r} was {before} in the training data, and is {now} now (for example {shown})",

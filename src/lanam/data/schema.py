@@ -155,7 +155,7 @@ def as_frame(table: Any) -> Frame | None:
         names = [str(name) for name in getattr(table, "columns", ()) if isinstance(name, str)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            remedy = "columns are told apart by their names, so rename one of them or leave it out"
+            remedy = "names of columns must be unique, so rename one of them or leave it out"
             problem = "{X} has more than one column named {column!r}"
             raise InputError(problem, remedy, column=twice[0])
         frame: Frame = nw.from_native(table, eager_only=True)
@@ -194,7 +194,7 @@ def read_categorical(value: object, names: Sequence[str]) -> frozenset[int]:
     if isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes)):
         return frozenset(find_column(column, names, "categorical_features") for column in value)
     example = value if isinstance(value, str) and value in names else "city"
-    remedy = "give 'auto', or a list of names or indices of columns, for example [{column!r}]"
+    remedy = "use 'auto', or a list of names or indices of columns, for example [{column!r}]"
     raise InputError(
         "{given} is not known", remedy, argument="categorical_features", value=value, column=example
     )
@@ -224,7 +224,7 @@ def find_column(column: object, names: Collection[str], argument: str) -> int:
             f"{{argument}} has the column {column}, and {{X}} has columns 0 to {len(names) - 1}"
         )
         raise InputError(problem, argument=argument, value=column)
-    problem, remedy = "{argument} has {value!r} for a column", "give its name, or its index from 0"
+    problem, remedy = "{argument} has {value!r} for a column", "use its name, or its index from 0"
     raise InputError(problem, remedy, argument=argument, value=column)
 
 

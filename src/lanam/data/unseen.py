@@ -12,7 +12,7 @@ from lanam.errors import warn_user
 
 #: How many columns a warning names, and how many values of each.
 _MAX_WARNED = 10
-_MAX_LEVELS = 3
+_MAX_VALUES = 3
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,18 @@ class UnseenValues:
     def __str__(self) -> str:
         parts = []
         if self.n_unseen:
-            listed = ", ".join(map(shown, self.examples[:_MAX_LEVELS]))
-            more = ", ..." if len(self.examples) > _MAX_LEVELS else ""
-            are = "is a level" if self.n_unseen == 1 else "are levels"
+            listed = ", ".join(map(shown, self.examples[:_MAX_VALUES]))
+            more = ", ..." if len(self.examples) > _MAX_VALUES else ""
+            are = "is an unseen category" if self.n_unseen == 1 else "are unseen categories"
             parts.append(
-                f"{self.n_unseen} of {self.n_rows} values {are} that the training data did not "
-                f"have ({listed}{more}): they get a new level's mean effect and its wider band"
+                f"{self.n_unseen} of {self.n_rows} values {are} ({listed}{more}): predicted with the mean "
+                "effect of a category and a wider credible interval"
             )
         if self.n_missing:
             are = "is" if self.n_missing == 1 else "are"
             parts.append(
-                f"{self.n_missing} of {self.n_rows} values {are} missing, and none was in the "
-                "training data: they get the mean effect of a level not seen, and its wider band"
+                f"{self.n_missing} of {self.n_rows} values {are} missing, and none was in the training "
+                "data: predicted as an unseen category"
             )
         return f"column {self.name!r}: " + "; ".join(parts)
 
@@ -65,7 +65,7 @@ def add_up(unseen: Sequence[UnseenValues], n_rows: int) -> tuple[UnseenValues, .
     ...     UnseenValues("city", 10, 2, ("Bern", "Oslo")),
     ... ]
     >>> print(*add_up(parts, 30))
-    column 'city': 3 of 30 values are levels that the training data did not have ('Oslo', 'Bern'): ...
+    column 'city': 3 of 30 values are unseen categories ('Oslo', 'Bern'): predicted with the mean ...
     """
     found: dict[str, UnseenValues] = {}
     for part in unseen:

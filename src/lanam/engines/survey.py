@@ -26,7 +26,7 @@ from lanam.data import (
 )
 from lanam.data.cells import EMPTY, NUMBERS, STRING, Cells, read_cells
 from lanam.data.encoding import factorise, plain_levels
-from lanam.data.errors import Place, free_text, mixed
+from lanam.data.errors import ColumnRef, free_text, mixed
 from lanam.data.schema import is_free_text, kind_of
 from lanam.engines.folding import fold
 from lanam.engines.interface import Chunk, Source, in_chunk
@@ -159,7 +159,7 @@ def _needs_survey(cells: Cells, declared: bool) -> bool:
 class _Values:
     """The values of a column."""
 
-    place: Place
+    place: ColumnRef
     #: one value per kind
     examples: Mapping[str, Any]
     #: how many are not missing

@@ -31,13 +31,13 @@ Hook = TypeVar("Hook", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class CompleteTerm:
     """One active term with B entries: the product of those of its axes, the last varying fastest.
 
     ``mean`` (B, C) has a column per class, ``share`` (B,) the distribution of the training data. ``rows``
     (B, r) are added to the coordinates from ``start`` on; of output ``k``, from ``start + k r`` on.
-    ``own`` (B, C, C) is covariance besides that of the coordinates, ``edited`` (B,) marks entries that
-    were edited.
+    ``own_covariance`` (B, C, C) is covariance besides that of the coordinates, ``edited`` (B,) marks edited
+    entries.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Term:
     share: Array
     rows: Array
     start: int
-    own: Array | None
+    own_covariance: Array | None
     edited: NDArray[np.bool_] | None
 
     @property
@@ -65,8 +65,8 @@ class CompleteModel:
     """
 
     portable: PortableModel
-    terms: tuple[Term, ...]
-    noise_terms: tuple[Term, ...]
+    terms: tuple[CompleteTerm, ...]
+    noise_terms: tuple[CompleteTerm, ...]
     intercept: Array
     contrasts: Array
 
@@ -80,7 +80,7 @@ class CompleteModel:
         """The number of outputs M."""
         return int(self.contrasts.shape[1])
 
-    def factor_rows(self, term: Term, output: int) -> Array:
+    def factor_rows(self, term: CompleteTerm, output: int) -> Array:
         """The factor's rows of a term's coordinates (r, R)."""
         width = term.rows.shape[1]
         start = term.start + output * width
@@ -91,11 +91,15 @@ class CompleteModel:
         row: Array = self.portable.factor[len(self.portable.factor) - self.n_outputs + output]
         return row
 
-    def variances(self, term: Term) -> Array:
+    def variances(self, term: CompleteTerm) -> Array:
         """A term's variance by itself at its entries (B, C)."""
         outputs = [term.rows @ self.factor_rows(term, k) for k in range(self.n_outputs)]
         vectors = np.einsum("ck,kbr->bcr", self.contrasts, np.stack(outputs))
-        own = 0.0 if term.own is None else np.diagonal(term.own, axis1=1, axis2=2)
+        own = (
+            0.0
+            if term.own_covariance is None
+            else np.diagonal(term.own_covariance, axis1=1, axis2=2)
+        )
         return np.asarray(np.square(vectors).sum(axis=2) + own)
 
     @property
@@ -119,7 +123,7 @@ def complete(portable: PortableModel) -> CompleteModel:
     return CompleteModel(portable, terms, noise_terms, intercept, contrasts)
 
 
-def _term(table: Table, n_classes: int) -> Term:
+def _term(table: Table, n_classes: int) -> CompleteTerm:
     shape = tuple(axis.n_entries for axis in table.axes)
     lacking = tuple(axis.missing is None for axis in table.axes)
     padding = [(0, int(lack)) for lack in lacking]
@@ -137,7 +141,7 @@ def _term(table: Table, n_classes: int) -> Term:
         spread = np.reshape(table.unknown_variance, (n_classes, n_classes))
         added = padded(np.ones(len(table.mean))) == 0.0
         own = np.where(added[:, None, None], spread, 0.0 if own is None else own)
-    return Term(
+    return CompleteTerm(
         name=table.name,
         features=table.features,
         axes=tuple(map(_with_missing, table.axes)),
@@ -145,7 +149,7 @@ def _term(table: Table, n_classes: int) -> Term:
         share=padded(table.share),
         rows=padded(table.table if table.coupling is None else table.coupling),
         start=table.start if table.coupling is None else 0,
-        own=own,
+        own_covariance=own,
         edited=None if table.edited is None else padded(table.edited),
     )
 
@@ -179,7 +183,7 @@ def hook_of(hooks: Mapping[str, Hook], portable: PortableModel) -> Hook:
     """How a format writes the predictions of a model's family, if it can."""
     name = portable.family.name
     if name not in hooks:
-        problem = "predictions of {family} cannot be written in this format"
+        problem = "predictions of {family} are not supported in this format"
         remedy = "{pass variance=False} for the link's mean alone"
         raise InputError(problem, remedy, family=Setting("likelihood", name))
     return hooks[name]

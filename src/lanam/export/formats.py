@@ -46,14 +46,16 @@ def render(
         if option.kind is option.KEYWORD_ONLY
     ]
     facts = {"calibration": calibration, "edits": edits}
-    known = [name for name in named if name not in facts]
+    known_options = [name for name in named if name not in facts]
     for name in options:
-        if name not in known:
-            there = f"its options are {', '.join(known)}" if known else "it has none"
+        if name not in known_options:
+            there = (
+                f"its options are {', '.join(known_options)}" if known_options else "it has none"
+            )
             raise TypeError(f"export to={to!r} has no option {name!r}: {there}")
-    more = {name: fact for name, fact in facts.items() if name in named}
-    made = write(portable, schema, **options, **more)
-    return made if isinstance(made, str) else made.SerializeToString()
+    extra = {name: fact for name, fact in facts.items() if name in named}
+    content = write(portable, schema, **options, **extra)
+    return content if isinstance(content, str) else content.SerializeToString()
 
 
 def require_format(to: object) -> str:
@@ -77,7 +79,7 @@ def format_of(path: str | os.PathLike[str], to: str | None) -> str:
     if suffix not in FORMATS:
         endings = ", ".join(f".{name}" for name in FORMATS)
         raise ValueError(
-            f"the name {Path(path).name!r} does not say which format is wanted: end it with one of "
+            f"the name {Path(path).name!r} has no known extension: end it with one of "
             f"{endings}, or pass to="
         )
     return suffix

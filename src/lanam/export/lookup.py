@@ -14,7 +14,7 @@ from lanam.conformal import Calibration
 from lanam.data import Column, Schema
 from lanam.explain.portable import Axis, PortableModel
 from lanam.explain.values import json_text, plain
-from lanam.export.complete import Term, complete
+from lanam.export.complete import CompleteTerm, complete
 from lanam.version import __version__
 
 #: The name of the format, and the version of its layout.
@@ -109,7 +109,7 @@ def _column(column: Column) -> dict[str, object]:
     return facts | {"lowest": plain(column.lowest), "highest": plain(column.highest)}
 
 
-def _term(term: Term, schema: Schema, variance: bool) -> dict[str, object]:
+def _term(term: CompleteTerm, schema: Schema, variance: bool) -> dict[str, object]:
     names = [schema.names[feature] for feature in term.features]
     facts: dict[str, object] = {
         "name": term.name,
@@ -124,7 +124,7 @@ def _term(term: Term, schema: Schema, variance: bool) -> dict[str, object]:
     return facts | {
         "start": term.start,
         "rows": [_short(row) for row in term.rows.tolist()],
-        "own_covariance": plain(term.own),
+        "own_covariance": plain(term.own_covariance),
     }
 
 

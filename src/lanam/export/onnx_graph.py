@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from lanam.data import CATEGORICAL, Column, Schema
 from lanam.explain.portable import Axis, PortableModel
 from lanam.explain.values import plain
-from lanam.export.complete import CompleteModel, Term, complete, hook_of, model_names
+from lanam.export.complete import CompleteModel, CompleteTerm, complete, hook_of, model_names
 from lanam.version import __version__
 
 if TYPE_CHECKING:
@@ -128,10 +128,10 @@ def _results(model: CompleteModel, variance: bool) -> list[tuple[str, list[str |
     several: list[str | int] = ["rows", model.n_classes] if model.n_classes > 1 else ["rows"]
     if not variance:
         return [("link_mean", several)]
-    found = [("link_mean", several), ("link_variance", several)]
+    results = [("link_mean", several), ("link_variance", several)]
     if not model.portable.family.link.classes:
-        return [*found, ("prediction", ["rows"]), ("observation_variance", ["rows"])]
-    return [*found, ("probability", ["rows", max(model.n_classes, 2)])]
+        return [*results, ("prediction", ["rows"]), ("observation_variance", ["rows"])]
+    return [*results, ("probability", ["rows", max(model.n_classes, 2)])]
 
 
 def _require_names(names: Mapping[int, str], results: Sequence[str]) -> None:
@@ -141,8 +141,7 @@ def _require_names(names: Mapping[int, str], results: Sequence[str]) -> None:
             what = "is the name of a result" if name in results else "cannot name an input"
             what = "stands for two inputs" if name and name not in results else what
             raise ValueError(
-                f"{name!r} {what}: give another one by columns=, such as "
-                f"columns={{{name!r}: 'some_name'}}"
+                f"{name!r} {what}: rename it by columns=, such as columns={{{name!r}: 'some_name'}}"
             )
         seen.add(name)
 
@@ -151,8 +150,8 @@ def _require_token(missing: str, columns: Sequence[Column]) -> None:
     for column in columns:
         if missing in column.levels:
             raise ValueError(
-                f"missing={missing!r} is a level of column {column.name!r}: pass another text for missing "
-                "values, such as missing='(missing)'"
+                f"missing={missing!r} is a category of column {column.name!r}: pass another string for "
+                "missing values, such as missing='(missing)'"
             )
 
 
@@ -212,13 +211,13 @@ class _Graph:
         """A column's numbers (n, 1)."""
         return self("Unsqueeze", self.names[feature], [1])
 
-    def gone(self, feature: int) -> str:
+    def is_missing(self, feature: int) -> str:
         """Which of a column's values are missing (n, 1)."""
         if self.is_text(feature):
             # Only the encoder compares strings.
             encoded = self.encoded(self.names[feature], [self.missing], [1], 0)
-            known = self("Cast", encoded, to=self.onnx.TensorProto.BOOL)
-            return self("Unsqueeze", known, [1])
+            flags = self("Cast", encoded, to=self.onnx.TensorProto.BOOL)
+            return self("Unsqueeze", flags, [1])
         return self("IsNaN", self.column(feature))
 
     def encoded(self, texts: str, keys: Sequence[str], values: Sequence[int], other: int) -> str:
@@ -279,12 +278,16 @@ def _part(graph: _Graph, values: str, start: int, end: int) -> str:
     return graph("Slice", values, [start], [end], [1])
 
 
-def _read(graph: _Graph, term: Term, model: CompleteModel, variance: bool) -> str:
+def _read(graph: _Graph, term: CompleteTerm, model: CompleteModel, variance: bool) -> str:
     """Interpolated tables of a term: means, own covariances, coordinates (n, ...)."""
     tables = [term.mean]
     if variance:
         size = model.n_classes**2
-        own = np.zeros((len(term.mean), size)) if term.own is None else term.own.reshape(-1, size)
+        own = (
+            np.zeros((len(term.mean), size))
+            if term.own_covariance is None
+            else term.own_covariance.reshape(-1, size)
+        )
         tables += [own, term.rows]
     table = graph.constant(np.concatenate(tables, axis=1))
     columns = [graph.schema.columns[feature] for feature in term.features]
@@ -308,14 +311,14 @@ def _weights(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
         entries = _entries(graph, axis, column, feature)
         numbers = graph.constant(np.arange(axis.n_entries)[None])
         return graph.as_double(graph("Equal", entries, numbers))
-    gone = graph.gone(feature)
+    absent_flag = graph.is_missing(feature)
     points = np.asarray(axis.points, dtype=np.float64)
-    value = graph("Where", gone, points[:1], graph.column(feature))
+    value = graph("Where", absent_flag, points[:1], graph.column(feature))
     way = graph("Sub", value, points[None, :-1])
     steps = graph("Div", way, np.diff(points)[None])
     ramps = graph("Clip", steps, 0.0, 1.0)
-    present = graph.as_double(graph("Not", gone))
-    absent = graph.as_double(gone)
+    present = graph.as_double(graph("Not", absent_flag))
+    absent = graph.as_double(absent_flag)
     none = graph("Mul", absent, 0.0)
     one = graph("Add", none, 1.0)
     hats = graph("Sub", graph("Concat", one, ramps, axis=1), graph("Concat", ramps, none, axis=1))
@@ -329,30 +332,30 @@ def _entries(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
     if axis.kind == "codes" and graph.is_text(feature):
         keys = [graph.missing, *map(str, column.levels)]
         entries = [axis.missing, *axis.points.tolist()]
-        found = graph.encoded(graph.names[feature], keys, entries, other)
-        return graph("Unsqueeze", found, [1])
+        entry = graph.encoded(graph.names[feature], keys, entries, other)
+        return graph("Unsqueeze", entry, [1])
     value, points = graph.column(feature), axis.points.astype(np.float64)
     if axis.kind == "bins":
         below = graph("Less", value, points[None])
-        found = graph.count(graph("Not", below))
+        entry = graph.count(graph("Not", below))
     elif axis.kind == "levels":
         middles = 0.5 * (points[1:] + points[:-1])
         nearest = graph.count(graph("Less", middles[None], value))
         distance = graph("Abs", graph("Sub", value, graph("Gather", points, nearest)))
         slack = graph("Gather", 1e-6 * np.abs(points), nearest)
-        found = graph("Where", graph("Greater", distance, slack), other, nearest)
+        entry = graph("Where", graph("Greater", distance, slack), other, nearest)
     else:
         # Sums to the entry of the level, or to that of unseen ones.
         levels = np.array([float(level) for level in column.levels])
         if len(np.unique(levels)) < len(levels):
             raise ValueError(
-                f"column {column.name!r} has levels that are the same number in double precision: make "
-                "them texts before fitting"
+                f"column {column.name!r} has categories that are the same number in double precision: "
+                "convert them to strings before fitting"
             )
         same = graph.as_whole(graph("Equal", value, levels[None]))
         beyond = graph("Mul", same, (points[None] - other).astype(np.int64))
-        found = graph("Add", graph.row_sums(beyond), other)
-    return graph("Where", graph.gone(feature), axis.missing, found)
+        entry = graph("Add", graph.row_sums(beyond), other)
+    return graph("Where", graph.is_missing(feature), axis.missing, entry)
 
 
 def _covariance(graph: _Graph, model: CompleteModel, reads: Sequence[str]) -> str:
@@ -408,9 +411,9 @@ def _two_classes_response(
     graph: _Graph, _: CompleteModel, mean: str, variances: str, __: str
 ) -> None:
     odds = _moderated(graph, mean, variances)
-    both = graph("Concat", graph("Neg", odds), odds, axis=1)
+    log_odds = graph("Concat", graph("Neg", odds), odds, axis=1)
     one = graph.constant(1.0)
-    inverse = graph("Add", one, _exponential(graph, graph("Neg", both)))
+    inverse = graph("Add", one, _exponential(graph, graph("Neg", log_odds)))
     graph("Div", one, inverse, result="probability")
 
 
@@ -465,5 +468,5 @@ def _noise(graph: _Graph, model: CompleteModel) -> str:
     parts = [variance]
     for feature in np.flatnonzero(portable.gap_variance).tolist():
         gap = graph.constant(portable.gap_variance[feature])
-        parts.append(graph("Mul", graph.as_double(graph.gone(feature)), gap))
+        parts.append(graph("Mul", graph.as_double(graph.is_missing(feature)), gap))
     return graph.sum_of(parts)

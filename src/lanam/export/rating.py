@@ -16,7 +16,7 @@ import numpy as np
 from lanam.data import Column, Schema
 from lanam.explain.portable import Axis, PortableModel
 from lanam.explain.values import PLACES, cell_words, plain
-from lanam.export.complete import Array, CompleteModel, Term, complete
+from lanam.export.complete import Array, CompleteModel, CompleteTerm, complete
 
 #: Digits of figures, and of numbers that predictions depend on.
 _DIGITS = ".6g"
@@ -99,14 +99,16 @@ def _line(
     return [name, *places, meaning, *numbers]
 
 
-def _lines(model: CompleteModel, term: Term, schema: Schema) -> Iterator[list[str]]:
+def _lines(model: CompleteModel, term: CompleteTerm, schema: Schema) -> Iterator[list[str]]:
     columns = [schema.columns[feature] for feature in term.features]
     entries = [_entries(axis, column) for axis, column in zip(term.axes, columns, strict=True)]
     variance = model.variances(term)
-    for found in itertools.product(*entries):
-        number = np.ravel_multi_index([entry for entry, _, _ in found], term.shape)
-        cells = [[column.name, *cell] for column, (_, cell, _) in zip(columns, found, strict=True)]
-        meaning = " and ".join(words for _, _, words in found)
+    for entry_row in itertools.product(*entries):
+        number = np.ravel_multi_index([entry for entry, _, _ in entry_row], term.shape)
+        cells = [
+            [column.name, *cell] for column, (_, cell, _) in zip(columns, entry_row, strict=True)
+        ]
+        meaning = " and ".join(words for _, _, words in entry_row)
         edited = term.edited is not None and bool(term.edited[number])
         at = term.mean[number], variance[number], format(term.share[number], _DIGITS), edited
         yield _line(model, term.name, cells, meaning, *at)
@@ -117,21 +119,21 @@ def _entries(axis: Axis, column: Column) -> list[tuple[int, list[str], str]]:
 
     Missing values may share an entry with unseen ones: both are listed.
     """
-    found = [(entry, *place) for entry, place in enumerate(_points(axis, column))]
+    entries = [(entry, *place) for entry, place in enumerate(_points(axis, column))]
     assert axis.missing is not None
-    found.append((axis.missing, ["missing", "", ""], f"{column.name} is missing"))
+    entries.append((axis.missing, ["missing", "", ""], f"{column.name} is missing"))
     if axis.other is not None and axis.kind != "bins":
         what = "level" if axis.kind == "codes" else "value"
-        found.append((axis.other, ["other", "", ""], f"{column.name} is any other {what}"))
-    return found
+        entries.append((axis.other, ["other", "", ""], f"{column.name} is any other {what}"))
+    return entries
 
 
 def _points(axis: Axis, column: Column) -> Iterator[tuple[list[str], str]]:
     points = axis.points.tolist()
     if axis.kind == "codes":
-        own = dict(zip(points, column.levels, strict=True))
+        labels = dict(zip(points, column.levels, strict=True))
         for entry in range(axis.missing or 0):
-            label = str(plain(own[entry]))
+            label = str(plain(labels[entry]))
             yield ["level", label, ""], f"{column.name} is {label}"
     elif axis.kind == "bins":
         for low, high in itertools.pairwise([None, *points, None]):

@@ -24,7 +24,7 @@ from lanam.explain.portable import Axis, PortableModel
 from lanam.export.complete import (
     Array,
     CompleteModel,
-    Term,
+    CompleteTerm,
     complete,
     hook_of,
     model_names,
@@ -52,7 +52,7 @@ _MOST_COLUMNS = 1900
 
 
 @dataclass(frozen=True)
-class Dialect:
+class SqlDialect:
     """Expressions that differ between databases; ``{}`` stands for the column.
 
     ``number``, ``text``, ``truth`` and ``category`` (numeric levels) read a column's value, ``entry`` is
@@ -73,7 +73,7 @@ class Dialect:
 DIALECTS = {
     # Tables imported from CSV have empty strings for missing values. Concatenating nothing removes the
     # column's collation from comparisons.
-    "sqlite": Dialect(
+    "sqlite": SqlDialect(
         number="CAST(NULLIF({}, '') AS REAL)",
         text="(CAST({} AS TEXT) || '')",
         truth="{}",
@@ -83,7 +83,7 @@ DIALECTS = {
         # Parsing time grows with the square of this number, to some seconds.
         unrolled=20_000,
     ),
-    "duckdb": Dialect(
+    "duckdb": SqlDialect(
         number="NULLIF(CAST({} AS DOUBLE), 'NaN'::DOUBLE)",
         text="CAST({} AS VARCHAR)",
         truth="NULLIF(CAST({} AS DOUBLE), 'NaN'::DOUBLE)",
@@ -92,7 +92,7 @@ DIALECTS = {
         kept="MATERIALIZED ",
         unrolled=0,
     ),
-    "standard": Dialect(
+    "standard": SqlDialect(
         number="CAST({} AS DOUBLE PRECISION)",
         text="CAST({} AS VARCHAR)",
         truth="CAST({} AS INTEGER)",
@@ -154,7 +154,7 @@ def sql_query(
         raise ValueError(f"dialect={dialect!r} is not known: choose from {', '.join(DIALECTS)}")
     model = complete(portable)
     names = model_names(schema, model.features, columns)
-    require_apart(list(names.values()), "SQL does not tell capital letters from small ones")
+    require_apart(list(names.values()), "names in SQL are case-insensitive")
     kept = list(names.values()) if keep is None else [keep] if isinstance(keep, str) else list(keep)
     results = results_of(portable, variance)
     require_apart([*kept, *results], "both are in the result: pass others by keep=")
@@ -190,12 +190,12 @@ def choose(axis: Axis, column: Column, value: str, leaf: Leaf) -> str:
     points = axis.points.tolist()
     if axis.kind == "codes":
         assert axis.other is not None
-        own = [
+        options = [
             (level_text(level, column.name), at(entry))
             for level, entry in zip(column.levels, points, strict=True)
             if entry != axis.other
         ]
-        present = levels(value, own, at(axis.other))
+        present = levels(value, options, at(axis.other))
     elif axis.kind == "bins":
         present = stretches(value, points, at)
     elif axis.kind == "levels":
@@ -233,7 +233,9 @@ def _position(knots: bool, entry: int, following: int | None, way: str) -> str:
     return f"{number(entry)} + {way}"
 
 
-def mean_expression(term: Term, columns: Sequence[Column], values: Sequence[str], one: int) -> str:
+def mean_expression(
+    term: CompleteTerm, columns: Sequence[Column], values: Sequence[str], one: int
+) -> str:
     """The contribution of a term to the mean of class ``one``."""
     mean = term.mean[:, one].reshape(term.shape)
 
@@ -265,7 +267,7 @@ class _Query:
 
     model: CompleteModel
     schema: Schema
-    dialect: Dialect
+    dialect: SqlDialect
     prefix: str
 
     def text(
@@ -276,23 +278,23 @@ class _Query:
         results: Sequence[str],
         variance: bool,
     ) -> str:
-        own = [f"k{k}" for k in range(len(kept))]
+        aliases = [f"k{k}" for k in range(len(kept))]
         read = [f"{self._value(f, name)} AS x{f}" for f, name in names.items()]
         carried = [
             f"r.{quoted(name, 'a column')} AS {short}"
-            for name, short in zip(kept, own, strict=True)
+            for name, short in zip(kept, aliases, strict=True)
         ]
         parts = [("rows", "", f"SELECT {_list(carried + read)} FROM {source} AS r")]
         means = [f"m{c}" for c in range(self.model.n_classes)]
         if variance:
-            parts += self._variance_parts(own, means)
+            parts += self._variance_parts(aliases, means)
             outcomes = self._responses(means)
             last = parts[-1][0]
         else:
             outcomes, last = self._means(), "rows"
-        found = [*own, *outcomes]
+        expressions = [*aliases, *outcomes]
         called = [quoted(name, "a column") for name in (*kept, *results)]
-        final = [f"{each} AS {name}" for each, name in zip(found, called, strict=True)]
+        final = [f"{each} AS {name}" for each, name in zip(expressions, called, strict=True)]
         listed = ",\n".join(
             f"{self.prefix}{name}{entries} AS {self.dialect.kept if variance else ''}(\n{part}\n)"
             for name, entries, part in parts
@@ -307,7 +309,7 @@ class _Query:
         kind = {"string": self.dialect.text, "boolean": self.dialect.truth}
         return kind.get(column.holds, self.dialect.category).format(place)
 
-    def _columns(self, term: Term) -> tuple[list[Column], list[str]]:
+    def _columns(self, term: CompleteTerm) -> tuple[list[Column], list[str]]:
         columns = [self.schema.columns[feature] for feature in term.features]
         return columns, [f"x{feature}" for feature in term.features]
 
@@ -318,14 +320,14 @@ class _Query:
             for c in range(self.model.n_classes)
         ]
 
-    def _added(self, terms: Sequence[Term], one: int) -> list[str]:
+    def _added(self, terms: Sequence[CompleteTerm], one: int) -> list[str]:
         """The contributions of terms to class ``one``."""
         return [f"({mean_expression(term, *self._columns(term), one)})" for term in terms]
 
-    def _variance_parts(self, own: list[str], means: list[str]) -> list[tuple[str, str, str]]:
+    def _variance_parts(self, aliases: list[str], means: list[str]) -> list[tuple[str, str, str]]:
         """Positions, entries, coordinates, products with the factor, covariances."""
-        carried = [*own, *means, "noise"]
-        parts = [("positions", "", self._positions(own, means))]
+        carried = [*aliases, *means, "noise"]
+        parts = [("positions", "", self._positions(aliases, means))]
         parts.append(("places", "", self._places(carried)))
         parts += [self._table(t, term) for t, term in enumerate(self.model.terms)]
         parts += self._reads(carried)
@@ -373,7 +375,7 @@ class _Query:
             variance = f"{variance} * exp({total([number(portable.log_noise), *logs])})"
         return total([variance, *gaps])
 
-    def _positions(self, own: list[str], means: list[str]) -> str:
+    def _positions(self, aliases: list[str], means: list[str]) -> str:
         made = [f"{each} AS {name}" for each, name in zip(self._means(), means, strict=True)]
         made.append(f"{self._noise()} AS noise")
         for t, term in enumerate(self.model.terms):
@@ -383,7 +385,7 @@ class _Query:
                 position = choose(axis, column, value, partial(_position, axis.kind == "knots"))
                 made.append(f"{position} AS p{t}_{a}")
         number_of_row = [] if self._unrolled else ["ROW_NUMBER() OVER () AS id"]
-        return f"SELECT {_list(own + number_of_row + made)} FROM {self.prefix}rows"
+        return f"SELECT {_list(aliases + number_of_row + made)} FROM {self.prefix}rows"
 
     def _places(self, carried: list[str]) -> str:
         """Entries and weights; of a position between two entries, the lower and the upper one."""
@@ -402,7 +404,7 @@ class _Query:
                 made.append(f"{position} - {below} AS w{t}_{a}")
         return f"SELECT {_list(carried + made)} FROM {self.prefix}positions"
 
-    def _table(self, t: int, term: Term) -> tuple[str, str, str]:
+    def _table(self, t: int, term: CompleteTerm) -> tuple[str, str, str]:
         """A term's table: entries, coordinates and own variances."""
         own = self._own(term)
         coordinates = [f"c{k}" for k in range(term.rows.shape[1])]
@@ -414,10 +416,12 @@ class _Query:
             lines.append(f"({', '.join([str(entry), *values])})")
         return f"table{t}", f"({', '.join(header)})", "VALUES\n" + ",\n".join(lines)
 
-    def _own(self, term: Term) -> list[tuple[str, Array]]:
-        if term.own is None:
+    def _own(self, term: CompleteTerm) -> list[tuple[str, Array]]:
+        if term.own_covariance is None:
             return []
-        return [(f"o{c}_{d}", term.own[:, c, d]) for c, d in _pairs(self.model.n_classes)]
+        return [
+            (f"o{c}_{d}", term.own_covariance[:, c, d]) for c, d in _pairs(self.model.n_classes)
+        ]
 
     def _reads(self, carried: list[str]) -> list[tuple[str, str, str]]:
         """Rows with their coordinates, joined in groups of terms."""
@@ -452,8 +456,8 @@ class _Query:
         width = max(width, self._size * self.model.n_outputs)
         if width > _MOST_COLUMNS:
             raise ValueError(
-                f"the variance takes {width} columns side by side, and databases have no more than "
-                "2000: pass variance=False for the mean alone, or export to='onnx'"
+                f"the variance needs {width} columns, and databases have at most 2000: pass "
+                "variance=False for the mean alone, or export to='onnx'"
             )
 
     def _place_names(self, t: int) -> Iterator[str]:
@@ -487,7 +491,7 @@ class _Query:
 
     def _own_total(self, c: int, d: int) -> str:
         terms = enumerate(self.model.terms)
-        return total([f"o{c}_{d}_{t}" for t, term in terms if term.own is not None])
+        return total([f"o{c}_{d}_{t}" for t, term in terms if term.own_covariance is not None])
 
     def _products(self, carried: list[str], before: str) -> str:
         """Products of the vectors with the factor, whose numbers are in the expressions."""
@@ -594,7 +598,7 @@ _RESPONSES = {
 }
 
 
-def _corners(t: int, term: Term) -> Iterator[tuple[str, str]]:
+def _corners(t: int, term: CompleteTerm) -> Iterator[tuple[str, str]]:
     """The entries of a term's table that a row interpolates, and their weights."""
     choices = []
     for a, axis in enumerate(term.axes):

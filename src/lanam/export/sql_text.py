@@ -21,7 +21,7 @@ def quoted(name: str, what: str) -> str:
     """
     if not name or "\0" in name:
         raise ValueError(
-            f"SQL has no way to write the name {name!r} of {what}: give another one by columns=, such as "
+            f"the name {name!r} of {what} cannot be written in SQL: rename it by columns=, such as "
             f"columns={{{name!r}: 'some_name'}}"
         )
     return '"' + name.replace('"', '""') + '"'
@@ -37,7 +37,7 @@ def text(value: str, column: str) -> str:
     """
     if "\0" in value:
         raise ValueError(
-            f"column {column!r} has the level {value!r}, and SQL's texts have no NUL: rename the level "
+            f"column {column!r} has the category {value!r}, and strings in SQL have no NUL: rename it "
             "before fitting"
         )
     return "'" + value.replace("'", "''") + "'"
@@ -57,8 +57,8 @@ def number(value: float, digits: int = 17) -> str:
     value = float(value)
     if not math.isfinite(value):
         raise ValueError(
-            "the model has values near the largest numbers that there are, whose differences SQL has no "
-            "way to write: measure columns in larger units before fitting"
+            "the model has values near the largest floats, whose differences cannot be written in SQL: "
+            "use larger units before fitting"
         )
     short = repr(value)
     if digits < 17 and len(short) > digits:

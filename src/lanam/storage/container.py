@@ -86,8 +86,8 @@ def pack(contents: Contents) -> bytes:
     ).encode("ascii")
     if len(header) > _LONGEST_HEADER or _count(header) > _MOST_VALUES or len(table) > _MOST_ARRAYS:
         raise ValueError(
-            "the model has too many names to be saved: combine levels of its columns, or leave the "
-            "columns out that only number the rows"
+            "the model has too many categories to be saved: combine categories, or leave out columns "
+            "that only number the rows"
         )
     parts = [_START.pack(MAGIC, VERSION, len(header)), header]
     whole = b"".join([*parts, *(data for _, data in stored.values())])
@@ -138,10 +138,10 @@ def _unshuffled(data: bytes, dtype: str) -> np.ndarray:
 def version_of(data: bytes) -> int:
     """The version of the format in the first bytes of a file, if they are those of a model."""
     if not data:
-        raise ModelFileError("is empty: save the model again, or get a whole copy of the file")
+        raise ModelFileError("is empty: save the model again, or copy the file again")
     if data[:6] == MAGIC[:6] and len(data) >= _START.size and data[:8] != MAGIC:
         raise ModelFileError(
-            "was sent as text, which changed its line ends: get a copy in binary mode"
+            "was sent as text, which changed its line endings: copy it in binary mode"
         )
     if not MAGIC.startswith(data[:8]):
         raise ModelFileError("is not a lanam model", "such files are written by {model.save(path)}")

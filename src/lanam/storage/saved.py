@@ -75,7 +75,7 @@ def of_estimator(estimator: Any) -> SavedModel:
     name = type(estimator).__name__
     if name not in (_REGRESSOR, _CLASSIFIER) or type(estimator).__module__.split(".")[0] != "lanam":
         raise ValueError(
-            f"{name} is not a class of lanam, and a file holds no code: save a LANAMRegressor or a "
+            f"{name} is not a class of lanam, and model files have no code: save a LANAMRegressor or a "
             "LANAMClassifier, or pickle this one"
         )
     parameters, notes = _plain_parameters(estimator.get_params(deep=False))
@@ -104,7 +104,7 @@ def _plain_parameters(given: dict[str, Any]) -> tuple[dict[str, Any], tuple[str,
     state = given.get("random_state")
     if isinstance(state, np.random.RandomState | np.random.Generator):
         note = (
-            f"random_state was a {type(state).__name__}, which files do not hold: it is None here"
+            f"random_state was a {type(state).__name__}, which files cannot store: it is None here"
         )
         return {**given, "random_state": None}, (note,)
     return given, ()
@@ -147,8 +147,7 @@ def _require_flat(metadata: object) -> object:
     if metadata is None or _is_flat(metadata):
         return metadata
     raise ValueError(
-        "metadata_ cannot be saved: it must be a dictionary of names, and of text, finite numbers, truth "
-        "values or None"
+        "metadata_ cannot be saved: it must map names to strings, finite numbers, booleans or None"
     )
 
 
@@ -166,7 +165,7 @@ def _encode(name: str, value: object) -> object:
         return encode(value)
     except TypeError as error:
         raise ValueError(
-            f"{name}={value!r} cannot be saved, because {error}: set it to a plain one with "
+            f"{name}={value!r} cannot be saved, because {error}: set it to a plain value with "
             f"set_params({name}=...) first"
         ) from None
 
@@ -184,7 +183,7 @@ def from_bytes(data: bytes) -> SavedModel:
         return _read(_since(container.unpack(data), *READERS[version]))
     except DamageError as error:
         raise ModelFileError(
-            f"is damaged ({error}): save the model again, or get another copy of the file"
+            f"is damaged ({error}): save the model again, or copy the file again"
         ) from None
 
 

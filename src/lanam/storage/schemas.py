@@ -77,8 +77,8 @@ def write_classes(classes: np.ndarray | None) -> dict[str, Any] | None:
     text = classes.dtype.kind == "U"
     if not text and classes.dtype.name not in _LABELS:
         raise ValueError(
-            f"classes of type {classes.dtype} cannot be saved: fit with labels that are text, "
-            "numbers or truth values, for example y.astype(str)"
+            f"classes of type {classes.dtype} cannot be saved: fit with labels that are strings, "
+            "numbers or booleans, for example y.astype(str)"
         )
     return {
         "dtype": "text" if text else classes.dtype.name,
@@ -111,7 +111,7 @@ def _encode_label(label: object, place: str) -> object:
     if not isinstance(label, _PLAIN):
         raise ValueError(
             f"{place} has the label {label!r}, a {type(label).__name__}, which cannot be saved: fit "
-            "with labels that are text, numbers or truth values"
+            "with labels that are strings, numbers or booleans"
         )
     return encode(label)
 
