@@ -1,4 +1,4 @@
-"""A file is written whole or not at all."""
+"""Files are written completely or not at all."""
 
 import errno
 import os
@@ -49,7 +49,7 @@ def test_a_device_is_written_to_and_not_replaced():
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, step):
+def test_a_failure_keeps_the_existing_file(tmp_path, monkeypatch, step):
     path = tmp_path / "a"
     path.write_bytes(b"old")
 
@@ -118,7 +118,7 @@ def test_an_error_between_parts_leaves_the_old_file(tmp_path):
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_it_is_on_the_disk_before_it_is_in_place(tmp_path, monkeypatch):
+def test_synced_before_it_is_moved(tmp_path, monkeypatch):
     path = tmp_path / "a"
     path.write_bytes(b"old")
     seen = []
@@ -153,7 +153,7 @@ def test_readers_see_one_file_or_the_other(tmp_path):
     assert seen <= contents
 
 
-def test_a_folder_goes_even_if_a_task_still_writes_into_it(tmp_path, monkeypatch):
+def test_a_folder_is_removed_while_a_task_writes_into_it(tmp_path, monkeypatch):
     folders, remove, late = [], os.rmdir, iter(["a", "b"])
 
     def rmdir(*args, **kwargs):
@@ -175,7 +175,7 @@ def test_a_folder_goes_even_if_a_task_still_writes_into_it(tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_never_stops_filling_is_an_error(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_removed_is_an_error(tmp_path, monkeypatch):
     def never(*_, **__):
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
 

@@ -1,4 +1,4 @@
-"""The line that shows how a fit comes along."""
+"""The progress line of a fit."""
 
 import io
 
@@ -67,14 +67,14 @@ def test_an_interrupted_line_is_ended():
     assert stream.getvalue().count("#") == 2
 
 
-def test_nothing_is_written_where_nothing_happened():
+def test_no_records_no_output():
     stream = Terminal()
     with Progress(10, stream):
         pass
     assert stream.getvalue() == ""
 
 
-def test_words():
+def test_describe():
     full = record(3, noise_std=0.25, seconds=1.26)
     assert describe(full) == (
         "lanam  iteration 3 (smooth)  log evidence -1.0  noise sd 0.25  terms 4  1.3 s"

@@ -1,4 +1,4 @@
-"""Names and texts that come from others: what is printed gives no orders to a terminal."""
+"""Names from files may contain control characters, which are escaped when printed."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def test_the_summary_of_a_hostile_model():
     assert not any(line.startswith("forged") for line in lines)
 
 
-def test_what_a_command_says(capsys):
+def test_console_output(capsys):
     console = Console()
     console.print("one\ntwo \x1b[2J")
     console.note(HOSTILE)
     console.warn(HOSTILE)
     print_error(HOSTILE)
-    said = capsys.readouterr()
-    assert said.out == "one\ntwo \\x1b[2J\n"
-    assert all(line.isprintable() for line in said.err.split("\n"))
+    printed = capsys.readouterr()
+    assert printed.out == "one\ntwo \\x1b[2J\n"
+    assert all(line.isprintable() for line in printed.err.split("\n"))

@@ -28,7 +28,7 @@ class Done:
 
 @pytest.fixture
 def lanam(capfd):
-    """Run a command in this process; what it wrote comes back."""
+    """Run a command in this process and return its output."""
 
     def run(*arguments, code=0):
         capfd.readouterr()
@@ -43,7 +43,7 @@ def lanam(capfd):
 
 
 def make_table(n_rows=300, seed=0):
-    """Numbers, text, truth values and gaps, and targets of every kind."""
+    """Numeric, string and boolean columns with missing values, and a target of each task."""
     rng = np.random.default_rng(seed)
     city = rng.choice(["Bern", "Oslo", "Rome, IT"], n_rows)
     age = rng.integers(18, 80, n_rows)
@@ -57,7 +57,7 @@ def make_table(n_rows=300, seed=0):
         + (zone == 3)
         + rng.normal(0, 0.5, n_rows)
     )
-    gap = rng.random(n_rows) < 0.1
+    missing = rng.random(n_rows) < 0.1
     return pa.table(
         {
             "id": [f"{k:05d}" for k in range(n_rows)],
@@ -65,7 +65,7 @@ def make_table(n_rows=300, seed=0):
                 [None if k % 20 == 0 else name for k, name in enumerate(city.tolist())]
             ),
             "age": age,
-            "celsius": pa.array(celsius, mask=gap),
+            "celsius": pa.array(celsius, mask=missing),
             "zone": zone,
             "holiday": rng.random(n_rows) < 0.2,
             "hours": hours,
@@ -88,7 +88,7 @@ OTHERS = ("id", "price", "events", "ill", "colour", "hours")
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory):
-    """A folder with the table as rides.csv, and a model of each target, named after it."""
+    """A folder with the table as rides.csv, and a model of each target."""
     folder = tmp_path_factory.mktemp("cli")
     arrow_csv.write_csv(make_table(), folder / "rides.csv")
     for target, more in TARGETS.items():
@@ -102,7 +102,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture
 def place(home, tmp_path, monkeypatch) -> Path:
-    """A fresh copy of that folder, which commands are run in."""
+    """A copy of that folder as the working directory."""
     for file in home.iterdir():
         shutil.copy(file, tmp_path / file.name)
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Bad files, tables, models and names: one line that helps, an exit code, and nothing left behind."""
+"""Invalid files, tables, models and names: a message of one line, an exit code, no files left."""
 
 import errno
 import os
@@ -66,7 +66,7 @@ class TestFiles:
         refused(*fit("a.csv"), words="a.csv is empty")
         refused(*predict("a.csv"), words="a.csv is empty")
 
-    def test_a_header_alone(self, refused, place):
+    def test_a_header_without_rows(self, refused, place):
         for header in ("x,y", "x,y\n", "\n\nx,y\n"):
             Path("a.csv").write_text(header)
             refused(*fit("a.csv"), words="a.csv has a header and no rows")
@@ -232,7 +232,7 @@ class TestTables:
                 "here 'old': mend the cell, or use --missing 'old'",
             )
 
-    def test_text_for_numbers_in_parquet(self, refused, place):
+    def test_strings_for_numbers_in_parquet(self, refused, place):
         table = make_table()
         table = table.set_column(2, "age", pa.array(["old"] * 300))
         parquet.write_table(table, "a.parquet")
@@ -270,10 +270,10 @@ class TestTables:
         parquet.write_table(table, "a.parquet")
         refused("predict", "price.lanam", "a.parquet", "-o", "-", words=words)
 
-    def test_types_in_parquet_that_will_do(self, lanam, place):
+    def test_compatible_types_in_parquet(self, lanam, place):
         table = make_table()
         for name, values in {
-            "age": pa.nulls(300, pa.string()),  # of gaps only
+            "age": pa.nulls(300, pa.string()),  # only missing values
             "zone": pa.nulls(300),
             "city": table["city"].dictionary_encode(),
             "holiday": table["holiday"].cast(pa.int8()),
@@ -282,7 +282,7 @@ class TestTables:
         parquet.write_table(table, "a.parquet")
         lanam(*predict("a.parquet"))
 
-    def test_an_exposure_of_text_in_parquet(self, refused, place):
+    def test_a_string_exposure_in_parquet(self, refused, place):
         table = make_table()
         table = table.set_column(6, "hours", table["hours"].cast(pa.string()))
         parquet.write_table(table, "a.parquet")
@@ -326,7 +326,7 @@ class TestTables:
         done = lanam(*fit("a.csv", "--decimal", ",", "--interactions", 0))
         assert "a.csv is separated by semicolons" in done.err
 
-    def test_weights_that_are_not(self, refused, place):
+    def test_invalid_weights(self, refused, place):
         rows = "\n".join(f"{k},{k},{'' if k == 3 else 1},a{k}" for k in range(40))
         Path("a.csv").write_text("x,y,w,t\n" + rows)
         refused(*fit("a.csv", "--weight", "w"), words="--weight: column 'w' has 1 missing values")
@@ -343,7 +343,7 @@ class TestTables:
         refused(*predict("rides.csv", "--encoding", "klingon"), code=2, words="is not known")
 
 
-class TestWhatIsThere:
+class TestExistingFiles:
     @pytest.mark.parametrize(
         "command",
         [
@@ -355,17 +355,17 @@ class TestWhatIsThere:
             ("export", "price.lanam", "-o", "there.json"),
         ],
     )
-    def test_it_stays(self, refused, place, command):
+    def test_they_are_kept(self, refused, place, command):
         Path(command[-1]).write_text("precious")
         refused(*command, words=f"{command[-1]} is there already: use --force to replace it")
         assert Path(command[-1]).read_text() == "precious"
 
-    def test_it_is_replaced_by_force(self, lanam, place):
+    def test_force_replaces_them(self, lanam, place):
         Path("o.csv").write_text("precious")
         lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv", "--force")
         assert Path("o.csv").read_text().startswith("prediction\n")
 
-    def test_what_is_read_is_not_written(self, refused, place):
+    def test_inputs_are_not_overwritten(self, refused, place):
         words = "would be overwritten while it is read"
         refused("predict", "price.lanam", "rides.csv", "-o", "rides.csv", "--force", words=words)
         os.symlink("rides.csv", "link.csv")
@@ -375,7 +375,7 @@ class TestWhatIsThere:
             "export", "price.lanam", "--to", "json", "-o", "price.lanam", "--force", words=words
         )
 
-    def test_an_error_halfway_leaves_the_old_file(self, refused, place):
+    def test_an_error_keeps_the_existing_file(self, refused, place):
         lines = Path("rides.csv").read_text().splitlines()
         Path("a.csv").write_text("\n".join([*lines, "1,2"]))
         Path("out.csv").write_text("precious")

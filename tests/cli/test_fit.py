@@ -1,4 +1,4 @@
-"""lanam fit: what is decided, said and written."""
+"""lanam fit: decisions, output and models."""
 
 import json
 import os
@@ -19,7 +19,7 @@ FIT = ("--interactions", "0")
 
 
 def small(path, n_rows=60, **columns):
-    """A small file: x tells y."""
+    """A small file, in which y depends on x."""
     rng = np.random.default_rng(3)
     x = rng.normal(size=n_rows).round(3)
     table = {"x": x, "y": (x + 0.1 * rng.normal(size=n_rows)).round(4), **columns}
@@ -27,7 +27,7 @@ def small(path, n_rows=60, **columns):
     return table
 
 
-class TestZerosInFront:
+class TestLeadingZeros:
     @pytest.fixture
     def codes(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
@@ -42,7 +42,7 @@ class TestZerosInFront:
         # As people write them: without quotes.
         Path("a.csv").write_text(Path("a.csv").read_text().replace('"', ""))
 
-    def test_it_is_said_that_they_are_numbers(self, lanam, codes):
+    def test_numeric_columns_are_reported(self, lanam, codes):
         done = lanam("fit", "a.csv", *FIT, "-o", "m.lanam", "--max-iter", 5)
         assert (
             "column 'zip' is read as numeric, but has leading zeros ('00000'): if its values are codes, "
@@ -51,7 +51,7 @@ class TestZerosInFront:
         assert done.err.count("leading zeros") == 1
 
     @pytest.mark.parametrize("option", ["--categorical", "--drop", "--weight", "--target"])
-    def test_it_is_not_said_of_others(self, lanam, codes, option):
+    def test_other_roles_are_not_reported(self, lanam, codes, option):
         more = ["--target", "y"] if option != "--target" else []
         if option == "--weight":
             Path("a.csv").write_text(Path("a.csv").read_text().replace(",00000,", ",00100,"))
@@ -59,8 +59,8 @@ class TestZerosInFront:
         assert "leading zeros" not in lanam(*arguments).err
 
 
-class TestTheModel:
-    def test_it_is_that_of_python(self, lanam, place):
+class TestModel:
+    def test_same_as_in_python(self, lanam, place):
         drop = "id,events,ill,colour,hours"
         done = lanam(
             *("fit", "rides.csv", "-t", "price", "--drop", drop, "--categorical", "zone"),
@@ -93,7 +93,7 @@ class TestTheModel:
         assert model.metadata_["target"] == "price"
         assert model.metadata_["task"] == "regression"
 
-    def test_parquet_is_read_too(self, lanam, place):
+    def test_parquet(self, lanam, place):
         table = arrow_csv.read_csv("rides.csv").select(["age", "zone", "price"])
         parquet.write_table(table, "rides.parquet")
         arrow_csv.write_csv(table, "few.csv")
@@ -142,7 +142,7 @@ class TestTheModel:
         done = lanam("fit", "rides.csv", *rest, "--noise", "constant", code=2)
         assert "--noise is for --task regression, and the task is classification" in done.err
 
-    def test_the_same_twice(self, lanam, place):
+    def test_reproducible(self, lanam, place):
         small("a.csv")
         for name in "ab":
             lanam("fit", "a.csv", *FIT, "-q", "-o", f"{name}.lanam")
@@ -150,8 +150,8 @@ class TestTheModel:
         assert one == other
 
 
-class TestWhatIsSaid:
-    def test_results_and_remarks_apart(self, lanam, place):
+class TestOutput:
+    def test_results_and_notes_are_separate_streams(self, lanam, place):
         small("a.csv")
         done = lanam("fit", "a.csv", *FIT, "-o", "m.lanam")
         assert done.out.startswith("LANAMRegressor on 48 rows of 1 columns")
@@ -184,7 +184,7 @@ class TestWhatIsSaid:
         assert "held-out rows" not in done.out
         assert "LANAMRegressor on 60 rows" in done.out
 
-    def test_a_fit_that_did_not_converge_says_which_option(self, lanam, place):
+    def test_no_convergence_names_the_option(self, lanam, place):
         done = lanam(
             *("fit", "rides.csv", "-t", "price", "--drop", "id,events,ill,colour,hours", *FIT),
             *("--max-iter", 1, "-o", "m.lanam"),
@@ -202,7 +202,7 @@ class TestWhatIsSaid:
         assert "2 of 60 rows have no target and are left out" in done.err
         assert "on 58 rows" in done.out
 
-    def test_what_stands_for_missing_is_remembered(self, lanam, place):
+    def test_missing_markers_are_saved_with_the_model(self, lanam, place):
         lines = ["x,y"] + [f"{'?' if k % 5 == 0 else k},{k}" for k in range(60)]
         Path("a.csv").write_text("\n".join(lines))
         lanam("fit", "a.csv", "--missing", "?", *FIT, "-q", "-o", "m.lanam")
@@ -211,13 +211,13 @@ class TestWhatIsSaid:
         assert done.out.count("\n") == 61
 
 
-class TestTheTarget:
+class TestTarget:
     def test_by_its_name(self):
         assert find_target(["a", "Target"], None) == ("Target", "by its name")
         with pytest.raises(UsageError, match=r"--target with one of y, target"):
             find_target(["y", "target"], None)  # which?
 
-    def test_it_is_asked_for(self):
+    def test_prompt(self):
         assert find_target(["a", "b"], None, ask=lambda names: "b") == ("b", "as requested")
         with pytest.raises(UsageError, match="the answer names the column 'c'"):
             find_target(["a", "b"], None, ask=lambda names: "c")
@@ -236,7 +236,7 @@ class TestTheTarget:
             "celsius, zone, holiday, hours, price, events, ill, colour\n"
         )
 
-    def test_a_misspelt_one(self, lanam, place):
+    def test_a_misspelt_name(self, lanam, place):
         done = lanam("fit", "rides.csv", "-t", "prize", "-o", "m.lanam", code=2)
         assert (
             "--target names the column 'prize', which the table does not have; did you mean 'price'?"
@@ -244,7 +244,7 @@ class TestTheTarget:
         )
 
 
-class TestTheTask:
+class TestTask:
     @pytest.mark.parametrize(
         ("values", "task", "why"),
         [
@@ -262,17 +262,17 @@ class TestTheTask:
             ([0.5, 1.0, 2.0], "regression", "'y' is numeric$"),
         ],
     )
-    def test_it_is_found(self, values, task, why):
+    def test_inferred(self, values, task, why):
         decision = decide_task(pa.chunked_array([values]), "y", None)
         assert decision.task == task
         assert re.search(why, decision.why)
 
-    def test_what_is_said_counts(self):
+    def test_requested(self):
         column = pa.chunked_array([[0, 1, 1]])
         for task in ("regression", "classification", "counts"):
             assert decide_task(column, "y", task).task == task
 
-    def test_refusals(self):
+    def test_errors(self):
         with pytest.raises(CLIError, match="is constant"):
             decide_task(pa.chunked_array([[1, 1]]), "y", None)
         with pytest.raises(
@@ -303,13 +303,13 @@ class TestHeldOutRows:
         assert sorted([*train, *test, *calibrate]) == list(range(100))
         assert not np.array_equal(train, hold_out(None, 100, [0.2, 0.3], 2)[0])
 
-    def test_every_class_keeps_its_share_and_a_row_to_train_with(self):
+    def test_stratified_and_every_class_keeps_a_training_row(self):
         labels = np.array(["a"] * 80 + ["b"] * 19 + ["c"])
         train, test = hold_out(labels, 100, [0.2], 0)
         assert [(labels[test] == name).sum() for name in "abc"] == [16, 3, 0]
         assert (labels[train] == "c").sum() == 1
 
-    def test_too_much(self, lanam, place):
+    def test_too_few_training_rows(self, lanam, place):
         done = lanam(
             *("fit", "rides.csv", "-t", "price", "--test-share", 0.5, "--calibrate-share", 0.5),
             *("-o", "m.lanam"),
@@ -318,7 +318,7 @@ class TestHeldOutRows:
         assert "leave too few rows" in done.err
 
 
-class TestOptionsThatNameColumns:
+class TestColumnOptions:
     def test_pairs(self):
         assert read_pairs("auto", []) == "auto"
         assert read_pairs("0", []) == 0
@@ -340,7 +340,7 @@ class TestOptionsThatNameColumns:
         )
         assert "use --task counts as well" in done.err
 
-    def test_nothing_left(self, lanam, place):
+    def test_no_features_left(self, lanam, place):
         small("a.csv")
         done = lanam("fit", "a.csv", "--drop", "x", "-o", "m.lanam", code=1)
         assert "a.csv has no column to predict 'y' from" in done.err

@@ -1,4 +1,4 @@
-"""lanam fit and predict with folders and patterns: tables in chunks, by the same commands."""
+"""lanam fit and predict with folders and glob patterns, which are read in chunks."""
 
 import os
 from functools import cache
@@ -50,7 +50,7 @@ def fit(data, target, *more):
 
 @cache
 def in_memory(target):
-    """The model of the same rows by Python."""
+    """The model that Python fits to the same rows."""
     table = make_table()
     kind = LANAMRegressor if target == "price" else LANAMClassifier
     model = kind(interactions=0, categorical_features=["zone"], random_state=0)
@@ -101,7 +101,7 @@ class TestFit:
         assert found.classes_.tolist() == model.classes_.tolist()
         np.testing.assert_allclose(found.predict_proba(X), model.predict_proba(X), atol=1e-4)
 
-    def test_the_task_is_by_the_target_of_all_files(self, lanam, place):
+    def test_the_task_is_inferred_from_all_files(self, lanam, place):
         table = make_table()
         for target, task in (
             (np.arange(300) % 2, "classification, 'y' has two distinct values"),
@@ -111,7 +111,7 @@ class TestFit:
         ):
             for kind in ("parquet", "csv"):
                 data = cut(table.select(["age", "hours"]).append_column("y", [target]), kind, kind)
-                # What is said of the task is said before the fit.
+                # The task is reported before the fit.
                 quick = ("--force", "--interactions", "0", "--max-iter", "1")
                 done = lanam("fit", data, "-o", "m.lanam", *quick)
                 assert f"task: {task}" in done.err
@@ -147,7 +147,7 @@ class TestFit:
         assert load("m.lanam").feature_names_in_.tolist() == ["hours"]
 
 
-class TestRefusedFits:
+class TestFitErrors:
     def test_shares(self, lanam, rides):
         for option in ("--test-share", "--calibrate-share"):
             done = lanam(*fit("rides", "price", option, "0.2"), code=2)
@@ -175,11 +175,11 @@ class TestRefusedFits:
 
     def test_targets(self, lanam, place):
         table = make_table().select(["age"])
-        gaps = pa.array([None if k == 200 else float(k) for k in range(300)])
+        missing = pa.array([None if k == 200 else float(k) for k in range(300)])
         for y, words in (
             (pa.array(np.ones(300)), "is constant"),
             (pa.nulls(300, pa.float64()), "has no value in any row"),
-            (gaps, "part-3.parquet, row group 1"),
+            (missing, "part-3.parquet, row group 1"),
         ):
             cut(table.append_column("y", y), "in")
             done = lanam("fit", "in", "-o", "m.lanam", code=1)
@@ -196,7 +196,7 @@ class TestRefusedFits:
         done = lanam("fit", "none/", "-t", "price", "-o", "m.lanam", code=1)
         assert "there is no file or folder none/" in done.err
 
-    def test_numbers_of_options(self, lanam, rides):
+    def test_invalid_option_values(self, lanam, rides):
         done = lanam(*fit("rides", "price", "--memory", "lots"), code=1)
         assert "--memory lots is not known" in done.err
         done = lanam(*fit("rides", "price", "--jobs", "0"), code=1)
@@ -255,7 +255,7 @@ class TestPredict:
             found = parquet.read_table(folder)["prediction"]
             np.testing.assert_allclose(found, expected, rtol=1e-10)
 
-    def test_new_levels_are_said_once(self, lanam, rides):
+    def test_one_warning_for_unseen_categories(self, lanam, rides):
         table = make_table()
         city = ["Ulm" if k in (0, 135, 250) else name for k, name in
                 enumerate(table["city"].to_pylist())]  # fmt: skip
@@ -264,7 +264,7 @@ class TestPredict:
         assert done.err.count("warning:") == 1
         assert "warning: column 'city': 3 of 300 values are unseen categories" in done.err
 
-    def test_what_is_there_stays(self, lanam, rides):
+    def test_existing_outputs_are_kept(self, lanam, rides):
         predict = ("predict", "price.lanam", "rides", "-o")
         os.mkdir("out")
         lanam(*predict, "out")
@@ -280,7 +280,7 @@ class TestPredict:
         assert "use --force" in done.err
         assert len(outputs("rides")) == 4
 
-    def test_what_is_refused(self, lanam, rides):
+    def test_errors(self, lanam, rides):
         def refused(*more, code, words, data="rides", model="price"):
             done = lanam("predict", f"{model}.lanam", data, *more, code=code)
             assert words in done.err

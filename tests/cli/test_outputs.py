@@ -1,4 +1,4 @@
-"""lanam explain, report, export and demo: what they say is what Python says."""
+"""lanam explain, report, export and demo agree with Python."""
 
 import json
 import re
@@ -18,7 +18,7 @@ def numbers(line):
 
 
 class TestExplain:
-    def test_all_of_it(self, lanam, place):
+    def test_all_terms(self, lanam, place):
         done = lanam("explain", "price.lanam")
         assert done.out == f"{load('price.lanam').summary()}\n"
         document = lanam("explain", "price.lanam", "--json").document
@@ -35,7 +35,7 @@ class TestExplain:
         assert {"Bern", "Oslo", "Rome, IT", "(missing)"} <= set(lines)
         assert "with 80% credible bands" in done.out
 
-    def test_numbers_at_twenty_places_of_the_data(self, lanam, place):
+    def test_numeric_columns_at_twenty_points(self, lanam, place):
         done = lanam("explain", "price.lanam", "--term", "age")
         explanation = load("price.lanam").explain_global()
         lines = [
@@ -54,7 +54,7 @@ class TestExplain:
         assert len(re.findall(r"^Oslo +(?:blue|green|red) ", done.out, re.MULTILINE)) == 3
         assert "to the log-odds of yes" in lanam("explain", "ill.lanam", "--term", "city").out
 
-    def test_a_term_that_is_off(self, lanam, place):
+    def test_a_dropped_term(self, lanam, place):
         model = load("price.lanam")
         off = next(term for term in model.terms_ if not term.active)
         done = lanam("explain", "price.lanam", "--term", off.name)
@@ -80,7 +80,7 @@ class TestExplain:
         noise = load("loud.lanam").explain_noise()
         assert lanam("explain", "loud.lanam", "--noise", "--json").document == noise.to_dict()
 
-    def test_noise_that_there_is_not(self, lanam, place):
+    def test_constant_noise(self, lanam, place):
         Path("quiet.csv").write_text("x,y\n" + "\n".join(f"{k},{k % 7}" for k in range(50)))
         lanam("fit", "quiet.csv", "-q", "--noise", "constant", "-o", "quiet.lanam")
         done = lanam("explain", "quiet.lanam", "--noise", code=1)
@@ -89,7 +89,7 @@ class TestExplain:
         rest = ("--noise", "--row", 1, "--data", "rides.csv")
         assert "choose one" in lanam("explain", "price.lanam", *rest, code=2).err
 
-    def test_a_term_that_there_is_not(self, lanam, place):
+    def test_an_unknown_term(self, lanam, place):
         done = lanam("explain", "price.lanam", "--term", "cities", code=2)
         assert "its terms are city, age, celsius, zone, holiday" in done.err
 
@@ -123,25 +123,25 @@ class TestExplain:
             ("s.pdf", ("--row", 2, "--data", "rides.csv")),
         ],
     )
-    def test_pictures(self, lanam, place, name, more):
+    def test_plots(self, lanam, place, name, more):
         done = lanam("explain", "price.lanam", *more, "-o", name)
         starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
         assert Path(name).read_bytes().startswith(starts[name[2:]])
         assert f"written: {name}" in done.err
 
-    def test_a_rows_picture_has_its_number(self, lanam, place):
+    def test_the_plot_of_a_row_has_its_number(self, lanam, place):
         from matplotlib import rc_context
 
         with rc_context({"svg.fonttype": "none"}):
             lanam("explain", "price.lanam", "--row", 7, "--data", "rides.csv", "-o", "t.svg")
         assert "Row 7 of rides.csv: prediction" in Path("t.svg").read_text()
 
-    def test_coverage_is_that_of_pictures_too(self, lanam, place):
+    def test_coverage_applies_to_plots(self, lanam, place):
         for share in (0.5, 0.9):
             lanam("explain", "price.lanam", "--coverage", share, "-o", f"{share}.png")
         assert Path("0.5.png").read_bytes() != Path("0.9.png").read_bytes()
 
-    def test_a_picture_of_a_pair(self, lanam, place):
+    def test_the_plot_of_an_interaction(self, lanam, place):
         rng = np.random.default_rng(0)
         a, b = rng.normal(size=(2, 200)).round(3)
         rows = "\n".join(f"{p},{q},{p * q}" for p, q in zip(a, b, strict=True))
@@ -156,7 +156,7 @@ class TestReport:
     def page(self, name):
         return Path(name).read_text()
 
-    def test_the_target_is_remembered(self, lanam, place):
+    def test_the_target_is_that_of_the_fit(self, lanam, place):
         lanam("report", "price.lanam", "rides.csv", "-o", "r.html", "--title", "Rides & rows")
         page = self.page("r.html")
         assert "Rides &amp; rows" in page
@@ -192,7 +192,7 @@ class TestReport:
 
 class TestExport:
     @pytest.mark.parametrize("kind", ["json", "csv", "sql"])
-    def test_it_is_that_of_python(self, lanam, place, kind):
+    def test_same_as_in_python(self, lanam, place, kind):
         lanam("export", "price.lanam", "--to", kind, "-o", f"a.{kind}")
         assert Path(f"a.{kind}").read_text() == load("price.lanam").export(None, to=kind)
         done = lanam("export", "price.lanam", "-o", f"b.{kind}", "--json")
@@ -219,7 +219,7 @@ class TestExport:
 
 
 class TestDemo:
-    def test_what_it_writes_and_says(self, lanam, tmp_path, monkeypatch):
+    def test_files_and_output(self, lanam, tmp_path, monkeypatch):
         monkeypatch.setenv("MPLBACKEND", "Agg")
         done = lanam("demo", "--folder", tmp_path)
         names = {"csv", "lanam", "html", "png"}
@@ -230,7 +230,7 @@ class TestDemo:
         assert "On 110 held-out patients" in done.out
         assert "x0 x x1" in done.out
         assert "open it in a browser" in done.out
-        # What it says to try works.
+        # The suggested commands work.
         for line in re.findall(r"^  lanam (explain .*)$", done.out, re.MULTILINE):
             lanam(*line.split())
         done = lanam("demo", "--folder", tmp_path, code=1)
@@ -240,9 +240,7 @@ class TestDemo:
         monkeypatch.setattr("lanam.cli.demo.find_spec", lambda _: None)
         done = lanam("demo", "--folder", tmp_path, "--json")
         assert json.loads(done.out)["summary"]["n_rows"] == 332
-        assert not list(
-            tmp_path.glob("*.png")
-        )  # where there is no matplotlib there are no pictures
+        assert not list(tmp_path.glob("*.png"))  # without matplotlib there are no plots
 
     def test_no_folder(self, lanam, tmp_path):
         assert "create it first" in lanam("demo", "--folder", tmp_path / "no", code=1).err

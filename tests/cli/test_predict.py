@@ -1,4 +1,4 @@
-"""lanam predict: the numbers of Python, part by part, in every format."""
+"""lanam predict: the predictions of Python, in chunks, in every format."""
 
 import csv
 import gzip
@@ -84,7 +84,7 @@ class TestNumbers:
         lanam("predict", "events.lanam", "rides.csv", "-o", "rate.csv", "--exposure", 1)
         np.testing.assert_allclose(read("rate.csv")["prediction"], model.predict(X), rtol=1e-12)
 
-    def test_an_exposure_that_is_not_there_is_asked_for(self, lanam, place):
+    def test_a_missing_exposure_is_an_error(self, lanam, place):
         arrow_csv.write_csv(features(), "new.csv")
         done = lanam("predict", "events.lanam", "new.csv", "-o", "out.csv", code=1)
         assert "no column 'hours'" in done.err
@@ -102,22 +102,22 @@ class TestNumbers:
             ("events", "--exposure=nan", "--exposure nan: the exposure must be"),
         ],
     )
-    def test_what_does_not_apply(self, lanam, place, model, option, words):
+    def test_options_that_do_not_apply(self, lanam, place, model, option, words):
         done = lanam("predict", f"{model}.lanam", "rides.csv", "-o", "o.csv", option, code=2)
         assert words in done.err
         assert not Path("o.csv").exists()
         assert lanam("predict", f"{model}.lanam", "rides.csv", "-o", "-", option, code=2).out == ""
 
 
-class TestParts:
+class TestChunks:
     @pytest.mark.parametrize("size", [300, 2000, 1 << 22])
-    def test_the_size_of_parts_changes_nothing(self, lanam, place, size):
+    def test_results_do_not_depend_on_the_chunk_size(self, lanam, place, size):
         lanam("predict", "price.lanam", "rides.csv", "-o", "o.csv", "--std", "--block-size", size)
         mean, std = load("price.lanam").predict(features(), return_std=True)
         np.testing.assert_allclose(read("o.csv")["prediction"], mean, rtol=1e-13)
         np.testing.assert_allclose(read("o.csv")["std"], std, rtol=1e-13)
 
-    def test_parts_of_parquet(self, lanam, place):
+    def test_chunks_of_parquet(self, lanam, place):
         parquet.write_table(make_table(), "rides.parquet")
         arguments = ("predict", "price.lanam", "rides.parquet", "-o", "o.parquet", "--keep", "id")
         lanam(*arguments, "--block-size", 1000)
@@ -127,8 +127,8 @@ class TestParts:
         )
         assert out["id"].to_pylist() == make_table()["id"].to_pylist()
 
-    def test_types_are_those_of_the_model_and_not_of_a_part(self, lanam, place):
-        """A first part of gaps only, then numbers; categories that look like numbers."""
+    def test_types_are_those_of_the_model(self, lanam, place):
+        """A first chunk of missing values only; categories that look like numbers."""
         header, *lines = Path("rides.csv").read_text().splitlines()
         blank = [line.split(",") for line in lines[1:40] if "Rome" not in line]
         for cells in blank:
@@ -162,7 +162,7 @@ class TestParts:
         assert len(read("o.csv")) == 30_000  # a column of predictions alone is 240,000 bytes
         assert long < short + 150_000
 
-    def test_surprises_are_said_once_for_the_whole_file(self, lanam, place):
+    def test_one_warning_for_unseen_categories(self, lanam, place):
         header, *lines = Path("rides.csv").read_text().splitlines()
         lines = [line.replace('"Oslo"', '"Lima"') for line in lines]
         Path("new.csv").write_text("\n".join([header, *lines]))
@@ -173,7 +173,7 @@ class TestParts:
 
 
 class TestColumns:
-    def test_order_and_others_do_not_matter(self, lanam, place):
+    def test_order_and_additional_columns_do_not_matter(self, lanam, place):
         arrow_csv.write_csv(features().select(COLUMNS[::-1]), "r.csv")
         lanam("predict", "price.lanam", "r.csv", "-o", "o.csv")
         np.testing.assert_array_equal(
@@ -200,7 +200,7 @@ class TestColumns:
         assert out.column_names == [*make_table().column_names, "prediction"]
         assert out["city"].to_pylist()[1:4] == make_table()["city"].to_pylist()[1:4]
 
-    def test_kept_text_is_as_it_was(self, lanam, place):
+    def test_kept_strings_are_unchanged(self, lanam, place):
         table = make_table(4).append_column(
             "note", pa.array(["NA", "007", 'say "hi", all', "two\nlines"])
         )
@@ -208,8 +208,8 @@ class TestColumns:
         lanam("predict", "price.lanam", "new.csv", "-o", "o.csv", "--keep", "note")
         assert [row["note"] for row in cells("o.csv")] == table["note"].to_pylist()
 
-    def test_kept_columns_of_the_model_are_as_they_were(self, lanam, place):
-        """Numbers, gaps, text and truth values; and predictions are those without --keep."""
+    def test_kept_features_are_unchanged(self, lanam, place):
+        """Numeric, string and boolean columns, missing values; predictions are those without --keep."""
         body = ["01234,1.10,Oslo,1,true", "NA,1e5,NA,2,0", "30, 7.50 ,,03,", "+5,,Bern,1.0,False"]
         Path("new.csv").write_text("\n".join(["age,celsius,city,zone,holiday", *body]))
         lanam("predict", "price.lanam", "new.csv", "-o", "plain.csv")
@@ -221,7 +221,7 @@ class TestColumns:
             assert after == [{name: row[name] for name in after[0]} for row in before]
         assert Path("o.csv").read_text().splitlines()[2].startswith("NA,0,1e5,")
 
-    def test_kept_decimal_commas_are_as_they_were(self, lanam, place):
+    def test_kept_decimal_commas_are_unchanged(self, lanam, place):
         header = "age;celsius;city;zone;holiday\n"
         Path("new.csv").write_text(header + "41;1,10;Oslo;1;true\n42;-0,5;Bern;2;false\n")
         arguments = ("predict", "price.lanam", "new.csv", "-q", "--decimal", ",")
@@ -234,14 +234,14 @@ class TestColumns:
             done = lanam(*arguments, "-o", "p.csv", *more, code=1)
             assert "column 'celsius' holds numbers in the model, and here '1.10'" in done.err
 
-    def test_a_kept_exposure_is_as_it_was(self, lanam, place):
+    def test_a_kept_exposure_is_unchanged(self, lanam, place):
         text = "age,celsius,city,zone,holiday,hours\n41,1,Oslo,1,true,02.50\n"
         Path("new.csv").write_text(text)
         lanam("predict", "events.lanam", "new.csv", "-o", "plain.csv")
         lanam("predict", "events.lanam", "new.csv", "-o", "o.csv", "--keep", "hours")
         assert cells("o.csv") == [{"hours": "02.50", **cells("plain.csv")[0]}]
 
-    def test_kept_columns_of_the_model_have_its_types_in_parquet(self, lanam, place):
+    def test_kept_features_have_the_types_of_the_model_in_parquet(self, lanam, place):
         lanam("predict", "price.lanam", "rides.csv", "-o", "o.parquet", "--keep", "id,age,holiday")
         types = [pa.string(), pa.float64(), pa.bool_(), pa.float64()]
         assert parquet.read_schema("o.parquet").types == types
@@ -278,7 +278,7 @@ class TestModelsOfPython:
         done = lanam("explain", "array.lanam", "--row", 1, "--data", "new.csv")
         assert done.err == ""
 
-    def test_levels_that_floats_do_not_tell_apart(self, lanam, place):
+    def test_large_integers_as_categories(self, lanam, place):
         codes = np.tile([2**60 + 1, 2**60 + 2, 5], 30)
         table = pa.table({"code": codes})
         model = LANAMRegressor(categorical_features=["code"], random_state=0)
@@ -290,13 +290,13 @@ class TestModelsOfPython:
 
 class TestFormats:
     @pytest.mark.parametrize("name", ["o.csv", "o.tsv", "o.csv.gz", "o.parquet"])
-    def test_out_and_in_again(self, lanam, place, name):
+    def test_round_trip(self, lanam, place, name):
         lanam("predict", "price.lanam", "rides.csv", "-o", name, "--all-columns")
         lanam("predict", "price.lanam", name, "-o", "again.csv", "--prefix", "second_")
         first = load("price.lanam").predict(features())
         np.testing.assert_array_equal(read("again.csv")["second_prediction"], first)
 
-    def test_what_is_between_columns_is_by_the_files_name_and_not_its_folders(self, lanam, place):
+    def test_the_delimiter_depends_on_the_file_name_only(self, lanam, place):
         Path("all.tsv").mkdir()
         lanam("predict", "price.lanam", "rides.csv", "-o", "all.tsv/o.csv", "--keep", "id")
         assert Path("all.tsv/o.csv").read_text().startswith("id,prediction\n")
@@ -333,7 +333,7 @@ class TestFormats:
 
     @pytest.mark.parametrize("name", ["o.csv", "o.parquet"])
     @pytest.mark.parametrize("model", ["price", "ill"])
-    def test_a_header_alone_has_no_predictions(self, lanam, place, model, name):
+    def test_a_header_without_rows_has_no_predictions(self, lanam, place, model, name):
         Path("none.csv").write_text(Path("rides.csv").read_text().splitlines()[0] + "\n")
         done = lanam("predict", f"{model}.lanam", "none.csv", "-o", name, "--keep", "id,age")
         assert "0 rows predicted" in done.err

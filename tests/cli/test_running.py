@@ -1,4 +1,4 @@
-"""The process: exit codes, help, signals, pipes, terminals; the main ways as a person goes them."""
+"""The process: exit codes, help, signals, pipes, terminals, and the commands of the README."""
 
 import json
 import os
@@ -52,7 +52,7 @@ class TestHelp:
             assert f"  lanam {name} " in done.out.split("Examples:")[1]
 
     def test_examples_in_help_texts_have_options_that_exist(self, lanam, capfd):
-        """Each is parsed: what fails is that there is no such file, and not how it is called."""
+        """Each is parsed: the error is about the missing file, not about usage."""
         for name in COMMANDS[:-1]:
             examples = lanam(name, "--help").out.split("Examples:")[1].strip().splitlines()
             for line in examples:
@@ -108,7 +108,7 @@ class TestErrors:
             (["predict", "m.lanam", "a.csv", "-o", "-", "--json", "--quiet"], 2),
         ],
     )
-    def test_with_json_they_are_the_document(self, lanam, tmp_path, monkeypatch, arguments, code):
+    def test_json_document(self, lanam, tmp_path, monkeypatch, arguments, code):
         monkeypatch.chdir(tmp_path)
         done = lanam(*arguments, code=code)
         assert done.document == {"error": done.err.split("error: ")[1].strip(), "exit_code": code}
@@ -117,7 +117,7 @@ class TestErrors:
         monkeypatch.chdir(tmp_path)
         assert lanam("explain", "none.lanam", code=1).out == ""
 
-    def test_where_it_comes_from(self, tmp_path, monkeypatch):
+    def test_debug_raises(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         with pytest.raises(errors.CLIError, match="there is no file"):
             main(["explain", "none.lanam", "--debug"])
@@ -127,7 +127,7 @@ class TestErrors:
         monkeypatch.setenv("LANAM_DEBUG", "0")
         assert main(["explain", "none.lanam"]) == 1
 
-    def test_what_nobody_foresaw_is_one_line_too(self, lanam, place, monkeypatch):
+    def test_internal_errors_in_one_line(self, lanam, place, monkeypatch):
         def fall(*_):
             raise KeyError("x")
 
@@ -159,7 +159,7 @@ class TestErrors:
         )
         assert json.loads(done.stdout)["exit_code"] == 1
 
-    def test_the_librarys_words_become_flags(self):
+    def test_flags_in_messages_of_the_library(self):
         x = np.linspace(-1.0, 1.0, 60)[:, None]
         with pytest.warns(ConvergenceWarning) as caught:
             LANAMRegressor(max_iter=1, hidden_sizes=(4,), random_state=0).fit(
@@ -174,23 +174,24 @@ class TestErrors:
             "kept. Raise --max-iter."
         )
         place = ColumnRef("a", 0, "pyarrow")
-        said = changed(place, "string", "numeric", 3.5)
-        assert str(said).endswith(
+        error = changed(place, "string", "numeric", 3.5)
+        assert str(error).endswith(
             "now (for example 3.5): convert it, for example with `"
             'X = X.set_column(X.column_names.index("a"), "a", X["a"].cast(pa.string()))`'
         )
-        assert errors.in_flags(said).endswith("now (for example 3.5): convert it in the file")
-        said = errors.in_flags(free_text(place, 60, 60, "so long").located("in a.csv: "))
-        assert said.startswith(
+        assert errors.in_flags(error).endswith("now (for example 3.5): convert it in the file")
+        message = errors.in_flags(free_text(place, 60, 60, "so long").located("in a.csv: "))
+        assert message.startswith(
             "in a.csv: column 'a' holds free text: 60 distinct values in 60 rows"
         )
         assert (
-            "Leave it out, for example with --drop 'a', or derive numeric features from it" in said
+            "Leave it out, for example with --drop 'a', or derive numeric features from it"
+            in message
         )
-        assert said.endswith("if its values are categories, name it in --categorical")
+        assert message.endswith("if its values are categories, name it in --categorical")
 
     @pytest.mark.parametrize(
-        ("error", "said"),
+        ("error", "message"),
         [
             (lambda: read_memory("much"), "--memory much is not known: give a number of bytes"),
             (lambda: read_n_jobs(0), "--jobs 0 is not known: give a number of threads"),
@@ -205,11 +206,11 @@ class TestErrors:
             ),
         ],
     )
-    def test_of_arguments_too(self, error, said):
+    def test_flags_in_place_of_arguments(self, error, message):
         with pytest.raises((ValueError, OSError)) as caught:
             error()
-        assert said in errors.in_flags(caught.value)
-        assert said not in str(caught.value)
+        assert message in errors.in_flags(caught.value)
+        assert message not in str(caught.value)
 
 
 class TestTerminals:
@@ -224,12 +225,12 @@ class TestTerminals:
         monkeypatch.setenv("NO_COLOR", "1")
         assert coloured("error:", "\033[31m", Terminal()) == "error:"
 
-    def test_no_number_that_json_does_not_have(self, capsys):
+    def test_nan_is_null_in_json(self, capsys):
         Console(json=True).document({"a": [float("nan"), np.float64(1.5)], "b": np.arange(2)})
         assert "".join(capsys.readouterr().out.split()) == '{"a":[null,1.5],"b":[0,1]}'
 
-    def test_a_bar_and_a_question_on_a_terminal(self, tmp_path):
-        """A real terminal: the target is asked for, and progress is one line that is rewritten."""
+    def test_prompt_and_progress_on_a_terminal(self, tmp_path):
+        """In a pseudo-terminal: a prompt for the target, and progress in one line."""
         pty = pytest.importorskip("pty")
         rng = np.random.default_rng(0)
         x = rng.normal(size=80)
@@ -267,7 +268,7 @@ class TestTerminals:
 
 class TestSignals:
     def test_ctrl_c(self, home, tmp_path):
-        """In the middle of a prediction: the old file is there, the new one is not, nor parts of it."""
+        """During a prediction: the existing file is kept, and no part of the new one."""
         out = tmp_path / "out.csv"
         out.write_text("precious")
         command = [sys.executable, "-m", "lanam", "predict", home / "price.lanam", "-", "-o", out]
@@ -282,15 +283,15 @@ class TestSignals:
             while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
                 time.sleep(0.02)  # until there is a part of a file
             process.send_signal(signal.SIGINT)
-            process.wait(timeout=60)  # standard input is still open: nobody waits for more of it
-            said = process.stderr.read().decode()
+            process.wait(timeout=60)  # though standard input is still open
+            message = process.stderr.read().decode()
         assert process.returncode == 130
-        assert said == "lanam predict: error: interrupted; no incomplete files were left\n"
+        assert message == "lanam predict: error: interrupted; no incomplete files were left\n"
         assert out.read_text() == "precious"
         assert list(tmp_path.iterdir()) == [out]
 
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-    def test_a_fit_is_not_kept_halfway(self, lanam, place, monkeypatch, number, code):
+    def test_an_interrupted_fit_is_not_saved(self, lanam, place, monkeypatch, number, code):
         from lanam.core.fit import fitting
 
         real = fitting.fit
@@ -312,7 +313,7 @@ class TestSignals:
         assert not Path("m.lanam").exists()
         assert signal.getsignal(number) == before
 
-    def test_a_reader_that_goes_away(self, home):
+    def test_a_closed_output_pipe(self, home):
         body = (home / "rides.csv").read_bytes().split(b"\n", 1)
         long = home / "long.csv"
         long.write_bytes(body[0] + b"\n" + body[1] * 200)

@@ -115,7 +115,7 @@ def test_categories_of_other_things(values, holds, expected):
         pa.table({"a": [True, None, False]}),
     ],
 )
-def test_truth_values(table):
+def test_booleans(table):
     cells = read(table)
     assert cells.holds == "boolean"
     assert whole(cells) == [True, None, False]
@@ -174,7 +174,7 @@ def test_numbers_of_arrow(kind):
         pa.table({"a": pa.nulls(2)}),
     ],
 )
-def test_nothing(table):
+def test_empty(table):
     cells = read(table)
     assert cells.holds == "empty"
     assert whole(cells) == [None, None]
@@ -212,10 +212,10 @@ def test_columns_of_arrays(column, holds, expected):
 @pytest.mark.parametrize(
     "value", [None, np.nan, np.float32("nan"), Decimal("NaN"), pd.NA, pd.NaT, np.datetime64("NaT")]
 )
-def test_what_is_missing(value):
+def test_missing_objects(value):
     assert is_missing(value)
 
 
 @pytest.mark.parametrize("value", [0, "", "nan", "NA", np.inf, False, timedelta(0), [], np.ones(2)])
-def test_what_is_not_missing(value):
+def test_objects_that_are_not_missing(value):
     assert not is_missing(value)

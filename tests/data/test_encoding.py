@@ -63,7 +63,7 @@ class TestArrays:
         assert again is columns  # numbers in the right order are not copied
         assert unseen == ()
 
-    def test_of_truth_values(self):
+    def test_of_booleans(self):
         columns, schema = learn(np.array([[True], [False]]))
         assert columns.tolist() == [[1.0], [0.0]]
         assert schema.columns[0].levels == (False, True)
@@ -188,7 +188,7 @@ class TestNewRows:
         assert "('u', 'v', 'w', ...)" in str(UnseenValues("a", 9, 4, ("u", "v", "w", "x")))
         assert "1 of 9 values is an unseen category" in str(UnseenValues("a", 9, 1, ("u",)))
 
-    def test_missing_values_are_no_surprise_where_they_were(self):
+    def test_missing_values_are_not_unseen_if_the_training_data_had_them(self):
         _, schema = learn(pd.DataFrame({"city": ["Rome", None], "age": [1.0, NAN]}))
         columns, unseen = encode_table(
             framed(pd.DataFrame({"city": [None, None], "age": [NAN, NAN]})), schema
@@ -231,7 +231,7 @@ class TestNewRows:
         np.testing.assert_array_equal(encode_one(new, schema)[0], codes)
 
     @pytest.mark.parametrize(
-        ("training", "new", "said"),
+        ("training", "new", "message"),
         [
             ([1.5, 2.5], ["u", "v"], "was numeric in the training data, and is string now"),
             ([1.5, 2.5], ["1.5", "2.5"], "is string now (for example '1.5'): convert it"),
@@ -250,18 +250,18 @@ class TestNewRows:
             ),
         ],
     )
-    def test_other_types_that_do_not(self, training, new, said):
+    def test_other_types_that_do_not(self, training, new, message):
         _, schema = learn(pd.DataFrame({"a": training}))
         with pytest.raises(ValueError, match=r"^column 'a' was") as error:
             encode_one(new, schema)
-        assert said in str(error.value)
+        assert message in str(error.value)
 
     @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table, None])
     @pytest.mark.parametrize(
         ("training", "new", "expected"),
         [([1.5, 2.5], ["1.5", "2.5"], [1.5, 2.5]), (["1", "2"], [1, 2], [0, 1])],
     )
-    def test_the_line_mends_a_changed_column(self, library, training, new, expected):
+    def test_the_line_fixes_a_changed_column(self, library, training, new, expected):
         if library is None:
             tables = np.array(training)[:, None], np.array(new)[:, None]
         else:

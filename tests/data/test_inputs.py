@@ -51,18 +51,20 @@ class TestFrames:
 
     def test_columns_that_are_missing(self, library):
         model, _ = learned(LIBRARIES[library](TABLE))
-        said = (
+        message = (
             r"(?s)names should match .* yet now missing:\n- city\n- zone\n"
             r"The model needs every column .* pass it with missing values"
         )
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             encode(model, LIBRARIES[library](TABLE[["age"]]))
 
     def test_columns_that_are_new(self, library):
         model, columns = learned(LIBRARIES[library](TABLE))
         table = LIBRARIES[library](TABLE.assign(y=1.0, id=2.0))
-        said = r"(?s)names should match .* unseen at fit time:\n- id\n- y\nLeave the columns out .*"
-        with pytest.raises(ValueError, match=said) as error:
+        message = (
+            r"(?s)names should match .* unseen at fit time:\n- id\n- y\nLeave the columns out .*"
+        )
+        with pytest.raises(ValueError, match=message) as error:
             encode(model, table)
         line = str(error.value).split("`")[1]
         names = {"X": table, "model": model}
@@ -71,8 +73,8 @@ class TestFrames:
 
     def test_columns_that_have_other_names(self, library):
         model, _ = learned(LIBRARIES[library](TABLE))
-        said = r"(?s)unseen at fit time:\n- town\n.*now missing:\n- city\nThe model needs every"
-        with pytest.raises(ValueError, match=said):
+        message = r"(?s)unseen at fit time:\n- town\n.*now missing:\n- city\nThe model needs every"
+        with pytest.raises(ValueError, match=message):
             encode(model, LIBRARIES[library](TABLE.rename(columns={"city": "town"})))
 
     @pytest.mark.parametrize("declared", [["zone"], [2], np.array(["zone"]), (2,)])
@@ -97,7 +99,7 @@ class TestLists:
         assert model._schema.n_levels == (-1, 2, 2)
         np.testing.assert_array_equal(encode(model, self.ROWS), columns)
 
-    def test_truth_values_among_numbers_stay_truth_values(self):
+    def test_booleans_among_numbers_stay_truth_values(self):
         model, columns = learned([[1.5, True], [2.5, False]])
         assert model._schema.n_levels == (-1, 2)
         assert columns.tolist() == [[1.5, 1.0], [2.5, 0.0]]

@@ -1,4 +1,4 @@
-"""Columns that are no numbers and no categories: the error names the column and mends it."""
+"""Columns that are neither numeric nor categorical: the error names the column and a fix."""
 
 import datetime
 import re
@@ -24,7 +24,7 @@ def learn(table, categorical=frozenset()):
     return learn_table(frame, frame.columns, categorical, frame.implementation.name.lower())
 
 
-def mend(table, error):
+def fix(table, error):
     """The table after the line of code that the error shows."""
     (line,) = re.findall("`(.*?)`", str(error))
     names = {**NAMES, "X": table}
@@ -65,7 +65,7 @@ def test_pandas(values, what, expected, name):
     with pytest.raises((ValueError, TypeError), match=what) as error:
         learn(table)
     assert str(error.value).startswith(f"column {name!r} holds {what}")
-    columns, _ = learn(mend(table, error.value))
+    columns, _ = learn(fix(table, error.value))
     np.testing.assert_array_equal(columns[:, 1], expected)
 
 
@@ -91,7 +91,7 @@ def test_polars(values, what, expected):
     table = pl.DataFrame({"first": [1.0, 2.0], "when": values})
     with pytest.raises((ValueError, TypeError), match=f"column 'when' holds {what}") as error:
         learn(table)
-    columns, _ = learn(mend(table, error.value))
+    columns, _ = learn(fix(table, error.value))
     np.testing.assert_array_equal(columns[:, 1], expected)
 
 
@@ -113,7 +113,7 @@ def test_arrow(values, what, expected):
     table = pa.table({"first": [1.0, 2.0], "when": values})
     with pytest.raises((ValueError, TypeError), match=f"column 'when' holds {what}") as error:
         learn(table)
-    columns, _ = learn(mend(table, error.value))
+    columns, _ = learn(fix(table, error.value))
     np.testing.assert_array_equal(columns[:, 1], expected)
 
 
@@ -125,7 +125,7 @@ def test_what_has_no_line_of_its_own_is_left_out(values):
     table = pa.table({"first": [1.0, 2.0], "when": values})
     with pytest.raises((ValueError, TypeError), match="column 'when' holds") as error:
         learn(table)
-    assert mend(table, error.value).num_columns in (1, 2)
+    assert fix(table, error.value).num_columns in (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -151,12 +151,12 @@ def test_arrays(table, what, expected):
     with pytest.raises((ValueError, TypeError), match=f"column 'x0' holds {what}") as error:
         learn(table)
     if expected is not None:
-        columns, _ = learn(mend(table, error.value))
+        columns, _ = learn(fix(table, error.value))
         np.testing.assert_allclose(columns[:, 0], expected)
 
 
 @pytest.mark.parametrize("value", [{"foo": "bar"}, object(), [1], {1}, np.ones(2)])
-def test_what_is_no_value_at_all(value):
+def test_other_objects(value):
     with pytest.raises(TypeError, match=r"column 'x0' .* must be made of strings and numbers"):
         learn(objects(value, 1.0))
 
@@ -176,23 +176,23 @@ class TestFreeText:
     SENTENCES = tuple(f"Parcel {k} arrived in the rain, and nobody was home." for k in range(60))
 
     @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
-    def test_is_refused(self, library):
+    def test_is_rejected(self, library):
         table = library({"first": range(60), "note": list(self.SENTENCES)})
-        said = (
+        message = (
             "column 'note' holds free text: 60 distinct values in 60 rows .* categorical_features"
         )
-        with pytest.raises(ValueError, match=said) as error:
+        with pytest.raises(ValueError, match=message) as error:
             learn(table)
-        columns, _ = learn(mend(table, error.value))
+        columns, _ = learn(fix(table, error.value))
         assert columns.shape == (60, 1)
 
     def test_of_an_array(self):
         table = np.array(self.SENTENCES)[:, None]
         with pytest.raises(ValueError, match="column 'x0' holds free text") as error:
             learn(table)
-        assert mend(table, error.value).shape == (60, 0)
+        assert fix(table, error.value).shape == (60, 0)
 
-    def test_that_somebody_says_is_a_category(self):
+    def test_declared_categorical(self):
         table = pd.DataFrame({"note": self.SENTENCES})
         assert learn(table, frozenset({0}))[1].n_levels == (60,)
         assert learn(table.astype("category"))[1].n_levels == (60,)
@@ -200,8 +200,8 @@ class TestFreeText:
     @pytest.mark.parametrize(
         "values",
         [
-            SENTENCES[:50],  # too few to tell
-            SENTENCES[:30] * 2,  # the same thing is said twice
+            SENTENCES[:50],  # too few rows
+            SENTENCES[:30] * 2,  # repeated
             [f"customer-{k:06d}" for k in range(10_000)],
             [f"{k:030d}" for k in range(100)],
             ["x" * 1000] * 100,

@@ -155,7 +155,7 @@ class TestDeclaredColumns:
         assert all(type(index) is int for index in found)
 
     @pytest.mark.parametrize(
-        ("value", "said"),
+        ("value", "message"),
         [
             (["bim"], "names the column 'bim', which X does not have; did you mean 'bmi'?"),
             (["height"], "which X does not have: its columns are 'age', 'sex', 'bmi', 'bp'"),
@@ -175,10 +175,10 @@ class TestDeclaredColumns:
             ({"age": 1}, "is not known: give 'auto'"),
         ],
     )
-    def test_what_cannot_be_meant(self, value, said):
+    def test_invalid_values(self, value, message):
         with pytest.raises(ValueError, match=r"^categorical_features") as error:
             read_categorical(value, self.NAMES)
-        assert said in str(error.value)
+        assert message in str(error.value)
 
     def test_an_error_names_its_argument(self):
         with pytest.raises(ValueError, match=r"^weights names the column 'c'"):

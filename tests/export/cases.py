@@ -1,4 +1,4 @@
-"""Models of every kind with rows that are hard to score, and what the model itself says of them."""
+"""Models of every kind with rows that are hard to score, and the model's own predictions."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +13,7 @@ from lanam.core.fit import prepare
 from lanam.core.model.scoring import link_moments
 from tests.report.examples import example, hard_rows
 
-#: What differences are allowed to be: relative, as the exports promise.
+#: Relative tolerances, as documented.
 TOLERANCE = 1e-6
 
 NAME = 'the "name"; DROP TABLE data; -- é\u2028'
@@ -33,7 +33,7 @@ class Case:
 
     @property
     def scale(self):
-        """The size of what is added up (n, C): a sum that happens to be near zero has lost digits."""
+        """The magnitude of the summands (n, C): a sum near zero loses digits."""
         parts = np.abs(self.model.predict_terms(self.X))
         if parts.ndim == 2:
             parts = parts[..., None]
@@ -41,7 +41,7 @@ class Case:
 
 
 def odd_table(n=500, seed=0):
-    """Columns with hostile names, levels that are text, numbers and truth values."""
+    """Columns with hostile names, and string, numeric and boolean categories."""
     rng = np.random.default_rng(seed)
     texts = ["it's", '"', "", "-- x", "1", "Ünï", "%s {}"]
     X = pd.DataFrame(
@@ -83,7 +83,7 @@ def shops(n=500, n_levels=60, seed=0):
 
 
 def noisy_table(n=500, seed=0):
-    """Noise that grows with a number and differs by site, which says nothing of the mean."""
+    """Heteroscedastic noise that depends on a number, and on a site without effect on the mean."""
     rng = np.random.default_rng(seed)
     x, size = rng.uniform(-1.0, 1.0, n), rng.uniform(0.0, 2.0, n)
     site = rng.choice(["calm", "it's", "wild"], n)
@@ -160,7 +160,7 @@ def check_link(found, mean, variance=None):
 
 
 def check_response(found, prediction, variance=None):
-    """Predictions are what ``predict`` and ``predict_proba`` say: (n,) and (n, C)."""
+    """Predictions are those of ``predict`` and ``predict_proba``: (n,) and (n, C)."""
     model, X = found.model, found.X
     if hasattr(model, "classes_"):
         own = model.predict_proba(X)

@@ -1,4 +1,4 @@
-"""Rating tables: rows scored with the csv module alone, and what a person reads."""
+"""Rating tables: rows scored with the csv module alone, and the texts."""
 
 import csv
 import io
@@ -55,7 +55,7 @@ def places_along(cells, value):
 
 
 def scorer(lines):
-    """Adds up the entries that a row reads, by the rules that the page tells."""
+    """Sums the entries of a row by the documented rules."""
     names = contribution_columns(lines)
     terms = {}
     for line in lines[1:]:
@@ -87,7 +87,7 @@ def test_rows_scored_with_the_table_alone(kind):
     check_link(found, np.array([score(row) for row in found.X.to_dict("records")]))
 
 
-def test_what_a_person_reads():
+def test_texts():
     lines = lines_of(case("gaussian").model)
     assert lines[0]["term"] == "(intercept)"
     by_term = {}
@@ -108,7 +108,7 @@ def test_what_a_person_reads():
 
 
 @pytest.mark.parametrize(("kind", "name"), [("counts", "relativity"), ("two", "odds_ratio")])
-def test_what_a_contribution_multiplies(kind, name):
+def test_factors(kind, name):
     for line in lines_of(case(kind).model):
         assert float(line[name]) == pytest.approx(math.exp(float(line["contribution"])), rel=1e-5)
     assert name not in lines_of(case("gaussian").model)[0]
@@ -143,7 +143,7 @@ def test_bands_and_shares_are_those_of_the_explanations(kind):
     assert all(0.0 < std < 1.0 for std in intercept)
 
 
-def test_what_was_edited_is_marked():
+def test_edited_entries_are_marked():
     model = case("gaussian").model
     assert "edited" not in lines_of(model)[0]
     lines = lines_of(model.edit_term("load", action="zero", low=40.0, high=60.0))

@@ -25,7 +25,7 @@ def content(path):
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_the_name_says_which(model, kind, tmp_path):
+def test_the_extension_selects_the_format(model, kind, tmp_path):
     path = model.export(tmp_path / f"model.{kind}")
     assert path == tmp_path / f"model.{kind}"
     assert content(path) == model.export(None, to=kind)
@@ -56,7 +56,7 @@ def test_columns_without_names(model):
         (None, "pmml", "to='pmml' is not known"),
     ],
 )
-def test_formats_that_are_not_there(model, path, to, message, tmp_path):
+def test_unknown_formats(model, path, to, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         model.export(path and tmp_path / path, to)
     assert not list(tmp_path.iterdir())
@@ -75,12 +75,12 @@ def test_formats_that_are_not_there(model, path, to, message, tmp_path):
         ("onnx", "table", "its options are columns, missing, variance"),
     ],
 )
-def test_options_that_are_not_there(model, to, option, message):
+def test_unknown_options(model, to, option, message):
     with pytest.raises(TypeError, match=message):
         model.export(None, to=to, **{option: None})
 
 
-def test_a_file_that_is_there_stays_if_the_export_fails(model, tmp_path):
+def test_a_failed_export_keeps_the_existing_file(model, tmp_path):
     path = tmp_path / "score.sql"
     path.write_text("SELECT 1")
     with pytest.raises(ValueError, match="dialect='mysql'"):

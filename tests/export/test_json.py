@@ -39,7 +39,7 @@ def strict(text):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
-def test_the_printed_scorer_says_what_the_model_says(kind):
+def test_the_documented_scorer_agrees_with_the_model(kind):
     found = case(kind)
     tables = strict(found.model.export(None, to="json"))
     scorer = printed_scorer(tables)
@@ -101,7 +101,7 @@ def several(mean, covariance, noise):
     return ((1.0 / shares) / (1.0 / shares).sum(axis=1, keepdims=True),)
 
 
-def test_it_describes_itself():
+def test_self_describing():
     model = case("odd").model
     tables = strict(model.export(None, to="json"))
     assert (tables["format"], tables["version"]) == ("lanam lookup tables", 1)

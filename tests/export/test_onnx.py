@@ -36,7 +36,7 @@ def run(session, X, missing="", names=None):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
-def test_the_runtime_says_what_the_model_says(kind):
+def test_the_runtime_agrees_with_the_model(kind):
     found = case(kind)
     missing = "(gone)" if kind == "odd" else ""
     result = run(session_of(found.model.export(None, to="onnx", missing=missing)), found.X, missing)
@@ -97,7 +97,7 @@ def test_hostile_names_of_inputs_and_other_ones():
     check_link(found, result["link_mean"])
 
 
-def test_the_file_says_what_it_is():
+def test_metadata():
     graph = onnx.load_from_string(case("many").model.export(None, to="onnx"))
     facts = {each.key: each.value for each in graph.metadata_props}
     assert facts["link"] == "softmax"
@@ -107,7 +107,7 @@ def test_the_file_says_what_it_is():
     assert {each.domain: each.version for each in graph.opset_import} == {"": 15, "ai.onnx.ml": 2}
 
 
-def test_far_off_and_at_the_ends_of_stretches():
+def test_extreme_values_and_ends_of_intervals():
     found = case("gaussian")
     hours = np.linspace(0.0, 24.0, 97)
     X = pd.concat([found.X[:1]] * len(hours), ignore_index=True).assign(hour=hours)
@@ -120,7 +120,7 @@ def test_far_off_and_at_the_ends_of_stretches():
 # errors
 
 
-def test_a_level_that_stands_for_nothing():
+def test_an_empty_string_as_a_category():
     with pytest.raises(
         ValueError, match=r"missing='' is a category of column \"it's\": pass another string"
     ):
@@ -156,12 +156,12 @@ def small(names, values=None):
         (["a", "b"], {"columns": {"b": ""}}, "'' cannot name an input"),
     ],
 )
-def test_names_that_do_not_do(names, options, message):
+def test_invalid_names(names, options, message):
     with pytest.raises(ValueError, match=message):
         small(names).export(None, to="onnx", **options)
 
 
-def test_levels_that_are_one_number_as_doubles():
+def test_categories_that_are_equal_as_doubles():
     model = small(["id"], [2**60, 2**60 + 1])
     with pytest.raises(ValueError, match="column 'id' has categories that are the same number"):
         model.export(None, to="onnx")

@@ -28,7 +28,7 @@ def in_sqlite(query, X):
 
 
 def in_duckdb(query, X, nan=True):
-    """Gaps in columns of doubles are NULL, and with ``nan`` every other one is NaN."""
+    """Missing doubles are NULL, and with ``nan`` every other one is NaN."""
     kinds = {bool: "BOOLEAN", str: "VARCHAR", float: "DOUBLE", int: "BIGINT"}
     cells = {name: X[name].astype(object).where(X[name].notna(), None).tolist() for name in X}
     first = {name: next(v for v in values if v is not None) for name, values in cells.items()}
@@ -74,7 +74,7 @@ def matching(result, start):
 
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_database_says_what_the_model_says(kind, dialect):
+def test_the_database_agrees_with_the_model(kind, dialect):
     found = case(kind)
     result = scored(found.model, found.X, dialect)
     check_link(found, matching(result, "link_mean"), matching(result, "link_variance"))
@@ -137,7 +137,7 @@ def test_names_of_results():
     assert list(result) == [f"{kind}_{label}" for kind in kinds for label in labels]
 
 
-def test_classes_that_sql_cannot_tell_apart_have_numbers():
+def test_classes_that_differ_only_in_case_are_numbered():
     class Portable:
         family, classes = SOFTMAX, ("a", "A", "b")
 
@@ -189,14 +189,14 @@ def test_a_table_with_the_names_that_the_query_uses():
 
 
 def test_a_column_that_is_not_there_is_an_error_in_sqlite():
-    """Which reads a name in quotes as text, where nothing says that it is a column's."""
+    """sqlite reads a quoted name as a string unless it is qualified."""
     query = case("two").model.export(None, to="sql", table=TABLE)
     with pytest.raises(Exception, match="no such column"):
         in_sqlite(query, case("two").X.drop(columns="load"))
 
 
 def test_text_in_sqlite():
-    """Gaps as a CSV import leaves them, and columns that do not tell capitals apart."""
+    """Missing values as a CSV import leaves them, and case-insensitive collation."""
     found = case("two")
     X = found.X
     city = X.columns[2]
@@ -220,7 +220,7 @@ def test_text_in_sqlite():
     check_link(found, result["link_mean"], result["link_variance"])
 
 
-def test_values_at_and_beside_the_ends_of_stretches():
+def test_values_at_and_next_to_the_ends_of_intervals():
     """Levels to six digits, bins closed below, knots themselves."""
     found = case("gaussian")
     own = explain_portable(found.model._model, found.model._schema)
@@ -257,7 +257,7 @@ def test_sums_of_any_length_are_shallow():
         assert database.execute(f"SELECT {total([])}").fetchone() == (0,)
 
 
-def test_stretches_find_every_place():
+def test_intervals():
     ends = [float(end) for end in range(1, 12)]
     query = stretches("?1", ends, str)
     with sqlite3.connect(":memory:") as database:
@@ -267,7 +267,7 @@ def test_stretches_find_every_place():
 
 
 def test_a_value_in_the_middle_of_two_levels_is_the_lower_one():
-    """As in Python, where levels are so near to each other that it could be either."""
+    """As in Python, for values so close that both match."""
     points = np.array([1.0, 1.0 + 2.0**-20])
     axis, column = Axis("levels", points, 4, 2, 3), Column("x", "numeric", 1.0, 2.0)
     query = sql_module.choose(axis, column, "?1", lambda entry, *_: str(entry))
@@ -311,7 +311,7 @@ def small(columns, n=200):
         (["a", "b"], {"table": ""}, "the name '' of the table cannot be written in SQL"),
     ],
 )
-def test_what_sql_cannot_say(columns, options, message):
+def test_invalid_queries(columns, options, message):
     with pytest.raises(ValueError, match=message):
         small(columns).export(None, to="sql", **options)
 
@@ -341,8 +341,8 @@ def test_too_many_coordinates(monkeypatch):
 
 
 @pytest.mark.parametrize("dialect", list(RUN))
-def test_edits_are_told_on_top(dialect):
-    """In a line each, whatever is in a reason, and the query runs as before."""
+def test_edits_are_comments(dialect):
+    """One line each, whatever a reason contains, and the query still runs."""
     found = case("odd")
     reason = "so\nSELECT 1;\r\x0b\x85\u2028DROP /* it's \x00"
     edited = found.model.edit_term(NAME, "zero", low=-5, reason=reason).edit_term("flag", "zero")

@@ -140,7 +140,7 @@ NAMES = (*KINDS, *_MORE)
 
 @cache
 def case(name):
-    """A fitted model, and rows to score: also gaps, new levels and far-off values."""
+    """A fitted model, and rows to score, with missing values, unseen categories and extreme values."""
     if name in _MORE:
         return _MORE[name]()
     known = example(name)

@@ -1,4 +1,4 @@
-"""Files made by somebody who means harm: taken apart, changed, and put together with a right checksum."""
+"""Malicious files: unpacked, changed, and packed again with a valid checksum."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""A container believes nothing: lengths, types, checksums, and what unpacks to more than it says."""
+"""The container checks everything: lengths, types, checksums, and decompressed sizes."""
 
 import hashlib
 import json
@@ -269,9 +269,9 @@ class TestMemory:
         stored = zlib.compress(bytes(10**8))
         entry = {**ENTRY, "encoding": "shuffled-zlib", "length": len(stored)}
         whole = put_together({"content": 1, "arrays": [{**entry, "shape": [10**8 // 8]}]}, stored)
-        assert self.peak(whole) < 1e6  # it says how large it is, and is not believed to be a model
+        assert self.peak(whole) < 1e6  # rejected by the claimed size
         small = put_together({"content": 1, "arrays": [entry]}, stored)
-        assert self.peak(small) < 1e6  # it says that it is small, and is cut off there
+        assert self.peak(small) < 1e6  # decompression stops at the claimed size
 
     def test_many_small_bombs(self):
         stored = zlib.compress(bytes(10**6))

@@ -76,7 +76,7 @@ BYTES = (flips, cuts, insertions, removals, copies)
 
 
 def damaged(rng, name):
-    """Changed on the way: the checksum tells."""
+    """Changed bytes, which the checksum reveals."""
     return rng.choice(BYTES)(rng, known(name)[0])
 
 
@@ -165,7 +165,7 @@ def arrays(rng, name):
 
 
 def outcome(data, thorough):
-    """Whether a file is refused; if it is not, it must be a model that works."""
+    """Whether a file is rejected; otherwise the model must work."""
     try:
         model = _restored(from_bytes(data))
     except ModelFileError as error:
@@ -192,7 +192,7 @@ def outcome(data, thorough):
 
 
 def run(change, n, seed):
-    """How many of so many changed files are refused, and how many work."""
+    """The numbers of changed files that are rejected and that load."""
     counts = {"refused": 0, "works": 0}
     for k in range(n):
         rng = random.Random(f"{seed} {k}")

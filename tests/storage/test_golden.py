@@ -1,4 +1,4 @@
-"""Files of every version of the format there has been can be read, and say what they said."""
+"""Files of every version of the format load and predict the same."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ def test_every_version_has_its_files():
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_predictions_are_those_of_the_day_it_was_written(path):
+def test_predictions_are_unchanged(path):
     model = lanam.load(path)
     known = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     assert known["rows"] == rows()

@@ -1,4 +1,4 @@
-"""What does not fit in a model is refused in one line, which names the file and says what to do."""
+"""Inconsistent files are rejected in one line, with the file and the remedy."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ class TestFiles:
             "is damaged (it ends too early): save the model again, or copy the file again"
         )
 
-    def test_a_bit(self, tmp_path):
+    def test_a_flipped_bit(self, tmp_path):
         data = bytearray(self.golden())
         data[-100] ^= 1
         assert self.load(tmp_path, bytes(data)).startswith(
@@ -58,7 +58,7 @@ class TestFiles:
             f"{VERSION}): upgrade with `pip install --upgrade lanam`"
         )
 
-    def test_a_version_that_never_was(self, tmp_path):
+    def test_an_unknown_version(self, tmp_path):
         header, arrays = taken_apart(self.golden())
         words = self.load(tmp_path, put_together(header, arrays, version=0))
         assert words.startswith("is damaged (there is no format version 0)")
@@ -78,21 +78,21 @@ class TestFiles:
         words = self.load(tmp_path, put_together({"content": content, "arrays": []}))
         assert words.startswith("is damaged (the model)")
 
-    def test_an_argument_of_the_future(self, tmp_path):
+    def test_an_unknown_argument(self, tmp_path):
         header, arrays = taken_apart(self.golden())
         header = json.loads(header)
         header["content"]["parameters"]["monotone"] = None
         words = self.load(tmp_path, put_together(header, arrays))
         assert words.startswith("has the argument 'monotone', which LANAMRegressor does not know")
 
-    def test_an_argument_of_the_past_has_its_default(self, tmp_path):
+    def test_a_missing_argument_has_its_default(self, tmp_path):
         header, arrays = taken_apart(self.golden())
         header = json.loads(header)
         del header["content"]["parameters"]["max_knots"]
         (tmp_path / "m.lanam").write_bytes(put_together(header, arrays))
         assert lanam.load(tmp_path / "m.lanam").max_knots == LANAMRegressor().max_knots
 
-    def test_none_there(self, tmp_path):
+    def test_no_file(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"there is no file .*none\.lanam: models are"):
             lanam.load(tmp_path / "none.lanam")
 
@@ -100,7 +100,7 @@ class TestFiles:
         with pytest.raises(IsADirectoryError, match="is a folder: pass the name of a file"):
             lanam.load(str(tmp_path))
 
-    def test_a_device_without_end(self):
+    def test_an_endless_device(self):
         with pytest.raises(ModelFileError, match="/dev/zero is not a file"):
             lanam.load("/dev/zero")
 
@@ -177,7 +177,7 @@ NOISE = ("model", "noise")
 SHAPE = {"weights": [0.5, 0.5], "means": [0.0, 0.0], "stds": [1.0, 1.0]}
 
 REFUSED = {
-    # kind of model: what is changed, and what is said
+    # kind of model, change, message
     "another estimator": ("block", setting("estimator", to="Pipeline"), "'estimator' of the content"),
     "a module": ("block", setting("estimator", to="os.system"), "'estimator' of the content"),
     "a classifier without classes": ("block", setting("estimator", to="LANAMClassifier"), "the likelihood"),
@@ -216,10 +216,10 @@ REFUSED = {
     "noise without its terms": ("noisy", setting(*NOISE, "terms", to=[]), "the shape of 'root"),
     "noise that is gone": ("noisy", setting(*NOISE, to=None), "belong to nothing"),
     "noise with more": ("noisy", array("noise more", lambda _: np.ones(3)), "belong to nothing"),
-    "noise with gaps": (
+    "noise with missing values": (
         "noisy",
         array("noise gap_variance", lambda _: np.ones(3)),
-        "'pairs or gaps' of the noise",
+        "'pairs or missing values' of the noise",
     ),
     "a shape of counts' noise": ("counts", setting("model", "noise_shape", to=SHAPE), "the shape of"),
     "a shape that is no shape": ("noisy", setting("model", "noise_shape", to=[1.0]), "the shape of"),
@@ -366,8 +366,8 @@ REFUSED = {
     "a negative own variance": ("wide", number("term 0 own_variance", -1.0), "the variances of term 0"),
     "contrasts of other classes": ("many", array("contrasts", lambda a: a[1:]), "shape of 'contrasts'"),
     "contrasts of two": ("two", array("contrasts", lambda _: np.ones((2, 1))), "belong to nothing"),
-    "gaps of other columns": ("gaussian", array("gap_variance", lambda a: a[1:]), "shape of 'gap_var"),
-    "negative gaps": ("gaussian", number("gap_variance", -1.0), "the variance of gaps"),
+    "missing of other columns": ("gaussian", array("gap_variance", lambda a: a[1:]), "shape of 'gap_var"),
+    "negative variance": ("gaussian", number("gap_variance", -1.0), "the variance of missing values"),
     "a code beyond": ("truth", number("term 0 entry_of", 4), "the entries of term 0"),
     "a code of missing ones": ("truth", number("term 0 entry_of", 2), "the entries of term 0"),
     "fewer codes": ("truth", array("term 0 entry_of", lambda a: a[1:]), "the entries of term 0"),
@@ -388,7 +388,7 @@ REFUSED = {
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name):
+def test_rejected(name):
     kind, change, words = REFUSED[name]
     with pytest.raises(ModelFileError, match="is damaged") as caught:
         from_bytes(changed(kind, change))
@@ -397,5 +397,5 @@ def test_refused(name):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", ["block", "wide", "many"])
-def test_unchanged_it_is_not(kind):
+def test_unchanged_files_load(kind):
     from_bytes(changed(kind, lambda content, arrays: None))

@@ -1,4 +1,4 @@
-"""What is saved comes back: the same model, to the bit."""
+"""A saved model loads bit for bit."""
 
 import dataclasses
 import io
@@ -60,7 +60,7 @@ def pair(request, tmp_path_factory):
     return model, lanam.load(model.save(tmp_path_factory.mktemp("pair") / "model.lanam")), rows
 
 
-def test_everything_that_was_learned(pair):
+def test_fitted_state(pair):
     model, same, _ = pair
     assert type(same) is type(model)
     # What the fit did with its rows is of the fit, and of its machine.
@@ -90,7 +90,7 @@ def test_predictions(pair):
     )
 
 
-def test_words_and_explanations(pair):
+def test_summary_and_explanations(pair):
     model, same, rows = pair
     assert str(same.summary()) == str(model.summary())
     assert_same(model.summary().to_dict(), same.summary().to_dict())
@@ -182,7 +182,7 @@ class TestArguments:
             ("verbose", False),
         ],
     )
-    def test_as_they_were(self, name, value):
+    def test_unchanged(self, name, value):
         model, same = self.back(**{name: value})
         found = same.get_params()[name]
         assert type(found) is type(value)
@@ -200,20 +200,20 @@ class TestArguments:
         assert same.tol == value
 
     @pytest.mark.parametrize("state", [np.random.RandomState(0), np.random.default_rng(0)])
-    def test_a_generator_is_not_kept_and_the_file_says_so(self, state):
+    def test_random_generators_are_noted(self, state):
         model, _ = self.back()
         model.set_params(random_state=state)
         assert restored(model).random_state is None
         assert "which files do not hold" in from_bytes(to_bytes(of_estimator(model))).notes[0]
         assert model.random_state is state
 
-    def test_what_is_not_plain_is_refused(self):
+    def test_objects_are_rejected(self):
         model, _ = self.back()
         model.set_params(categorical_features=io.StringIO())
         with pytest.raises(ValueError, match=r"categorical_features=.* StringIO is not a plain"):
             to_bytes(of_estimator(model))
 
-    def test_what_the_user_wrote_down(self):
+    def test_metadata(self):
         model, same = self.back()
         assert not hasattr(same, "metadata_")
         model.metadata_ = {"target": "y", "n": 3, "share": 0.5, "fine": True, "none": None}
@@ -232,7 +232,7 @@ class TestArguments:
         with pytest.raises(ValueError, match="the exposure"):
             to_bytes(dataclasses.replace(saved, exposed=True))
 
-    def test_what_set_output_asked_for(self):
+    def test_set_output(self):
         model, _ = self.back()
         model.set_output(transform="pandas")
         assert isinstance(restored(model).transform(self.X), pd.DataFrame)
@@ -339,7 +339,7 @@ class TestSave:
         with pytest.raises(IsADirectoryError, match=r"such as model\.lanam"):
             case("block")[0].save(tmp_path)
 
-    def test_a_class_of_ones_own(self, tmp_path):
+    def test_a_user_defined_class(self, tmp_path):
         class Mine(LANAMRegressor):
             pass
 

@@ -42,7 +42,7 @@ def lookup_tables(
     portable, schema
         The model, and what its columns are.
     calibration
-        What held-out rows said about its intervals.
+        Conformal calibration of its intervals.
     edits
         What was changed by hand, in order.
     variance
@@ -75,12 +75,12 @@ def lookup_tables(
     }
     if not variance:
         return facts
-    gaps = zip(schema.names, portable.gap_variance.tolist(), strict=True)
+    missing = zip(schema.names, portable.gap_variance.tolist(), strict=True)
     return facts | {
         "factor": [_short(row[: k + 1]) for k, row in enumerate(portable.factor.tolist())],
         "contrasts": model.contrasts.tolist(),
         "noise_variance": portable.noise_variance,
-        "gap_variance": {name: value for name, value in gaps if value},
+        "gap_variance": {name: value for name, value in missing if value},
         "log_noise": portable.log_noise,
         "noise_terms": [_term(term, schema, variance=False) for term in model.noise_terms],
         "noise_shape": portable.shape and portable.shape.as_lists(),

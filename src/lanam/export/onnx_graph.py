@@ -467,6 +467,6 @@ def _noise(graph: _Graph, model: CompleteModel) -> str:
         variance = graph("Mul", variance, factor)
     parts = [variance]
     for feature in np.flatnonzero(portable.gap_variance).tolist():
-        gap = graph.constant(portable.gap_variance[feature])
-        parts.append(graph("Mul", graph.as_double(graph.is_missing(feature)), gap))
+        variance = graph.constant(portable.gap_variance[feature])
+        parts.append(graph("Mul", graph.as_double(graph.is_missing(feature)), variance))
     return graph.sum_of(parts)

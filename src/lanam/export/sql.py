@@ -365,7 +365,7 @@ class _Query:
 
     def _noise(self) -> str:
         portable = self.model.portable
-        gaps = [
+        missing = [
             f"CASE WHEN x{f} IS NULL THEN {number(portable.gap_variance[f])} ELSE 0e0 END"
             for f in np.flatnonzero(portable.gap_variance).tolist()
         ]
@@ -373,7 +373,7 @@ class _Query:
         if self.model.noise_terms:
             logs = self._added(self.model.noise_terms, 0)
             variance = f"{variance} * exp({total([number(portable.log_noise), *logs])})"
-        return total([variance, *gaps])
+        return total([variance, *missing])
 
     def _positions(self, aliases: list[str], means: list[str]) -> str:
         made = [f"{each} AS {name}" for each, name in zip(self._means(), means, strict=True)]

@@ -169,7 +169,7 @@ def _read_noise(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> F
     model = _read_sum(fields, likelihood, arrays, n_levels)
     kinds = {term.kind for term in model.terms if term.active}
     fields.require(kinds <= {"smooth", "categorical"}, "terms")
-    fields.require(not model.pairs and model.missing_variance is None, "pairs or gaps")
+    fields.require(not model.pairs and model.missing_variance is None, "pairs or missing values")
     arrays.require_none_left()
     return model
 
@@ -184,9 +184,10 @@ def _read_sum(
     several = family.link.several
     require(3 <= n_classes <= 1 << 15 if several else n_classes == 1, "how many classes there are")
     contrasts = arrays.take("contrasts", "f8", (n_classes, n_classes - 1)) if several else None
-    gaps = arrays.take("gap_variance", "f8", (len(n_levels),)) if "gap_variance" in arrays else None
-    if gaps is not None:
-        require(bool((gaps >= 0.0).all()), "the variance of gaps")
+    missing_variance = None
+    if "gap_variance" in arrays:
+        missing_variance = arrays.take("gap_variance", "f8", (len(n_levels),))
+        require(bool((missing_variance >= 0.0).all()), "the variance of missing values")
     uncoupled = [
         _read_term(value, k, arrays, n_levels, n_classes)
         for k, value in each(fields.values["terms"], "the list of terms")
@@ -207,7 +208,7 @@ def _read_sum(
         stop_reason=fields.text("stop_reason"),
         pairs=_read_pairs(fields, arrays, len(n_levels)),
         contrasts=contrasts,
-        missing_variance=gaps,
+        missing_variance=missing_variance,
     )
 
 
