@@ -202,7 +202,7 @@ class TestErrors:
             (lambda: Dialect(decimal=".."), "--decimal .. must be one character"),
             (
                 lambda: LANAMRegressor().fit([[1.0], [2.0]], [1.0, 2.0], exposure=2.0),
-                "--task regression is not for counts: use --task counts, or leave --exposure out",
+                "--exposure is for counts, and --task regression is not: use --task counts, or leave",
             ),
         ],
     )
@@ -333,16 +333,24 @@ class TestSignals:
         assert done.returncode == 141
 
 
-def test_the_command_line_of_the_readme_works_in_an_empty_folder(lanam, tmp_path, monkeypatch):
-    """Line by line as it stands; one by way of the script that an installation brings.
+def commands_of(path):
+    """The lines of the first shell block of a page that has commands of ours."""
+    return re.search(r"```sh\n(lanam .*?)```", path.read_text(), re.DOTALL)[1].splitlines()
 
-    The others are run in this process: the most of such a line is that Python starts and imports.
-    """
-    section = re.split(r"^## ", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
-    section = next(part for part in section if part.startswith("On the command line"))
-    lines = [
-        line for line in re.search(r"```sh\n(.*?)```", section, re.DOTALL)[1].splitlines() if line
-    ]
+
+def test_commands_of_the_readme_have_options_that_exist(capfd, tmp_path, monkeypatch):
+    """Each is parsed: the error is about the missing file, not about usage."""
+    monkeypatch.chdir(tmp_path)
+    lines = commands_of(ROOT / "README.md")
+    assert lines
+    for line in lines:
+        assert main(shlex.split(line, comments=True)[1:]) == 1, line
+        assert "there is no file" in capfd.readouterr().err
+
+
+def test_commands_of_the_documentation_work_in_an_empty_folder(lanam, tmp_path, monkeypatch):
+    """Line by line as they stand; one with the installed script, the others in this process."""
+    lines = commands_of(ROOT / "docs" / "cli.md")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     for line in lines:

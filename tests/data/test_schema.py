@@ -172,7 +172,7 @@ class TestDeclaredColumns:
             (2, "categorical_features=2 is not known"),
             (np.int64(2), "categorical_features=2 is not known"),
             (b"age", "categorical_features=b'age' is not known"),
-            ({"age": 1}, "is not known: give 'auto'"),
+            ({"age": 1}, "is not known: use 'auto'"),
         ],
     )
     def test_invalid_values(self, value, message):

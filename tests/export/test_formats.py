@@ -52,7 +52,7 @@ def test_columns_without_names(model):
         ),
         ("model", None, "'model' has no known extension"),
         ("model.json", "xml", r"to='xml' is not known: choose from 'json', 'csv', 'sql', 'onnx'"),
-        (None, None, "path=None returns the content, and to= must say"),
+        (None, None, "path=None returns the content: specify its format"),
         (None, "pmml", "to='pmml' is not known"),
     ],
 )
