@@ -136,3 +136,11 @@ def test_the_docstrings_of_the_estimators_have_every_learned_attribute(estimator
 def test_the_citation_has_the_version():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {lanam.__version__}\n" in citation
+
+
+def test_the_tables_of_the_benchmarks_are_made_from_the_results():
+    page = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+    places = re.findall(r"<!-- results: ([\w-]+) -->", page)
+    assert set(places) == set(results.TABLES)
+    tables = results.fill(page).split("<!-- end of results -->")[:-1]
+    assert all(table.rstrip().endswith("|") for table in tables)
