@@ -30,10 +30,10 @@ def test_number_of_interactions(count):
     ("pairs", "expected"),
     [
         ([("age", "bmi")], ((0, 2),)),
-        ([("bmi", "age")], ((0, 2),)),  # a pair has no order
+        ([("bmi", "age")], ((0, 2),)),  # the order within a pair does not matter
         ([["age", "bmi"]], ((0, 2),)),
         ((("age", "bmi"), ("sex", "bp")), ((0, 2), (1, 3))),
-        ([("sex", "bp"), ("age", "bmi")], ((0, 2), (1, 3))),  # nor have pairs
+        ([("sex", "bp"), ("age", "bmi")], ((0, 2), (1, 3))),  # nor does that of pairs
         ([("age", "bmi"), ("bmi", "age"), (0, 2)], ((0, 2),)),
         ({("age", "bmi"), ("bmi", "age")}, ((0, 2),)),
         ({frozenset({"age", "bmi"})}, ((0, 2),)),

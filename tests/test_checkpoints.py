@@ -170,7 +170,7 @@ def test_a_fit_resumes_from_any_pass(fit, where, rows, folder, tmp_path, go_on, 
         assert [stage.stage for stage in model.plan_.stages] == [
             stage.stage for stage in whole.plan_.stages
         ]
-    assert fit(table, path).plan_.passes == 0  # nothing is left to do
+    assert fit(table, path).plan_.passes == 0  # all passes are read
 
 
 def test_repeated_interruptions(folder, tmp_path, go_on, stop_after):
@@ -215,7 +215,7 @@ def test_an_interrupt_is_not_stored(fit, rows, tmp_path, go_on, stop_after):
         with pytest.warns(UserWarning, match="interrupted"):
             fit(rows, tmp_path / f"after {k}")
         go_on()
-        # What an interrupted fit asks to put its model together is not what the whole fit asks next.
+        # The passes that complete an interrupted model differ from the next ones of the whole fit.
         assert same_bits(fit(rows, tmp_path / f"after {k}"), whole), k
 
 
@@ -251,7 +251,7 @@ def test_threads_and_memory_may_differ(where, rows, folder, tmp_path, go_on, sto
         np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-7)
 
 
-# What does not belong together
+# Other data or arguments
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_the_same_arguments_are_the_same_in_every_process(pairs, tmp_path):
         subprocess.run([sys.executable, "-c", line], check=True, env=settings)
 
 
-# What is damaged
+# Damaged files
 
 
 @pytest.fixture
@@ -434,9 +434,9 @@ def test_damaged_passes_are_computed_again(
     damage(files[3])
     model = fit_classes(folder, path)
     assert same_bits(model, whole)
-    assert model.plan_.passes == whole.plan_.passes - 3  # and all that follow
+    assert model.plan_.passes == whole.plan_.passes - 3  # the damaged one and all that follow
     assert not marker.exists()
-    assert fit_classes(folder, path).plan_.passes == 0  # it is whole again
+    assert fit_classes(folder, path).plan_.passes == 0  # it is complete again
 
 
 def test_flipped_bits_are_detected(tmp_path):
@@ -507,7 +507,7 @@ def test_a_folder_of_other_files_is_an_error(folder, tmp_path):
         fit_classes(folder, path / "cat.png")
     assert [file.name for file in path.iterdir()] == ["cat.png"]
     (tmp_path / "new").mkdir()
-    fit_classes(folder, tmp_path / "new")  # an empty one will do
+    fit_classes(folder, tmp_path / "new")  # an empty folder is valid
     assert fit_classes(folder, str(tmp_path / "new")).plan_.passes == 0
 
 
@@ -521,7 +521,7 @@ def test_files_hold_no_code_and_no_rows(folder, tmp_path):
     assert not list((tmp_path / "run").glob("*.part"))
 
 
-# Disks
+# Full disks
 
 
 @pytest.mark.parametrize("first", [1, 5])
@@ -545,7 +545,7 @@ def test_a_full_disk_is_one_warning(first, whole_classes, folder, tmp_path, monk
     assert len(written) == first
     assert same_bits(model, whole)
     monkeypatch.undo()
-    again = fit_classes(folder, tmp_path / "run")  # what was written is good
+    again = fit_classes(folder, tmp_path / "run")  # the files written before are valid
     assert same_bits(again, whole)
     assert again.plan_.passes == whole.plan_.passes - (first - 1)
 

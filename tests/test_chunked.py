@@ -174,7 +174,7 @@ class TestFiles:
     @pytest.mark.parametrize("kind", ["csv", "arrow"])
     def test_kinds_of_files(self, models, rows, tmp_path, kind):
         write(rows, tmp_path, kind)
-        # Codes look like numbers, and are the text that they were in the training data.
+        # Codes look numeric, and are strings as in the training data.
         for target in ("price", "ill"):
             assert_same(models[target].predict(tmp_path), models[target].predict(rows[FEATURES]))
 
@@ -622,7 +622,7 @@ class TestPredictFiles:
             model.predict_files(rows[FEATURES], out)
         with pytest.raises(ValueError, match="proba=True is for classes"):
             model.predict_files(folder, out, proba=True)
-        with pytest.raises(ValueError, match="std=True is for numbers"):
+        with pytest.raises(ValueError, match="std=True is for numeric"):
             models["ill"].predict_files(folder, out, std=True)
         with pytest.raises(ValueError, match="keep names the column 'ids'"):
             model.predict_files(folder, out, keep=["ids"])
@@ -659,7 +659,7 @@ class TestAtomicity:
     def test_existing_files_stay_unless_overwritten(self, models, folder, ddf, where, tmp_path):
         table, out = either(where, folder, ddf), tmp_path / "out"
         out.mkdir()
-        models["price"].predict_files(table, out)  # an empty folder is no folder
+        models["price"].predict_files(table, out)  # an empty folder may be replaced
         old = read(out)
         (out / "old.parquet").write_bytes((out / files_below(out)[0]).read_bytes())
         with pytest.raises(FileExistsError, match="pass overwrite=True to replace them"):

@@ -44,7 +44,7 @@ def test_the_threshold_is_an_order_statistic(n_rows, coverage):
 
 @pytest.mark.parametrize(("n_rows", "coverage"), [(99, 0.07), (99, 0.14), (99, 0.28), (99, 0.55)])
 def test_the_order_statistic_is_robust_to_rounding(n_rows, coverage):
-    assert (n_rows + 1) * coverage > round(100 * coverage)  # as floats have it
+    assert (n_rows + 1) * coverage > round(100 * coverage)  # in floating point
     calibration = calibrated_by(np.arange(1.0, n_rows + 1), np.ones(n_rows))
     assert calibration.threshold(coverage) == round(100 * coverage)
 
@@ -94,7 +94,7 @@ def test_warning_of_weights_that_are_no_frequencies(regressor):
         regressor.calibrate(X, y, sample_weight=uneven)
     with pytest.raises(ValueError, match=r"needs 9 held.* had 150 whose weights sum to 1, which"):
         regressor.predict_interval(X, 0.9)
-    for fine in (np.arange(150) % 2, np.tile([1.0, 2.0], 75), uneven * 150):  # say nothing
+    for fine in (np.arange(150) % 2, np.tile([1.0, 2.0], 75), uneven * 150):  # no warning
         regressor.calibrate(X, y, sample_weight=fine)
     assert calibrated_by(np.arange(99.0), np.ones(99)).threshold(0.99) == 98.0
 
@@ -121,7 +121,7 @@ def test_a_calibration_as_data():
     assert facts == {"scores": [1.0, 2.0], "weight": [3.0, 1.0]}
 
 
-# scores, and the values that have them
+# conformity scores
 
 
 SKEWED = standardised(np.array([0.6, 0.4]), np.array([-1.0, 2.0]), np.array([0.5, 1.5]))
@@ -138,7 +138,7 @@ def test_scores_and_intervals_are_inverse(shape):
         np.testing.assert_allclose(scores, np.abs(y - mean) / std, rtol=1e-12)
     for k in range(50):
         lower, upper = rows.interval(scores[k])[k]
-        assert lower <= y[k] <= upper  # ties are inside
+        assert lower <= y[k] <= upper  # ties are covered
         lower, upper = rows.interval(0.999 * scores[k])[k]
         assert not lower <= y[k] <= upper
 
@@ -211,7 +211,7 @@ def test_uncalibrated_sets_are_the_smallest_that_reach_the_coverage():
 def heavy_tails(n_rows, seed):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, size=(n_rows, 2))
-    scale = np.where(X[:, 1] > 0, 1.0, 0.1)  # the model knows one noise only
+    scale = np.where(X[:, 1] > 0, 1.0, 0.1)  # the model's noise is homoscedastic
     return X, np.sin(2 * X[:, 0]) + scale * rng.standard_t(2.5, size=n_rows)
 
 
@@ -229,7 +229,7 @@ def test_calibrated_intervals_have_their_coverage_where_uncalibrated_ones_do_not
         new, y_new = X[39:], y[39:]
         calibrated.append(coverage_of(regressor.predict_interval(new, 0.8), y_new))
         plain.append(coverage_of(regressor.predict_interval(new, 0.8, calibrated=False), y_new))
-    # 32 of 40 places: exactly 0.8, with a standard error of about 0.07 / sqrt(150)
+    # rank 32 of 40: exactly 0.8, with a standard error of about 0.07 / sqrt(150)
     assert np.mean(calibrated) == pytest.approx(0.8, abs=4 * np.std(calibrated) / np.sqrt(150))
     assert np.std(calibrated) < 0.1
     assert np.mean(plain) > 0.88
@@ -266,7 +266,7 @@ def test_calibrate_takes_weights_as_repetitions(regressor):
 
 
 def test_the_row_at_the_threshold_is_covered(regressor):
-    # whole numbers at few places: scores are tied, and new rows have the very scores of old ones
+    # few distinct integers: scores are tied, and new rows have scores of calibration rows
     X = np.repeat([[0.0, 0.5], [0.5, -0.5]], 10, axis=0)
     y = np.tile(np.arange(10.0), 2)
     interval = regressor.calibrate(X, y).predict_interval(X, 0.9)
@@ -352,7 +352,7 @@ def test_calibrated_counts_have_their_coverage(counts):
         interval = counts.predict_interval(new, 0.9, exposure=hours_new, calibrated=False)
         plain.append(coverage_of(interval, y_new))
     error = np.std(calibrated) / np.sqrt(40)
-    # at least 0.9; that of whole numbers may be a little more
+    # at least 0.9, and a little more for integers
     assert 0.9 - 4 * error < np.mean(calibrated) < 0.9 + 4 * error + 0.02
     assert np.mean(plain) < 0.885
 
@@ -415,7 +415,7 @@ def test_calibrated_sets_have_their_coverage(classifier):
         sets = classifier.predict_set(X[99:], coverage=0.9)
         calibrated.append(share_in_set(sets, classifier, y[99:]))
         sizes.append(sets.sum(axis=1).mean())
-    # scores of three classes are hardly tied: at least 0.9, and not much more
+    # few ties between scores of three classes: at least 0.9, and not much more
     error = np.std(calibrated) / np.sqrt(80)
     assert 0.9 - 4 * error < np.mean(calibrated) < 0.9 + 4 * error + 0.02
     assert 1.0 < np.mean(sizes) < 3.0

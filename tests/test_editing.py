@@ -154,7 +154,7 @@ class TestFunction:
         spike = model.edit_term("b", "clamp", high=50)
         levels = spike.predict_terms(rows_at(X, "b", [50.0, 51.0, 60.5, 150.0]))[:, places[1]]
         assert levels[0] == levels[1] > 2.0
-        # What was never seen stays new, beyond the end as well.
+        # Unseen values have no per-value effect, beyond the limit as well.
         new = model.predict_terms(rows_at(X, "b", [60.5]))[0, places[1]]
         np.testing.assert_array_equal(levels[2:], new)
 
@@ -242,7 +242,7 @@ class TestFunction:
             model.edit_term("shop", "smooth", levels=["shop 1", "shop 3"])
 
 
-@pytest.mark.filterwarnings("ignore:column '")  # what is new in the rows, counted
+@pytest.mark.filterwarnings("ignore:column '")  # unseen values
 @pytest.mark.parametrize("kind", LIKELIHOODS)
 def test_portable_tables_follow(kind):
     """The portable tables score rows as the edited model does, also at the ends of edits."""
@@ -284,7 +284,7 @@ def test_a_removed_column_widens_no_intervals():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(-1.0, 1.0, (500, 2)), columns=["a", "b"])
     y = 2.0 * X["a"] + X["b"] + 3.0 * X["a"] * X["b"] + 0.1 * rng.normal(size=500)
-    X.loc[rng.random(500) < 0.2, "a"] = np.nan  # and nothing tells what it was
+    X.loc[rng.random(500) < 0.2, "a"] = np.nan  # missing completely at random
     model = LANAMRegressor(interactions=[("a", "b")], **QUICK).fit(X, y)
     rows = pd.DataFrame({"a": [0.5, np.nan], "b": 0.0})
 

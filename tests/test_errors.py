@@ -97,7 +97,7 @@ class TestLocations:
         assert (
             str(error.located("in a.csv: ", 100)) == "in a.csv: a missing value in row 103: fill it"
         )
-        assert (error.row, str(error)) == (3, "a missing value in row 3: fill it")  # as it was
+        assert (error.row, str(error)) == (3, "a missing value in row 3: fill it")  # unchanged
         chunk = Chunk(None, "b", 10, 0)
         with pytest.raises(InputError) as caught, in_chunk(chunk), in_chunk(chunk, "c"):
             raise error

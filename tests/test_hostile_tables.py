@@ -57,14 +57,14 @@ class TestColumns:
         assert surface.active
         inside = surface.inside.any(axis=1)
         assert surface.values[inside].tolist() == [0.0, 1.0]
-        # What one value of the switch adds, the other takes away, in shares of the data.
+        # The contributions of both values of the boolean cancel, weighted by the data.
         share = surface.density.sum(axis=0)
         seen = share > 0.0
         mean = (surface.density * surface.mean).sum(axis=0)[seen]
         np.testing.assert_allclose(mean, 0.0, atol=1e-10)
         off, on = surface.mean[inside][:, seen]
         assert np.corrcoef(on - off, surface.second_values[seen])[0, 1] > 0.99
-        # Between the values and beyond them there is no data: bands are wider, not narrower.
+        # There is no data between the values and beyond them: intervals are wider.
         rows = np.array([[1.0, 0.5], [0.5, 0.5], [2.0, 0.5], [1e9, 0.5]])
         _, std = model.predict(rows, return_std=True)
         assert (std[2:] > 2.0 * std[0]).all()
@@ -89,7 +89,7 @@ class TestColumns:
         model = LANAMRegressor(random_state=0).fit(X, y)
         assert active_pairs(model) == ["x0 x x1"]
         alone = LANAMRegressor(random_state=0).fit(X[:, :2], y)
-        # A column without a term has no part in the fit.
+        # A column without a term does not affect the fit.
         np.testing.assert_array_equal(model.predict(X), alone.predict(X[:, :2]))
         assert np.isfinite(model.predict(X + 1.0, return_std=True)).all()
 
@@ -124,7 +124,7 @@ class TestColumns:
         assert kinds == sorted(kinds, key=("smooth", "level", "pair").index)
         assert any(term.kind == "level" and term.active for term in model.terms_)
         assert model.score(X, y) > 0.95
-        # A value that was never seen, between the others and beyond them.
+        # Unseen values, between the others and beyond them.
         for value in (10.5, -7.0, 1e12):
             mean, std = model.predict(X[:5].assign(recipe=value), return_std=True)
             assert np.isfinite(mean).all()
@@ -195,7 +195,7 @@ def a_table(seed):
 
 
 class TestRandomTables:
-    # Fits to so few rows of noise need not converge; a warning of that is right.
+    # Fits to few rows of noise need not converge, which is a warning.
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     @pytest.mark.parametrize("seed", range(24))
     def test_fits_predicts_and_explains(self, seed):
@@ -264,7 +264,7 @@ def a_frame(seed):
     return X, y, new.reset_index(drop=True).mask(rng.uniform(size=new.shape) < 0.1)
 
 
-# Fits to so few rows of noise need not converge, and what is new in new rows is warned of.
+# Fits to few rows of noise need not converge, and unseen values are warnings.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:column:UserWarning")
 class TestRandomFrames:
@@ -296,7 +296,7 @@ class TestRandomFrames:
         model = LANAMRegressor(random_state=0).fit(X, y)
         expected = model.predict(new)
         np.testing.assert_array_equal(model.predict(new[X.columns[::-1]]), expected)
-        # The other way round: so codes run backwards too.
+        # Reversed, so that codes are reversed as well.
         renamed = {
             name: {
                 level: f"z{1000 - code}"
@@ -305,7 +305,7 @@ class TestRandomFrames:
             for name in new.select_dtypes(["object", "str"])
         }
         again = LANAMRegressor(random_state=0).fit(rename(X, renamed), y)
-        # Not to rounding: sums over levels are taken in another order, and the fit stops elsewhere.
+        # Not to rounding: sums over categories have another order, and the fit stops elsewhere.
         np.testing.assert_allclose(again.predict(rename(new, renamed)), expected, atol=1e-3)
 
     def test_the_frames_cover_the_hard_cases(self):

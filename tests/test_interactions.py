@@ -95,7 +95,7 @@ class TestPredictions:
     @pytest.mark.parametrize("name", ["regressor", "classifier"])
     def test_terms_and_intercept_sum_to_the_link(self, name, request):
         model = request.getfixturevalue(name)
-        X = make_table(100, seed=4) * 1.5  # some of it beyond the training data
+        X = make_table(100, seed=4) * 1.5  # partly beyond the training data
         terms = model.predict_terms(X)
         assert terms.shape == (100, len(model.terms_))
         link = model.intercept_ + terms.sum(axis=1)
@@ -121,7 +121,7 @@ class TestPredictions:
         draws = regressor.sample(X, n_samples=4000, random_state=0)
         mean, std = regressor.predict(X, return_std=True)
         spread = np.sqrt(std**2 - regressor.noise_std_**2)
-        # Standard deviations of 4000 draws are known to about one per cent each.
+        # The standard error of standard deviations of 4000 draws is about one per cent.
         np.testing.assert_allclose(draws.std(axis=0), spread, rtol=0.06)
         assert (np.abs(draws.mean(axis=0) - mean) < 5 * spread / np.sqrt(4000)).all()
 
@@ -129,11 +129,11 @@ class TestPredictions:
         X = make_table(40, seed=4)
         draws = classifier.sample(X, n_samples=4000, random_state=0)
         assert ((draws >= 0.0) & (draws <= 1.0)).all()
-        # MacKay's approximation itself is good to about a hundredth.
+        # The error of MacKay's approximation is about 0.01.
         np.testing.assert_allclose(draws.mean(axis=0), classifier.predict_proba(X)[:, 1], atol=0.03)
 
     def test_the_prediction_varies_less_than_its_terms_would_alone(self, regressor):
-        # Terms share data: the joint variance is not the sum of theirs, but near it.
+        # Terms are correlated: the joint variance is near the sum of theirs.
         local = regressor.explain_local(make_table(50, seed=4))
         alone = np.sqrt(np.square(local.contributions_std).sum(axis=1) + local.intercept_std**2)
         assert (local.prediction_std != alone).all()
@@ -170,7 +170,7 @@ class TestPredictions:
         np.testing.assert_allclose(regressor.predict(X), regressor.predict(data[0]), atol=1e-4)
         model = LANAMRegressor(**NUMBERS).fit(X, data[1].astype(np.float32))
         assert pair_names(model) == ["a x c"]
-        # Rounded columns are other columns, to six digits.
+        # Rounding changes the columns in the sixth digit.
         np.testing.assert_allclose(model.predict(X), regressor.predict(data[0]), atol=0.02)
         assert model.predict(X).dtype == np.float64
 
@@ -210,7 +210,7 @@ class TestSurface:
         assert surface.density.sum() == pytest.approx(1.0)
         assert (surface.density >= 0.0).all()
         assert (surface.density[~surface.inside] == 0.0).all()
-        # Rows between knots count at both, in shares that keep the mean; to single precision.
+        # Rows between knots count at both, weighted to keep the mean; in single precision.
         assert surface.density.sum(axis=1) @ surface.values == pytest.approx(
             X["a"].mean(), abs=1e-6
         )
@@ -271,7 +271,7 @@ class TestSurface:
         first, second = np.nonzero(surface.density)
         weight = surface.density[first, second]
         product = surface.values[first] * surface.second_values[second]
-        # What the best sum of two functions leaves of the product, over the data.
+        # The residual of the product after the best sum of two functions, over the data.
         columns = [
             np.eye(size)[k] for size, k in zip(surface.mean.shape, (first, second), strict=True)
         ]
@@ -280,7 +280,7 @@ class TestSurface:
         fit = np.linalg.lstsq(root[:, None] * design, root * product, rcond=None)[0]
         pure = product - design @ fit
         error = surface.mean[first, second] - pure
-        # The noise is a tenth, and between knots the surface is bilinear as the product is.
+        # The noise sd is 0.1, and between knots the surface is bilinear like the product.
         assert np.sqrt(weight @ error**2) < 0.1 < 0.2 * np.sqrt(weight @ pure**2)
 
     def test_an_explanation_is_a_copy(self, regressor, data):
@@ -305,7 +305,7 @@ class TestLocal:
 
     def test_plain_data_is_json(self, regressor, data):
         local = regressor.explain_local(data[0][:2])
-        # JSON proper has no NaN.
+        # Standard JSON has no NaN.
         plain = json.loads(json.dumps(local.to_dict(), allow_nan=False))
         assert plain["contributions"] == local.contributions.tolist()
         index = [term.name for term in local.terms].index("a x c")
@@ -429,7 +429,7 @@ class TestStatuses:
             or status.startswith("dropped: not supported by the data (log evidence gain ")
             for status in by_pair.values()
         )
-        # A pair that did not make it is no term.
+        # A dropped interaction is no term.
         assert [term.name for term in regressor.terms_ if term.kind == "pair"] == ["a x c"]
 
     def test_a_number(self, data):
@@ -598,7 +598,7 @@ class TestFrames:
 
 
 class TestAddInteractions:
-    # The second start has rounding of its own: the model's numbers went through the response's unit.
+    # The second stage starts from other rounding: the model was rescaled by the unit of the response.
     SAME = 1e-4
 
     @pytest.mark.parametrize("interactions", ["auto", 1, [("a", "c"), ("a", "d")]])
@@ -692,7 +692,7 @@ class TestAddInteractions:
         model = LANAMRegressor(interactions=0, **NUMBERS).fit(X, y, sample_weight=weight)
         model.add_interactions(X, y, sample_weight=weight)
         whole = LANAMRegressor(**NUMBERS).fit(X, y, sample_weight=weight)
-        # Weights that count rows make the evidence steep: passes end a little apart.
+        # With large weights the evidence is steep: both fits stop a little apart.
         np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=10 * self.SAME)
         without = copy_of(plain).add_interactions(X, y)
         assert np.abs(model.predict(X) - without.predict(X)).max() > 10 * self.SAME
@@ -741,7 +741,7 @@ class TestAddInteractions:
             model = copy_of(plain).set_params(**change)
             with pytest.raises(ValueError, match=r"changed since .* set .* back .* or fit again"):
                 model.add_interactions(*data)
-            # What was fitted is still there.
+            # The fitted terms are kept.
             np.testing.assert_array_equal(model.predict(data[0]), plain.predict(data[0]))
 
     def test_other_pair_networks_are_fine_before_there_is_a_pair(self, plain, data):

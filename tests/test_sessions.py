@@ -54,7 +54,7 @@ def test_threads(monkeypatch):
     available = cpu_count()
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert read_n_jobs(None) == 1
-    monkeypatch.setenv("OMP_NUM_THREADS", "1,4")  # of nested ones the outer
+    monkeypatch.setenv("OMP_NUM_THREADS", "1,4")  # the first value is for the outer level
     assert read_n_jobs(None) == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "100000")
     assert read_n_jobs(None) == available

@@ -56,8 +56,8 @@ class Outputs:
         classes = getattr(model, "classes_", None)
         self._classes = None if classes is None else classes.tolist()
         if options.std and self._classes is not None:
-            instead = "{interval=0.95} gives that of probabilities"
-            raise InputError(f"{{std=True}} is for numbers: a class has none; {instead}")
+            remedy = "use {interval=0.95} for intervals of the probabilities"
+            raise InputError("{std=True} is for numeric responses, not for classes", remedy)
         if options.proba and self._classes is None:
             raise InputError("{proba=True} is for classes, and this model predicts numbers")
 

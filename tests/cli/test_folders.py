@@ -288,7 +288,7 @@ class TestPredict:
 
         refused("-o", "-", code=2, words="-o - is for one file")
         refused("-o", "out", "--proba", code=2, words="--proba is for classes")
-        refused("-o", "out", "--std", code=2, words="--std is for numbers", model="ill")
+        refused("-o", "out", "--std", code=2, words="--std is for numeric", model="ill")
         refused("-o", "out", "--keep", "ids", code=2, words="--keep names the column 'ids'")
         refused("-o", "out", "--exposure", "1", code=2, words="--exposure is for counts")
         refused(

@@ -93,7 +93,7 @@ class TestNumbers:
     @pytest.mark.parametrize(
         ("model", "option", "words"),
         [
-            ("ill", "--std", "--std is for numbers"),
+            ("ill", "--std", "--std is for numeric"),
             ("price", "--proba", "--proba is for classes"),
             ("ill", "--exposure=2", "--exposure is for counts, and this model predicts classes"),
             ("price", "--exposure=2", "--exposure is for counts, and this model predicts numbers"),

@@ -227,7 +227,7 @@ class TestLikeInMemory:
     @pytest.mark.parametrize("target", ["label", "number", "truth"])
     def test_classes(self, folder, kind, target):
         frame = a_frame()
-        frame.loc[7, "label"] = "never"  # in a row that does not count
+        frame.loc[7, "label"] = "never"  # in a row of zero weight
         frame.loc[7, "w"] = 0.0
         source = source_of(frame[["x", target, "w"]], kind, 2)
         encoder = survey(source, read_roles(source, target, "w"), family=BERNOULLI)
