@@ -26,6 +26,7 @@ from lanam.errors import warn_user
 from lanam.explain import Term, describe_terms, plain
 from lanam.explain.evaluation import read_values
 from lanam.explain.values import cell_words
+from lanam.parameters import is_number
 from lanam.text import few
 from lanam.version import __version__
 
@@ -314,13 +315,9 @@ def _require_tables(model: FittedModel, indices: Sequence[int], name: str) -> No
 def _read_width(width: Any) -> float | None:
     if width is None:
         return None
-    try:
-        number = float(width)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0.0 < number < math.inf:
+    if not (is_number(width) and 0.0 < width < math.inf):
         raise ValueError(f"width={width!r} must be a positive number, in the column's unit")
-    return number
+    return float(width)
 
 
 def _range_of(column: Column, part: Part) -> EditedRange:

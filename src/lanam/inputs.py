@@ -179,8 +179,8 @@ def require_squares(largest: float) -> None:
     """Reject a target whose variance overflows, by the largest magnitude of its values."""
     if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
         raise ValueError(
-            f"y has values of magnitude {largest:.0e}, whose squares are beyond the range of floats: change "
-            f"the unit of y, for example to y / {largest:.0e}"
+            f"y has values of magnitude {largest:.0e}, whose squares are beyond the range of floats: "
+            f"change the unit of y, for example to y / {largest:.0e}"
         )
 
 
