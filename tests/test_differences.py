@@ -295,7 +295,7 @@ class TestWords:
             "identity": " to the prediction; above zero with probability ",
             "log": " to the logarithm of the rate; above zero with probability ",
             "logit": " to the log-odds of True; above zero with probability ",
-            "softmax": "age: 60 against 30 adds to the score of each class; without",
+            "softmax": "age: 60 against 30 adds to the centred logit of each class; without",
         }
         assert words[link] in text
         assert ("odds ratio " in text) == (link == "logit")

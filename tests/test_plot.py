@@ -685,7 +685,7 @@ class TestClasses:
         gaps = [line for line in axes[1].get_lines() if len(line.get_xdata()) == 1]
         assert [line.get_marker() for line in gaps] == [line.get_marker() for line in dots]
         assert [line.get_ydata()[0] for line in gaps] == choice["age"].missing_mean.tolist()
-        assert "score of each class" in words(figure)
+        assert "centred logit of each class" in words(figure)
         assert "Centred logits are log-probabilities" in words(figure)
         figure.canvas.draw()
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from lanam.core.arrays import Array, IntArray
 from lanam.core.model import editing
-from lanam.core.model.editing import WHOLE, Part
+from lanam.core.model.editing import WHOLE, Region
 from lanam.core.model.fitted import FittedModel
 from lanam.core.terms.knots import Categories, Grid
 from lanam.data import CATEGORICAL, Column, Level, Schema
@@ -37,7 +37,7 @@ _MAX_NAMED = 10
 
 
 class EditedRange(TypedDict):
-    """The part of a column that an edit concerns."""
+    """The region of a column that an edit concerns."""
 
     column: str
     values: bool
@@ -96,26 +96,26 @@ def edit(
     indices, terms = _find(model, schema, name)
     columns = [schema.columns[feature] for feature in terms[0].features]
     _require_columns(where, terms[0])
-    parts = [_read_part(column, where.of(column.name)) for column in columns]
-    _require_own_levels(model, indices, columns, parts)
-    _require_possible(action, terms[0], columns, parts, width)
+    regions = [_read_region(column, where.of(column.name)) for column in columns]
+    _require_own_levels(model, indices, columns, regions)
+    _require_possible(action, terms[0], columns, regions, width)
     if action == "smooth":
         width = _read_width(width)
         _require_tables(model, indices, terms[0].name)
     result, fractions = model, []
     for index in indices:
         if action == "smooth":
-            result, edited = editing.smooth(result, index, parts[0], width)
+            result, edited = editing.smooth(result, index, regions[0], width)
         else:
             change = editing.zero if action == "zero" else editing.clamp
-            result, edited = change(result, index, parts)
+            result, edited = change(result, index, regions)
         if edited.any():
             fractions.append(float(result.terms[index].data_mass @ edited))
     if not fractions:
         raise ValueError(f"{action!r} changes nothing in the term {terms[0].name!r} there")
-    ranges = list(map(_range_of, columns, parts))
-    for column, part, place in zip(columns, parts, ranges, strict=True):
-        outside = part.low > column.highest or part.high < column.lowest
+    ranges = list(map(_range_of, columns, regions))
+    for column, region, place in zip(columns, regions, ranges, strict=True):
+        outside = region.low > column.highest or region.high < column.lowest
         if column.kind != CATEGORICAL and outside:
             span = f"{cell_words(column.lowest)} to {cell_words(column.highest)}"
             problem = f"the training data has no {column.name!r} {_range_words(place)}"
@@ -176,8 +176,8 @@ def _require_columns(where: Where, term: Term) -> None:
             )
 
 
-def _read_part(column: Column, arguments: Mapping[str, object]) -> Part:
-    """A part of a column from the arguments for it."""
+def _read_region(column: Column, arguments: Mapping[str, object]) -> Region:
+    """A region of a column from the arguments for it."""
     categorical = column.kind == CATEGORICAL
     for name in ("low", "high") if categorical else ("levels",):
         if name in arguments:
@@ -203,11 +203,11 @@ def _read_part(column: Column, arguments: Mapping[str, object]) -> Part:
     if not arguments:
         return WHOLE
     if set(arguments) == {"missing"}:
-        return Part(values=False, missing=True) if missing else Part(others=True)
+        return Region(values=False, missing=True) if missing else Region(others=True)
     low, high = (_read_number(column, arguments, name) for name in unbounded)
     if low is not None and high is not None and low > high:
         raise ValueError(f"low={arguments['low']!r} is above high={arguments['high']!r}")
-    return Part(
+    return Region(
         low=-math.inf if low is None else low,
         high=math.inf if high is None else high,
         codes=_read_levels(column, arguments["levels"]) if "levels" in arguments else None,
@@ -247,15 +247,15 @@ def _quietly_read(column: Column, values: object) -> Array:
 
 
 def _require_own_levels(
-    model: FittedModel, indices: Sequence[int], columns: Sequence[Column], parts: Sequence[Part]
+    model: FittedModel, indices: Sequence[int], columns: Sequence[Column], regions: Sequence[Region]
 ) -> None:
     """Reject categories that are too rare to have an effect of their own."""
     for index in indices:
         entries = model.terms[index].entries
         axes = entries.axes if isinstance(entries, Grid) else (entries,)
-        for axis, column, part in zip(axes, columns, parts, strict=True):
-            if isinstance(axis, Categories) and part.codes is not None:
-                rare = part.codes[axis.entry_of[part.codes] >= axis.n_own]
+        for axis, column, region in zip(axes, columns, regions, strict=True):
+            if isinstance(axis, Categories) and region.codes is not None:
+                rare = region.codes[axis.entry_of[region.codes] >= axis.n_own]
                 if len(rare):
                     raise ValueError(
                         f"the category {column.levels[rare[0]]!r} of column {column.name!r} is too rare to "
@@ -269,14 +269,14 @@ def _kind_words(term: Term) -> str:
 
 
 def _require_possible(
-    action: str, term: Term, columns: Sequence[Column], parts: Sequence[Part], width: Any
+    action: str, term: Term, columns: Sequence[Column], regions: Sequence[Region], width: Any
 ) -> None:
     """Reject arguments that do not apply to the action."""
     name, joint = term.name, term.joint
     categorical = columns[0].kind == CATEGORICAL
     if width is not None and (action != "smooth" or categorical or joint):
         raise ValueError("width is for 'smooth' of numeric columns: leave it out")
-    ranged = any(math.isfinite(end) for part in parts for end in (part.low, part.high))
+    ranged = any(math.isfinite(end) for region in regions for end in (region.low, region.high))
     if action == "clamp":
         if categorical and not joint:
             raise ValueError(
@@ -287,20 +287,20 @@ def _require_possible(
             raise ValueError(
                 "'clamp' needs low or high: the value beyond which the function is constant"
             )
-        if any(part.codes is not None for part in parts):
+        if any(region.codes is not None for region in regions):
             raise ValueError("'clamp' is for numeric columns: leave levels out")
     if action == "smooth" and joint:
         raise ValueError(
             f"'smooth' is for terms of one column, and {name!r} is {_kind_words(term)}: use 'zero'"
         )
     if action == "smooth" and categorical:
-        codes = parts[0].codes
-        if codes is None or len(codes) + parts[0].missing < 2:
+        codes = regions[0].codes
+        if codes is None or len(codes) + regions[0].missing < 2:
             raise ValueError(
                 f"'smooth' gives categories of {name!r} the same effect: name two or more, levels="
                 f"[{', '.join(map(repr, columns[0].levels[:2]))}]"
             )
-    elif action != "zero" and any(part.missing for part in parts if part is not WHOLE):
+    elif action != "zero" and any(region.missing for region in regions if region is not WHOLE):
         raise ValueError(f"{action!r} is for numeric values: use 'zero' for missing values")
 
 
@@ -320,15 +320,15 @@ def _read_width(width: Any) -> float | None:
     return float(width)
 
 
-def _range_of(column: Column, part: Part) -> EditedRange:
-    """The part of a column as plain data."""
+def _range_of(column: Column, region: Region) -> EditedRange:
+    """The region of a column as plain data."""
     return {
         "column": column.name,
-        "values": part.values,
-        "low": part.low if math.isfinite(part.low) else None,
-        "high": part.high if math.isfinite(part.high) else None,
-        "levels": None if part.codes is None else [column.levels[code] for code in part.codes],
-        "missing": part.missing,
+        "values": region.values,
+        "low": region.low if math.isfinite(region.low) else None,
+        "high": region.high if math.isfinite(region.high) else None,
+        "levels": None if region.codes is None else [column.levels[code] for code in region.codes],
+        "missing": region.missing,
     }
 
 
@@ -381,7 +381,7 @@ def _smooth_words(ranges: Sequence[EditedRange], width: float | None) -> str:
 
 
 def _range_words(place: EditedRange) -> str:
-    """A part of a column in words; "" for the whole."""
+    """A region of a column in words; "" for the whole."""
     if not place["values"]:
         return "for missing values"
     low, high, levels = place["low"], place["high"], place["levels"]

@@ -50,7 +50,7 @@ class TestExplain:
 
     def test_classes(self, lanam, place):
         done = lanam("explain", "colour.lanam", "--term", "city")
-        assert "to each class's score" in done.out
+        assert "to each class's centred logit" in done.out
         assert len(re.findall(r"^Oslo +(?:blue|green|red) ", done.out, re.MULTILINE)) == 3
         assert "to the log-odds of yes" in lanam("explain", "ill.lanam", "--term", "city").out
 

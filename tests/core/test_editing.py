@@ -8,7 +8,7 @@ import pytest
 
 from lanam.core.arrays import fixed_point
 from lanam.core.model import editing, scoring
-from lanam.core.model.editing import WHOLE, Part
+from lanam.core.model.editing import WHOLE, Region
 from lanam.core.model.fitted import FittedModel, FittedTerm
 from lanam.core.terms.knots import Categories, Grid, Knots, Levels
 from tests.oracles import assert_close
@@ -137,7 +137,7 @@ class TestZero:
     @pytest.mark.parametrize("n_classes", [1, 3])
     def test_a_range(self, entries, ends, n_classes):
         model = made(entries, n_classes)
-        edited, mask = editing.zero(model, 0, [Part(*ends)])
+        edited, mask = editing.zero(model, 0, [Region(*ends)])
         rows = rows_of(np.r_[np.linspace(-15.0, 15.0, 301), PLACES, gaps(entries)])
         inside = (rows[:, 0] >= ends[0]) & (rows[:, 0] <= ends[1])
         assert inside.any()
@@ -156,13 +156,13 @@ class TestZero:
     def test_ends_are_exact(self, end):
         """The next number is as it was."""
         model = made(KNOTS)
-        edited, _ = editing.zero(model, 0, [Part(-6.0, end)])
+        edited, _ = editing.zero(model, 0, [Region(-6.0, end)])
         step = 8.0 * 2.0**-92 if end == 0.0 else 0.0  # no nearer to zero
         rows = rows_of([np.nextafter(end, -9.0) - step, end, np.nextafter(end, 99.0) + step])
         means = scoring.term_means(edited, rows)[:, 0]
         assert means[0] == means[1] == 0.0
         assert_close(means[2], scoring.term_means(model, rows)[2, 0], "single precision")
-        edited, _ = editing.zero(model, 0, [Part(end, 13.0)])
+        edited, _ = editing.zero(model, 0, [Region(end, 13.0)])
         means = scoring.term_means(edited, rows)[:, 0]
         assert means[1] == means[2] == 0.0
         assert_close(means[0], scoring.term_means(model, rows)[0, 0], "single precision")
@@ -170,7 +170,7 @@ class TestZero:
     def test_single_values(self):
         model = made(SINGLE)
         # Ends are the same to six digits.
-        edited, _ = editing.zero(model, 0, [Part(2.0 * (1.0 + 4e-7), 4.0 * (1.0 - 4e-7))])
+        edited, _ = editing.zero(model, 0, [Region(2.0 * (1.0 + 4e-7), 4.0 * (1.0 - 4e-7))])
         rows = rows_of([1.0, 2.0, 3.0, 4.0, 4.0 * (1.0 + 4e-7), 6.0, np.nan])
         # Three is no value of the data: it keeps what such values have.
         assert_same_elsewhere(model, edited, rows, np.isin(rows[:, 0].round(3), [2.0, 4.0]))
@@ -178,7 +178,7 @@ class TestZero:
 
     def test_slopes_beside_zero_are_finite(self):
         """A knot on the smallest number there is would be a slope beyond all numbers."""
-        edited, _ = editing.zero(made(KNOTS), 0, [Part(0.0, 0.0)])
+        edited, _ = editing.zero(made(KNOTS), 0, [Region(0.0, 0.0)])
         term = edited.terms[0]
         assert np.isfinite(np.diff(term.mean) / np.diff(term.entries.points)).all()
         assert np.diff(term.entries.points).min() < 1e-27
@@ -186,7 +186,7 @@ class TestZero:
     @pytest.mark.parametrize("wide", [False, True])
     def test_levels(self, wide):
         model = made(CITIES, wide=wide)
-        edited, _ = editing.zero(model, 0, [Part(codes=np.array([0, 3]))])
+        edited, _ = editing.zero(model, 0, [Region(codes=np.array([0, 3]))])
         rows = rows_of([0.0, 1.0, 2.0, 3.0, 7.0, np.nan])
         assert_same_elsewhere(model, edited, rows, np.isin(rows[:, 0], [0.0, 3.0]))
         assert np.all(np.array(term_moments(edited, rows_of([0.0, 3.0]))) == 0.0)
@@ -194,7 +194,7 @@ class TestZero:
     @pytest.mark.parametrize("entries", [GAPPY, SINGLE, CITIES], ids=["knots", "levels", "cities"])
     def test_missing_values_alone(self, entries):
         model = made(entries)
-        edited, _ = editing.zero(model, 0, [Part(values=False, missing=True)])
+        edited, _ = editing.zero(model, 0, [Region(values=False, missing=True)])
         rows = rows_of([0.0, 1.0, 2.0, 9.0, np.nan])
         assert_same_elsewhere(model, edited, rows, np.isnan(rows[:, 0]))
         assert np.all(np.array(term_moments(edited, rows[-1:])) == 0.0)
@@ -218,7 +218,7 @@ class TestZero:
     @pytest.mark.parametrize("n_classes", [1, 3])
     def test_a_rectangle(self, n_classes):
         model = made(Grid((KNOTS, GAPPY)), n_classes)
-        parts = [Part(-5.0, 5.0), Part(high=4.0, missing=True)]
+        parts = [Region(-5.0, 5.0), Region(high=4.0, missing=True)]
         edited, _ = editing.zero(model, 0, parts)
         rows = rows_of(PLACES, np.r_[PLACES, np.nan])
         first, second = rows[:, 0], rows[:, 1]
@@ -229,7 +229,7 @@ class TestZero:
 
     def test_levels_of_a_pair(self):
         model = made(Grid((CITIES, KNOTS)))
-        edited, _ = editing.zero(model, 0, [Part(codes=np.array([1])), Part(low=2.0)])
+        edited, _ = editing.zero(model, 0, [Region(codes=np.array([1])), Region(low=2.0)])
         rows = rows_of([0.0, 1.0, 2.0, 8.0, np.nan], PLACES)
         assert_same_elsewhere(model, edited, rows, (rows[:, 0] == 1.0) & (rows[:, 1] >= 2.0))
 
@@ -241,7 +241,7 @@ class TestClamp:
     def test_it_is_the_model_at_clipped_values(self, entries, ends, n_classes):
         """Means, variances and draws: the whole joint posterior."""
         model = made(entries, n_classes)
-        edited, mask = editing.clamp(model, 0, [Part(*ends)])
+        edited, mask = editing.clamp(model, 0, [Region(*ends)])
         rows = rows_of(np.r_[np.linspace(-15.0, 15.0, 101), PLACES, gaps(entries)])
         clipped = rows.copy()
         clipped[:, 0] = np.clip(rows[:, 0], *ends)
@@ -275,7 +275,7 @@ class TestClamp:
     def test_single_values(self, ends, expected):
         """Beyond an end they are what the end is, a level or not; new values are as new as they were."""
         model = made(SINGLE)
-        edited, mask = editing.clamp(model, 0, [Part(*ends)])
+        edited, mask = editing.clamp(model, 0, [Region(*ends)])
         rows = rows_of([1.0, 2.0, 4.0, 6.0, 3.0, np.nan])
         places = [*expected, 5, 4]
         means = scoring.term_means(edited, rows)[:, 0]
@@ -287,7 +287,7 @@ class TestClamp:
 
     def test_a_pair(self):
         model = made(Grid((GAPPY, KNOTS)))
-        edited, _ = editing.clamp(model, 0, [Part(low=-3.0), Part(high=5.0)])
+        edited, _ = editing.clamp(model, 0, [Region(low=-3.0), Region(high=5.0)])
         rows = rows_of(np.r_[PLACES, np.nan], PLACES)
         clipped = rows.copy()
         clipped[:, 0] = np.maximum(rows[:, 0], -3.0)
@@ -305,12 +305,12 @@ class TestSmooth:
     @pytest.mark.parametrize("entries", [KNOTS, GAPPY], ids=["knots", "gaps"])
     def test_a_straight_line(self, entries):
         model = made(entries)
-        edited, _ = editing.smooth(model, 0, Part(-5.0, 9.0))
+        edited, _ = editing.smooth(model, 0, Region(-5.0, 9.0))
         rows = rows_of(np.r_[np.linspace(-15.0, 15.0, 101), PLACES, gaps(entries)])
         inside = (rows[:, 0] > -5.0) & (rows[:, 0] < 9.0)
         assert_same_elsewhere(model, edited, rows, inside)
         # With knots at both ends the posterior of the ends is known, and with it that of the line.
-        finer = editing.zero(model, 0, [Part(-5.0, 9.0)])[0].terms[0].entries
+        finer = editing.zero(model, 0, [Region(-5.0, 9.0)])[0].terms[0].entries
         assert {-5.0, 9.0} <= set(finer.values)
         ends = rows_of([-5.0, 9.0])
         table = np.array(
@@ -341,7 +341,7 @@ class TestSmooth:
         """At knots, against the exact integral of a function that is linear between them."""
         model = made(KNOTS)
         low, high = -5.0, 13.0
-        edited, _ = editing.smooth(model, 0, Part(low, high), width)
+        edited, _ = editing.smooth(model, 0, Region(low, high), width)
         entries = edited.terms[0].entries
         clamped = min(high, 10.0)
         values = entries.values[(entries.values > low) & (entries.values < clamped)]
@@ -371,14 +371,14 @@ class TestSmooth:
         model = made(KNOTS)
         term = replace(model.terms[0], mean=2.0 * KNOTS.values + 1.0)
         edited, _ = editing.smooth(
-            replace(model, terms=(term, model.terms[1])), 0, Part(-6.0, 9.0), width
+            replace(model, terms=(term, model.terms[1])), 0, Region(-6.0, 9.0), width
         )
         entries = edited.terms[0]
         assert_close(entries.mean, 2.0 * entries.entries.values + 1.0, "rounding")
 
     def test_single_values(self):
         model = made(SINGLE)
-        edited, mask = editing.smooth(model, 0, Part(1.0, 4.0))
+        edited, mask = editing.smooth(model, 0, Region(1.0, 4.0))
         old, new = model.terms[0].mean, edited.terms[0].mean
         assert mask.tolist() == [False, True, False, False, False, False]
         assert_close(new[1], old[0] + (old[2] - old[0]) / 3.0, "rounding")
@@ -386,7 +386,7 @@ class TestSmooth:
 
     def test_levels_get_their_mean(self):
         model = made(CITIES)
-        edited, _ = editing.smooth(model, 0, Part(codes=np.array([0, 3])))
+        edited, _ = editing.smooth(model, 0, Region(codes=np.array([0, 3])))
         weight = model.terms[0].data_mass[[2, 1]]
         weight = weight / weight.sum()
         rows = rows_of([0.0, 1.0, 2.0, 3.0, np.nan])
@@ -401,7 +401,7 @@ class TestSmooth:
     def test_errors_of_levels_of_their_own(self):
         """Of a mean of independent errors the variance is less."""
         model = made(CITIES, wide=True)
-        edited, _ = editing.smooth(model, 0, Part(codes=np.array([0, 3])))
+        edited, _ = editing.smooth(model, 0, Region(codes=np.array([0, 3])))
         term = model.terms[0]
         weight = np.zeros(5)
         weight[[1, 2]] = term.data_mass[[1, 2]] / term.data_mass[[1, 2]].sum()
@@ -414,12 +414,12 @@ class TestSmooth:
         model = made(CITIES)
         share = np.array([0.5, 0.0, 0.0, 0.25, 0.25])
         terms = (replace(model.terms[0], data_mass=share), model.terms[1])
-        edited, _ = editing.smooth(replace(model, terms=terms), 0, Part(codes=np.array([0, 3])))
+        edited, _ = editing.smooth(replace(model, terms=terms), 0, Region(codes=np.array([0, 3])))
         assert_close(edited.terms[0].mean[1], model.terms[0].mean[1:3].mean(), "rounding")
 
     def test_nothing_between_two_knots(self):
         model = made(KNOTS)
-        edited, mask = editing.smooth(model, 0, Part(4.5, 5.5))
+        edited, mask = editing.smooth(model, 0, Region(4.5, 5.5))
         assert not mask.any()
         assert edited.terms[0].edited.sum() == 0
 
@@ -430,7 +430,7 @@ class TestNothingChanges:
     @pytest.mark.parametrize("entries", [KNOTS, GAPPY, SINGLE, BINS, CITIES], ids=str)
     def test_zero_again(self, entries):
         edited, first = editing.zero(made(entries), 0, [WHOLE])
-        again, second = editing.zero(edited, 0, [Part(missing=entries.missing)])
+        again, second = editing.zero(edited, 0, [Region(missing=entries.missing)])
         assert first.all()
         assert not second.any()
         assert again.terms[0].edited.all()
@@ -450,11 +450,11 @@ class TestNothingChanges:
 
     def test_held_or_straight_already(self):
         """But for rounding, which does not make it another one."""
-        edited, _ = editing.clamp(made(KNOTS), 0, [Part(high=2.3)])
-        assert not editing.clamp(edited, 0, [Part(high=7.7)])[1].any()
-        assert editing.clamp(edited, 0, [Part(high=2.2)])[1].any()
-        edited, _ = editing.smooth(made(KNOTS), 0, Part(-5.1, 9.3))
-        assert not editing.smooth(edited, 0, Part(-5.1, 9.3))[1].any()
+        edited, _ = editing.clamp(made(KNOTS), 0, [Region(high=2.3)])
+        assert not editing.clamp(edited, 0, [Region(high=7.7)])[1].any()
+        assert editing.clamp(edited, 0, [Region(high=2.2)])[1].any()
+        edited, _ = editing.smooth(made(KNOTS), 0, Region(-5.1, 9.3))
+        assert not editing.smooth(edited, 0, Region(-5.1, 9.3))[1].any()
 
 
 class TestGaps:
@@ -471,14 +471,14 @@ class TestGaps:
         model = self.model()
         edited, _ = editing.zero(model, 0, [WHOLE])
         np.testing.assert_array_equal(edited.missing_variance, [0.3, 0.2, 0.1])  # the pair is left
-        part, _ = editing.zero(edited, 3, [Part(high=3.0), WHOLE])
+        part, _ = editing.zero(edited, 3, [Region(high=3.0), WHOLE])
         np.testing.assert_array_equal(part.missing_variance, [0.3, 0.2, 0.1])
         edited, _ = editing.zero(edited, 3, [WHOLE, WHOLE])
         np.testing.assert_array_equal(edited.missing_variance, [0.0, 0.0, 0.1])
         np.testing.assert_array_equal(model.missing_variance, [0.3, 0.2, 0.1])
 
     def test_missing_values_alone(self):
-        edited, _ = editing.zero(self.model(), 0, [Part(values=False, missing=True)])
+        edited, _ = editing.zero(self.model(), 0, [Region(values=False, missing=True)])
         np.testing.assert_array_equal(edited.missing_variance, [0.3, 0.2, 0.1])
 
 
@@ -486,9 +486,9 @@ class TestWhatGoesAlong:
     def test_the_old_model_stays(self):
         model = made(Grid((KNOTS, GAPPY)))
         before = copy.deepcopy(model)
-        editing.zero(model, 0, [Part(-5.0, 5.0), Part(high=4.0)])
-        editing.clamp(model, 0, [Part(-5.0, 5.0), Part(high=4.0)])
-        editing.smooth(model, 1, Part(-5.0, 5.0))
+        editing.zero(model, 0, [Region(-5.0, 5.0), Region(high=4.0)])
+        editing.clamp(model, 0, [Region(-5.0, 5.0), Region(high=4.0)])
+        editing.smooth(model, 1, Region(-5.0, 5.0))
         for one, two in zip(model.terms, before.terms, strict=True):
             np.testing.assert_array_equal(one.mean, two.mean)
             np.testing.assert_array_equal(one.table, two.table)
@@ -499,10 +499,10 @@ class TestWhatGoesAlong:
     @pytest.mark.parametrize("entries", [GAPPY, SINGLE, BINS, Grid((KNOTS, GAPPY))], ids=str)
     def test_the_data_stays_where_it_was(self, entries):
         model = made(entries)
-        parts = [Part(1.5, 4.5)] * len(model.terms[0].features)
+        parts = [Region(1.5, 4.5)] * len(model.terms[0].features)
         edited, _ = editing.zero(model, 0, parts)
         if isinstance(entries, Knots):  # and before the data begins
-            edited, _ = editing.zero(edited, 0, [Part(-11.0, -9.0)])
+            edited, _ = editing.zero(edited, 0, [Region(-11.0, -9.0)])
         before, after = model.terms[0], edited.terms[0]
         assert_close(after.data_mass.sum(), 1.0, "rounding")
         np.testing.assert_array_equal(
@@ -530,7 +530,7 @@ class TestWhatGoesAlong:
 
     def test_importance_is_that_of_the_edited_function(self):
         model = made(KNOTS)
-        edited, _ = editing.zero(model, 0, [Part(low=3.0)])
+        edited, _ = editing.zero(model, 0, [Region(low=3.0)])
         before, after = model.terms[0], edited.terms[0]
         kept = KNOTS.values < 3.0
         share = before.data_mass * np.abs(before.mean)
@@ -539,9 +539,9 @@ class TestWhatGoesAlong:
 
     def test_edits_add_up(self):
         model = made(KNOTS)
-        edited, first = editing.zero(model, 0, [Part(-5.0, 0.0)])
-        edited, second = editing.clamp(edited, 0, [Part(high=5.0)])
-        edited, _ = editing.zero(edited, 0, [Part(0.0, 1.0)])
+        edited, first = editing.zero(model, 0, [Region(-5.0, 0.0)])
+        edited, second = editing.clamp(edited, 0, [Region(high=5.0)])
+        edited, _ = editing.zero(edited, 0, [Region(0.0, 1.0)])
         rows = rows_of(np.linspace(-15.0, 15.0, 301))
         value = rows[:, 0]
         where = ((value >= -5.0) & (value <= 1.0)) | (value > 5.0)
@@ -556,6 +556,6 @@ class TestWhatGoesAlong:
 
     def test_tables_are_as_exact_as_those_of_a_fit(self):
         model = made(KNOTS)
-        edited, _ = editing.smooth(model, 0, Part(-4.1, 9.3), 0.7)
+        edited, _ = editing.smooth(model, 0, Region(-4.1, 9.3), 0.7)
         table = edited.terms[0].table
         np.testing.assert_array_equal(table, fixed_point(table))

@@ -202,7 +202,7 @@ class TestFit:
         expected = [9.0 * (0.5 - np.sin(8.0) / 16.0), 4.0 / 3.0]
         assert model.noise_variance == pytest.approx(0.09, rel=0.3)
         np.testing.assert_allclose(model.missing_variance, expected, rtol=0.3)
-        assert [record["stage"] for record in model.history][-1] == "gaps"
+        assert [record["stage"] for record in model.history][-1] == "missingness"
 
     def test_noise_of_new_rows(self, model):
         rows = np.array([[0.0, 0.0], [np.nan, 0.0], [0.0, np.nan], [np.nan, np.nan]])
@@ -256,7 +256,7 @@ class TestFit:
         columns = np.nan_to_num(columns)
         found = fit(columns, y)
         assert found.missing_variance is None
-        assert "gaps" not in [record["stage"] for record in found.history]
+        assert "missingness" not in [record["stage"] for record in found.history]
         monkeypatch.setattr(
             first_stage, "fit_missingness_noise", lambda problem, state: (problem, state)
         )

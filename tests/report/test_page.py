@@ -634,7 +634,7 @@ def test_a_sentence_for_every_link(page_of):
     assert "in the target's own unit" in told["gaussian"]
     assert "The logarithm of the expected count" in told["counts"]
     assert "The log-odds of well are" in told["two"]
-    assert "Every class has a score" in told["many"]
+    assert "Each class has a logit" in told["many"]
 
 
 class TestVeryManyLevels:

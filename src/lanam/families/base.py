@@ -38,8 +38,8 @@ class Statistics:
 
     def merged(self, other: Statistics) -> Statistics:
         """The statistics of these rows and others."""
-        own, more = vars(self), vars(other)
-        sums = {name: own[name] + more[name] for name in own if name != "classes"}
+        values, others = vars(self), vars(other)
+        sums = {name: values[name] + others[name] for name in values if name != "classes"}
         return Statistics(**sums, classes=_merge_classes(self.classes, other.classes))
 
 

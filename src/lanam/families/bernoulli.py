@@ -1,4 +1,4 @@
-"""Two classes: the log-odds of the second are a sum of terms."""
+"""Two classes: the log-odds of the second class are a sum of terms."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class BernoulliFamily(ClassFamily):
         ratio="odds ratio",
         factor="odds_ratio",
         reading=(
-            "The log-odds of {} are the intercept plus what every term adds: a term that adds 0.7 about "
-            "doubles the odds. Each curve below is one term, with a band of two standard deviations: wide "
-            "where the data says little."
+            "The log-odds of {} are the intercept plus the contributions of all terms: a contribution of "
+            "0.7 about doubles the odds. Each curve below is one term with its 95% credible band, which is "
+            "wide where there is little data."
         ),
     )
 

@@ -83,9 +83,9 @@ class Words:
     expected: str = "prediction"
     #: how to read terms, in a report
     reading: str = (
-        "A prediction is the intercept plus what every term adds, in the target's own unit. Each curve "
-        "below is one term: what a value of the column adds, with a band of two standard deviations. "
-        "Where the band is wide, the data says little; where it includes zero, the term may add nothing."
+        "A prediction is the intercept plus the contributions of all terms, in the target's unit. Each "
+        "curve below is one term: the contribution of each value of the column, with its 95% credible "
+        "band. The band is wide where there is little data; where it includes zero, there may be no effect."
     )
 
     def unit_of(self, classes: Sequence[Any] | None) -> str:

@@ -1,4 +1,4 @@
-"""Counts of events, over an exposure: the logarithm of their rate is a sum of terms."""
+"""Counts over an exposure: the log rate is a sum of terms."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Poisson(Likelihood):
 
     A count ``y`` with exposure ``e`` and weight ``w`` is the response ``y / e`` with weight ``w e``.
 
-    Real counts vary more than a Poisson distribution says. Their variance is ``phi`` times their mean,
-    and ``phi``, 1 at least, is learned as a noise is: the log-density is minus half the deviance, divided
-    by ``phi``, less half the logarithm of ``2 pi phi`` (Nelder and Pregibon's extended quasi-likelihood).
-    :meth:`constant` is what it then lacks to the counts' own with ``phi = 1``.
+    Counts are usually overdispersed. Their variance is ``phi`` times their mean, and ``phi``, at least 1,
+    is estimated like a noise: the log-density is minus half the deviance, divided by ``phi``, less half the
+    logarithm of ``2 pi phi`` (Nelder and Pregibon's extended quasi-likelihood). :meth:`constant` is the
+    difference to the Poisson log-density at ``phi = 1``.
     """
 
     name = "poisson"
@@ -51,21 +51,21 @@ class Poisson(Likelihood):
         return math.log(float(weight @ y / weight.sum()))
 
     def pearson(self, y: Array, f: Array) -> Array:
-        """Squared deviations from the mean in units of it: the dispersion on average."""
+        """Squared Pearson residuals, whose mean is the dispersion."""
         rate = bounded_exp(f)
         return np.asarray((y - rate) ** 2 / np.maximum(rate, np.finfo(float).tiny))
 
     def constant(self, counts: Array, weight: Array) -> float:
-        """What the evidence of the counts has besides: no part of it depends on ``f``."""
+        """The terms of the counts' log-density that do not depend on ``f``."""
         saturated = xlogy(counts, counts) - counts - gammaln(counts + 1.0)
         return float(weight @ (saturated + 0.5 * math.log(2.0 * math.pi)))
 
 
 class PoissonFamily(Family):
-    """Counts: rates ``y / e`` with weight ``w e`` to the core.
+    """Counts: the core fits rates ``y / e`` with weight ``w e``.
 
-    Exposures are divided by their mean first. That moves the intercept and nothing else, and total weight
-    stays what it was: by it the core knows copies of rows, whatever the unit of exposure.
+    Exposures are divided by their mean first. This changes only the intercept, and the total weight stays
+    the same: the core detects copies of rows by it, whatever the unit of exposure.
 
     Examples
     --------
@@ -88,9 +88,9 @@ class PoissonFamily(Family):
         note="of an exposure of 1",
         expected="expected count",
         reading=(
-            "The logarithm of the expected count is the intercept plus what every term adds: a term that "
-            "adds 0.1 makes the count about a tenth larger, whatever the others say. Each curve below is "
-            "one term, with a band of two standard deviations: wide where the data says little."
+            "The logarithm of the expected count is the intercept plus the contributions of all terms: a "
+            "contribution of 0.1 makes the count about a tenth larger, whatever the other terms. Each "
+            "curve below is one term with its 95% credible band, which is wide where there is little data."
         ),
     )
     discrete = True
@@ -162,6 +162,6 @@ class PoissonFamily(Family):
 def _refuse(y: Array, bad: NDArray[np.bool_], what: str, remedy: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
-        found = f"{what}: {bad.sum()} of {len(y)}, the first, {y[row]:g}, in row {{row}}"
-        problem = f"{{likelihood='poisson'}} is for counts, and y has {found}"
+        values = f"{what}: {bad.sum()} of {len(y)}, the first, {y[row]:g}, in row {{row}}"
+        problem = f"{{likelihood='poisson'}} is for counts, and y has {values}"
         raise InputError(problem, remedy, argument="y", row=row)

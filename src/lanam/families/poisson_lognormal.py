@@ -161,9 +161,9 @@ class PoissonLognormal(Discrete):
         log_rate, variance = self._log_rate, self.log_variance
         rate = np.exp(log_rate + z * np.sqrt(variance))
         # For a rate of small variance, the Cornish-Fisher quantile by mean, variance and skewness.
-        known = np.minimum(variance, 1.0)
-        centre = np.exp(np.clip(log_rate + 0.5 * known, -_LARGEST_LOG_COUNT, _LARGEST_LOG_COUNT))
-        relative = np.expm1(known)
+        bounded = np.minimum(variance, 1.0)
+        log_centre = np.clip(log_rate + 0.5 * bounded, -_LARGEST_LOG_COUNT, _LARGEST_LOG_COUNT)
+        centre, relative = np.exp(log_centre), np.expm1(bounded)
         square = centre + centre**2 * relative
         third = centre + 3.0 * centre**2 * relative + centre**3 * relative**2 * (relative + 3.0)
         spread = np.sqrt(square)

@@ -1,4 +1,4 @@
-"""More than two classes: each has a sum of terms, and all sums have nothing in common."""
+"""More than two classes: softmax of one sum of terms per class, centred over the classes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lanam.families.links import SOFTMAX, Words
 
 @dataclass(frozen=True)
 class Softmax(Likelihood):
-    """``y`` is the number of a class, and the classes' log-probabilities are ``Q f`` up to a constant.
+    """``y`` is the index of a class, and the classes' log-probabilities are ``Q f`` up to a constant.
 
-    Adding a function to all classes changes nothing, so there is one output less than classes: ``f`` are
-    coordinates of what sums to zero over the classes, and the columns of ``Q`` are orthonormal. With equal
-    priors of all outputs no class is special.
+    Adding a function to all classes changes nothing, so there is one output fewer than classes: ``f`` are
+    coordinates of logits that sum to zero, and the columns of ``Q`` are orthonormal. With equal priors of
+    all outputs, the classes are exchangeable.
     """
 
     size: int
@@ -46,8 +46,8 @@ class Softmax(Likelihood):
 
     def log_prob(self, y: Array, f: Array) -> Array:
         links = f @ self.contrasts.T
-        own = links[np.arange(len(y)), y.astype(np.intp)]
-        return np.asarray(own - logsumexp(links, axis=1))
+        observed = links[np.arange(len(y)), y.astype(np.intp)]
+        return np.asarray(observed - logsumexp(links, axis=1))
 
     def gradient(self, y: Array, f: Array) -> Array:
         """Derivative of the log-probability in ``f`` (n, C - 1)."""
@@ -64,8 +64,8 @@ class Softmax(Likelihood):
         return np.asarray(squares - mean[:, :, None] * mean[:, None, :])
 
     def fit_intercept_only(self, y: Array, weight: Array) -> Array:
-        share = sum_by(y.astype(np.intp), weight, self.size) / weight.sum()
-        return np.asarray(np.log(share) @ self.contrasts)
+        frequency = sum_by(y.astype(np.intp), weight, self.size) / weight.sum()
+        return np.asarray(np.log(frequency) @ self.contrasts)
 
 
 def softmax_log_probability(mean: Array, covariance: Array) -> Array:
@@ -88,25 +88,25 @@ def softmax_log_probability(mean: Array, covariance: Array) -> Array:
     odds = (mean[..., :, None] - mean[..., None, :]) / np.sqrt(
         1.0 + math.pi / 8.0 * np.maximum(spread, 0.0)
     )
-    log_share = -logsumexp(-odds, axis=-1)
-    return np.asarray(log_share - logsumexp(log_share, axis=-1, keepdims=True))
+    log_odds = -logsumexp(-odds, axis=-1)
+    return np.asarray(log_odds - logsumexp(log_odds, axis=-1, keepdims=True))
 
 
 class SoftmaxFamily(ClassFamily):
-    """More than two classes, each with a function in every term."""
+    """More than two classes, with one function per class and term."""
 
     name = Softmax.name
     link = SOFTMAX
     words = Words(
         response="probability",
-        total="score",
-        unit="score of each class",
-        scale="the score",
-        adds="to each class's score",
+        total="centred logit",
+        unit="centred logit of each class",
+        scale="the centred logit",
+        adds="to each class's centred logit",
         reading=(
-            "Every class has a score, its intercept plus what every term adds to it; the larger its score, "
-            "the more probable the class. Each drawing below is one term with a curve for each class, "
-            "measured from their mean, and bands of two standard deviations."
+            "Each class has a logit, its intercept plus the contributions of all terms, centred over the "
+            "classes; the larger its logit, the more probable the class. Each plot below is one term with "
+            "a curve per class and 95% credible bands."
         ),
     )
 

@@ -46,7 +46,11 @@ def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
     if solver.networks_only:
         return solver.train(TrainingTask("smooth", stage, problem, stage.state), rng, run.record)
     try:
-        for name, step in (("smooth", _columns), ("gaps", _missing_noise), ("levels", _levels)):
+        for name, step in (
+            ("smooth", _columns),
+            ("missingness", _missing_noise),
+            ("levels", _levels),
+        ):
             extension = step(stage, run, rng)
             if extension is not None:
                 stage = solver.train(TrainingTask(name, stage, *extension), rng, run.record)
@@ -65,7 +69,7 @@ def refit_noise(stage: Stage, run: Run, rng: Rng) -> Stage:
     weighed = _missing_noise(stage, run, rng)
     if weighed is not None:
         problem, state = weighed
-        state = _converge("gaps", problem, state, run, rng)
+        state = _converge("missingness", problem, state, run, rng)
     if problem.likelihood.pearson_dispersion:
         # The deviance of small counts understates dispersion: most of them are zero anyway.
         (spread,) = problem.rows.total(partial(_pearson_sum, problem.around(state)))
@@ -204,9 +208,9 @@ def _level_sums(
         gradient, curvature = around.derivatives(part.keep_terms(range(n_before)))
         for k, mean in learned.items():
             gradient = gradient - statistics.curved(curvature, mean[part.positions[k].index])
-        own = statistics.own_curvature(curvature)
+        diagonal = statistics.own_curvature(curvature)
         candidates = zip(part.positions[n_before:], part.sizes[n_before:], strict=True)
-        return tuple(_spread(*one, values) for one in candidates for values in (own, gradient))
+        return tuple(_spread(*one, values) for one in candidates for values in (diagonal, gradient))
 
     return added(parts, statistics.CHUNK_ROWS, of)
 
@@ -215,4 +219,4 @@ def _spread(position: Position, size: int, row_values: Array) -> Array:
     """Sums per level; a column for each of several outputs."""
     if row_values.ndim == 1:
         return reading.spread(position, row_values, size)
-    return np.column_stack([reading.spread(position, own, size) for own in row_values.T])
+    return np.column_stack([reading.spread(position, values, size) for values in row_values.T])

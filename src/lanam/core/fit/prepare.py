@@ -183,9 +183,9 @@ def prepare(
             unused[feature] = CONSTANT if len(distribution.values) else EMPTY
         elif n_levels and n_levels[feature] >= 0:
             most = None if feature == widest else _WIDE // likelihood.n_outputs
-            own = choose_categories(column.mass, column.arrival, most)
-            categories[feature] = own
-            terms.append(LevelTerm((feature,), own, has_high_cardinality(own)))
+            entries = choose_categories(column.mass, column.arrival, most)
+            categories[feature] = entries
+            terms.append(LevelTerm((feature,), entries, has_high_cardinality(entries)))
         else:
             terms.append(SmoothTerm((feature,), knots, architecture, options.prior_groups))
             few = 0.5 * summary.n_distinct if repeated else np.inf

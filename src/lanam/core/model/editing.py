@@ -39,8 +39,8 @@ _CUT_OFF = 2.0**-20
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of a column: the values of an interval, including its ends, or of some ``codes`` (None: all).
+class Region:
+    """A region of a column: the values of an interval, ends included, or of some ``codes`` (None: all).
 
     With ``missing`` values and ``others``, the unseen ones; without ``values`` only these.
     """
@@ -53,7 +53,7 @@ class Part:
     others: bool = False
 
 
-WHOLE = Part(missing=True, others=True)
+WHOLE = Region(missing=True, others=True)
 
 
 @dataclass(frozen=True)
@@ -65,42 +65,42 @@ class _Finer:
     places: IntArray
 
 
-def zero(model: FittedModel, index: int, parts: Sequence[Part]) -> tuple[FittedModel, Mask]:
-    """A term that is exactly zero where all columns are in their parts, and the entries (B,) changed."""
-    finer = [_refined(*side, jump=True) for side in zip(_axes(model, index), parts, strict=True)]
-    chosen = [_chosen(one.entries, part) for one, part in zip(finer, parts, strict=True)]
+def zero(model: FittedModel, index: int, regions: Sequence[Region]) -> tuple[FittedModel, Mask]:
+    """A term that is exactly zero where all columns are in their regions, and the entries (B,) changed."""
+    finer = [_refined(*side, jump=True) for side in zip(_axes(model, index), regions, strict=True)]
+    chosen = [_chosen(one.entries, region) for one, region in zip(finer, regions, strict=True)]
     edited = _combined(chosen, np.logical_and)
     return _changed(model, index, finer, sparse.diags((~edited).astype(float)), edited)
 
 
-def clamp(model: FittedModel, index: int, parts: Sequence[Part]) -> tuple[FittedModel, Mask]:
-    """A term that is constant beyond its columns' parts; the result is that of `zero`."""
-    finer = [_refined(*side) for side in zip(_axes(model, index), parts, strict=True)]
-    nearest = [_nearest(one.entries, part) for one, part in zip(finer, parts, strict=True)]
-    operators = [sparse.eye(len(own), format="csr")[own] for own in nearest]
-    beyond = [own != np.arange(len(own)) for own in nearest]
+def clamp(model: FittedModel, index: int, regions: Sequence[Region]) -> tuple[FittedModel, Mask]:
+    """A term that is constant beyond its columns' regions; the result is that of `zero`."""
+    finer = [_refined(*side) for side in zip(_axes(model, index), regions, strict=True)]
+    nearest = [_nearest(one.entries, region) for one, region in zip(finer, regions, strict=True)]
+    operators = [sparse.eye(len(index), format="csr")[index] for index in nearest]
+    beyond = [index != np.arange(len(index)) for index in nearest]
     return _changed(model, index, finer, _product(operators), _combined(beyond, np.logical_or))
 
 
 def smooth(
-    model: FittedModel, index: int, part: Part, width: float | None = None
+    model: FittedModel, index: int, region: Region, width: float | None = None
 ) -> tuple[FittedModel, Mask]:
-    """A term of one column smoothed in a part of it; the result is that of `zero`.
+    """A term of one column smoothed in a region of it; the result is that of `zero`.
 
     A numeric function becomes a straight line between the ends or, with a ``width``, a moving mean over
     that half-width, which shrinks towards the ends. Categories get their mean effect, weighted by the data.
     """
     (axis,) = _axes(model, index)
     if isinstance(axis, Categories):
-        finer, edited = _refined(axis, part), _chosen(axis, part)
+        finer, edited = _refined(axis, region), _chosen(axis, region)
         operator = _pooling(model.terms[index].data_mass, edited)
         return _changed(model, index, [finer], operator, edited)
     if isinstance(axis, Knots):  # a line to the end of the data, not of the table
         first, last = axis.values[axis.inside][[0, -1]]
-        part = replace(part, low=max(part.low, first), high=min(part.high, last))
-    finer = _refined(axis, part)
+        region = replace(region, low=max(region.low, first), high=min(region.high, last))
+    finer = _refined(axis, region)
     entries = finer.entries
-    span = np.flatnonzero(_within(entries, part))
+    span = np.flatnonzero(_within(entries, region))
     edited = np.zeros(len(entries), dtype=bool)
     edited[span[1:-1]] = True
     if not edited.any():  # two points are on a line already
@@ -212,11 +212,11 @@ def _importance(term: FittedTerm, data_mass: Array, mean: Array) -> float:
 # entries
 
 
-def _refined(axis: Knots | Levels | Categories, part: Part, jump: bool = False) -> _Finer:
-    """Entries that separate a part from the rest of the column; ``jump`` allows a discontinuity."""
-    if isinstance(axis, Categories) or not part.values:
+def _refined(axis: Knots | Levels | Categories, region: Region, jump: bool = False) -> _Finer:
+    """Entries that separate a region from the rest of the column; ``jump`` allows a discontinuity."""
+    if isinstance(axis, Categories) or not region.values:
         return _same(axis)
-    low, high = part.low / axis.scale, part.high / axis.scale
+    low, high = region.low / axis.scale, region.high / axis.scale
     if isinstance(axis, Knots):
         beside = [_below(low), _above(high)] if jump else []
         return _with_knots(axis, _finite([low, high, *beside]))
@@ -279,13 +279,13 @@ def _with_tail(entries: Any, reads: Matrix, places: IntArray, n_tail: int) -> _F
     return _Finer(entries, reads, np.r_[places, len(entries) - n_tail + np.arange(n_tail)])
 
 
-def _within(axis: Knots | Levels | Categories, part: Part) -> Mask:
-    """The values' entries that belong to a part."""
+def _within(axis: Knots | Levels | Categories, region: Region) -> Mask:
+    """The values' entries that belong to a region."""
     if isinstance(axis, Categories):
         chosen = np.zeros(axis.n_own + 2, dtype=bool)
-        chosen[axis.entry_of if part.codes is None else axis.entry_of[part.codes]] = True
-        return chosen[: axis.n_own] & part.values
-    low, high = part.low / axis.scale, part.high / axis.scale
+        chosen[axis.entry_of if region.codes is None else axis.entry_of[region.codes]] = True
+        return chosen[: axis.n_own] & region.values
+    low, high = region.low / axis.scale, region.high / axis.scale
     if isinstance(axis, Knots):
         chosen = (axis.points >= low) & (axis.points <= high)
     elif axis.exact:
@@ -294,30 +294,30 @@ def _within(axis: Knots | Levels | Categories, part: Part) -> Mask:
     else:
         chosen = np.r_[-np.inf, axis.edges] >= low
         chosen &= np.r_[axis.edges, np.inf] <= _above(high)
-    return np.asarray(chosen & part.values)
+    return np.asarray(chosen & region.values)
 
 
-def _chosen(axis: Knots | Levels | Categories, part: Part) -> Mask:
-    """All entries that belong to a part."""
-    values = _within(axis, part)
-    missing = [part.missing] if axis.missing else []
-    others = [] if isinstance(axis, Knots) else [part.others]
+def _chosen(axis: Knots | Levels | Categories, region: Region) -> Mask:
+    """All entries that belong to a region."""
+    values = _within(axis, region)
+    missing = [region.missing] if axis.missing else []
+    others = [] if isinstance(axis, Knots) else [region.others]
     return np.concatenate([values, np.array([*missing, *others], dtype=bool)])
 
 
-def _nearest(axis: Knots | Levels | Categories, part: Part) -> IntArray:
-    """The entry of the part nearest to each entry; itself if there is none."""
+def _nearest(axis: Knots | Levels | Categories, region: Region) -> IntArray:
+    """The entry of the region nearest to each entry; itself if there is none."""
     entries = np.arange(len(axis))
-    if isinstance(axis, Categories) or not part.values:
+    if isinstance(axis, Categories) or not region.values:
         return entries
     values = entries[: len(axis.points)]
     if isinstance(axis, Levels) and axis.exact:
         # An end that is not a level itself is located like any row: it may be an unseen value.
-        first, last = axis.locate(np.array([part.low, part.high])).index
-        values[axis.points < part.low / axis.scale] = first
-        values[axis.points > part.high / axis.scale] = last
+        first, last = axis.locate(np.array([region.low, region.high])).index
+        values[axis.points < region.low / axis.scale] = first
+        values[axis.points > region.high / axis.scale] = last
         return entries
-    within = np.flatnonzero(_within(axis, part))
+    within = np.flatnonzero(_within(axis, region))
     if len(within):
         values[:] = np.clip(values, within[0], within[-1])
     return entries

@@ -144,10 +144,10 @@ class Mixture(Continuous):
             return self.mean + score * std
         roots = np.sqrt(self.variance) / std
         if len(roots) <= _FEW_ROWS:
-            found = _at_scores(_unit_rows(self.shape, roots), score)
+            relative = _at_scores(_unit_rows(self.shape, roots), score)
         else:
-            found = _curve(self.shape, score, roots.min(), roots.max())(roots)
-        return self.mean + std * found
+            relative = _curve(self.shape, score, roots.min(), roots.max())(roots)
+        return self.mean + std * relative
 
     def crps(self, y: Array) -> Array:
         return self._by_parts(_crps, y)
@@ -156,8 +156,8 @@ class Mixture(Continuous):
         size = (n_samples, len(self.centre))
         component = rng.choice(len(self.shape.weights), size, p=self.shape.weights)
         noise = self.shape.means[component] + self.shape.stds[component] * rng.standard_normal(size)
-        known = np.sqrt(self.variance) * rng.standard_normal(size)
-        return np.asarray(self.centre + known + np.sqrt(self.noise_variance) * noise)
+        mean = self.centre + np.sqrt(self.variance) * rng.standard_normal(size)
+        return np.asarray(mean + np.sqrt(self.noise_variance) * noise)
 
     def _by_parts(self, of: Callable[[_Components, Array], Array], values: Array) -> Array:
         result = np.empty(len(self.mean))
@@ -188,8 +188,8 @@ class _Components(NamedTuple):
 
 
 def _log_density(rows: _Components, y: Array) -> Array:
-    own = -0.5 * np.square((y[:, None] - rows.means) / rows.stds) - np.log(rows.stds)
-    return np.asarray(logsumexp(own + rows.log_weights, axis=1) - 0.5 * _LOG_TWO_PI)
+    exponents = -0.5 * np.square((y[:, None] - rows.means) / rows.stds) - np.log(rows.stds)
+    return np.asarray(logsumexp(exponents + rows.log_weights, axis=1) - 0.5 * _LOG_TWO_PI)
 
 
 def _scores(rows: _Components, y: Array) -> Array:
@@ -217,8 +217,8 @@ def _curve(shape: NoiseShape, score: float, low: float, high: float) -> CubicSpl
 
 def _unit_rows(shape: NoiseShape, roots: Array) -> _Components:
     """Rows of mean zero and variance one, with squares of ``roots`` that are not noise."""
-    shares = np.minimum(np.square(roots), 1.0)
-    return Mixture(np.zeros(len(roots)), shares, 1.0 - shares, shape)._components(slice(None))
+    variance = np.minimum(np.square(roots), 1.0)
+    return Mixture(np.zeros(len(roots)), variance, 1.0 - variance, shape)._components(slice(None))
 
 
 def _at_scores(rows: _Components, score: float) -> Array:
@@ -227,11 +227,11 @@ def _at_scores(rows: _Components, score: float) -> Array:
     low, high = ends.min(axis=1), ends.max(axis=1)
     y = np.clip(score, low, high)
     for _ in range(_MOST_STEPS):
-        found = _scores(rows, y)
-        excess = found - score
+        scores = _scores(rows, y)
+        excess = scores - score
         high, low = np.where(excess > 0.0, y, high), np.where(excess < 0.0, y, low)
         # du/dy = p(y) / phi(u)
-        log_slope = _log_density(rows, y) + 0.5 * (np.square(found) + _LOG_TWO_PI)
+        log_slope = _log_density(rows, y) + 0.5 * (np.square(scores) + _LOG_TWO_PI)
         following = y - excess * np.exp(np.clip(-log_slope, -300.0, 300.0))
         inside = (following > low) & (following < high)
         following = np.where(inside, following, 0.5 * (low + high))

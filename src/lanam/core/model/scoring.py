@@ -23,7 +23,7 @@ _CHUNK_ROWS = 1 << 14
 
 
 def _chunks(model: FittedModel, n_rows: int) -> Iterator[slice]:
-    # Every output has a design of its own, with coordinates of every output.
+    # Each output has a design matrix over the coordinates of all outputs.
     size = max(_CHUNK_ROWS // model.n_outputs**2, 1)
     for start in range(0, n_rows, size):
         yield slice(start, start + size)
@@ -139,7 +139,7 @@ def _class_factors(model: FittedModel, design: Array, factor: Array) -> Array:
     assert model.contrasts is not None
     widths = [term.table.shape[1] for term in model.terms]
     places = output_places(widths, model.n_outputs)
-    outputs = np.stack([design @ factor[own] for own in places], axis=1)
+    outputs = np.stack([design @ factor[place] for place in places], axis=1)
     return np.asarray(np.einsum("ck,nkr->ncr", model.contrasts, outputs))
 
 
@@ -241,8 +241,8 @@ def _variance(model: FittedModel, index: int, rows_of: Reader) -> Array:
         _output_parts(model, index),
         optimize=True,
     )
-    own = [quadratic_forms(rows, covariance) for covariance in of_class]
-    return np.maximum(np.stack(own, axis=1), 0.0)
+    variances = [quadratic_forms(rows, covariance) for covariance in of_class]
+    return np.maximum(np.stack(variances, axis=1), 0.0)
 
 
 def noise_variances(model: FittedModel, columns: Array) -> Array:
@@ -294,7 +294,7 @@ def sample_links(
     Of the sum of some ``terms`` without the intercept, if these are given.
     """
     draws = model.cov_cholesky @ rng.standard_normal((len(model.cov_cholesky), n_samples))
-    own = {
+    independent = {
         k: np.sqrt(term.own_variance)[:, None] * rng.standard_normal((len(term.mean), n_samples))
         for k, term in enumerate(model.terms)
         if term.own_variance is not None and (terms is None or k in terms)
@@ -307,7 +307,7 @@ def sample_links(
             result[:, part] = mean + (design @ draws).T
         else:
             result[:, part] = mean + np.moveaxis(_class_factors(model, design, draws), 2, 0)
-        for k, levels in own.items():
+        for k, levels in independent.items():
             result[:, part] += readers[k](levels).T
         for _, unknown, spread in _unknown_spreads(model, columns[part], terms):
             values = rng.standard_normal((n_samples, int(unknown.sum()), *spread.shape[:1]))
