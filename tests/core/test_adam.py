@@ -44,7 +44,7 @@ PAPER = Options(
 
 
 def toy(n_rows=200, seed=0):
-    """A bump, a line and a column that has nothing to do with it."""
+    """A bump, a linear effect and an irrelevant column."""
     rng = np.random.default_rng(seed)
     columns = rng.normal(size=(n_rows, 3)).round(2)
     signal = np.sin(2.0 * columns[:, 0]) + 0.5 * columns[:, 1]
@@ -74,7 +74,7 @@ class TestStack:
     def test_values_and_gradient(self, hidden_sizes, activation, bundle, monkeypatch):
         monkeypatch.setattr(objectives, "_BUNDLE_ENTRIES", bundle)
         rng = np.random.default_rng(0)
-        # Networks of one and of two inputs stand in one stack.
+        # Networks of one and of two inputs are in one stack.
         architectures = tuple(Architecture(n, hidden_sizes, activation) for n in (1, 2, 1))
         inputs = tuple(rng.normal(size=(size, n)) for size, n in ((4, 1), (3, 2), (5, 1)))
         stack = Stack(architectures, inputs)
@@ -98,7 +98,7 @@ class TestStack:
     @pytest.mark.parametrize(
         "sizes", [((3,), (3,), (2,)), ((3,), (2, 2), (2, 2)), ((2, 3), (2,), (3, 2))]
     )
-    def test_networks_of_different_layers_stand_in_one_stack(self, sizes):
+    def test_networks_of_different_layers_in_one_stack(self, sizes):
         rng = np.random.default_rng(0)
         architectures = tuple(
             Architecture(n, own, "tanh") for n, own in zip((1, 2, 2), sizes, strict=True)
@@ -187,7 +187,7 @@ class TestObjective:
         assert_close(*gradients, "rounding")
 
 
-def test_adams_first_step_is_the_rate_and_later_ones_remember():
+def test_adams_first_step_is_the_rate_and_later_ones_have_momentum():
     moments = Moments.zeros(2)
     step, moments = moments.step(np.array([3.0, -0.01]), 0.1)
     np.testing.assert_allclose(step, [0.1, -0.1], rtol=1e-5)
@@ -201,7 +201,7 @@ class TestFit:
         problem, states = make_problem(), []
         result = find_solver(PAPER).fit(problem, np.random.default_rng(0), states.append)
         state = result.state
-        # Three learning rates, each with as many rounds as it may have.
+        # Three learning rates, each with the maximum number of rounds.
         assert len(states) == 3 * PAPER.max_iter
         assert result.reason == "max_iter"
         assert states[-1].evidence > states[-PAPER.max_iter].evidence
@@ -245,7 +245,7 @@ class TestFit:
         # The interrupted round is not finished.
         assert result.state.evidence == max(state.evidence for state in states[:-1])
 
-    def test_an_interrupt_before_the_first_round_leaves_the_start(self, monkeypatch):
+    def test_an_interrupt_before_the_first_round_returns_the_initial_state(self, monkeypatch):
         def interrupt(*arguments):
             raise KeyboardInterrupt
 
@@ -279,7 +279,7 @@ def evidence_of(options):
 
 @cache
 def without_loss(likelihood, posterior, curvature):
-    """A fit whose tables are not compressed; four tests look at each, and none changes it."""
+    """A fit whose tables are not compressed, shared by four tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(linearise, "RANK_TOLERANCE", 1e-10)
         options = replace(PAPER, posterior=posterior, curvature=curvature, max_iter=2)
@@ -344,7 +344,9 @@ class TestSolution:
         assert_close(covariance, expected, "conditioning")
         assert expected.max() > 0.1
 
-    def test_worth_is_the_evidence_without_the_term(self, fitted, likelihood, posterior, curvature):
+    def test_log_evidence_gain_is_the_difference_to_the_evidence_without_the_term(
+        self, fitted, likelihood, posterior, curvature
+    ):
         problem, result, found = fitted
         state = result.state
         rows, groups = problem.rows, [term.group_index for term in problem.terms]
@@ -360,7 +362,7 @@ class TestSolution:
             penalty = precision @ state.terms[k].expansion ** 2
             penalty -= np.linalg.slogdet(dense[own, own] * precision)[1]
             assert found.log_evidence_gains[k] == pytest.approx(gain - 0.5 * penalty, abs=1e-4)
-        # The bump is worth much, the column of noise much less.
+        # The bump gains much, the irrelevant column much less.
         assert found.log_evidence_gains[0] > 10.0
         assert found.log_evidence_gains[2] < 1.0
 
@@ -386,8 +388,8 @@ def block_diagonal_tables(tables):
     return scipy.linalg.block_diag(*tables, np.ones((1, 1)))
 
 
-class TestSwitchedOff:
-    def test_by_effective_parameters_or_spread(self):
+class TestDroppedTerms:
+    def test_by_effective_parameters_or_standard_deviation(self):
         problem = make_problem()
         rng = np.random.default_rng(0)
         result = find_solver(replace(PAPER, max_iter=1)).fit(problem, rng)
@@ -398,7 +400,7 @@ class TestSwitchedOff:
         undetermined = (*found.effective[:1], 0.001, *found.effective[2:])
         assert adam.terms_to_drop(problem, replace(found, effective=undetermined)) == [1]
 
-    def test_the_fitted_model_says_so(self, monkeypatch):
+    def test_in_the_fitted_model(self, monkeypatch):
         monkeypatch.setattr(adam, "terms_to_drop", lambda problem, found: [2])
         columns, _, y = toy()
         model = in_memory.fit(columns, y, np.ones(200), "gaussian", replace(PAPER, max_iter=1), 0)
@@ -406,7 +408,7 @@ class TestSwitchedOff:
         assert (model.terms[2].mean == 0.0).all()
         assert len(model.covariance) == sum(term.table.shape[1] for term in model.terms) + 1
 
-    def test_all_of_them(self, monkeypatch):
+    def test_all_terms_dropped(self, monkeypatch):
         monkeypatch.setattr(adam, "terms_to_drop", lambda problem, found: [0, 1, 2])
         columns, _, y = toy()
         for change in ({}, {"curvature": "exact", "posterior": "joint"}):
@@ -416,7 +418,7 @@ class TestSwitchedOff:
 
 
 class TestFitting:
-    def test_level_effects_are_not_for_adam(self):
+    def test_there_are_no_level_effects(self):
         columns, _, y = toy()
         options = replace(PAPER, level_effects=True, max_iter=1)
         model = in_memory.fit(columns, y, np.ones(200), "gaussian", options, 0)
@@ -425,7 +427,7 @@ class TestFitting:
         assert model.stop_reason == "max_iter"
         assert model.history[0]["stage"] == "adam"
 
-    def test_an_interrupt_is_a_reason(self):
+    def test_an_interrupt_is_a_stopping_reason(self):
         def interrupt(record):
             raise KeyboardInterrupt
 
@@ -465,7 +467,7 @@ class TestPairs:
     @pytest.mark.parametrize("max_knots", [256, 6])
     @pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
     def test_gradient_is_that_of_the_log_posterior(self, likelihood, max_knots):
-        # Of what a pair's network says, rows read the pure part.
+        # Rows interpolate the pure part of a joint network.
         rng = np.random.default_rng(1)
         weight = rng.uniform(0.5, 2.0, size=50)
         options = replace(PAPER, hidden_sizes=(3,), pair_hidden_sizes=(4,), max_knots=max_knots)
@@ -520,11 +522,11 @@ class TestPairs:
         assert_close(np.mean(parts, axis=0), whole, "rounding")
 
     @pytest.mark.parametrize("curvature", ["exact", "kron"])
-    def test_what_is_known_goes_on_where_it_was(self, curvature):
+    def test_training_continues_from_an_earlier_state(self, curvature):
         options = replace(PAPER, max_iter=2, curvature=curvature)
         problem = make_problem(options)
         before = find_solver(options).fit(problem, np.random.default_rng(0)).state
-        # A mean of the networks that matters, so that it cannot be counted twice unseen.
+        # With a large mean of the networks, so that counting it twice would be noticed.
         means = [
             share
             @ networks.forward(term.architecture, known.expansion, term.entries.network_inputs)
@@ -540,10 +542,10 @@ class TestPairs:
         for one, two in zip(after.terms, before.terms, strict=True):
             assert_close(one.values, two.values, "rounding")
             assert_close(one.precision, two.precision, "rounding")
-        # The evidence's own coordinates are sketched at random.
+        # The coordinates of the evidence are sketched at random.
         assert after.evidence == pytest.approx(before.evidence, abs=1e-3)
 
-    def test_known_pairs_go_on_too(self):
+    def test_training_continues_with_earlier_pairs(self):
         options = replace(PAPER, max_iter=1, pair_hidden_sizes=(6,))
         problem = with_pairs(make_problem(options), options)
         before = find_solver(options).fit(problem, np.random.default_rng(0)).state
@@ -559,7 +561,7 @@ class TestPairs:
         assert state.terms[4].values.any()
         np.testing.assert_array_equal(state.terms[4].precision, 1.0)
 
-    def test_training_lowers_what_a_product_leaves(self):
+    def test_training_fits_a_product(self):
         columns, signal, _ = toy()
         y = signal + columns[:, 0] * columns[:, 1]
         options = replace(PAPER, pair_hidden_sizes=(6, 4), interactions=((0, 1),), max_iter=2)

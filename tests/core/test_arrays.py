@@ -1,4 +1,4 @@
-"""What a model keeps of numbers that only bands are made of."""
+"""Truncated matrices, and triangular factors."""
 
 import numpy as np
 import pytest
@@ -40,13 +40,13 @@ class TestFixedPoint:
                 assert (found[i, j] / unit).is_integer()
                 assert abs(found[i, j] / unit) < 2**24
 
-    def test_once_is_enough(self, matrix):
+    def test_is_idempotent(self, matrix):
         found = fixed_point(matrix)
         np.testing.assert_array_equal(fixed_point(found), found)
         for before, after in zip(unit_exponents(matrix), unit_exponents(found), strict=True):
             np.testing.assert_array_equal(after, before)
 
-    def test_in_memory_as_from_a_file(self, matrix):
+    def test_layout_is_that_of_a_file(self, matrix):
         found = fixed_point(np.asfortranarray(matrix))
         assert found.flags.c_contiguous
         assert not np.signbit(fixed_point(np.abs(matrix) * -0.0)).any()
@@ -54,7 +54,7 @@ class TestFixedPoint:
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (5, 0), (0, 3)])
-def test_nothing_stays_nothing(shape):
+def test_empty_and_zero_matrices(shape):
     assert fixed_point(np.empty(shape)).shape == shape
 
 

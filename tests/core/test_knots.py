@@ -1,4 +1,4 @@
-"""Knots and levels: where they stand, and how rows find their place among them."""
+"""Placement of knots and levels, and positions of rows among them."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ class TestScale:
         assert power_of_two_scale(np.zeros(3)) == 1.0
         assert power_of_two_scale(np.empty(0)) == 1.0
 
-    def test_of_the_smallest_numbers_can_be_divided_by(self):
+    def test_of_subnormal_numbers_is_a_valid_divisor(self):
         scale = power_of_two_scale(np.array([5e-324]))
         assert scale > 0.0
         assert np.isfinite(1.0 / scale)
@@ -66,12 +66,12 @@ class TestQuantiles:
         plain = weighted_quantiles(repeated, np.ones(len(repeated)), levels)
         np.testing.assert_array_equal(plain, expected)
 
-    def test_a_share_that_is_reached_exactly_counts(self):
+    def test_a_level_that_is_reached_exactly_counts(self):
         # 0.1 + 0.1 + 0.1 is above 0.3 and ten times 0.1 below 1 in floats.
         found = weighted_quantiles(np.arange(10.0), np.full(10, 0.1), np.array([0.3, 0.7, 1.0]))
         np.testing.assert_array_equal(found, [2.0, 6.0, 9.0])
 
-    def test_values_without_weight_are_no_quantile_inside(self):
+    def test_values_without_weight_are_no_inner_quantiles(self):
         found = weighted_quantiles(
             np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, 1.0]), np.array([0.5, 0.6])
         )
@@ -113,20 +113,20 @@ class TestKnots:
         column = np.r_[rng.uniform(0, 0.1, 900), rng.uniform(0, 1, 100)]
         knots = knots_of(column, max_knots=100)
         assert np.mean(knots.values[knots.inside] < 0.1) > 0.45
-        # The other half stands evenly over what the network sees: no gap is wider than theirs.
+        # The other half is even in the network's input, which bounds the distances.
         inputs = knots.inputs[knots.inside]
         assert np.diff(inputs).max() <= 1.001 * (inputs[-1] - inputs[0]) / 49
 
     def test_no_two_knots_nearly_coincide(self):
-        # Each step is an even part of a mixture: of the range it is twice that part at most, and it is
-        # narrow only where there is as much data. Here even the data's share is known: it is normal.
+        # Each step is an equal part of a mixture: at most twice that part of the range, and
+        # narrow only where there is as much data. Here the data's distribution is known: normal.
         column = np.random.default_rng(0).standard_normal(2000)
         knots = knots_of(column, max_knots=41)
         inputs = knots.inputs[knots.inside]
         assert len(inputs) == 41
         below = np.searchsorted(np.sort(column), knots.values[knots.inside]) / 2000
         evenly = (inputs - inputs[0]) / (inputs[-1] - inputs[0])
-        # The distribution jumps at every row, by a twentieth of a step's part.
+        # The empirical distribution jumps at every row, by a twentieth of a step.
         np.testing.assert_allclose(np.diff(below + evenly), 2.0 / 40, atol=2e-3)
         assert np.diff(evenly).max() <= 2.0 / 40 + 1e-9
         assert np.diff(evenly).min() > 0.2 / 40
@@ -139,7 +139,7 @@ class TestKnots:
         assert values[-1] >= 19.0
         assert (np.diff(values) > 0.0).all()
 
-    def test_what_the_network_sees_is_standard(self):
+    def test_network_inputs_are_standardised(self):
         column = np.random.default_rng(0).normal(50.0, 4.0, 500)
         knots = knots_of(column, max_knots=500)
         inputs = np.interp(column, knots.values, knots.inputs)
@@ -183,14 +183,14 @@ class TestKnots:
         assert np.isfinite(knots.inputs).all()
         assert (np.diff(knots.points) > 0.0).all()
         assert knots.values[knots.inside][-1] == outlier
-        # The rest spans what it spans alone: inputs from about -3 to 3.
+        # The inputs of the others are as without it, from about -3 to 3.
         bulk = np.interp(np.sort(column)[:-1], knots.values, knots.inputs)
         assert bulk[-1] - bulk[0] > 4.0
         position = knots.locate(column)
         assert position.index.max() < len(knots)
 
     @pytest.mark.parametrize("unit", [1.0, 1e-15, 1e-16, 1e-300])
-    def test_an_outlier_beyond_all_units_is_survived(self, unit):
+    def test_an_outlier_beyond_all_units(self, unit):
         column = np.random.default_rng(0).standard_normal(300) * unit
         column[0] = LARGEST
         knots = knots_of(column)
@@ -222,7 +222,7 @@ class TestKnots:
         np.testing.assert_array_equal(knots.values[knots.inside], [0.0, 1.0])
         assert len(knots) == 10
 
-    def test_places_along_the_data(self):
+    def test_quantile_inputs(self):
         knots = knots_of(np.random.default_rng(0).standard_normal(100))
         inside = knots.inputs[knots.inside]
         found = knots.quantile_input(np.array([0.0, 0.5, 1.0]))
@@ -244,7 +244,7 @@ class TestLocate:
             assert left <= value <= right
             assert (1 - fraction) * left + fraction * right == pytest.approx(value, abs=1e-6)
 
-    def test_beyond_the_outermost_knots_these_hold(self):
+    def test_values_beyond_the_outermost_knots_are_clipped(self):
         knots = knots_of(np.random.default_rng(0).standard_normal(300), 20)
         position = knots.locate(np.array([-1e300, 0.0, 1e300]))
         last = len(knots) - 1
@@ -272,7 +272,7 @@ class TestLocate:
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=40),
     st.sampled_from([4, 5, 16, 256]),
 )
-def test_any_column_of_numbers_at_all(values, max_knots):
+def test_any_numeric_column(values, max_knots):
     column = np.array(values)
     distribution = summarise(column, np.ones(len(column)))
     knots = place_knots(distribution, max_knots)
@@ -282,7 +282,7 @@ def test_any_column_of_numbers_at_all(values, max_knots):
     assert np.isfinite(knots.points).all()
     assert np.isfinite(knots.inputs).all()
     assert (np.diff(knots.points) > 0.0).all()
-    # Two values may be one to the network.
+    # Two values may have the same network input.
     assert (np.diff(knots.inputs) >= 0.0).all()
     inside = knots.points[knots.inside]
     assert inside[0] == distribution.values[0]
@@ -297,11 +297,11 @@ def test_any_column_of_numbers_at_all(values, max_knots):
 
 
 class TestBinsBesideASpike:
-    """A value as heavy as a bin has one of its own, and the others are still split."""
+    """A value as heavy as a bin has its own bin, and the others are still split."""
 
     @pytest.mark.parametrize("spike", [0.0, 0.5, 9.0])
     @pytest.mark.parametrize("share", [0.2, 0.93, 0.995])
-    def test_a_cell_of_its_own(self, spike, share):
+    def test_a_spike_has_its_own_bin(self, spike, share):
         rng = np.random.default_rng(0)
         column = np.where(rng.random(20_000) < share, spike, rng.uniform(0.0, 1.0, 20_000))
         levels = levels_of(column, 12, 12)
@@ -311,7 +311,7 @@ class TestBinsBesideASpike:
         assert not own & set(index[column != spike].tolist())
         others = np.bincount(index[column != spike], minlength=len(levels))
         others = others[others > 0]
-        # The heavier the spike, the fewer bins are left out for it: one.
+        # The spike takes one bin, whatever its weight.
         assert len(others) >= 10
         assert others.max() < 3.0 * others.mean()
 
@@ -322,7 +322,7 @@ class TestBinsBesideASpike:
         assert np.unique(index[column == 0.0]) != np.unique(index[column == 1.0])
         assert len(np.unique(index)) >= 11
 
-    def test_nothing_but_spikes(self):
+    def test_only_spikes(self):
         column = np.repeat(np.arange(13.0), [100] * 11 + [1, 1])
         levels = levels_of(column, 12, 12)
         assert len(np.unique(levels.locate(column).index)) == 12
@@ -335,7 +335,7 @@ class TestBinsBesideASpike:
 
 
 class TestLevels:
-    def test_every_value_is_a_level_where_they_are_few(self):
+    def test_few_values_are_levels(self):
         column = np.array([0.3, 5.0, 0.3, -2.0])
         levels = levels_of(column)
         assert levels.exact
@@ -343,7 +343,7 @@ class TestLevels:
         assert len(levels) == 4
         np.testing.assert_array_equal(levels.locate(column).index, [1, 2, 1, 0])
 
-    def test_unseen_values_read_the_last_entry(self):
+    def test_unseen_values_have_the_last_entry(self):
         levels = levels_of([-2.0, 0.3, 5.0])
         unseen = np.array([-3.0, 0.0, 0.3001, 6.0, 1e300])
         np.testing.assert_array_equal(levels.locate(unseen).index, 3)
@@ -364,7 +364,7 @@ class TestLevels:
             # Bins hold equal weight up to a row or two at their edges.
             assert weight[members].sum() == pytest.approx(weight.sum() / 20, abs=3.0)
 
-    def test_no_row_of_the_data_reads_the_unseen_entry(self):
+    def test_no_training_row_has_the_entry_of_unseen_values(self):
         column = np.random.default_rng(0).standard_normal(1000)
         for levels in (levels_of(column, 300), levels_of(column, 1000)):
             assert levels.locate(column).index.max() == len(levels) - 2
@@ -385,13 +385,13 @@ class TestLevels:
         np.testing.assert_array_equal(levels.locate(column).index, [1, 2, 1, 0])
 
 
-def test_standard_inputs_are_what_networks_see_at_the_values():
+def test_standard_inputs_are_the_network_inputs_at_the_values():
     rng = np.random.default_rng(0)
     column = np.r_[rng.normal(50.0, 4.0, 40), 50.0, 90.0, 1e4]
     distribution = summarise(column, np.ones(43))
     knots = place_knots(distribution, 100)
     np.testing.assert_array_equal(standard_inputs(distribution), knots.inputs[knots.inside])
-    # An outlier counts by its logarithm.
+    # The input of an outlier is logarithmic.
     assert standard_inputs(distribution)[-1] < 12.0
 
 
@@ -413,7 +413,7 @@ class TestGrid:
         rng = np.random.default_rng(0)
         return Grid((knots_of(rng.standard_normal(200), 9), knots_of(rng.integers(0, 3, 50))))
 
-    def test_entries_are_all_pairs_of_knots_the_seconds_running_faster(self):
+    def test_entries_are_all_pairs_of_knots_in_row_major_order(self):
         grid = self.grid()
         assert grid.shape == (len(grid.axes[0]), len(grid.axes[1]))
         assert len(grid) == grid.shape[0] * grid.shape[1]
@@ -421,14 +421,14 @@ class TestGrid:
         np.testing.assert_array_equal(grid.network_inputs, expected)
         assert grid.axes[0].network_inputs.shape == (len(grid.axes[0]), 1)
 
-    def test_rows_on_knots_stand_on_their_entry(self):
+    def test_rows_at_knots_are_at_one_entry(self):
         grid = self.grid()
         pairs = [(a, b) for a in grid.axes[0].values for b in grid.axes[1].values]
         position = grid.locate(*np.array(pairs).T)
         assert position.steps == ()
         np.testing.assert_array_equal(position.index, np.arange(len(grid)))
 
-    def test_rows_stand_between_four_entries(self):
+    def test_rows_are_between_four_entries(self):
         grid = self.grid()
         rng = np.random.default_rng(1)
         first, second = rng.standard_normal(40), rng.uniform(-1.0, 3.0, 40)
@@ -464,7 +464,7 @@ class TestGrid:
         index = grid.locate(first, second).index
         np.testing.assert_array_equal(index, [4 * 208 + 4, 303 * 208 + 203])
 
-    def test_a_term_finds_its_own_columns(self):
+    def test_a_term_uses_its_columns(self):
         grid = self.grid()
         columns = np.random.default_rng(2).uniform(0.0, 2.0, (20, 4))
         found = locate(grid, (3, 1), columns)

@@ -65,7 +65,7 @@ class TestBlock:
         for group in range(len(precision)):
             own = term.group_index == group
             trace = np.trace(sigma[np.ix_(own, own)])
-            # MacKay's count: parameters less what of them is still the prior's.
+            # MacKay's count: parameters less their fraction determined by the prior.
             effective = own.sum() - precision[group] * trace
             assert block.measure(precision, noise)[1][group] == pytest.approx(effective, rel=1e-9)
 
@@ -95,7 +95,7 @@ class TestBlock:
         dense = dense_curvature(kron.block(term, theta, weight, curvature))
         np.testing.assert_allclose(dense, exact, atol=1e-14)
 
-    def test_constant_curvature_makes_biases_and_output_exact_and_no_more(self):
+    def test_constant_curvature_makes_only_biases_and_output_exact(self):
         term = make_term((3,))
         theta, weight, _, _ = make_block(term)
         jacobian = term.jacobian(theta)
@@ -108,7 +108,7 @@ class TestBlock:
 
     @pytest.mark.parametrize("prior_groups", ["layer", "network"])
     @pytest.mark.parametrize(("hidden_sizes", "activation"), ARCHITECTURES)
-    def test_missing_values_are_a_tensor_of_their_own(self, hidden_sizes, activation, prior_groups):
+    def test_missing_values_have_their_own_tensor(self, hidden_sizes, activation, prior_groups):
         plain = make_term(hidden_sizes, activation, prior_groups)
         term = replace(plain, entries=replace(plain.entries, missing=True))
         theta, weight, curvature, block = make_block(term)
@@ -128,7 +128,7 @@ class TestBlock:
         log_det -= np.log(precision[term.group_index]).sum()
         assert block.measure(precision, noise)[0] == pytest.approx(log_det, rel=1e-10)
 
-    def test_pairs_with_gaps_or_categories_have_no_such_form(self):
+    def test_pairs_with_missing_values_or_categories_are_rejected(self):
         first = make_term().entries
         codes = in_memory.place_categories(np.arange(3.0), np.ones(3), 3)
         for grid in (Grid((replace(first, missing=True), first)), Grid((codes, first))):
@@ -144,7 +144,7 @@ class TestBlock:
         term = LevelTerm((0,), levels)
         block = kron.block(term, np.empty(0), 2.0 * curvature, curvature)
         np.testing.assert_allclose(dense_curvature(block), np.diag(curvature))
-        # The last level was not seen: its variance is the prior's.
+        # The last level is unseen: its variance is that of the prior.
         factor = block.factor_table(term, np.array([4.0]), np.zeros(4))
         variance = np.square(factor).sum(axis=1)
         np.testing.assert_allclose(variance, 1.0 / (curvature + 4.0))
@@ -159,7 +159,7 @@ class TestBlock:
 
 @pytest.fixture(params=["gaussian", "bernoulli"])
 def fitted(request):
-    """A small problem and the state the default solver leaves, with rows of different weights."""
+    """A small problem fitted by the default solver, with rows of different weights."""
     rng = np.random.default_rng(0)
     columns = rng.normal(size=(40, 2)).round(1)
     y = np.sin(2.0 * columns[:, 0]) + 0.5 * columns[:, 1] + 0.2 * rng.normal(size=40)
@@ -217,7 +217,7 @@ class TestSolution:
         assert found.covariance[-1, -1] == pytest.approx(exact.covariance[-1, -1])
 
     def test_evidence_differs_from_the_exact_one_by_the_determinants(self, fitted, monkeypatch):
-        # Compress without loss.
+        # Lossless compression.
         monkeypatch.setattr(linearise, "RANK_TOLERANCE", 1e-10)
         problem, state, _ = fitted
         exact = posterior.ExactCurvature().solution(problem, state, np.random.default_rng(1))

@@ -61,7 +61,7 @@ class Case:
         return laplace.approximate(self.problem, self.state, CURVATURES[curvature], rng)
 
     def dense_evidence(self, hyper, posterior, curvature):
-        """Everything from the rows and the networks' values, nothing compressed."""
+        """Dense evidence from the rows and the networks, without compression."""
         problem = self.problem
         readers = [
             interpolation_matrix(position, size)
@@ -115,7 +115,7 @@ class Case:
 class TestEvidence:
     def test_value_is_the_dense_one(self, likelihood, posterior, curvature, prior_groups):
         case = Case(likelihood, posterior, prior_groups)
-        # Away from where the tables were made, too, as far as one round of steps goes.
+        # Also away from where the tables were computed, as far as one round of steps goes.
         for step in (0.0, 1.0, -1.0, 2.5, -2.5):
             moved = np.append(np.full(len(case.hyper.log_precision), step), 0.3 * step)
             hyper = case.hyper.moved(moved, LIKELIHOODS[likelihood].noise_bounds)
@@ -123,14 +123,16 @@ class TestEvidence:
             expected = case.dense_evidence(hyper, posterior, curvature)
             assert found == pytest.approx(expected, abs=1e-5)
 
-    def test_slope_is_the_values(self, likelihood, posterior, curvature, prior_groups):
+    def test_gradient_is_the_finite_difference(
+        self, likelihood, posterior, curvature, prior_groups
+    ):
         case = Case(likelihood, posterior, prior_groups)
         now = case.approximate(curvature)
 
         def value(logs):
             return now.evidence(LogHyper(logs[:-1], logs[-1])).value
 
-        # Away from where the tables were made.
+        # Away from where the tables were computed.
         logs = np.append(case.hyper.log_precision, case.hyper.log_noise) - 0.4
         if likelihood == "bernoulli":
             logs[-1] = 0.0
@@ -143,7 +145,7 @@ class TestEvidence:
         assert np.abs(slope).min() > 1e-3
 
 
-def test_every_variant_has_its_own_evidence():
+def test_every_variant_has_a_different_evidence():
     values = [
         Case("gaussian", posterior, "layer").approximate(curvature)
         for posterior, curvature in VARIANTS
@@ -151,7 +153,7 @@ def test_every_variant_has_its_own_evidence():
     hyper = Case("gaussian", "joint", "layer").hyper
     found = [now.evidence(hyper).value for now in values]
     assert min(abs(a - b) for i, a in enumerate(found) for b in found[:i]) > 0.01
-    # Dropping what correlates terms can only raise the determinant (paper, eq. marglik's bound).
+    # Without the correlations of terms the determinant is larger (paper, eq. marglik's bound).
     assert found[1] < found[0]
 
 

@@ -19,7 +19,7 @@ Y = {
 
 @pytest.mark.parametrize("name", LIKELIHOODS)
 class TestEveryLikelihood:
-    def test_slope(self, name):
+    def test_gradient(self, name):
         likelihood, y = LIKELIHOODS[name], Y[name]
         finite = (likelihood.log_prob(y, F + 1e-5) - likelihood.log_prob(y, F - 1e-5)) / 2e-5
         assert_close(likelihood.gradient(y, F), finite, "finite differences")
@@ -29,7 +29,7 @@ class TestEveryLikelihood:
         finite = -(likelihood.gradient(y, F + 1e-5) - likelihood.gradient(y, F - 1e-5)) / 2e-5
         assert_close(likelihood.curvature(F), finite, "finite differences")
 
-    def test_start_is_the_best_constant(self, name):
+    def test_the_intercept_only_fit_is_the_best_constant(self, name):
         likelihood, y = LIKELIHOODS[name], Y[name]
         weight = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0, 0.2])
         constant = np.full(7, likelihood.fit_intercept_only(y, weight))
@@ -59,7 +59,7 @@ def test_poisson_and_its_constant_are_the_mass_of_counts_with_exposure():
     weight, f = rng.uniform(0.5, 2.0, size=50), rng.normal(size=50)
     likelihood = LIKELIHOODS["poisson"]
     found = (weight * exposure) @ likelihood.log_prob(counts / exposure, f)
-    # As of a noise of one, whose constant every observation has.
+    # As at unit noise, whose constant every observation has.
     found -= 0.5 * weight.sum() * np.log(2.0 * np.pi)
     found += likelihood.constant(counts, weight)
     expected = weight @ poisson.logpmf(counts, exposure * np.exp(f))
@@ -75,7 +75,7 @@ def test_poisson_is_minus_half_the_deviance():
     assert found[0] == pytest.approx(-np.exp(-30.0))
 
 
-def test_a_rate_beyond_floats_is_bad_but_a_number():
+def test_a_rate_beyond_floats_gives_finite_values():
     likelihood, f = LIKELIHOODS["poisson"], np.array([1e4, -1e4])
     for value in (likelihood.log_prob(np.ones(2), f), likelihood.gradient(np.ones(2), f)):
         assert np.isfinite(value).all()
@@ -92,7 +92,7 @@ class TestLogVariance:
         found = LogVariance().log_prob(self.squares, self.f) - 0.5 * np.log(2.0 * np.pi)
         assert_close(found, expected, "rounding")
 
-    def test_slope(self):
+    def test_gradient(self):
         ends = [LogVariance().log_prob(self.squares, self.f + step) for step in (1e-5, -1e-5)]
         found = LogVariance().gradient(self.squares, self.f)
         assert_close(found, (ends[0] - ends[1]) / 2e-5, "finite differences")
@@ -106,13 +106,13 @@ class TestLogVariance:
         )
         assert own.mean() == pytest.approx(LogVariance().curvature(f)[0], rel=0.02)
 
-    def test_start_is_the_best_constant(self):
+    def test_the_intercept_only_fit_is_the_best_constant(self):
         weight = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0, 0.2])
         constant = np.full(7, LogVariance().fit_intercept_only(self.squares, weight))
         slopes = LogVariance().gradient(self.squares, constant)
         assert weight @ slopes == pytest.approx(0.0, abs=1e-12)
 
-    def test_far_out_is_bad_and_finite(self):
+    def test_extreme_predictions_give_finite_values(self):
         far = np.array([-1e4, 1e4])
         assert np.isfinite(LogVariance().log_prob(np.ones(2), far)).all()
         assert np.isfinite(LogVariance().gradient(np.ones(2), far)).all()

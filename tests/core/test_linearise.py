@@ -1,4 +1,4 @@
-"""Compression: the tables are the whitened, centred Jacobian as far as the data can see."""
+"""Compression: tables are the whitened, centred Jacobian in the directions that the data identifies."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def smooth(request):
 
 
 def whitened(term, share, seed=1):
-    """Centred Jacobian, precisions that differ, and their quotient."""
+    """Centred Jacobian, different precisions, and the whitened Jacobian."""
     jacobian = tangent(term, term.initial(RNG(seed)), share)
     precision = initial_precision(term, jacobian, share, 0.1)
     precision = precision * RNG(2).uniform(0.5, 2.0, len(precision))
@@ -49,7 +49,7 @@ def test_terms_are_centred_over_the_data(smooth):
     assert_close(difference, np.tile(difference[0], (len(share), 1)), "rounding")
 
 
-def test_first_precisions_share_a_prior_variance(smooth):
+def test_initial_precisions_share_a_prior_variance(smooth):
     term, share = smooth
     jacobian = tangent(term, term.initial(RNG(1)), share)
     precision = initial_precision(term, jacobian, share, 0.25)
@@ -60,7 +60,7 @@ def test_first_precisions_share_a_prior_variance(smooth):
         assert share @ np.square(own).sum(axis=1) == pytest.approx(0.25 / n_groups)
 
 
-def test_first_precisions_of_a_group_nobody_sees_are_positive(smooth):
+def test_initial_precisions_of_a_group_without_data_are_positive(smooth):
     term, share = smooth
     precision = initial_precision(term, np.zeros((len(share), 48)), share, 0.25)
     assert (precision > 0.0).all()
@@ -74,13 +74,13 @@ class TestCompression:
         assert_close(found.table @ found.table.T, phi @ phi.T, "conditioning")
         assert_close(found.table @ found.basis.T, phi, "conditioning")
 
-    def test_what_is_lost_cannot_be_told_from_noise(self, smooth):
+    def test_the_loss_is_below_the_noise(self, smooth):
         term, share = smooth
         jacobian, precision, phi = whitened(term, share)
         curvature = 500.0 * share
         found = compress(term, jacobian, precision, curvature, RNG(3))
         lost = (phi - found.table @ found.basis.T) * np.sqrt(curvature)[:, None]
-        # A sketch finds the tolerance's edge to within a factor only.
+        # A sketch resolves the tolerance to within a factor only.
         assert np.linalg.norm(lost, 2) ** 2 < 2.0 * RANK_TOLERANCE
         assert found.table.shape[1] < 25
         kept = found.table * np.sqrt(curvature)[:, None]
@@ -101,7 +101,7 @@ class TestCompression:
             assert_close(found.group_grams[group], rows.T @ rows, "rounding")
 
     @pytest.mark.parametrize("factor", [0.25, 4.0])
-    def test_a_groups_variance_changes_as_its_gram_says(self, smooth, factor):
+    def test_a_groups_variance_changes_by_its_gram_matrix(self, smooth, factor):
         # Where the tables are complete, W = sum_g rho_g V_g' V_g is the prior at other precisions.
         term, share = smooth
         jacobian, precision, _ = whitened(term, share)
@@ -114,7 +114,7 @@ class TestCompression:
         changed = jacobian / np.sqrt((precision / rho)[term.group_index])
         at_data = np.flatnonzero(share > 0.0)
         covariance = (changed @ changed.T)[np.ix_(at_data, at_data)]
-        # Directions below the tolerance are left out: a thousandth of the noise a row.
+        # Directions below the tolerance are dropped: a thousandth of the noise per row.
         approximate = (found.table @ w @ found.table.T)[np.ix_(at_data, at_data)]
         np.testing.assert_allclose(approximate, covariance, atol=0.01 * covariance.max())
         unchanged = found.table @ found.table.T
@@ -133,7 +133,7 @@ class TestCompression:
         difference = seen * (again.table @ again.table.T - fresh.table @ fresh.table.T) * seen.T
         assert np.abs(difference).max() < 3.0 * RANK_TOLERANCE
 
-    def test_a_sketch_that_is_too_narrow_is_widened(self, monkeypatch):
+    def test_a_sketch_that_is_too_small_grows(self, monkeypatch):
         # Sharp units have many visible directions.
         column = RNG(0).uniform(-1, 1, 3000)
         knots = place_knots(summarise(column, np.ones(3000)), 256)
@@ -144,10 +144,10 @@ class TestCompression:
         found = compress(term, jacobian, precision, 1e4 * share, RNG(3))
         assert found.table.shape[1] > 8
         lost = (phi - found.table @ found.basis.T) * np.sqrt(1e4 * share)[:, None]
-        # The singular values fall slowly here, so that a sketch's edge is blurred more.
+        # The singular values decay slowly here, which blurs the threshold more.
         assert np.linalg.norm(lost, 2) ** 2 < 4.0 * RANK_TOLERANCE
 
-    def test_a_coarse_look_keeps_the_larger_directions(self, smooth):
+    def test_coarse_compression_keeps_the_larger_directions(self, smooth):
         term, share = smooth
         jacobian, precision, phi = whitened(term, share)
         curvature = 500.0 * share
@@ -160,7 +160,7 @@ class TestCompression:
         edge = min(linearise.COARSE_TOLERANCE, 0.01 * largest)
         assert np.linalg.norm(lost, 2) ** 2 < 2.0 * edge
 
-    def test_however_small_a_prior_is_at_first_its_largest_direction_is_there(self, smooth):
+    def test_coarse_compression_keeps_the_largest_direction_of_any_prior(self, smooth):
         term, share = smooth
         jacobian, precision, _ = whitened(term, share)
         found = compress(term, jacobian, precision * 1e9, 500.0 * share, RNG(3), coarse=True)
@@ -176,7 +176,7 @@ class TestCompression:
         found = compress(term, jacobian, precision, curvature, RNG(3))
         seen = np.sqrt(curvature)[:, None]
         lost = np.linalg.norm((phi - found.table @ found.basis.T) * seen, 2) ** 2
-        # A sketch finds the tolerance's edge to within a factor only.
+        # A sketch resolves the tolerance to within a factor only.
         assert RANK_TOLERANCE < lost < 2.0 * PAIR_TOLERANCE
         kept = found.table * seen
         assert np.linalg.eigvalsh(kept.T @ kept).min() >= 0.99 * PAIR_TOLERANCE
@@ -197,7 +197,7 @@ class TestCompression:
         assert np.linalg.norm(lost, 2) ** 2 < 1.001 * RANK_TOLERANCE
         assert 0 < found.table.shape[1] <= 4  # five values, centred
 
-    def test_a_term_switched_off_has_no_coordinates(self, smooth):
+    def test_a_dropped_term_has_no_coordinates(self, smooth):
         term, share = smooth
         jacobian, precision, _ = whitened(term, share)
         found = compress(term, jacobian, precision * 1e9, 500.0 * share, RNG(3))
@@ -214,7 +214,7 @@ def test_levels_are_their_own_coordinates():
     np.testing.assert_allclose(found.table, (np.eye(5) - share) / 2.0)
 
 
-def test_units_bend_all_over_the_data(smooth):
+def test_units_have_their_kinks_all_over_the_data(smooth):
     term, _ = smooth
     term = replace(term, architecture=Architecture(1, (30,), "gelu", (1.0, 4.0, 16.0)))
     theta = term.initial(RNG(0))

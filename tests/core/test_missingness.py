@@ -1,4 +1,4 @@
-"""Rows with missing values are noisier: exact extra variances, direct densities, honest intervals."""
+"""Noise of missing values: exact variances, dense posteriors, coverage of intervals."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ QUICK = Options(hidden_sizes=(10,), init_scales=(1.0, 4.0), level_effects=False)
 
 
 def noise_alone(n=400, extra=(0.0, 3.0, 1.5), least=0.5, seed=0):
-    """Columns with gaps, and a response that is nothing but noise whose squares are their variances."""
+    """Columns with missing values, and pure noise whose squares are the variances."""
     rng = np.random.default_rng(seed)
     columns = rng.standard_normal((n, len(extra)))
     gone = rng.uniform(size=columns.shape) < 0.3
@@ -37,15 +37,15 @@ def noise_alone(n=400, extra=(0.0, 3.0, 1.5), least=0.5, seed=0):
 
 
 def problem_of(y, columns, weight=None, likelihood="gaussian"):
-    """No terms: the intercept is all there is, at zero."""
+    """A problem of the intercept alone, at zero."""
     weight = np.ones(len(y)) if weight is None else weight
     rows = Rows((), (), y, weight, columns=columns)
     problem = Problem.of((), rows, LIKELIHOODS[likelihood])
     return problem, State((), 0.0, 1.0)
 
 
-class TestWeigh:
-    def test_columns_with_gaps(self):
+class TestFitMissingnessNoise:
+    def test_columns_with_missing_values(self):
         columns, _, _ = noise_alone()
         found = Rows((), (), np.zeros(400), np.ones(400), columns=columns)
         assert found.n_columns == 3
@@ -53,13 +53,13 @@ class TestWeigh:
         noisier = found.with_missing_noise(np.array([0.0, 1.0, 2.0]))
         np.testing.assert_allclose(1.0 / noisier.precision - 1.0, np.isnan(columns) @ [0, 1, 2])
 
-    def test_squares_that_are_variances_are_told_apart_to_the_last_digit(self):
+    def test_exact_squares_give_exact_variances(self):
         columns, y, variance = noise_alone()
         problem, state = fit_missingness_noise(*problem_of(y, columns))
         assert state.noise == pytest.approx(0.5, rel=1e-10)
         np.testing.assert_allclose(problem.rows.missing_noise, [0.0, 6.0, 3.0], rtol=1e-9)
         np.testing.assert_allclose(state.noise / problem.rows.precision, variance, rtol=1e-9)
-        # The quadratic is made anew with them.
+        # The quadratic is recomputed with them.
         gram, target = problem.exact.normal_equations([])
         assert gram[0, 0] == pytest.approx((0.5 / variance).sum())
         assert target[0] == pytest.approx((0.5 / variance) @ y)
@@ -69,7 +69,7 @@ class TestWeigh:
         columns, _, variance = noise_alone(n=20_000)
         y = np.sqrt(variance) * rng.standard_normal(len(variance))
         problem, state = fit_missingness_noise(*problem_of(y, columns))
-        # Some 6000 squares each: 2% and more where other gaps add to the noise.
+        # Some 6000 squares each: 2%, and more where other missing values add noise.
         assert state.noise == pytest.approx(0.5, rel=0.08)
         np.testing.assert_allclose(
             state.noise * problem.rows.missing_noise, [0.0, 3.0, 1.5], rtol=0.1, atol=0.0
@@ -97,9 +97,9 @@ class TestWeigh:
         assert weighted.rows.log_precision == pytest.approx(repeated.rows.log_precision, rel=1e-9)
 
     @pytest.mark.parametrize("seed", range(5))
-    def test_columns_missing_in_the_same_rows_share_what_they_add(self, seed):
+    def test_columns_missing_in_the_same_rows_share_the_variance(self, seed):
         columns, y, variance = noise_alone(seed=seed)
-        # The second and three like it, in another order of the rows, and of the columns.
+        # The second column and three copies, with rows and columns permuted.
         wide = np.column_stack([columns[:, 1], columns, columns[:, 1], -columns[:, 1]])
         order = np.random.default_rng(seed).permutation(len(y))
         for rows in (np.arange(len(y)), order):
@@ -111,9 +111,9 @@ class TestWeigh:
             found = state.noise / problem.rows.precision
             np.testing.assert_allclose(found, variance[rows], rtol=1e-8)
 
-    def test_gaps_that_do_not_add_noise(self):
+    def test_missing_values_that_add_no_noise(self):
         columns, _, _ = noise_alone()
-        # Less noise where a value is missing cannot be: nothing is changed.
+        # Missing values cannot reduce the noise: nothing changes.
         y = np.where(np.isnan(columns).any(axis=1), 0.1, 1.0) * np.random.default_rng(0).choice(
             [-1.0, 1.0], len(columns)
         )
@@ -122,7 +122,7 @@ class TestWeigh:
         assert found[0] is given[0]
         assert found[1] is given[1]
 
-    def test_they_must_bring_a_nat_for_each_column(self, monkeypatch):
+    def test_the_required_gain_is_a_nat_per_column(self, monkeypatch):
         columns, y, variance = noise_alone()
         gain = (
             norm.logpdf(y, 0.0, np.sqrt(variance)) - norm.logpdf(y, 0.0, np.sqrt(np.mean(y**2)))
@@ -134,14 +134,14 @@ class TestWeigh:
             given = problem_of(y, columns)
             assert (fit_missingness_noise(*given)[0] is not given[0]) == changed
 
-    def test_where_there_is_nothing_to_weigh(self):
+    def test_nothing_to_fit(self):
         columns, y, _ = noise_alone()
         complete = problem_of(y, np.nan_to_num(columns))
         assert complete[0].rows.missing_columns == ()
         assert fit_missingness_noise(*complete)[0] is complete[0]
         given = problem_of(y, columns)
         assert fit_missingness_noise(*given)[0] is not given[0]
-        # Beyond its floor the noise is not to be believed.
+        # A noise variance at its lower bound is no estimate.
         tiny = given[0], replace(given[1], noise=1e-6)
         assert fit_missingness_noise(*tiny)[0] is given[0]
         counts = problem_of(np.round(np.square(y)), columns, likelihood="poisson")
@@ -149,7 +149,7 @@ class TestWeigh:
 
 
 class TestRows:
-    def test_what_rows_say(self):
+    def test_information_and_precision(self):
         columns, y, _ = noise_alone(n=50)
         weight = np.random.default_rng(0).uniform(0.5, 2.0, 50)
         plain = Rows((), (), y, weight, columns=columns)
@@ -177,7 +177,7 @@ class TestRows:
 
 
 def curve_data(n, seed=0, share=0.3):
-    """Two curves, of which the larger is missing in some rows, at random."""
+    """Two curves, the larger of them missing at random in some rows."""
     rng = np.random.default_rng(seed)
     columns = rng.uniform(-2.0, 2.0, (n, 2))
     y = 3.0 * np.sin(2.0 * columns[:, 0]) + columns[:, 1] + 0.3 * rng.standard_normal(n) + 10.0
@@ -197,7 +197,7 @@ def model():
 
 
 class TestFit:
-    def test_what_a_missing_curve_would_have_said(self, model):
+    def test_a_missing_value_adds_the_variance_of_its_curve(self, model):
         # 3 sin(2x) and x, over uniform columns: a missing value adds its variance to the noise.
         expected = [9.0 * (0.5 - np.sin(8.0) / 16.0), 4.0 / 3.0]
         assert model.noise_variance == pytest.approx(0.09, rel=0.3)
@@ -210,22 +210,22 @@ class TestFit:
         expected = model.noise_variance + np.array([0.0, first, second, first + second])
         assert_close(scoring.noise_variances(model, rows), expected, "rounding")
 
-    def test_intervals_hold_in_rows_with_gaps_and_in_those_without(self, model):
+    def test_coverage_with_and_without_missing_values(self, model):
         columns, y = curve_data(4000, seed=1)
         mean, variance = scoring.link_moments(model, columns)
         deviation = np.sqrt(variance + scoring.noise_variances(model, columns))
         inside = np.abs(y - mean) < norm.ppf(0.95) * deviation
         gone = np.isnan(columns)
         for rows in (gone.any(axis=1), ~gone.any(axis=1), gone[:, 1] & ~gone[:, 0]):
-            # Uniform columns: what is missing is not normal, and its tails are shorter.
+            # Uniform columns: the missing contribution has shorter tails than a normal one.
             assert 0.86 < inside[rows].mean() < 0.97
-        # One variance for all would be too wide where nothing is missing.
+        # A common variance would be too large for complete rows.
         whole = ~gone.any(axis=1)
         assert deviation[whole].max() < 0.3 * deviation[~whole & gone[:, 0]].min()
 
     @pytest.mark.usefixtures("lossless")
     @pytest.mark.parametrize("kind", ["joint", "block"])
-    def test_evidence_and_posterior_are_those_of_rows_with_a_noise_each(self, kind):
+    def test_evidence_and_posterior_are_those_of_known_variances(self, kind):
         columns, y = curve_data(150)
         options = replace(QUICK, posterior=kind)
         model = fit(columns, y, options)
@@ -251,7 +251,7 @@ class TestFit:
             marginal = profiled_log_marginal(y, noise + prior) - 0.5 * (alone - joint)
             assert model.log_evidence == pytest.approx(marginal, abs=1e-4)
 
-    def test_complete_data_is_fitted_as_ever(self, monkeypatch):
+    def test_complete_data(self, monkeypatch):
         columns, y = curve_data(200)
         columns = np.nan_to_num(columns)
         found = fit(columns, y)
@@ -269,7 +269,7 @@ class TestFit:
             scoring.noise_variances(found, columns), np.full(200, found.noise_variance)
         )
 
-    def test_it_pays(self, model, monkeypatch):
+    def test_it_improves_the_evidence(self, model, monkeypatch):
         monkeypatch.setattr(missingness, "_LEAST_GAIN", np.inf)
         columns, y = curve_data(500)
         without = fit(columns, y)
@@ -296,24 +296,24 @@ class TestFit:
         np.testing.assert_allclose(new, old, rtol=1e-3)
 
     @pytest.mark.usefixtures("lossless")
-    def test_the_responses_unit(self):
+    def test_units_of_the_response(self):
         columns, y = curve_data(200)
         before, after = fit(columns, y), fit(columns, 100.0 * y - 4.0)
         np.testing.assert_allclose(after.missing_variance, 1e4 * before.missing_variance, rtol=1e-5)
         assert after.log_evidence == pytest.approx(before.log_evidence - 200 * np.log(100.0))
 
-    def test_standing_there_again(self, model):
+    def test_resuming(self, model):
         columns, y = curve_data(500)
         weight = np.ones(500)
         _, stage = in_memory.resume(model, columns, y, weight, QUICK)
         noise = scoring.noise_variances(model, columns)
         np.testing.assert_allclose(model.noise_variance / stage.problem.rows.precision, noise)
         again = in_memory.fit_on(model, columns, y, weight, QUICK, 0)
-        # What it had, but for the compression of its tables.
+        # The same up to the compression of its tables.
         np.testing.assert_allclose(again.missing_variance, model.missing_variance, rtol=1e-9)
         assert again.log_evidence == pytest.approx(model.log_evidence, abs=0.01)
 
-    def test_gaps_of_categories(self):
+    def test_missing_categories(self):
         rng = np.random.default_rng(0)
         codes = rng.integers(0, 6, 600).astype(float)
         y = 3.0 * rng.standard_normal(6)[codes.astype(int)] + 0.5 * rng.standard_normal(600)
@@ -331,12 +331,12 @@ class TestFit:
         columns[rng.uniform(size=800) < 0.3, 1] = np.nan
         model = fit(columns, y, replace(QUICK, level_effects=True))
         assert ("level", (0,)) in [(t.kind, t.features) for t in model.terms if t.active]
-        # Beside the levels, whose share in the residuals is gone.
+        # The level effects are no longer part of the residuals.
         assert model.missing_variance[1] == pytest.approx(16.0 / 3.0, rel=0.3)
         assert model.noise_variance == pytest.approx(1.0, rel=0.25)
 
     @pytest.mark.parametrize("later", [False, True])
-    def test_beside_a_pair(self, later):
+    def test_with_a_pair(self, later):
         def data(n, seed):
             rng = np.random.default_rng(seed)
             columns = rng.uniform(-2.0, 2.0, (n, 3))
@@ -360,7 +360,7 @@ class TestFit:
         assert 0.86 < inside[gone].mean() < 0.97
         assert 0.86 < inside[~gone].mean() < 0.97
 
-    def test_kronecker_factors_know_of_it(self, model):
+    def test_with_kronecker_factors(self, model):
         columns, y = curve_data(500)
         options = replace(QUICK, posterior="block", curvature="kron", init_scales=(1.0,))
         found = fit(columns, y, options)
@@ -375,7 +375,7 @@ class TestFit:
         assert intercept == pytest.approx(1.0 / information, rel=1e-3)
 
 
-def test_sums_over_rows_are_of_what_they_say():
+def test_sums_over_rows_use_the_precisions():
     columns, y = curve_data(80)
     rng = np.random.default_rng(0)
     made = in_memory.prepared(columns, y, rng.uniform(0.5, 2.0, 80), LIKELIHOODS["gaussian"], QUICK)
@@ -401,7 +401,7 @@ def test_sums_over_rows_are_of_what_they_say():
 
 
 def test_tuning_with_precisions():
-    """What precisions add does not depend on the noise, and is none of the residuals."""
+    """The offset of the precisions does not depend on the noise, nor on the residuals."""
     columns, y = curve_data(120)
     model = fit(columns, y)
     _, stage = in_memory.resume(model, columns, y, np.ones(120), QUICK)
@@ -418,7 +418,7 @@ def test_tuning_with_precisions():
     found = evidence.solve(linear, evidence.Hyper(at, noise), True)
     (slope,) = differences(objective, np.log([noise]), step=1e-4)
     assert evidence.noise_gradient(linear, found, noise) == pytest.approx(slope, rel=1e-6)
-    # A step of the noise is over the weighed residuals.
+    # A step of the noise uses the weighted residuals.
     rows = stage.problem.rows
     values = made.values(found)
     residual = rows.y - statistics.predict(rows, values, float(found.mean[-1]))

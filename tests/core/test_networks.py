@@ -24,7 +24,7 @@ def example(hidden_sizes, name, n_inputs=1):
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_activations_and_their_slopes(name):
+def test_activations_and_their_derivatives(name):
     h = np.linspace(-6.0, 6.0, 25) + 0.01  # relu has no slope at zero
     value, slope = ACTIVATIONS[name](h)
     assert_close(value, [activation(name, x) for x in h], "rounding")
@@ -54,7 +54,7 @@ class TestDerivatives:
 
 
 @pytest.mark.parametrize("hidden_sizes", DEPTHS)
-def test_a_jacobian_is_made_of_outer_products(hidden_sizes):
+def test_a_jacobian_consists_of_outer_products(hidden_sizes):
     architecture, theta, inputs = example(hidden_sizes, "tanh", 2)
     sweep = trace(architecture, theta, inputs)
     parts = []
@@ -92,7 +92,7 @@ class TestGroups:
             architecture.group_index, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8]
         )
 
-    def test_deeper_layers_are_one_group_a_tensor(self):
+    def test_deeper_layers_have_one_group_per_tensor(self):
         architecture = Architecture(1, (2, 3), "gelu", scales=(1.0, 4.0))
         expected = [0, 1, 2, 3] + [4] * 6 + [5] * 3 + [6] * 3
         np.testing.assert_array_equal(architecture.group_index, expected)
@@ -114,13 +114,13 @@ class TestGroups:
         np.testing.assert_array_equal(one.band_index, [0] * 6 + [1] * 12)
 
 
-class TestStart:
+class TestInitialisation:
     def test_weights_are_uniform_within_their_layers_bound(self):
         architecture = Architecture(4, (500, 30), "gelu", scales=(1.0, 8.0))
         theta = initialise(architecture, np.random.default_rng(0))
         first, first_bias, second, second_bias, last = unflatten(architecture, theta)
         gentle, sharp = architecture.band_of_unit == 0, architecture.band_of_unit == 1
-        # The largest of so many uniform numbers is within 2% of the bound (10% for 30 of them).
+        # The largest of these uniform numbers is within 2% of the bound (10% for 30 of them).
         for tensor, bound, slack in [
             (first[:, gentle], 0.5, 0.02),
             (first[:, sharp], 4.0, 0.02),
@@ -133,7 +133,7 @@ class TestStart:
             assert bound * (1 - slack) < np.abs(tensor).max() <= bound
             assert abs(tensor.mean()) < 4 * bound / np.sqrt(3 * tensor.size)
 
-    def test_units_bend_at_their_centres(self):
+    def test_units_have_their_kinks_at_their_centres(self):
         architecture = Architecture(2, (5,), "relu")
         centres = np.random.default_rng(1).standard_normal((5, 2))
         theta = initialise(architecture, np.random.default_rng(0), centres)

@@ -1,4 +1,4 @@
-"""The size of the noise: what it is fitted to, and when it is kept."""
+"""Heteroscedastic noise: its residuals, its fit, and when it is kept."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ OPTIONS = Options(hidden_sizes=(16,), max_iter=30)
 
 
 def rows(n_rows=400, seed=0, loud=2.0):
-    """A line, and noise whose logarithm is one, too."""
+    """A linear mean, and noise with a linear log standard deviation."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1.0, 1.0, size=(n_rows, 2))
     y = x[:, 0] + 0.3 * np.exp(0.5 * loud * x[:, 1]) * rng.normal(size=n_rows)
@@ -28,7 +28,7 @@ def fitted(table, **options):
     return fitting.fit(ArrayTables(table), Gaussian(), replace(OPTIONS, noise=True, **options), 0)
 
 
-def test_the_truth_is_found():
+def test_the_true_noise_is_recovered():
     model = fitted(rows(3000))
     active = [term.features for term in model.noise.terms if term.active]
     assert active == [(1,)]
@@ -38,7 +38,7 @@ def test_the_truth_is_found():
     )
 
 
-def test_the_mean_is_that_of_constant_noise():
+def test_the_mean_is_unchanged():
     table = rows()
     one, two = fitted(table), fitting.fit(ArrayTables(table), Gaussian(), OPTIONS, 0)
     assert one.noise is not None
@@ -48,8 +48,8 @@ def test_the_mean_is_that_of_constant_noise():
     np.testing.assert_array_equal(one.cov_cholesky, two.cov_cholesky)
 
 
-def test_squares_are_one_on_average_whatever_the_leverage():
-    """Of many columns and few rows, plain residuals are far too small."""
+def test_squares_average_one_for_any_leverage():
+    """With many columns and few rows, raw residuals are far too small."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(150, 8))
     y = 3.0 * np.sin(2.0 * x).sum(axis=1) + rng.normal(size=150)
@@ -61,7 +61,7 @@ def test_squares_are_one_on_average_whatever_the_leverage():
     assert squares.mean() == pytest.approx(1.0, abs=0.15)
 
 
-def test_rows_with_gaps_that_add_noise_are_left_out():
+def test_rows_with_noisy_missing_values_are_left_out():
     table = rows()
     model = replace(fitted(table), noise=None, missing_variance=np.array([0.0, 1.0]))
     gone = table.columns.copy()
@@ -72,7 +72,7 @@ def test_rows_with_gaps_that_add_noise_are_left_out():
 
 
 @pytest.mark.parametrize(("n_rows", "parts"), [(noise._MANY_ROWS - 2, 8), (noise._MANY_ROWS, 2)])
-def test_how_often_it_is_fitted(n_rows, parts):
+def test_the_number_of_fits(n_rows, parts):
     table, sizes = rows(n_rows), []
     model = replace(fitted(table), noise=None)
 
@@ -82,11 +82,11 @@ def test_how_often_it_is_fitted(n_rows, parts):
 
     assert noise.learn_noise(model, table, fit) is not None
     assert sizes[0] == (n_rows, [0, 1], 2)
-    # Only what all rows asked for is asked of parts of them.
+    # Folds use only the columns that the fit to all rows selects.
     assert sizes[1:] == [(n_rows - len(range(k, n_rows, parts)), [1], 1) for k in range(parts)]
 
 
-def test_no_more_rows_than_it_takes(monkeypatch):
+def test_the_sample_is_bounded(monkeypatch):
     known = []
     monkeypatch.setattr(
         fitting, "learn_noise", lambda model, sample, fit: known.append(len(sample))
@@ -96,19 +96,19 @@ def test_no_more_rows_than_it_takes(monkeypatch):
     assert known == [NOISE_ROWS, 300]
 
 
-def test_too_few_rows_say_nothing():
+def test_too_few_rows():
     table = rows(noise.LEAST_ROWS - 1, loud=4.0)
     assert fitted(table).noise is None
     assert fitted(rows(4 * noise.LEAST_ROWS, loud=4.0)).noise is not None
 
 
-def test_no_noise_does_not_differ():
+def test_without_noise():
     table = rows()
     exact = replace(table, response=table.columns[:, 0] ** 2)
     assert fitted(exact).noise is None
 
 
-def test_what_other_rows_do_not_confirm_is_not_kept(monkeypatch):
+def test_without_cross_validated_gain_it_is_not_kept(monkeypatch):
     table = rows()
     assert fitted(table).noise is not None
     monkeypatch.setattr(noise, "_variance_gain", lambda rows, fit: noise.LEAST_GAIN)
@@ -125,7 +125,7 @@ def test_an_interrupt_keeps_the_mean(monkeypatch):
     assert model.stop_reason == "interrupted"
 
 
-def test_beyond_the_data_it_stays_as_it_is_at_their_edge():
+def test_extrapolation_is_constant():
     table = rows()
     model = fitted(table)
     lowest, highest = table.columns[:, 1].min(), table.columns[:, 1].max()
@@ -136,7 +136,7 @@ def test_beyond_the_data_it_stays_as_it_is_at_their_edge():
     )
 
 
-def test_what_gaps_add_is_added():
+def test_noise_of_missing_values_is_added():
     model, gone = fitted(rows()), np.array([[np.nan, 0.7], [np.nan, -0.7]])
     noisier = replace(model, missing_variance=np.array([3.0, 0.0]))
     more = scoring.noise_variances(noisier, gone) - scoring.noise_variances(model, gone)

@@ -1,4 +1,4 @@
-"""What a plan says of the rows is what is done with them."""
+"""The plan of a stage is what the stage does."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ SMALL = Options(hidden_sizes=(3,), init_scales=(1.0,), level_effects=False)
 
 
 def rows_of(n_rows, likelihood):
-    """A column of few values: some of its term's entries are read by no row."""
+    """A column of few values: some of its term's entries have no rows."""
     columns = (np.arange(n_rows) % 20)[:, None].astype(float)
     y = np.arange(n_rows) % (3.0 if likelihood.n_outputs > 1 else 2.0)
     prepared = in_memory.prepared(columns, y, np.ones(n_rows), likelihood, SMALL)
@@ -30,7 +30,7 @@ def rows_of(n_rows, likelihood):
 
 
 def planned_and_done(terms, rows, likelihood, memory):
-    """What is announced, when no row was summed yet, and the form that the quadratic then has."""
+    """The plan, reported before rows are summed, and the form that the quadratic then has."""
     plans = []
 
     def announce(n_entries):
@@ -50,9 +50,9 @@ def in_tables(problem):
 
 
 @pytest.mark.parametrize("name", LIKELY)
-class TestPlanAndDeed:
+class TestPlanAndForm:
     def sizes(self, name):
-        """All entries, and those that rows read, with the intercept's."""
+        """The numbers of all entries and of those with rows, including the intercept."""
         terms, rows = rows_of(200, LIKELY[name])
         seen = sum(np.count_nonzero(own) for own in Problem.of(terms, rows, LIKELY[name]).data_mass)
         n_all, n_seen = sum(rows.sizes) + 1, int(seen) + 1
@@ -83,7 +83,7 @@ class TestPlanAndDeed:
         assert found == {n_seen - 1: False, n_seen: some, n_all - 1: some, n_all: some}
 
 
-def test_a_plan_is_told_before_rows_are_summed(monkeypatch):
+def test_a_plan_is_reported_before_rows_are_summed(monkeypatch):
     order = []
     monkeypatch.setattr(quadratics, "summed", lambda *_: order.append("summed") or 1 / 0)
     options = replace(SMALL, on_plan=lambda plan: order.append(plan.in_tables))
@@ -95,7 +95,7 @@ def test_a_plan_is_told_before_rows_are_summed(monkeypatch):
 
 @pytest.mark.parametrize("n_rows", [515, 522, 530])
 def test_the_plan_of_a_fit_around_the_threshold(n_rows, monkeypatch):
-    # A column of different numbers has about half as many entries as there are rows; some no row reads.
+    # A column of distinct numbers has about half as many entries as rows, some of them without rows.
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(n_rows, 1))
     problems = []

@@ -1,4 +1,4 @@
-"""Pure tables against least squares on the indicators of a grid's rows and columns."""
+"""Purified tables against least squares on the indicators of a grid's rows and columns."""
 
 import numpy as np
 import pytest
@@ -52,19 +52,19 @@ def table():
     return 10.0 + RNG(1).standard_normal((20, 3))
 
 
-def test_is_what_the_best_additive_fit_leaves(share, table):
+def test_is_the_residual_of_the_best_additive_fit(share, table):
     assert_close(purify(table, share, SHAPE), pure_part(table, share, SHAPE), "rounding")
 
 
 def test_has_no_mean_in_any_row_or_column(share, table):
     found = purify(table, share, SHAPE)
     np.testing.assert_allclose(conditional_means(found, share, SHAPE), 0.0, atol=1e-12)
-    # and is not nothing
+    # and is not zero
     assert share @ found**2 == pytest.approx(share @ pure_part(table, share, SHAPE) ** 2)
     assert (share @ found**2 > 0.01).all()
 
 
-def test_where_a_row_or_column_has_no_data_the_others_distribution_counts(table):
+def test_rows_and_columns_without_data_use_the_marginal_distribution(table):
     cells = with_empty_rows_and_columns()
     found = purify(table, (cells / cells.sum()).ravel(), SHAPE).reshape(*SHAPE, 3)
     rows, columns = cells.sum(axis=1), cells.sum(axis=0)
@@ -72,7 +72,7 @@ def test_where_a_row_or_column_has_no_data_the_others_distribution_counts(table)
     np.testing.assert_allclose(np.tensordot(rows, found[:, 0], axes=1), 0.0, atol=1e-12)
 
 
-def test_twice_is_once(share, table):
+def test_is_idempotent(share, table):
     once = purify(table, share, SHAPE)
     assert_close(purify(once, share, SHAPE), once, "rounding")
 
@@ -85,10 +85,10 @@ def test_is_linear_and_works_column_by_column(share, table):
     assert_close(purify(mixed, share, SHAPE), whole @ np.array([[2.0], [-1.0], [0.5]]), "rounding")
 
 
-def test_nothing_is_left_of_main_effects(share):
+def test_main_effects_are_removed(share):
     sums = additive_design(SHAPE) @ RNG(2).standard_normal((9, 4))
     np.testing.assert_allclose(purify(sums, share, SHAPE), 0.0, atol=1e-12)
-    # nor do they change what is left of others
+    # nor do they change the pure part of others
     table = RNG(1).standard_normal((20, 4))
     assert_close(purify(table + sums, share, SHAPE), purify(table, share, SHAPE), "rounding")
 
@@ -100,7 +100,7 @@ def test_the_order_of_the_columns_does_not_matter(share, table):
     assert_close(found.reshape(20, 3), purify(table, share, SHAPE), "rounding")
 
 
-def test_the_arguments_are_left_alone(share, table):
+def test_arguments_are_not_modified(share, table):
     before = share.copy(), table.copy()
     purify(table, share, SHAPE)
     np.testing.assert_array_equal(share, before[0])
@@ -108,7 +108,7 @@ def test_the_arguments_are_left_alone(share, table):
 
 
 def two_islands(link):
-    """Rows 0-1 meet columns 0-1 and rows 2-4 columns 2-3, and hardly anything else."""
+    """Nearly all data is in two blocks: rows 0-1 by columns 0-1, and rows 2-4 by columns 2-3."""
     cells = np.zeros(SHAPE)
     cells[:2, :2] = RNG(0).uniform(0.1, 1.0, (2, 2))
     cells[2:, 2:] = RNG(1).uniform(0.1, 1.0, (3, 2))
@@ -117,24 +117,24 @@ def two_islands(link):
 
 
 @pytest.mark.parametrize("link", [0.0, 1e-300, 1e-20, 1e-12, 1e-10, 1e-9, 1e-8, 1e-6, 1e-3])
-def test_islands_that_hardly_share_data(link, table):
+def test_blocks_that_are_nearly_disconnected(link, table):
     share = two_islands(link)
     found = purify(table, share, SHAPE)
     assert np.isfinite(found).all()
-    # A bridge too thin to be told from rounding may keep its own mean, which is as thin.
+    # A connection at the level of rounding may keep its mean, which is as small.
     np.testing.assert_allclose(conditional_means(found, share, SHAPE), 0.0, atol=1e-8)
-    # Without a bridge, the islands' heights are not the data's to tell, but all on them is.
+    # Without a connection, the blocks' levels are not identified, but all else is.
     alone = two_islands(0.0)
     islands = alone > 0.0
     if link < 1e-6:
         expected = pure_part(table, alone, SHAPE)
         np.testing.assert_allclose(found[islands], expected[islands], atol=1e-5)
-    # No cell without data may get values out of all proportion.
+    # Cells without data keep values of the same order.
     assert np.abs(found).max() < 100.0 * np.abs(table).max()
 
 
 def test_a_row_and_a_column_of_data():
-    # All that can be said of a single row or column are main effects.
+    # In a single row or column there are only main effects.
     for cells in (np.eye(1, 20, 3), np.r_[np.ones(4), np.zeros(16)]):
         share = (cells / cells.sum()).ravel()
         found = purify(RNG(0).standard_normal((20, 2)), share, SHAPE)

@@ -1,4 +1,4 @@
-"""What shape noise has, by its residuals."""
+"""The residual distribution."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def residuals(kind, n_rows=2500, seed=0):
 
 
 @pytest.mark.parametrize("n_rows", [80, 500])
-def test_gaussian_noise_has_no_other_shape(n_rows):
+def test_gaussian_noise_stays_gaussian(n_rows):
     found = [
         noise.learn_shape(residuals("gaussian", n_rows, s), np.ones(n_rows)) for s in range(20)
     ]
@@ -31,13 +31,13 @@ def test_gaussian_noise_has_no_other_shape(n_rows):
 
 
 @pytest.mark.parametrize("kind", ["gumbel", "student", "uniform", "two"])
-def test_other_shapes_are_found_and_describe_new_residuals_better(kind):
+def test_other_distributions_improve_the_density_of_new_residuals(kind):
     shape = noise.learn_shape(residuals(kind), ONES)
     new = residuals(kind, seed=1)
     rows = Mixture(np.zeros(2500), np.zeros(2500), ONES, shape)
     gaussian = -0.5 * (new**2 + np.log(2.0 * np.pi))
     assert rows.log_prob(new).mean() > gaussian.mean() + 0.03
-    # as many as should be are below every decile
+    # calibrated at every decile
     for score in (-1.2816, -0.5244, 0.5244, 1.2816):
         share = (new < rows.at_score(score)).mean()
         assert share == pytest.approx(float(ndtr(score)), abs=0.04)
@@ -46,13 +46,13 @@ def test_other_shapes_are_found_and_describe_new_residuals_better(kind):
 @pytest.mark.parametrize(
     ("kind", "skewed", "heavy"), [("gumbel", 1, 1), ("two", 0, -1), ("uniform", 0, -1)]
 )
-def test_in_which_way_it_is_not_gaussian(kind, skewed, heavy):
+def test_skewness_and_tails(kind, skewed, heavy):
     shape = noise.learn_shape(residuals(kind), ONES)
     assert (shape.skewness > 0.5) == bool(skewed)
     assert np.sign(shape.excess_kurtosis) == heavy
 
 
-def test_a_weight_is_a_number_of_rows():
+def test_a_weight_is_a_repetition():
     own = residuals("gumbel", 400)
     twice = np.concatenate([own, own[:200]])
     weight = np.where(np.arange(400) < 200, 2.0, 1.0)
@@ -61,19 +61,19 @@ def test_a_weight_is_a_number_of_rows():
     np.testing.assert_allclose(first.means, second.means)
 
 
-def test_too_few_rows_say_nothing():
+def test_too_few_rows():
     few = noise.LEAST_ROWS - 1
     assert noise.learn_shape(residuals("two", few), np.ones(few)) is None
     assert noise.learn_shape(residuals("two", 4 * few), np.ones(4 * few)) is not None
 
 
-def test_nothing_but_zeros_and_one_far_off():
+def test_zeros_and_an_outlier():
     assert noise.learn_shape(np.zeros(200), np.ones(200)) is None
     own = np.append(residuals("gaussian", 199), 1e6)
     shape = noise.learn_shape(own, np.ones(200))
     assert shape is None or np.isfinite(shape.as_lists()["stds"]).all()
 
 
-def test_what_other_rows_do_not_confirm_is_not_kept(monkeypatch):
+def test_without_cross_validated_gain_it_is_not_kept(monkeypatch):
     monkeypatch.setattr(noise, "_shape_gain", lambda residuals, weight: noise.LEAST_GAIN)
     assert noise.learn_shape(residuals("two"), ONES) is None

@@ -1,4 +1,4 @@
-"""Totals over rows: the same whether rows are at hand, in chunks, or shared among threads."""
+"""Totals over rows are the same in memory, in chunks, and in threads."""
 
 import pickle
 import threading
@@ -38,7 +38,7 @@ def name(request):
 
 
 def made_up(name, seed=0):
-    """Numbers, few numbers, codes and more numbers, with gaps; a response, and weights."""
+    """Continuous, discrete and categorical columns with missing values; a response, and weights."""
     rng = np.random.default_rng(seed)
     columns = np.column_stack(
         [
@@ -60,7 +60,7 @@ def made_up(name, seed=0):
 
 
 class Example:
-    """The same rows at hand and in chunks, and tables that they read."""
+    """The same rows in memory and in chunks, and tables to interpolate."""
 
     def __init__(self, name, how="odd ones"):
         self.likelihood = find_likelihood(name, 3)
@@ -94,7 +94,7 @@ class Example:
         self.point = (self.likelihood, self.values, self.intercept)
 
     def both(self, missing_noise=None):
-        """Rows at hand, and in chunks."""
+        """Rows in memory, and in chunks."""
         rows = (self.in_memory, self.streamed)
         if missing_noise is None:
             return rows
@@ -107,13 +107,13 @@ def example(request, name):
 
 
 def assert_same(found, expected):
-    """Arrays and numbers, nested as they are, are the same but for the order of sums."""
+    """Nested arrays and numbers are equal up to the order of summation."""
     if isinstance(expected, tuple | list):
         assert len(found) == len(expected)
         for one, other in zip(found, expected, strict=True):
             assert_same(one, other)
     else:
-        # Of what cancels to nothing rounding is left.
+        # Sums that cancel leave rounding errors.
         found, expected = np.asarray(found), np.asarray(expected)
         assert found.shape == expected.shape
         size = max(np.abs(expected).max(initial=0.0), 1.0)
@@ -121,13 +121,13 @@ def assert_same(found, expected):
 
 
 def number_of_parts(parts):
-    """A job: how many parts there were, and their rows."""
+    """A job: the number of parts, and of their rows."""
     sizes = [len(part) for part in parts]
     return np.array(len(sizes)), np.array(sizes)
 
 
 def in_order(parts):
-    """A job: the responses, one after the other."""
+    """A job: the responses, concatenated."""
     return (np.concatenate([part.y for part in parts]),)
 
 
@@ -136,7 +136,7 @@ def joined(first, second):
 
 
 class TestChunks:
-    def test_what_they_are(self, example):
+    def test_attributes(self, example):
         in_memory, streamed = example.both()
         assert len(streamed) == len(in_memory) == N_ROWS
         assert streamed.n_columns == in_memory.n_columns == 4
@@ -146,7 +146,7 @@ class TestChunks:
         assert streamed.missing_noise is in_memory.missing_noise is None
         assert streamed.log_precision == in_memory.log_precision == 0.0
 
-    def test_every_row_is_there_once_and_in_order(self, example):
+    def test_every_row_occurs_once_and_in_order(self, example):
         for rows in example.both():
             (found,) = rows.total(in_order, joined)
             np.testing.assert_array_equal(found, example.in_memory.y)
@@ -171,12 +171,12 @@ class TestChunks:
 
     def test_quadratics(self, example):
         found, expected = (
-            _told(row_quadratic(rows, *example.point), example) for rows in example.both()[::-1]
+            _results(row_quadratic(rows, *example.point), example) for rows in example.both()[::-1]
         )
         assert_same(found, expected)
 
     @pytest.mark.parametrize("kept", [(3, 0), (2,), ()])
-    def test_of_some_terms(self, example, kept):
+    def test_subsets_of_terms(self, example, kept):
         tables, values = ([whole[k] for k in kept] for whole in (example.tables, example.values))
         for change in (lambda own, rows: own.keep_terms(kept), _fresh(kept)):
             found, expected = (
@@ -190,7 +190,7 @@ class TestChunks:
         )
         assert_same(statistics.log_likelihood(few, *point, example.intercept), expected)
 
-    def test_more_terms(self, example):
+    def test_additional_terms(self, example):
         entries = place_levels(example.summary.columns[3].distribution, 1000, 30)
         more = [LevelTerm((3,), entries)]
         wide, expected = (rows.with_terms(more) for rows in example.both()[::-1])
@@ -203,7 +203,7 @@ class TestChunks:
             ),
         )
 
-    def test_sums_of_levels(self, example):
+    def test_level_sums(self, example):
         candidates = [
             LevelTerm((k,), place_levels(example.summary.columns[k].distribution, 1000, 30))
             for k in (1, 3)
@@ -224,7 +224,7 @@ class TestChunks:
             return assembly._importances(_problem(example, rows, range(4)), values)
 
         in_memory, streamed = example.both()
-        # Between two entries a function may change its sign: then the entries say a little more.
+        # A function may change its sign between two entries: then importances at the entries are larger.
         found, expected = (importances(rows, example.values) for rows in (streamed, in_memory))
         assert (np.array(found) >= np.array(expected) - 1e-12).all()
         assert found[2] == pytest.approx(expected[2])
@@ -245,7 +245,7 @@ class TestChunks:
         assert_same(
             null_evidence(unread, example.likelihood), null_evidence(in_memory, example.likelihood)
         )
-        # Of rows that are weighed anew it is another.
+        # Other row precisions invalidate it.
         assert made.with_missing_noise(np.ones(4)).null is None
 
     def test_cells_of_pairs(self, example):
@@ -264,30 +264,30 @@ class TestChunks:
             assert_close(pull.sum(axis=0), slope.reshape(N_ROWS, -1).sum(axis=0), "rounding")
 
     def test_kronecker_factors(self, example):
-        # One column each is what they are made of.
+        # Kronecker factors are those of single columns.
         own = [0, 1]
         found, expected = (_kron(example, rows.keep_terms(own), own) for rows in example.both())
         assert_same(found, expected)
 
 
-def _told(quadratic, example, tables=None):
-    """All that a quadratic says."""
+def _results(quadratic, example, tables=None):
+    """All results of a quadratic."""
     tables = example.tables if tables is None else tables
-    told = [
+    results = [
         quadratic.normal_equations(tables),
         quadratic.entry_curvature(),
         quadratic.total_curvature,
         quadratic.constant,
     ]
     if isinstance(quadratic, quadratics.RowQuadratic):
-        told.append(quadratic.value)
+        results.append(quadratic.value)
     if example.likelihood.n_outputs == 1:
-        told.append(quadratic.level_equations(2, tables))
-    return told
+        results.append(quadratic.level_equations(2, tables))
+    return results
 
 
 def _fresh(kept):
-    """The quadratic of fewer terms, made anew around what they say."""
+    """The quadratic of fewer terms, expanded again around their values."""
 
     def make(quadratic, rows):
         around = quadratic.around
@@ -298,7 +298,7 @@ def _fresh(kept):
 
 
 def _positions(parts):
-    """A job: where every row is in every term's table."""
+    """A job: the positions of all rows in all terms' tables."""
     return (
         np.concatenate(
             [
@@ -315,7 +315,7 @@ def _positions(parts):
 
 
 def core_job(function, *given):
-    """A job as the core makes them."""
+    """A job as the core creates it."""
     return core_rows.partial(function, *given)
 
 
@@ -338,7 +338,7 @@ def _kron(example, rows, own):
 
 
 class TestGaussian:
-    """What is asked of a Gaussian response alone."""
+    """Statistics of Gaussian responses only."""
 
     @pytest.fixture(params=list(CUTS))
     def example(self, request):
@@ -347,13 +347,13 @@ class TestGaussian:
     @pytest.mark.parametrize(
         ("kept", "largest", "form"),
         [
-            # all entries; those that rows read; neither
+            # all entries; those with rows; neither
             ((0, 1, 2), 600e6, cross_tables.TableQuadratic),
             ((0, 1, 2, 3), 600e6, cross_tables.TableQuadratic),
             ((0, 1, 2, 3), 0.0, quadratics.RowQuadratic),
         ],
     )
-    def test_its_quadratic_is_made_once(self, example, kept, largest, form):
+    def test_the_quadratic_is_computed_once(self, example, kept, largest, form):
         (weights, null, found), (own, own_null, expected) = (
             quadratics.weights_and_quadratic(rows.keep_terms(kept), example.likelihood, largest)
             for rows in example.both()[::-1]
@@ -362,19 +362,19 @@ class TestGaussian:
         assert type(found) is type(expected) is form
         assert_same(weights, own)
         tables = [example.tables[k] for k in kept]
-        assert_same(_told(found, example, tables), _told(expected, example, tables))
+        assert_same(_results(found, example, tables), _results(expected, example, tables))
 
     def test_cross_tables(self, example):
         found, expected = (table_quadratic(rows, *example.point) for rows in example.both()[::-1])
-        assert_same(_told(found, example), _told(expected, example))
+        assert_same(_results(found, example), _results(expected, example))
 
-    def test_gaps(self, example):
+    def test_variance_sums_of_missing_values(self, example):
         coefficients = np.array([0.5, 0.3, 2.0, 0.1])
         job = core_job(missingness._variance_sums, Around(*example.point), (0, 2, 3), coefficients)
         found, expected = (rows.total(job) for rows in example.both()[::-1])
         assert_same(found, expected)
 
-    def test_rows_weighed_by_their_gaps(self, example):
+    def test_rows_with_missing_noise(self, example):
         noise = np.array([0.5, 0.0, 2.0, 1.0])
         in_memory, streamed = example.both(noise)
         assert streamed.missing_noise is noise
@@ -384,20 +384,20 @@ class TestGaussian:
             (
                 statistics.log_likelihood(rows, *example.point),
                 entry_weights(rows),
-                _told(row_quadratic(rows, *example.point), example),
-                _told(table_quadratic(rows, *example.point), example),
+                _results(row_quadratic(rows, *example.point), example),
+                _results(table_quadratic(rows, *example.point), example),
                 null_fit(rows, example.likelihood),
                 null_evidence(rows, example.likelihood),
             )
             for rows in (streamed, in_memory)
         )
         assert_same(found, expected)
-        # Fewer terms do not lose it, and more do not.
+        # It survives changes of the terms.
         for change in (lambda r: r.keep_terms([0]), lambda r: r.with_terms(example.terms[:1])):
             assert change(streamed).missing_noise is noise
             assert_same(change(streamed).log_precision, in_memory.log_precision)
 
-    def test_weighing(self, example):
+    def test_fit_missingness_noise(self, example):
         state = State(tuple(_Known(own) for own in example.values), 0.2, 0.5)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(missingness, "_LEAST_GAIN", -1e9)
@@ -415,7 +415,7 @@ class _Known:
         self.values = values
 
 
-def test_pearsons_sum():
+def test_pearson_sum():
     example = Example("poisson")
     job = core_job(first_stage._pearson_sum, Around(*example.point))
     found, expected = (rows.total(job) for rows in example.both()[::-1])
@@ -434,7 +434,7 @@ class TestThreads:
         ("n_threads", "least", "parts"),
         [(1, 20, 1), (3, 20, 3), (100, 20, 20), (3, 201, 1), (3, 200, 2), (3, 500, 1)],
     )
-    def test_each_has_enough_rows(self, n_threads, least, parts, monkeypatch):
+    def test_each_thread_has_enough_rows(self, n_threads, least, parts, monkeypatch):
         monkeypatch.setattr(core_rows, "_ROWS_PER_THREAD", least)
         rows = self.shared(Example("gaussian"), n_threads)
         n_parts, sizes = rows.total(number_of_parts, _counted, heavy=True)
@@ -442,11 +442,11 @@ class TestThreads:
         assert sizes.sum() == N_ROWS
         assert sizes.max() - sizes.min() <= 1
 
-    def test_a_job_of_short_steps_is_one_threads(self):
+    def test_a_job_of_short_steps_uses_one_thread(self):
         n_parts, _ = self.shared(Example("gaussian")).total(number_of_parts, _counted)
         assert n_parts == 1
 
-    def test_they_are_threads(self):
+    def test_parts_run_in_different_threads(self):
         wait, seen = threading.Barrier(3), set()
 
         def job(parts):
@@ -463,7 +463,7 @@ class TestThreads:
         (found,) = self.shared(example).total(in_order, joined, heavy=True)
         np.testing.assert_array_equal(found, example.in_memory.y)
 
-    def test_an_error_of_one_is_told(self):
+    def test_an_error_in_a_thread_is_raised(self):
         def job(parts):
             raise ZeroDivisionError
 
@@ -477,19 +477,19 @@ class TestThreads:
                 entry_weights(rows),
                 statistics.log_likelihood(rows, *example.point),
                 statistics.fit_intercept_only(rows, example.likelihood),
-                _told(row_quadratic(rows, *example.point), example),
+                _results(row_quadratic(rows, *example.point), example),
                 assembly._importances(_problem(example, rows, range(4)), example.values),
             )
             for rows in (self.shared(example), example.in_memory)
         )
         assert_same(found, expected)
 
-    def test_gaussian_ones(self):
+    def test_totals_of_gaussian_responses(self):
         example, noise = Example("gaussian"), np.array([0.5, 0.0, 2.0, 1.0])
         job = core_job(missingness._variance_sums, Around(*example.point), (0, 2, 3), np.ones(4))
         found, expected = (
             (
-                _told(table_quadratic(rows.with_missing_noise(noise), *example.point), example),
+                _results(table_quadratic(rows.with_missing_noise(noise), *example.point), example),
                 statistics.log_likelihood(rows.with_missing_noise(noise), *example.point),
                 rows.total(job),
             )
@@ -497,7 +497,7 @@ class TestThreads:
         )
         assert_same(found, expected)
 
-    def test_threads_stay_with_the_rows(self):
+    def test_derived_rows_keep_the_number_of_threads(self):
         example = Example("gaussian")
         rows = Rows.of(example.table, example.terms, example.units, n_threads=3)
         more = rows.with_terms(example.terms[:1]).keep_terms([0]).with_missing_noise(np.ones(4))
@@ -510,7 +510,7 @@ def _counted(first, second):
 
 
 class TestParts:
-    def test_some_rows(self):
+    def test_a_slice_of_rows(self):
         rows = Example("gaussian").in_memory.with_missing_noise(np.array([0.5, 0.0, 2.0, 1.0]))
         part = rows.part(slice(30, 77))
         assert len(part) == 47
@@ -524,13 +524,13 @@ class TestParts:
             )
 
     @pytest.mark.parametrize(("size", "sizes"), [(500, [401]), (401, [401]), (200, [200, 200, 1])])
-    def test_so_many_at_a_time(self, size, sizes):
+    def test_parts_of_bounded_size(self, size, sizes):
         rows = Example("gaussian").in_memory
         parts = list(rows.parts(size))
         assert [len(part) for part in parts] == sizes
         np.testing.assert_array_equal(np.concatenate([part.y for part in parts]), rows.y)
 
-    def test_of_a_table(self):
+    def test_rows_of_a_table(self):
         example = Example("gaussian")
         rows, table = example.in_memory, example.table
         mean = np.average(table.response, weights=table.weight)
@@ -541,15 +541,15 @@ class TestParts:
         assert rows.sizes == tuple(len(term.entries) for term in example.terms)
 
 
-def test_rows_in_chunks_can_be_sent_elsewhere():
+def test_streamed_rows_can_be_pickled():
     example = Example("gaussian")
     rows = example.streamed.with_missing_noise(np.array([0.5, 0.0, 2.0, 1.0]))
     again = pickle.loads(pickle.dumps(rows))
     assert_same(entry_weights(again), entry_weights(rows))
 
 
-def test_a_pass_is_one_pass():
-    """Whatever is asked in one go reads the chunks once."""
+def test_a_total_reads_the_chunks_once():
+    """Each total goes over the chunks once."""
     example, passes = Example("gaussian"), []
 
     class Counted(Chunks):

@@ -1,4 +1,4 @@
-"""Looking numbers up by a grid is looking them up one by one."""
+"""Fast lookup against ``searchsorted``."""
 
 import numpy as np
 import pytest
@@ -24,10 +24,10 @@ DRAWS = {
 
 @pytest.mark.parametrize("name", DRAWS)
 @pytest.mark.parametrize("n_points", [2, 3, 40, 264])
-def test_it_is_searchsorted(name, n_points):
+def test_equals_searchsorted(name, n_points):
     numbers = DRAWS[name]
     points = np.unique(RNG.choice(numbers, n_points))
-    # On the points, just beside them, far beyond them, and zeros of either sign.
+    # At the points, next to them, far beyond them, and zeros of either sign.
     beside = np.concatenate([points, np.nextafter(points, np.inf), np.nextafter(points, -np.inf)])
     ends = [-np.finfo(float).max, np.finfo(float).max, 0.0, -0.0]
     asked = np.concatenate([numbers, np.resize(beside, 1000), ends])
@@ -35,7 +35,7 @@ def test_it_is_searchsorted(name, n_points):
     np.testing.assert_array_equal(found, np.searchsorted(points, asked, side="right") - 1)
 
 
-def test_grids_are_used_where_they_help():
+def test_cells_are_used_where_they_help():
     even = SortedPoints(np.linspace(-1.0, 1.0, 200))._cells
     assert even.cell_of.func is searching._even_cell
     skewed = SortedPoints(np.geomspace(1e-9, 1e9, 200))._cells

@@ -1,4 +1,4 @@
-"""Sketches: whatever the chunks and their order, the same, or within the error that they state."""
+"""Sketches do not depend on chunks and their order, up to the error that they state."""
 
 import struct
 from functools import reduce
@@ -33,7 +33,7 @@ from lanam.core.terms.knots import place_knots, place_levels, summarise, weighte
 #: Standard error of the estimated number of distinct values.
 RELATIVE_ERROR = (EXACT_VALUES - 2) ** -0.5
 
-#: Sums in another order.
+#: Tolerance for another order of summation.
 ROUNDING = 1e-11
 
 
@@ -68,14 +68,14 @@ MERGES = pytest.mark.parametrize("merged", [chain, backwards, tree])
 
 
 def shares(values, weight, at, side):
-    """The share of the weight up to (or below) some values, by sorting everything."""
+    """The fraction of the weight up to (or below) some values, by sorting."""
     order = np.argsort(values)
     below = np.concatenate([[0.0], np.cumsum(weight[order])])
     return below[np.searchsorted(values[order], at, side=side)] / below[-1]
 
 
 def realised_error(own, column, weight):
-    """The largest difference between the true shares and those of the points, at all values of both."""
+    """The largest difference between the cumulative fractions of the column and of the points."""
     present = ~np.isnan(column)
     column, weight = column[present], weight[present]
     at = np.unique(np.concatenate([column, own.points]))
@@ -86,13 +86,13 @@ def realised_error(own, column, weight):
 
 
 def leaf_number(value):
-    """The number of a float among all in their order."""
+    """The rank of a float among all floats."""
     (bits,) = struct.unpack("<Q", struct.pack("<d", value))
     return (1 << 64) - 1 - bits if bits >> 63 else bits + (1 << 63)
 
 
 def rank_error(own):
-    """The largest rank error of any quantile, as a share of the weight.
+    """The largest rank error of any quantile, as a fraction of the weight.
 
     At a place among the values, nobody knows on which side of it the rows of a bucket around it
     are; of all others this is known. So it is the weight of a node and all nodes above it.
@@ -110,7 +110,7 @@ def rank_error(own):
 
 
 def slow_error(own):
-    """The weight of all buckets around any place that is within one."""
+    """The weight of all buckets around any value that is within one."""
     buckets = [
         (leaf_number(point) >> int(level) << int(level), int(level), mass)
         for point, level, mass in zip(own.points, own.level, own.mass, strict=True)
@@ -124,7 +124,7 @@ def slow_error(own):
 
 
 def assert_same(first, second):
-    """The same up to the order in which sums were taken."""
+    """Equality up to the order of summation."""
     np.testing.assert_array_equal(first.points, second.points)
     np.testing.assert_allclose(first.mass, second.mass, rtol=ROUNDING)
     np.testing.assert_array_equal(first.level, second.level)
@@ -193,7 +193,7 @@ class TestExact:
         assert own.n_rows == len(column)
         assert_same(own, sketch_column(column, weight))
 
-    def test_one_more_is_not(self):
+    def test_one_more_value_is_not(self):
         column = np.random.default_rng(2).standard_normal(EXACT_VALUES + 1)
         half = len(column) // 2
         for own in (sketch(column), merge(sketch(column[:half]), sketch(column[half:]))):
@@ -233,9 +233,9 @@ class TestExact:
             assert own.missing == pytest.approx(expected.missing, rel=ROUNDING)
 
 
-class TestNothing:
+class TestEmptyChunks:
     @pytest.mark.parametrize("column", [[], [np.nan, np.nan]])
-    def test_has_no_values(self, column):
+    def test_an_empty_sketch_has_no_values(self, column):
         own = sketch(column)
         assert (own.n_rows, own.mass.sum(), own.missing) == (0, 0.0, len(column))
         assert own.exact
@@ -243,7 +243,7 @@ class TestNothing:
         assert place_knots(distribution(own), 256) is None
         assert distribution(own).missing == len(column)
 
-    def test_leaves_others_as_they_are(self):
+    def test_merging_an_empty_sketch_changes_nothing(self):
         column = np.random.default_rng(4).standard_normal(EXACT_VALUES + 5)
         full = sketch(column)
         for own in (merge(full, sketch([])), merge(sketch([]), full)):
@@ -258,10 +258,10 @@ class TestNothing:
         assert own.n_rows == 2
 
 
-class TestError:
+class TestRankError:
     @hard
     @MERGES
-    def test_holds_and_is_small(self, name, merged):
+    def test_is_bounded_and_small(self, name, merged):
         column, weight = CASES[name]
         own = merged(chunks(column, weight, uneven_cuts(SIZE)))
         assert not own.exact
@@ -273,7 +273,7 @@ class TestError:
         assert own.points.min() == np.nanmin(column)
         assert own.points.max() == np.nanmax(column)
 
-    # In units of 1e307 small numbers are zero.
+    # In units of 1e307, small numbers underflow.
     @pytest.mark.parametrize("name", sorted(CASES.keys() - {"all magnitudes"}))
     def test_of_quantiles(self, name):
         column, weight = CASES[name]
@@ -288,14 +288,14 @@ class TestError:
         assert np.all(shares(column, weight, found, "right") >= levels - tolerance)
 
     @pytest.mark.parametrize("name", ["normal", "narrowing", "atoms", "zipf weights"])
-    def test_is_the_weight_of_buckets_around_a_place(self, name):
+    def test_is_the_weight_of_buckets_around_a_value(self, name):
         column, weight = CASES[name]
         with mock.patch.multiple(sketches, EXACT_VALUES=512, PRECISION=1.0 / 64.0):
             own = chain(chunks(column, weight, uneven_cuts(SIZE)))
         assert len(own.points) > 50
         assert rank_error(own) == pytest.approx(slow_error(own), rel=1e-9)
 
-    def test_does_not_grow_with_the_chunks(self):
+    def test_does_not_grow_with_the_number_of_chunks(self):
         rng = np.random.default_rng(5)
         column = rng.standard_normal(400 * 400)
         with mock.patch.multiple(sketches, EXACT_VALUES=128, PRECISION=1.0 / 16.0):
@@ -304,7 +304,7 @@ class TestError:
         assert realised_error(own, column, np.ones(len(column))) <= rank_error(own)
 
     def test_holds_for_means_that_round_to_zero(self):
-        # In units of the largest value, which is how means are taken, small ones are nothing.
+        # Means are computed in units of the largest value, in which small ones underflow.
         column = np.array([-1e300, -3e-320, -1e-320, 1e-320, 3e-320, 1e300])
         with mock.patch.multiple(sketches, EXACT_VALUES=4, PRECISION=0.35):
             own = sketch(column)
@@ -312,7 +312,7 @@ class TestError:
         assert rank_error(own) == pytest.approx(2.0 / 6.0)
 
     def test_holds_for_the_largest_numbers(self):
-        # The mean of two that are equal, by unequal weights, may round up.
+        # The weighted mean of two equal values may round up.
         largest = 1.7976931348623155e308
         weight = np.array([1.0, 0.01])
         own = merge(sketch([largest, -largest]), sketch_column(np.full(2, largest), weight))
@@ -348,7 +348,7 @@ class TestError:
     )
     @settings(max_examples=100, deadline=None)
     def test_holds_for_any_chunks_of_a_small_sketch(self, parts, merged, limit):
-        # So small that its limits are hit, and raised, all the time.
+        # So small that its limits are reached, and raised, all the time.
         split = [np.array(part, dtype=float).reshape(-1, 2) for part in parts]
         with mock.patch.multiple(sketches, EXACT_VALUES=limit, PRECISION=1.0 / 8.0):
             own = merged([sketch_column(*part.T) for part in split])
@@ -365,8 +365,8 @@ class TestError:
         ends = np.array([column.min(), column.max()]) / own.scale
         np.testing.assert_array_equal(distribution(own).values[[0, -1]], ends)
 
-    def test_is_honest_where_the_limit_does_not_suffice(self):
-        # Clusters that are heavy and far narrower than what lies between them, at every scale.
+    def test_exceeds_the_bound_only_where_buckets_do_not_suffice(self):
+        # Clusters that are heavy and far narrower than the distances between them, at every scale.
         rng = np.random.default_rng(6)
         column = 1.0 + rng.random(4000) * 0.5 ** rng.integers(0, 45, 4000)
         with mock.patch.multiple(sketches, EXACT_VALUES=64, PRECISION=1.0 / 60.0):
@@ -390,7 +390,7 @@ class TestPoints:
         assert np.average(points.values, weights=points.mass) == pytest.approx(
             mean, abs=1e-11 * spread
         )
-        # Values within a bucket are one, so the spread is smaller: by little, but where few rows have it.
+        # The variance within buckets is lost: little of it, unless few rows determine it.
         below = np.average((points.values - mean) ** 2, weights=points.mass) / variance
         outliers = name in ("cauchy", "lognormal", "zipf weights", "all magnitudes")
         assert (0.5 if outliers else 0.999) < below < 1.0 + 1e-10
@@ -407,7 +407,7 @@ class TestPoints:
         assert points.values[-1] * points.scale == np.nanmax(column)
 
     @MERGES
-    def test_of_a_heavy_row_is_its_own(self, merged):
+    def test_a_heavy_row_has_its_own_point(self, merged):
         rng = np.random.default_rng(7)
         column = rng.standard_normal(SIZE)
         weight = np.ones(SIZE)
@@ -418,7 +418,7 @@ class TestPoints:
             (place,) = np.flatnonzero((own.points == column[row]) & (own.level == 0))
             assert own.mass[place] == weight[row]
 
-    def test_of_a_frequent_value_is_its_own(self):
+    def test_a_frequent_value_has_its_own_point(self):
         rng = np.random.default_rng(8)
         column = np.where(rng.random(SIZE) < 0.4, 0.0, rng.standard_normal(SIZE))
         own = chain(chunks(column, np.ones(SIZE), uneven_cuts(SIZE)))
@@ -432,7 +432,7 @@ class TestPoints:
         whole = summarise(column, weight)
         own, expected = (place_knots(each, 256) for each in (points, whole))
         assert (own.inside, own.scale) == (expected.inside, expected.scale)
-        # Knots are half by rank, half by distance: neither moves them far.
+        # Knots are half by rank, half by distance: neither moves far.
         np.testing.assert_allclose(own.inputs, expected.inputs, atol=0.01 * np.ptp(own.inputs))
         edges = place_levels(points, 1000, 150).edges * points.scale
         ranks = shares(column, weight, edges, "right")
@@ -461,12 +461,12 @@ class TestChunks:
         first, second = sketch_column(column, weight), sketch_column(column[order], weight[order])
         assert_same(first, second)
 
-    def test_order_of_two_does_not_matter(self):
+    def test_merging_is_commutative(self):
         rng = np.random.default_rng(11)
         one, two = sketch(rng.standard_normal(50_000)), sketch(rng.standard_exponential(30_000))
         assert_same(merge(one, two), merge(two, one))
 
-    def test_nothing_given_is_changed(self):
+    def test_arguments_are_not_modified(self):
         rng = np.random.default_rng(12)
         column, weight = rng.standard_normal(20_000), rng.gamma(1.0, size=20_000)
         copies = column.copy(), weight.copy()
@@ -485,7 +485,7 @@ class TestChunks:
 
 class TestArrays:
     @pytest.mark.parametrize("size", [0, 10, 50_000])
-    def test_there_and_back(self, size):
+    def test_round_trip(self, size):
         column = np.append(np.random.default_rng(14).standard_normal(size), np.nan)
         own = sketch(column)
         arrays = to_arrays(own)
@@ -519,7 +519,7 @@ class TestDistinctCount:
         own = count_distinct(hash_values(column))
         assert estimate_distinct(own) == pytest.approx(n_distinct, rel=3.0 * RELATIVE_ERROR)
 
-    def test_states_its_standard_error(self):
+    def test_has_the_stated_standard_error(self):
         rng = np.random.default_rng(16)
         with mock.patch.object(sketches, "EXACT_VALUES", 64):
             counts = [count_distinct(hash_values(rng.random(6400))) for _ in range(500)]
@@ -528,14 +528,14 @@ class TestDistinctCount:
         assert np.std(off) == pytest.approx(stated, rel=0.12)
         assert abs(np.mean(off)) < 4.0 * stated / np.sqrt(len(off))
 
-    def test_is_the_same_whatever_the_chunks(self):
+    def test_does_not_depend_on_the_chunks(self):
         hashes = hash_values(np.random.default_rng(17).integers(0, 70_000, 150_000) * 1.5)
         whole = count_distinct(hashes)
         parts = [count_distinct(part) for part in np.split(hashes, uneven_cuts(len(hashes)))]
         for merged in (reduce(merge_counts, parts), reduce(merge_counts, parts[::-1])):
             np.testing.assert_array_equal(merged, whole)
 
-    def test_of_a_sketch_is_that_of_its_values(self):
+    def test_a_sketch_counts_its_values(self):
         column = np.random.default_rng(18).integers(0, 90_000, 120_000) * 0.125
         own = chain(chunks(column, np.ones(len(column)), uneven_cuts(len(column))))
         expected = count_distinct(hash_values(column))
@@ -544,8 +544,8 @@ class TestDistinctCount:
 
 
 class TestHashes:
-    def test_are_the_same_everywhere(self):
-        # splitmix64 of the bits, by whole numbers of any length.
+    def test_are_splitmix64_of_the_bits(self):
+        # splitmix64 of the bits, in Python's integers.
         def slow(value):
             (number,) = struct.unpack("<Q", struct.pack("<d", value))
             number = (number + 0x9E3779B97F4A7C15) % 2**64
@@ -567,7 +567,7 @@ class TestHashes:
         assert rows[0] == rows[1]
         assert rows[2] == rows[3] == rows[4] != rows[0]
 
-    def test_of_rows_tell_apart_what_differs(self):
+    def test_different_rows_have_different_hashes(self):
         row = np.array([[1.0, 2.0, 2.0]])
         swapped = np.array([[2.0, 1.0, 2.0]])
         assert hash_rows(row, np.zeros(1)) != hash_rows(swapped, np.zeros(1))
@@ -588,7 +588,7 @@ class TestHashes:
 class TestSignatures:
     @pytest.fixture
     def table(self):
-        """Numbers, with twins that differ in one row, or in the order of two."""
+        """A numeric column, its duplicate, and copies that differ in one row or in the order of two."""
         rng = np.random.default_rng(21)
         column = np.round(rng.standard_normal(5000), 1)
         column[rng.random(5000) < 0.1] = np.nan
@@ -608,17 +608,17 @@ class TestSignatures:
         ]
         return reduce(add, totals)
 
-    def test_of_numbers_are_the_same_for_twins_only(self, table):
+    def test_of_numeric_columns_are_equal_for_duplicates_only(self, table):
         rows = hash_rows(table, np.arange(5000.0))
-        column, twin, once, swapped, zeros = self.by_chunks(sign_numbers, table, rows, 0)
+        column, copy, once, swapped, zeros = self.by_chunks(sign_numbers, table, rows, 0)
         assert column.shape == (1,)
         assert column.dtype == np.uint64
-        assert column == twin == zeros
+        assert column == copy == zeros
         assert len({int(each[0]) for each in (column, once, swapped)}) == 3
         again = self.by_chunks(sign_numbers, table, rows, 1)
         assert (column, once) == (again[0], again[2])
 
-    def test_of_codes_are_the_same_whatever_the_codes(self):
+    def test_of_codes_depend_on_the_partition_only(self):
         rng = np.random.default_rng(22)
         codes = rng.integers(0, 9, 5000).astype(float)
         codes[rng.random(5000) < 0.1] = np.nan
@@ -642,7 +642,7 @@ class TestSignatures:
         assert [sign_levels(each) for each in self.by_chunks(sign, table, rows, 1)][:2] == [own] * 2
         assert sign_levels(sign_codes(codes, rows, 9)) == own
 
-    def test_of_codes_that_are_none_are_missing(self):
+    def test_invalid_codes_are_missing(self):
         rows = hash_values(np.arange(4.0))
         first = sign_codes(np.array([0.0, 1.0, np.nan, np.nan]), rows, 2)
         second = sign_codes(np.array([0.0, 1.0, -1.0, 2.0]), rows, 2)

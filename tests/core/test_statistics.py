@@ -29,7 +29,7 @@ SIZES = (6, 4, 5)
 
 
 def example(likelihood="gaussian", n=50, seed=0):
-    """Interpolated, exact and interpolated positions; some rows on the very last entry."""
+    """Interpolated, exact and interpolated positions; some rows at the last entry."""
     rng = np.random.default_rng(seed)
 
     def between(size):
@@ -77,7 +77,7 @@ class TestReading:
         )
 
     @pytest.mark.parametrize("term", range(3))
-    def test_reading_leaves_the_table_alone(self, term):
+    def test_reading_does_not_modify_the_table(self, term):
         rows, values, _ = example()
         before = values[term].copy()
         reading.read(rows.positions[term], values[term])
@@ -90,7 +90,7 @@ class TestReading:
         found = reading.spread(rows.positions[term], rows.y, SIZES[term])
         assert_close(found, weights.T @ rows.y, "rounding")
 
-    def test_predict_adds_up_the_terms(self):
+    def test_predict_sums_the_terms(self):
         rows, values, _ = example()
         expected = all_entries_matrix(rows) @ np.concatenate([*values, [0.7]])
         assert_close(statistics.predict(rows, values, 0.7), expected, "rounding")
@@ -126,7 +126,7 @@ class TestSums:
         found = statistics.log_likelihood(rows, LIKELIHOODS[name], values, 0.3)
         assert_close(found, expected, "rounding")
 
-    def test_slopes(self, name):
+    def test_derivatives(self, name):
         rows, values, _ = example(name)
         slope, curvature = Around(LIKELIHOODS[name], values, 0.3).derivatives(rows)
         f = all_entries_matrix(rows) @ np.concatenate([*values, [0.3]])
@@ -156,7 +156,7 @@ class TestSums:
         assert_close(target, design.T @ pseudo, "rounding")
         found = np.concatenate(quadratic.entry_curvature())
         assert_close(found, entries[:, :-1].T @ gamma, "rounding")
-        # It is the log-likelihood's own value, slope and curvature where it was made.
+        # It has the log-likelihood's value, gradient and curvature where it is expanded.
         value = quadratic.constant + pseudo @ f - 0.5 * f @ (gamma * f)
         assert_close(value, rows.weight @ likelihood.log_prob(rows.y, f), "rounding")
         assert_close(quadratic.total_curvature, gamma.sum(), "rounding")
@@ -166,7 +166,7 @@ class TestSums:
         assert not quadratic.is_around([*values[:2], values[2].copy()])
         assert not quadratic.is_around(values[:2])
 
-    def test_a_quadratic_elsewhere(self, name):
+    def test_a_quadratic_at_other_values(self, name):
         rows, values, _ = example(name)
         likelihood, rng = LIKELIHOODS[name], np.random.default_rng(5)
         made = in_memory.table_quadratic(rows, likelihood, values, 0.3)
@@ -184,7 +184,7 @@ class TestSums:
 
     @pytest.mark.parametrize("form", [in_memory.row_quadratic, in_memory.table_quadratic])
     @pytest.mark.parametrize("kept", [[0, 2], [1], []])
-    def test_some_of_the_terms(self, name, form, kept):
+    def test_subsets_of_terms(self, name, form, kept):
         rows, values, tables = example(name)
         whole = form(rows, LIKELIHOODS[name], values, 0.3)
         part = whole.keep_terms(kept)
@@ -203,7 +203,7 @@ def _columns(kept):
     return [[slice(0, 3), slice(3, 5), slice(5, 6)][k] for k in kept]
 
 
-def test_the_gaussian_quadratic_is_exact_wherever_it_is_made():
+def test_the_gaussian_quadratic_is_exact_around_any_point():
     rows, values, tables = example()
     at_zero = in_memory.row_quadratic(rows, LIKELIHOODS["gaussian"], [0.0 * v for v in values], 0.0)
     elsewhere = in_memory.row_quadratic(rows, LIKELIHOODS["gaussian"], values, 0.3)
@@ -222,7 +222,7 @@ def test_the_gaussian_quadratic_is_exact_wherever_it_is_made():
         (50, 0, 8 * 16**2 - 1, quadratics.RowQuadratic),
         (33, 0, 600e6, cross_tables.TableQuadratic),
         (32, 0, 600e6, quadratics.RowQuadratic),
-        # Entries that no row reads do not count, for the rows or the bytes.
+        # Entries without rows do not count.
         (50, 100, 600e6, cross_tables.TableQuadratic),
         (50, 100, 8 * 16**2, cross_tables.TableQuadratic),
         (50, 100, 8 * 16**2 - 1, quadratics.RowQuadratic),
@@ -240,7 +240,7 @@ def test_the_form_is_chosen_by_the_number_of_rows_and_the_memory(n, unread, larg
     assert isinstance(made, form)
     for found, expected in zip(weights, statistics.entry_sums(rows, rows.weight), strict=True):
         assert_close(found, expected, "rounding")
-    # Where it is made does not matter: it is the Gaussian one.
+    # The Gaussian quadratic is the same around any point.
     expected = in_memory.row_quadratic(rows, likelihood, values, 0.3)
     for one, other in zip(
         made.normal_equations(tables), expected.normal_equations(tables), strict=True
@@ -253,7 +253,7 @@ def test_the_form_is_chosen_by_the_number_of_rows_and_the_memory(n, unread, larg
         assert [len(seen) for seen in made.seen] == list(SIZES)
 
 
-def test_other_likelihoods_are_expanded_when_asked():
+def test_other_likelihoods_are_expanded_on_demand():
     rows, _, _ = example("bernoulli")
     weights, null, made = quadratics.weights_and_quadratic(rows, LIKELIHOODS["bernoulli"])
     share = np.average(rows.y, weights=rows.weight)
@@ -264,12 +264,12 @@ def test_other_likelihoods_are_expanded_when_asked():
         assert_close(found, expected, "rounding")
 
 
-def test_rows_gain_and_lose_terms():
+def test_adding_and_removing_terms():
     rows, values, _ = example()
     small = rows.keep_terms([2, 0])
     expected = statistics.predict(rows, [values[0], 0.0 * values[1], values[2]], 0.0)
     assert_close(statistics.predict(small, [values[2], values[0]], 0.0), expected, "rounding")
-    # A column on which the second term's levels stand where its positions say.
+    # A column whose levels are at the second term's positions.
     column = np.linspace(-1.0, 2.0, SIZES[1])[rows.positions[1].index]
     levels = place_levels(summarise(column, np.ones(len(rows))), SIZES[1], SIZES[1])
     assert len(levels) == SIZES[1] + 1  # one more for all other values
@@ -284,7 +284,7 @@ def test_rows_gain_and_lose_terms():
 
 
 def grid_example(values=("many", "many"), n=60, seed=0):
-    """A grid with margins, and rows: on knots or between them in either column, some beyond."""
+    """A grid with margins, and rows at knots, between them, or beyond them in either column."""
     rng = np.random.default_rng(seed)
     kinds = {"many": lambda: rng.standard_normal(n), "few": lambda: rng.integers(0, 4, n) * 0.7}
     columns = np.column_stack([kinds[kind]() for kind in values])
@@ -292,7 +292,7 @@ def grid_example(values=("many", "many"), n=60, seed=0):
     return Grid(tuple(axes)), columns
 
 
-#: Which columns have knots on all of their values.
+#: Which columns have knots at all of their values.
 KINDS = [("many", "many"), ("few", "many"), ("many", "few"), ("few", "few")]
 
 
@@ -314,7 +314,7 @@ class TestGrids:
             found, np.column_stack([expected, np.multiply(-2.0, expected)]), "single precision"
         )
 
-    def test_beyond_the_outermost_knots_these_hold(self, kinds):
+    def test_extrapolation_is_constant(self, kinds):
         grid, columns = grid_example(kinds)
         far = np.array([[-1e9, 0.0], [1e9, 0.0], [0.0, -1e9], [0.0, 1e9], [1e9, 1e9], [-1e9, 1e9]])
         rows = np.vstack([far, 3.0 * columns])
@@ -325,7 +325,7 @@ class TestGrids:
         assert found[4] == pytest.approx(table[-1, -1], rel=1e-6)
         assert found[5] == pytest.approx(table[0, -1], rel=1e-6)
 
-    def test_reading_leaves_the_table_alone(self, kinds):
+    def test_reading_does_not_modify_the_table(self, kinds):
         grid, columns = grid_example(kinds)
         table = np.random.default_rng(1).standard_normal(len(grid))
         before = table.copy()
@@ -334,7 +334,7 @@ class TestGrids:
 
     def test_spread_is_its_transpose(self, kinds):
         grid, columns = grid_example(kinds)
-        # Rows on the last knots of the grid as well.
+        # Including rows at the last knots of the grid.
         columns = np.vstack([columns, [[1e9, 1e9], [1e9, 0.1], [0.1, 1e9], [-1e9, -1e9]]])
         position = grid.locate(*columns.T)
         weights = interpolation_matrix(position, len(grid))
@@ -375,7 +375,7 @@ class TestGrids:
         dense = entries.T @ np.diag(gamma) @ entries
 
         made = in_memory.table_quadratic(rows, likelihood, values, 0.3)
-        # Entries that no row reads are left out, and there are some.
+        # Entries without rows are dropped, and there are some.
         read = np.flatnonzero(entries.any(axis=0))
         assert len(read) < entries.shape[1]
         starts = np.cumsum([0, *sizes])
@@ -399,10 +399,10 @@ class TestGrids:
 
 
 def axis_example(kind, rng, n=80):
-    """A column and its entries: knots between its values or on them, with gaps or not, or codes."""
+    """A column and its entries: knots between or at its values, with or without missing ones, or codes."""
     if kind == "codes":
         column = rng.choice(9, n, p=np.arange(1, 10) / 45.0).astype(float)
-        # Levels below the sixth most frequent, gaps, and codes that are none share the last entries.
+        # Rare categories, missing values and invalid codes have the last entries.
         column[:6] = [np.nan, np.nan, -1.0, 9.0, 0.0, 8.0]
         return column, in_memory.place_categories(column, (column < 9.0) * 1.0, 9, 6)
     column = rng.standard_normal(n) if kind.startswith("many") else rng.integers(0, 4, n) * 0.7
@@ -410,7 +410,7 @@ def axis_example(kind, rng, n=80):
         column[rng.uniform(size=n) < 0.2] = np.nan
         column[:2] = np.nan
     entries = place_knots(summarise(column, np.ones(n)), 6, np.array([0.2]))
-    # Rows on the outermost knots, next to what is missing.
+    # Rows at the outermost knots, next to the entry of missing values.
     column[4:7] = [1e9, -1e9, 1e9]
     return column, entries
 
@@ -451,7 +451,7 @@ class TestEveryKindOfEntry:
         found = reading.spread(position, value, len(entries))
         assert_close(found, weights.T @ value, "single precision")
 
-    def test_missing_values_take_nothing_of_their_neighbours(self):
+    def test_missing_values_are_not_interpolated(self):
         rng = np.random.default_rng(1)
         column, knots = axis_example("many gaps", rng)
         gone = np.isnan(column)

@@ -1,4 +1,4 @@
-"""What is known of all rows before a fit, and the fit itself: the same however rows are cut."""
+"""The summary of all rows, and the fit itself, do not depend on the chunks."""
 
 import weakref
 from dataclasses import replace
@@ -29,7 +29,7 @@ def how(request):
 
 
 def example(n=500, seed=0):
-    """Numbers of all kinds, codes of which some never come up, gaps, weights."""
+    """Numeric columns of all kinds, codes of which some never occur, missing values, weights."""
     rng = RNG(seed)
     columns = np.column_stack(
         [
@@ -80,7 +80,7 @@ class TestSummaries:
             gone = np.isnan(columns[:, k])
             np.testing.assert_allclose(one.distribution.mass, other.distribution.mass, rtol=1e-12)
             assert one.distribution.missing == pytest.approx(weight[gone].sum(), rel=1e-12)
-            # By hand
+            # By direct computation.
             values = one.distribution.values * one.distribution.scale
             np.testing.assert_array_equal(values, np.unique(columns[~gone, k] + 0.0))
             by_hand = [weight[columns[:, k] == value].sum() for value in values]
@@ -102,7 +102,7 @@ class TestSummaries:
             one, other = found.columns[k], expected.columns[k]
             assert len(one.mass) == len(one.arrival) == max(n_levels, 0)
             np.testing.assert_allclose(one.mass, other.mass, rtol=1e-12)
-            # Who comes first is what matters, and who never comes.
+            # The order of the first occurrences matters, and which codes never occur.
             np.testing.assert_array_equal(
                 np.argsort(one.arrival, kind="stable"), np.argsort(other.arrival, kind="stable")
             )
@@ -142,8 +142,8 @@ class TestSummaries:
         for own in whole_and_chunks(how, *given):
             assert len(own.classes) == 0
 
-    def test_beyond_what_is_exact(self, how, monkeypatch):
-        """Quantiles are within the error that sketches promise, and ends and means are exact."""
+    def test_columns_with_many_values(self, how, monkeypatch):
+        """Quantiles are within the error bound of sketches; range and mean are exact."""
         monkeypatch.setattr(sketches, "EXACT_VALUES", 256)
         rng = RNG(0)
         columns, weight = rng.standard_exponential((3000, 1)), rng.uniform(0.5, 2.0, 3000)
@@ -176,7 +176,7 @@ class TestSample:
             )
         }
 
-    def test_it_is_the_same_whatever_the_chunks_and_the_order(self, how):
+    def test_it_does_not_depend_on_chunks_or_order(self, how):
         columns, y, weight = self.given()
         expected, found = whole_and_chunks(how, columns, y, weight, n_sample=50)
         assert len(found.sample) == len(expected.sample) == 50
@@ -190,12 +190,12 @@ class TestSample:
         again = summarise_tables(turned, n_sample=50).sample
         np.testing.assert_array_equal(again.columns, found.sample.columns)
 
-    def test_all_rows_are_a_sample_of_more(self, how):
+    def test_a_larger_sample_is_all_rows(self, how):
         columns, y, weight = self.given(60)
         for own in whole_and_chunks(how, columns, y, weight, n_sample=100):
             assert self.rows(own.sample) == self.rows(Table(columns, y, weight))
 
-    def test_none_where_none_is_wanted(self, how):
+    def test_no_sample_by_default(self, how):
         for own in whole_and_chunks(how, *self.given()):
             assert own.sample is None
 
@@ -216,10 +216,10 @@ class TestSample:
                 assert len(set(rows)) == len(rows)
                 np.testing.assert_allclose(table.weight, [expected[row] for row in rows])
                 samples.append(rows)
-        # Whatever is wanted, the first are the same.
+        # A smaller sample is the beginning of a larger one.
         assert all(rows[:5] == samples[0] for rows in samples)
 
-    def test_it_is_fair(self):
+    def test_it_is_representative(self):
         columns, y, weight = self.given(20_000)
         sample = summarise_tables(in_memory.tables(columns, y, weight), n_sample=2000).sample
         # Three standard errors.
@@ -227,8 +227,8 @@ class TestSample:
         assert sample.response.mean() == pytest.approx(2.0, abs=3 * np.sqrt(2.0 / 2000))
 
 
-class TestTwins:
-    """Columns that are the same, and those that are not by one row, wherever it is."""
+class TestDuplicates:
+    """Duplicate columns, and columns that differ in one row."""
 
     N = 300
 
@@ -239,7 +239,7 @@ class TestTwins:
         assert chunks.duplicates == whole.duplicates
         return chunks.duplicates
 
-    def test_the_same_numbers(self, how):
+    def test_equal_numeric_columns(self, how):
         rng = RNG(0)
         a, b = rng.standard_normal(self.N), rng.integers(0, 4, self.N).astype(float)
         b[::7] = np.nan
@@ -247,68 +247,68 @@ class TestTwins:
         assert self.found(how, columns) == {2: 0, 4: 1, 5: 0}
 
     @pytest.mark.parametrize("where", [0, 1, 150, 298])
-    def test_not_the_same_if_two_rows_are_swapped(self, how, where):
-        # As many of every value: only the rows tell.
+    def test_no_duplicates_if_two_rows_are_swapped(self, how, where):
+        # The distributions are equal; only the rows differ.
         a = RNG(0).standard_normal(self.N)
         b = a.copy()
         b[[where, where + 1]] = a[[where + 1, where]]
         assert self.found(how, np.column_stack([a, b])) == {}
 
-    def test_gaps_must_be_in_the_same_rows(self, how):
+    def test_missing_values_must_be_in_the_same_rows(self, how):
         a = np.repeat([1.0, 2.0, np.nan], 100)
         b = np.repeat([1.0, np.nan, 2.0], 100)
         assert self.found(how, np.column_stack([a, b])) == {}
         assert self.found(how, np.column_stack([a, a])) == {1: 0}
 
-    def test_zeros_are_the_same_whatever_their_sign(self, how):
+    def test_the_sign_of_zero_does_not_matter(self, how):
         a = RNG(0).integers(0, 2, self.N).astype(float)
         assert self.found(how, np.column_stack([a, np.where(a == 0.0, -0.0, a)])) == {1: 0}
 
-    def test_the_same_levels_by_other_names(self, how):
+    def test_the_same_categories_by_other_codes(self, how):
         rng = RNG(0)
         a = rng.integers(0, 5, self.N).astype(float)
         names = np.array([7.0, 2.0, 0.0, 4.0, 3.0])
         b = names[a.astype(int)]
         columns = np.column_stack([a, b, rng.permutation(a)])
         assert self.found(how, columns, (5, 8, 5)) == {1: 0}
-        # As numbers they are not the same, and codes are no numbers.
+        # As numbers they differ.
         assert self.found(how, columns) == {}
         assert self.found(how, columns, (5, -1, 5)) == {}
         assert self.found(how, np.column_stack([a, a]), (5, -1)) == {}
 
     @pytest.mark.parametrize("where", [0, 1, 150, 298])
-    def test_other_levels_if_one_row_differs(self, how, where):
+    def test_no_duplicates_if_one_code_differs(self, how, where):
         a = np.tile(np.arange(4.0), self.N // 4)
         names = np.array([3.0, 0.0, 1.0, 2.0])
         b = names[a.astype(int)]
         b[[where, where + 1]] = b[[where + 1, where]]
         assert self.found(how, np.column_stack([a, b]), (4, 4)) == {}
 
-    def test_merged_levels_are_others(self, how):
-        # Each level of the first goes with one of the second, but not the other way round.
+    def test_merged_categories_are_no_duplicates(self, how):
+        # The first partition refines the second, but they are not equal.
         a = np.tile(np.arange(4.0), self.N // 4)
         assert self.found(how, np.column_stack([a, a // 2]), (4, 2)) == {}
         assert self.found(how, np.column_stack([a // 2, a]), (2, 4)) == {}
 
-    def test_levels_that_never_come_up_do_not_count(self, how):
+    def test_categories_without_rows_do_not_matter(self, how):
         a = RNG(0).integers(0, 3, self.N).astype(float)
         assert self.found(how, np.column_stack([a, a + 4.0]), (3, 9)) == {1: 0}
 
-    def test_a_gap_is_no_level(self, how):
+    def test_missing_is_not_a_category(self, how):
         a = np.tile([0.0, 1.0, 2.0, np.nan], self.N // 4)
         turned = np.tile([0.0, 1.0, np.nan, 2.0], self.N // 4)
         assert self.found(how, np.column_stack([a, turned]), (3, 3)) == {}
         named = np.tile([2.0, 0.0, 1.0, np.nan], self.N // 4)
         assert self.found(how, np.column_stack([a, named]), (3, 3)) == {1: 0}
 
-    def test_many_columns_that_could_be_the_same(self, how):
-        # Permutations of the same values, in triples of which two are the same.
+    def test_many_columns_with_the_same_distribution(self, how):
+        # Permutations of the same values, in triples of which two are equal.
         rng = RNG(0)
         own = [rng.permutation(np.arange(float(self.N))) for _ in range(12)]
         columns = np.column_stack([column for column in own for _ in range(2)])
         assert self.found(how, columns) == {2 * k + 1: 2 * k for k in range(12)}
 
-    def test_another_pass_is_made_only_where_columns_may_be_the_same(self):
+    def test_a_second_pass_only_if_distributions_are_equal(self):
         passes = []
 
         class Counted(Chunks):
@@ -341,7 +341,7 @@ QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(10,), max_knots=512)
 
 
 def fit_data(name, n=400, seed=0):
-    """Two curves that interact, few numbers, codes and a twin of them, gaps, weights."""
+    """Two interacting columns, a discrete one, codes and a duplicate of them, missing values, weights."""
     rng = RNG(seed)
     columns = np.column_stack(
         [
@@ -374,7 +374,7 @@ FIT_LEVELS = (-1, -1, -1, 5, 5)
 
 
 def assert_same_model(found, expected, columns):
-    """Everything that a model says, but for the order of sums."""
+    """All results of a model are equal up to the order of summation."""
     assert [(t.kind, t.features, t.status) for t in found.terms] == [
         (t.kind, t.features, t.status) for t in expected.terms
     ]
@@ -392,7 +392,7 @@ def assert_same_model(found, expected, columns):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5 * np.abs(b).max())
     for a, b in zip(found.terms, expected.terms, strict=True):
         np.testing.assert_allclose(a.data_mass, b.data_mass, rtol=1e-9, atol=1e-12)
-        # Over entries, not rows, which between entries of other signs says a little more.
+        # Over entries, not rows: larger where a function changes its sign between entries.
         assert b.importance - 1e-6 <= a.importance <= 1.05 * b.importance + 1e-6
     assert [pair.features for pair in found.pairs] == [pair.features for pair in expected.pairs]
     assert [pair.status for pair in found.pairs] == [pair.status for pair in expected.pairs]
@@ -402,7 +402,7 @@ def assert_same_model(found, expected, columns):
 
 @cache
 def fitted(name, options=QUICK):
-    """The fit at hand."""
+    """The fit in memory."""
     return in_memory.fit(*fit_data(name), name, options, 0, FIT_LEVELS)
 
 
@@ -411,7 +411,7 @@ class TestFit:
         likelihood = find_likelihood(name, 3)
         return fitting.fit(cut(how, *fit_data(name)), likelihood, options, 0, FIT_LEVELS)
 
-    # Sums of numbers are taken in all ways; those of other responses, whose jobs differ, in two of them.
+    # All cuts for numeric responses; two of them for others, whose jobs differ.
     @pytest.mark.parametrize(
         ("name", "how"),
         [("gaussian", how) for how in CUTS]
@@ -450,13 +450,13 @@ class TestFit:
             {"n_restarts": 2},
         ],
     )
-    def test_other_ways_to_fit(self, change):
+    def test_other_options(self, change):
         options = replace(QUICK, **change)
         found = self.in_chunks("odd ones", "gaussian", options)
         assert_same_model(found, fitted("gaussian", options), fit_data("gaussian")[0])
 
     @pytest.mark.parametrize("how", ["odd ones in groups", "one pass", "many"])
-    def test_wide_levels(self, how, monkeypatch):
+    def test_high_cardinality(self, how, monkeypatch):
         monkeypatch.setattr(prepare, "_WIDE", 10)
         rng = RNG(0)
         columns = np.column_stack([rng.integers(0, 30, 600), rng.integers(0, 15, 600)])
@@ -469,7 +469,7 @@ class TestFit:
         found = fitting.fit(cut(how, *given), LIKELIHOODS["gaussian"], QUICK, 0, (30, 15))
         assert_same_model(found, expected, columns)
         assert found.terms[0].coupling is not None
-        # The rarest of the other share an entry, the same ones.
+        # The same rare categories of the other column share an entry.
         np.testing.assert_array_equal(
             found.terms[1].entries.entry_of, expected.terms[1].entries.entry_of
         )
@@ -477,7 +477,7 @@ class TestFit:
 
     @pytest.mark.parametrize("how", ["odd ones in groups", "many"])
     @pytest.mark.parametrize("name", ["gaussian", "bernoulli"])
-    def test_pairs_later(self, how, name):
+    def test_adding_pairs(self, how, name):
         model, data = fitted(name), fit_data(name)
         options = replace(QUICK, interactions=((0, 1),))
         expected = in_memory.fit_on(model, *data, options, 0)
@@ -488,7 +488,7 @@ class TestFit:
     @pytest.mark.parametrize("name", ["bernoulli", "poisson", "softmax"])
     @pytest.mark.parametrize(("sample", "many"), [(80, 1 << 18), (80, 100)])
     def test_as_if_rows_were_many(self, name, sample, many, monkeypatch):
-        """From a sample's start, and with expansions in cross-tables."""
+        """Starting from a sample, and with expansions in cross-tables."""
         monkeypatch.setattr(prepare, "SAMPLE_ROWS", sample)
         monkeypatch.setattr(quadratics, "MANY_ROWS", many)
         columns, y, weight = fit_data(name)
@@ -496,19 +496,19 @@ class TestFit:
         assert_same_model(self.in_chunks("odd ones in groups", name), expected, columns)
         stages = {record["stage"] for record in expected.history}
         assert "sample" in stages
-        # It comes to where others come, or to another optimum of the precisions nearby.
+        # It converges to the same optimum, or to another one of the precisions nearby.
         plain = fitted(name)
         assert expected.log_evidence == pytest.approx(plain.log_evidence, abs=2.0)
         assert [t.status for t in expected.terms] == [t.status for t in plain.terms]
         (one, _), (other, variance) = (
             scoring.link_moments(model, columns) for model in (expected, plain)
         )
-        # Of several classes there is a covariance a row.
+        # With several classes there is one covariance per row.
         own = np.diagonal(variance, axis1=1, axis2=2) if variance.ndim == 3 else variance
         assert (np.abs(one - other) < np.sqrt(own)).all()
 
-    def test_of_many_values_a_sketch_is_enough(self, monkeypatch):
-        """Where not all values are known: knots are a little elsewhere, functions are not."""
+    def test_a_sketch_suffices_for_many_values(self, monkeypatch):
+        """With sketches, knots move a little, functions hardly."""
         monkeypatch.setattr(sketches, "EXACT_VALUES", 1000)
         rng = RNG(0)
         columns = np.column_stack([rng.standard_normal(5000), rng.exponential(size=5000)])
@@ -528,7 +528,7 @@ class TestFit:
 
 
 class TestFromASample:
-    """A sample says where to start, and nothing of where to end."""
+    """A sample determines where training starts, not where it ends."""
 
     def both(self, columns, y, name, monkeypatch):
         options, weight = Options(hidden_sizes=(12,)), np.ones(len(y))
@@ -538,7 +538,7 @@ class TestFromASample:
         assert "sample" in {record["stage"] for record in found.history}
         return found, plain
 
-    def test_effects_that_it_cannot_see_are_found(self, monkeypatch):
+    def test_effects_without_data_in_the_sample_are_found(self, monkeypatch):
         rng = RNG(0)
         columns = rng.standard_normal((10_000, 2))
         y = rng.poisson(np.exp(0.5 * columns[:, 0] + 0.08 * columns[:, 1])).astype(float)
@@ -555,13 +555,13 @@ class TestFromASample:
         y = (rng.uniform(size=20_000) < expit(f)).astype(float)
         found, plain = self.both(columns, y, "bernoulli", monkeypatch)
         assert found.log_evidence == pytest.approx(plain.log_evidence, abs=0.1)
-        # The sample was all there is.
+        # The sample was all distinct rows.
         passes = [record["stage"] for record in found.history]
         assert passes.count("smooth") <= 3
 
 
 def test_a_fit_to_chunks_does_not_keep_them():
-    """Chunks are there while a job has them, and no longer."""
+    """Chunks are released after each job."""
     alive = []
 
     class Watched(Chunks):
@@ -583,7 +583,7 @@ def test_a_fit_to_chunks_does_not_keep_them():
     assert len(alive) >= 10
 
 
-def test_a_table_at_hand_is_a_chunk():
+def test_a_table_in_memory_is_one_chunk():
     columns, y, weight = fit_data("gaussian")
     assert isinstance(in_memory.tables(columns, y, weight), ArrayTables)
     assert summaries.summarise_tables(in_memory.tables(columns, y, weight)).n_rows == 400

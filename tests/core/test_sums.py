@@ -13,7 +13,7 @@ RNG = np.random.default_rng
 
 
 def make_rows(n_rows, seed, beyond=0.0):
-    """Two columns of numbers and one of codes."""
+    """Two numeric columns and one of codes."""
     rng = RNG(seed)
     ends = 2.0 + beyond
     numbers = rng.uniform(-ends, ends, (n_rows, 2))
@@ -51,7 +51,7 @@ def model(request):
 
 
 def dense_factors(model, terms, rows):
-    """Mean (n, C) and what the model's errors, and a wide term's own, are multiplied by (C, n, ...)."""
+    """Mean (n, C), and the factors (C, n, ...) of the model's errors and of high-cardinality effects."""
     contrasts = np.ones((1, 1)) if model.contrasts is None else model.contrasts
     n_classes, n_outputs = contrasts.shape
     n_own = sum(len(term.mean) for term in model.terms if term.own_variance is not None)
@@ -118,7 +118,7 @@ class TestMoments:
             assert_close(own, scoring.term_variances(model, rows)[:, k], "rounding")
 
 
-def test_the_same_row_twice_is_no_difference(model):
+def test_the_difference_of_a_row_to_itself_is_zero(model):
     rows = make_rows(40, 6, beyond=1.0)
     rows[0, 2] = -1.0  # a level never seen
     mean, variance = scoring.sum_moments(model, range(len(model.terms)), rows, rows.copy())
@@ -126,14 +126,14 @@ def test_the_same_row_twice_is_no_difference(model):
     np.testing.assert_array_equal(variance, 0.0)
 
 
-def test_draws_of_the_whole_differ_as_much(model):
+def test_draws_of_all_terms_have_the_same_moments(model):
     rows, others = make_rows(6, 7), make_rows(6, 8)
     everything = range(len(model.terms))
     mean, variance = scoring.sum_moments(model, everything, rows, others)
     draws = scoring.sample_links(model, np.vstack([rows, others]), 20_000, RNG(0))
     apart = draws[:, :6] - draws[:, 6:]
     std = np.sqrt(variance if variance.ndim == 1 else np.diagonal(variance, axis1=1, axis2=2))
-    # Of 20,000 draws: means to a hundredth of a deviation, deviations to half a per cent.
+    # With 20,000 draws: means to a hundredth of a standard deviation, these to half a per cent.
     np.testing.assert_allclose((apart.mean(axis=0) - mean) / std, 0.0, atol=0.04)
     np.testing.assert_allclose(apart.std(axis=0), std, rtol=0.03)
 
@@ -148,8 +148,8 @@ def test_draws_of_some_terms(model):
     np.testing.assert_allclose(draws.std(axis=0), std, rtol=0.03)
 
 
-def test_gaps_where_none_was(model):
-    # They may hold anything in either row, independently; and say nothing of terms that do not count.
+def test_missing_values_of_complete_columns(model):
+    # Unknown in either row, independently; without effect on dropped terms.
     assert model.terms[0].active
     rows, others = make_rows(4, 10), make_rows(4, 11)
     rows[0, 0] = others[1, 0] = rows[2, 0] = others[2, 0] = np.nan

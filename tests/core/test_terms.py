@@ -1,4 +1,4 @@
-"""Terms with missing values and categories: what their parameters are, and that pairs are pure."""
+"""Terms with missing values and categories: their parameters, and purity of pairs."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from tests.oracles import assert_close, conditional_means, entry_matrix
 
 OPTIONS = Options(pair_hidden_sizes=(9,), pair_init_scales=(1.0, 4.0))
 
-#: Features of a curve, for each of the two scales.
+#: Features of a curve per scale.
 CURVE = 2 * 6
 
 #: The network of a single column at each level of the other.
@@ -46,7 +46,7 @@ def entries_of(kind, column, weight):
 
 
 def pair_of(first, second, groups="layer", seed=0):
-    """A pair's term, its expansion point, its share of the data, and the columns."""
+    """A pair's term, its expansion point, the data mass at its entries, and the columns."""
     rng = np.random.default_rng(seed)
     columns = np.column_stack([column_of(kind, rng) for kind in (first, second)])
     weight = rng.uniform(0.5, 2.0, N)
@@ -60,9 +60,9 @@ def pair_of(first, second, groups="layer", seed=0):
     return term, term.initial(rng), share, columns
 
 
-#: All kinds of pairs with categories or gaps, and how many joint, curve and cell parameters they have:
-#: of a joint network of 9 units; for every level of one column (6 of codes, 1 of gaps) a curve of the
-#: other; for every two of them a cell.
+#: All kinds of pairs with categories or missing values, and their numbers of joint, curve and cell
+#: parameters: those of a joint network of 9 units; for every level of one column (6 of codes, 1 of missing
+#: values) a curve of the other; for every two levels a cell.
 JOINT = 2 * 9 + 9 + 9
 PAIRS = {
     ("codes", "codes"): (0, 0, 36),
@@ -79,14 +79,14 @@ PAIRS = {
 
 
 def groups_of(joint, curves, cells):
-    """Names of the parts' groups, in order: one a scale of networks, one for cells."""
+    """Names of the parts' groups, in order: one per scale of networks, one for cells."""
     names = ["joint 0", "joint 1"] * (joint > 0) + ["curve 0", "curve 1"] * (curves > 0)
     return names + ["cells"] * (cells > 0)
 
 
 @pytest.mark.parametrize("kinds", PAIRS)
 class TestMixedTerm:
-    def test_parameters_are_those_of_all_parts(self, kinds):
+    def test_the_number_of_parameters(self, kinds):
         term, expansion, _, _ = pair_of(*kinds)
         assert isinstance(term, MixedTerm)
         assert term.kind == "pair"
@@ -101,7 +101,7 @@ class TestMixedTerm:
         for part, size in own.items():
             assert sum(counts[k] for k, name in enumerate(names) if part in name) == size
 
-    def test_every_part_is_zero_where_it_has_nothing_to_say(self, kinds):
+    def test_every_part_is_zero_outside_its_entries(self, kinds):
         term, expansion, _, _ = pair_of(*kinds)
         first, second = term.entries.axes
         single = [_has_own_effect(axis) for axis in (first, second)]
@@ -154,15 +154,15 @@ class TestMixedTerm:
         term, expansion, share, columns = pair_of(*kinds)
         table = tangent(term, expansion, share)
         found = conditional_means(table, share, term.entries.shape)
-        # Every entry that rows read, of either column.
+        # At every entry with rows, of either column.
         assert len(found) > 8
         np.testing.assert_allclose(found, 0.0, atol=1e-9 * np.abs(table).max())
-        # The share is what the rows read.
+        # The data mass is that of the rows.
         assert share.sum() == pytest.approx(1.0)
         read = entry_matrix(term.entries, *columns.T).any(axis=0)
         np.testing.assert_array_equal(share > 0.0, read)
 
-    def test_every_group_starts_with_an_equal_part(self, kinds):
+    def test_every_group_has_an_equal_part_of_the_prior_variance(self, kinds):
         term, expansion, share, _ = pair_of(*kinds)
         table = tangent(term, expansion, share)
         precision = initial_precision(term, table, share, 0.1)
@@ -172,7 +172,7 @@ class TestMixedTerm:
         ]
         np.testing.assert_allclose(sizes, 0.1 / len(precision))
 
-    def test_a_start_is_random_and_of_the_right_length(self, kinds):
+    def test_expansion_points_are_random_and_of_the_right_length(self, kinds):
         term, _, _, _ = pair_of(*kinds)
         first, second = (term.initial(np.random.default_rng(seed)) for seed in (0, 1))
         knots = [axis for axis in term.entries.axes if isinstance(axis, Knots)]
@@ -196,7 +196,7 @@ def curve_expansion(term, expansion, axis):
 
 
 def band_covariances(architecture, expansion, knots):
-    """``sum_b J_b J_b'``, each cut to its six leading directions."""
+    """``sum_b J_b J_b'``, each truncated to its six leading directions."""
     jacobian = networks.jacobian(architecture, expansion, knots.network_inputs)[1]
     total = 0.0
     for band in range(2):
@@ -206,14 +206,14 @@ def band_covariances(architecture, expansion, knots):
     return total
 
 
-def test_a_pair_of_plain_knots_is_a_joint_network():
+def test_a_pair_of_complete_numeric_columns_is_a_joint_network():
     term, _, _, _ = pair_of("knots", "knots")
     assert isinstance(term, SmoothTerm)
     assert not term.has_missing
     assert term.group_index.shape == (JOINT,)
 
 
-def test_the_joint_network_does_not_know_of_gaps():
+def test_the_joint_network_does_not_depend_on_missing_values():
     term, expansion, _, _ = pair_of("gaps", "knots")
     first, second = term.entries.axes
     plain = SmoothTerm(
@@ -226,7 +226,7 @@ def test_the_joint_network_does_not_know_of_gaps():
     np.testing.assert_array_equal(found, own)
 
 
-def test_a_mirrored_pair_is_the_same_in_other_order():
+def test_a_transposed_pair_is_the_same_in_another_order():
     # Curves of codes x knots are those of knots x codes, entry by entry.
     grid = pair_of("codes", "knots")[0].entries
     forth = pair_term((0, 1), grid, OPTIONS)

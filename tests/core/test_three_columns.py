@@ -1,4 +1,4 @@
-"""Joint terms of three columns: a third axis is one more length, in everything that knows of grids."""
+"""Joint terms of three columns, in everything that uses grids."""
 
 import itertools
 from dataclasses import replace
@@ -33,7 +33,7 @@ RNG = np.random.default_rng
 N = 120
 OPTIONS = Options(pair_hidden_sizes=(7,), pair_init_scales=(1.0, 4.0))
 
-#: Columns whose rows stand between knots or on them, with missing values, or of codes.
+#: Columns with rows between or at knots, with missing values, or of codes.
 KINDS = [
     ("many", "many", "many"),
     ("many", "few", "many"),
@@ -73,7 +73,7 @@ def share_of(grid, columns):
 
 @pytest.mark.parametrize("kinds", KINDS)
 class TestReading:
-    def test_is_what_every_row_takes_of_every_entry(self, kinds):
+    def test_is_the_product_with_interpolation_weights(self, kinds):
         grid, columns = grid_of(kinds)
         assert len(grid) == np.prod(grid.shape)
         position = locate(grid, (2, 0, 1), columns[:, [1, 2, 0]])
@@ -85,7 +85,7 @@ class TestReading:
         part = reading.read(position.rows(slice(20, 50)), table)
         np.testing.assert_array_equal(part, reading.read(position, table)[20:50])
 
-    def test_strides_are_those_of_the_axes_between_whose_entries_rows_stand(self, kinds):
+    def test_strides_are_those_of_interpolated_axes(self, kinds):
         grid, columns = grid_of(kinds)
         strides = (grid.shape[1] * grid.shape[2], grid.shape[2], 1)
         between = [kind in ("many", "gaps") for kind in kinds]
@@ -128,7 +128,7 @@ def test_reading_is_trilinear():
     assert_close(found, expected, "single precision")
 
 
-def test_batches_of_the_papers_solver_read_the_same():
+def test_batches_of_the_papers_solver_interpolate_in_the_same_way():
     grid, columns = grid_of(("many", "many", "few"))
     other, other_columns = grid_of(("many", "many", "many"), seed=5)
     positions = (grid.locate(*columns.T), other.locate(*other_columns.T))
@@ -170,25 +170,25 @@ def share(request):
 
 
 class TestPurity:
-    def test_what_is_left_has_no_mean_along_any_axis(self, share):
+    def test_the_pure_part_has_no_mean_along_any_axis(self, share):
         table = 10.0 + RNG(1).standard_normal((len(share), 3))
         found = purify(table, share, SHAPE)
         np.testing.assert_allclose(conditional_means(found, share, SHAPE), 0.0, atol=1e-11)
         assert (share @ found**2 > 0.01).all()
 
-    def test_what_is_taken_out_are_functions_of_two_columns(self, share):
+    def test_functions_of_two_columns_are_removed(self, share):
         table = 10.0 + RNG(1).standard_normal((len(share), 3))
         taken = table - purify(table, share, SHAPE)
         design = additive_design(SHAPE)
         fitted = design @ np.linalg.lstsq(design, taken, rcond=1e-13)[0]
         assert_close(taken, fitted, "rounding")
 
-    def test_nothing_is_left_of_functions_of_fewer_columns(self, share):
+    def test_functions_of_fewer_columns_have_no_pure_part(self, share):
         design = additive_design(SHAPE)
         sums = design @ RNG(2).standard_normal((design.shape[1], 4))
         np.testing.assert_allclose(purify(sums, share, SHAPE), 0.0, atol=1e-11)
 
-    def test_without_data_the_axes_own_distribution_counts(self, share):
+    def test_without_data_the_marginal_distribution_is_used(self, share):
         found = purify(RNG(1).standard_normal((len(share), 1)), share, SHAPE).reshape(SHAPE)
         cells = share.reshape(SHAPE)
         for axis in range(3):
@@ -212,7 +212,7 @@ class TestPurity:
 
 
 class TestTerms:
-    def test_the_network_sees_three_columns(self):
+    def test_the_network_has_three_inputs(self):
         grid, _ = grid_of(("many", "few", "many"))
         term = pair_term((0, 1, 2), grid, OPTIONS)
         assert isinstance(term, SmoothTerm)
@@ -238,7 +238,7 @@ class TestTerms:
         np.testing.assert_allclose(means / size, 0.0, atol=1e-10)
 
     @pytest.mark.parametrize("kinds", KINDS)
-    def test_compressed_they_say_the_same(self, kinds):
+    def test_compression_keeps_the_prior(self, kinds):
         grid, columns = grid_of(kinds)
         term = pair_term((0, 1, 2), grid, OPTIONS)
         share = share_of(grid, columns)
@@ -251,7 +251,7 @@ class TestTerms:
             made.basis.T @ made.basis, np.eye(made.basis.shape[1]), atol=1e-9
         )
         left = np.sqrt(N * share)[:, None] * (phi - made.table @ made.basis.T)
-        # Each direction left out is below the tolerance, ten times that of single columns.
+        # Each dropped direction is below the tolerance, ten times that of single columns.
         assert np.linalg.norm(left, 2) ** 2 < 11.0 * RANK_TOLERANCE
 
     @pytest.mark.parametrize("kinds", MIXED)
@@ -269,8 +269,8 @@ class TestTerms:
                 if any(grid.axes[k].n_single == 0 for k in others):
                     continue
                 for level in itertools.product(*levels):
-                    # Of each combination a block: zero at all other entries of the other columns,
-                    # and where a column of its own is missing.
+                    # One block per combination: zero at all other entries of the other columns,
+                    # and where one of its own columns is missing.
                     outside = np.ones(grid.shape, dtype=bool)
                     here = [slice(None)] * 3
                     for k in own:
@@ -287,7 +287,7 @@ class TestTerms:
 
 
 def _width(grid, own):
-    """How many features a network of some columns has at each combination of the others' levels."""
+    """The number of features of a network at each combination of the other columns' levels."""
     bands = np.bincount(replace(OPTIONS.architecture(2), n_inputs=max(len(own), 1)).band_index)
     if not own:
         return 1

@@ -1,4 +1,4 @@
-"""The response's spread in chunks is that of all rows, whatever their size."""
+"""The response's moments in chunks are those of all rows, for responses of any magnitude."""
 
 from functools import reduce
 
@@ -54,13 +54,13 @@ def test_chunks_are_the_whole(name, weighted, ends, merge):
     expected, found = Spread.of(y, weight), merge(in_chunks(y, weight, ends))
     assert found.total_weight == pytest.approx(expected.total_weight, rel=1e-13)
     assert found.magnitude == expected.magnitude
-    # Means cancel, and of a constant no spread is left but rounding.
+    # Means cancel, and the variance of a constant is rounding.
     size = np.abs(y / expected.magnitude).max()
     assert found.mean == pytest.approx(expected.mean, abs=1e-14 * size)
     assert found.variance == pytest.approx(
         expected.variance, rel=1e-12, abs=1e-30 * size**2 + 1e-15 * size * expected.variance**0.5
     )
-    # And so the core's units of it are the same, too.
+    # Hence the core's units are the same.
     one, other = (Units.of(spread, GAUSSIAN) for spread in (found, expected))
     if name.startswith("constant"):
         assert one.scale == pytest.approx(1e-9 * np.abs(y[0]))
@@ -68,7 +68,7 @@ def test_chunks_are_the_whole(name, weighted, ends, merge):
     np.testing.assert_allclose(one.standard(y), other.standard(y), rtol=1e-9, atol=1e-5)
 
 
-def test_by_hand():
+def test_direct_computation():
     first = Spread.of(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
     second = Spread.of(np.array([-16.0]), np.array([2.0]))
     found = first.merged(second)
@@ -80,7 +80,7 @@ def test_by_hand():
     assert found.variance * 256.0 == pytest.approx(expected)
 
 
-def test_either_way_round():
+def test_evidence_round_trip():
     parts = in_chunks(RESPONSES["plain"], np.ones(200), [60])
     one, other = parts[0].merged(parts[1]), parts[1].merged(parts[0])
     assert one.mean == pytest.approx(other.mean, rel=1e-14)
