@@ -1,4 +1,4 @@
-"""What several tests of the core need."""
+"""Fixtures of the core's tests."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from lanam.core.terms import linearise
 
 @pytest.fixture
 def lossless(monkeypatch):
-    """Compression that keeps every direction but rounding, so that dense twins must agree."""
+    """Compression that drops only rounding errors, so that dense references must agree."""
     monkeypatch.setattr(linearise, "RANK_TOLERANCE", 1e-10)
     monkeypatch.setattr(linearise, "PAIR_TOLERANCE", 1e-10)
     monkeypatch.setattr(linearise, "COARSE_TOLERANCE", 1e-10)

@@ -1,4 +1,4 @@
-"""Small data and half-made fits that several tests of the core start from."""
+"""Small data sets and unfinished fits, shared by tests of the core."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ SMALL = Options(hidden_sizes=(7,), init_scales=(1.0, 4.0))
 
 
 def additive_data(n=60, likelihood="gaussian", seed=0):
-    """Two columns that matter, one with few values; weights that differ."""
+    """Two relevant columns, one of them discrete; different weights."""
     rng = np.random.default_rng(seed)
     columns = np.column_stack([rng.uniform(-2, 2, n), rng.integers(0, 6, n).astype(float)])
     f = np.sin(2 * columns[:, 0]) + 0.5 * columns[:, 1]
@@ -42,8 +42,8 @@ def started(columns, y, weight, likelihood="gaussian", options=SMALL, noise=0.3,
     )
     rng = np.random.default_rng(seed)
     known = tuple(problem.start(k, rng) for k in range(len(problem.terms)))
-    # Precisions that differ between groups, so that none can stand for another, and of a size that
-    # does not depend on where the solver starts.
+    # Different precisions per group, so that none can be mistaken for another, independent of the solver's
+    # initial state.
     precisions = [
         initial_precision(term, one.jacobian, share, 0.1)
         * rng.uniform(0.3, 3.0, len(one.precision))
@@ -77,7 +77,7 @@ def dense_curvature(block):
 def dense_features(model, columns, options):
     """A fitted Gaussian process in its parameters: every row's features, precisions, terms' blocks.
 
-    In the core's units. Levels of a wide column are not centred: the intercept is free.
+    In the core's units. Effects of high cardinality are not centred: the intercept is free.
     """
     parts, precisions, blocks, end = [], [], [], 0
     for fitted in model.terms:

@@ -1,4 +1,4 @@
-"""Rows that are not at hand: a table cut into chunks, as engines have them."""
+"""A table in chunks, as engines provide them."""
 
 import pickle
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from lanam.core.rows.tables import Table, add
 
-#: Ways to cut rows, as shares of them, and how many chunks a job is given at once.
+#: Ends of chunks as fractions of the rows, and the number of chunks per job.
 CUTS = {
     "one chunk": ((), 1),
     "odd ones": ((0.003, 0.011, 0.4, 0.41, 0.8), 1),
@@ -20,10 +20,10 @@ CUTS = {
 
 @dataclass(frozen=True)
 class Chunks:
-    """A table in chunks that end at ``ends``; a job is given ``at_once`` of them.
+    """A table in chunks that end at ``ends``; a job has ``at_once`` of them.
 
-    Jobs and merges are sent through ``pickle``, as to another machine; chunks can be gone over once; and
-    totals are merged in the order of the rows, but as a tree.
+    Jobs and merges are pickled, as for another machine; chunks can be iterated once; totals are merged in
+    the order of the rows, as a tree.
     """
 
     table: Table
@@ -37,9 +37,9 @@ class Chunks:
     def chunks(self):
         bounds = [0, *self.ends, len(self.table)]
         for number, (start, end) in enumerate(pairwise(bounds)):
-            own = slice(start, end)
-            # Numbers are in order, but need not be the next.
-            parts = (self.table.columns[own], self.table.response[own], self.table.weight[own])
+            rows = slice(start, end)
+            # Numbers are ascending, not necessarily consecutive.
+            parts = (self.table.columns[rows], self.table.response[rows], self.table.weight[rows])
             yield Table(*(part.copy() for part in parts), number=3 * number + 1)
 
     def total(self, job, merge=add):
@@ -57,10 +57,10 @@ def _tree(totals, merge):
 
 
 def cut(how, columns, y=None, weight=None):
-    """Arrays in chunks, by the name of a way to cut them."""
+    """Arrays in chunks, cut by a named scheme."""
     n_rows = len(columns)
     y = np.zeros(n_rows) if y is None else y
     weight = np.ones(n_rows) if weight is None else weight
-    shares, at_once = CUTS[how]
-    ends = tuple(dict.fromkeys(int(np.ceil(share * n_rows)) for share in shares))
+    fractions, at_once = CUTS[how]
+    ends = tuple(dict.fromkeys(int(np.ceil(fraction * n_rows)) for fraction in fractions))
     return Chunks(Table(columns, y, weight), ends, at_once)

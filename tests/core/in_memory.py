@@ -15,19 +15,19 @@ from tests.likelihoods import LIKELIHOODS, find_likelihood
 
 
 def tables(columns, y=None, weight=None):
-    """Rows as the core is given them."""
+    """The core's table of arrays."""
     n_rows = len(columns)
     y = np.zeros(n_rows) if y is None else y
     return ArrayTables(Table(columns, y, np.ones(n_rows) if weight is None else weight))
 
 
 def levels_of(columns, categories):
-    """How many levels each column has, -1 for numeric ones."""
+    """The number of categories of each column, -1 for numeric ones."""
     return [len(categories[k].entry_of) if k in categories else -1 for k in range(columns.shape[1])]
 
 
 def summary(columns, weight=None, categories=NO_CATEGORIES):
-    """What placing terms needs to know."""
+    """The summary from which terms are placed."""
     return summarise_tables(tables(columns, weight=weight), levels_of(columns, categories))
 
 
@@ -62,7 +62,7 @@ def place_categories(column, weight, n_levels, max_own=None):
 
 
 def entry_weights(rows):
-    """Weight at every table entry, a vector a term."""
+    """Weight at every table entry, one vector per term."""
     null = (LIKELIHOODS["gaussian"], 0.0)
     return rows.total(partial(statistics.weigh_entries, null))[:-1]
 

@@ -1,4 +1,4 @@
-"""Columns of categories: closed-form random effects, invariance to names, rare and unseen levels."""
+"""Categorical columns: closed-form random effects, invariance to names, rare and unseen categories."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def term_of(model, *features):
 
 
 class TestEntries:
-    def test_codes_gaps_and_whatever_else(self):
+    def test_codes_missing_and_unseen_values(self):
         entries = in_memory.place_categories(np.array([0.0, 2.0, 1.0]), np.ones(3), 3)
         assert len(entries) == 5
         rows = np.array([2.0, 0.0, np.nan, -1.0, 3.0, 1e300, -np.inf])
@@ -42,23 +42,23 @@ class TestEntries:
         np.testing.assert_array_equal(position.index, [2, 0, 3, 4, 4, 4, 4])
         assert position.steps == ()
 
-    def test_of_many_levels_the_most_frequent_have_an_entry(self):
+    def test_the_most_frequent_of_many_categories_have_an_entry(self):
         column = np.repeat(np.arange(5.0), [3, 9, 1, 7, 5])
         entries = in_memory.place_categories(column, np.ones(25), 5, 3)
         assert entries.n_own == 3
-        # In the order of their codes; the others are with those never seen.
+        # In the order of their codes; the others share the entry of unseen ones.
         np.testing.assert_array_equal(entries.entry_of, [4, 0, 4, 1, 2])
         assert len(entries) == 5
 
-    def test_it_is_weight_that_makes_them_frequent(self):
+    def test_frequency_is_by_weight(self):
         column = np.repeat(np.arange(3.0), [5, 4, 3])
         weight = np.repeat([1.0, 2.0, 3.0], [5, 4, 3])
         np.testing.assert_array_equal(
             in_memory.place_categories(column, weight, 3, 2).entry_of, [3, 0, 1]
         )
 
-    def test_of_levels_that_tie_the_first_in_the_data_has_an_entry(self):
-        # Two may have one, and the second and third are as frequent as each other, whatever their names.
+    def test_ties_are_broken_by_the_first_occurrence(self):
+        # With two entries, and the second and third category equally frequent.
         column = np.repeat(np.arange(4.0), [6, 4, 4, 1])
         for order in ([0, 1, 2, 3], [1, 2, 3, 0], [3, 2, 1, 0]):
             code = np.asarray(order, dtype=float)[column.astype(int)]
@@ -67,18 +67,18 @@ class TestEntries:
             assert set(entries.entry_of[order[:2]]) == {0, 1}
             assert (entries.entry_of[order[2:]] == 3).all()
 
-    def test_of_levels_that_are_all_as_frequent_as_many_as_may_have_an_entry(self):
+    def test_ties_of_all_categories(self):
         entries = in_memory.place_categories(np.tile(np.arange(30.0), 5), np.ones(150), 30, 24)
         assert (entries.entry_of < 24).sum() == 24
 
-    def test_gaps_and_codes_that_are_none_do_not_count(self):
+    def test_missing_values_and_invalid_codes_do_not_count(self):
         column = np.array([0.0, 0.0, 1.0, np.nan, np.nan, np.nan, -1.0, -1.0])
         np.testing.assert_array_equal(
             in_memory.place_categories(column, np.ones(8), 2, 1).entry_of, [0, 2]
         )
 
-    def test_in_a_pair_only_the_most_frequent_have_one(self):
-        # Levels with 1, 2, ..., 40 rows: the last 24 have an entry of their own in a grid.
+    def test_in_a_pair_only_the_most_frequent_have_an_entry(self):
+        # Categories with 1, 2, ..., 40 rows: the last 24 have their own entry in a grid.
         column = np.repeat(np.arange(40.0), np.arange(1, 41))
         columns = np.column_stack([column, np.arange(len(column)) % 7])
         weight, alone = np.ones(len(column)), Categories(np.arange(40), 40)
@@ -86,7 +86,7 @@ class TestEntries:
         assert grid.shape[0] == 24 + 2
         assert (grid.axes[0].entry_of[:16] == 25).all()
         np.testing.assert_array_equal(grid.axes[0].entry_of[16:], np.arange(24))
-        # With few levels all have one, whatever their rows.
+        # With few categories all have one.
         (grid,) = in_memory.place_grids(
             columns % 20, weight, [(0, 1)], {0: Categories(np.arange(20), 20)}
         )
@@ -108,14 +108,14 @@ class TestPrepare:
         assert set(found.levels) == {0}
         assert len(found.categories[1]) == 5 + 2
 
-    def test_one_level_is_constant_unless_some_are_missing(self):
+    def test_one_category_is_constant_unless_some_are_missing(self):
         columns = np.zeros((30, 2))
         columns[:5, 1] = np.nan
         found = self.made(columns, [1, 1])
         assert found.unused == {0: CONSTANT}
         assert [term.features for term in found.terms] == [(1,)]
 
-    def test_the_same_numbers_are_no_duplicate_of_the_same_codes(self):
+    def test_numbers_are_no_duplicate_of_equal_codes(self):
         codes = np.random.default_rng(1).integers(0, 3, 30).astype(float)
         columns = np.column_stack([codes, codes])
         assert self.made(columns, [-1, 3]).unused == {}
@@ -128,11 +128,11 @@ class TestPrepare:
         assert self.made(columns, [-1, 3, 3, -1]).unused == {2: DUPLICATE, 3: DUPLICATE}
 
 
-# the exact case
+# closed form
 
 
 def regression_of(columns, y, weight, n_levels, precision, noise):
-    """A problem of one column of codes at given hyperparameters, in units of the response as it is."""
+    """A problem of one column of codes at given hyperparameters, in the response's units."""
     prepared = in_memory.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK, n_levels)
     problem = Problem.of(prepared.terms, prepared.rows, prepared.units.likelihood)
     rng = np.random.default_rng(0)
@@ -148,7 +148,7 @@ class TestClosedForm:
         rng = np.random.default_rng(0)
         codes = rng.integers(0, 5, 90).astype(float)
         codes[rng.uniform(size=90) < 0.1] = np.nan
-        # A sixth level that no row has.
+        # A sixth category without rows.
         y, weight = rng.standard_normal(90), rng.uniform(0.5, 2.0, 90)
         y = y + np.nan_to_num(codes)
         prepared, problem, state = regression_of(codes[:, None], y, weight, [6], 3.0, 0.4)
@@ -163,14 +163,14 @@ class TestClosedForm:
         covariance = table @ dense.covariance[:-1, :-1] @ table.T
         made = found.tables[0] @ found.covariance[:-1, :-1] @ found.tables[0].T
         assert_close(made, covariance, "conditioning")
-        # The level that no row has, and any other: the same, and known less than all others.
+        # A category without rows and any unseen one have the same, largest variance.
         assert found.means[0][5] == pytest.approx(found.means[0][7])
         sd = np.sqrt(np.diag(made))
         assert sd[5] == pytest.approx(sd[7])
         assert (np.delete(sd, [5, 7]) < sd[7]).all()
 
     def test_shrinks_group_means_as_textbooks_do(self):
-        # Equally many rows a level: (mean of the level - mean of all) n / (n + noise * precision).
+        # With n rows per category: (mean of the category - mean of all) n / (n + noise * precision).
         rng = np.random.default_rng(1)
         codes = np.repeat(np.arange(7.0), 5)
         y = rng.standard_normal(7)[codes.astype(int)] + rng.standard_normal(35)
@@ -185,7 +185,7 @@ class TestClosedForm:
 
 
 def shop_data(likelihood="gaussian", seed=0):
-    """Levels of very different frequency, a curve, and a pair of both kinds."""
+    """Categories of very different frequency, a curve, and their interaction."""
     rng = np.random.default_rng(seed)
     n = 600
     codes = rng.choice(8, n, p=[0.3, 0.25, 0.2, 0.1, 0.08, 0.04, 0.02, 0.01])
@@ -205,9 +205,9 @@ N_LEVELS = (8, -1, 4)
 @pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("asked", [0, ((0, 2),), ((0, 1),)], ids=["alone", "cells", "curves"])
 @pytest.mark.usefixtures("lossless")
-def test_names_of_levels_do_not_matter(likelihood, asked):
+def test_names_of_categories_do_not_matter(likelihood, asked):
     columns, y = shop_data(likelihood)
-    # Gaps keep their entry whatever the codes are.
+    # Missing values keep their entry whatever the codes are.
     columns[::17, 0] = np.nan
     options = replace(QUICK, interactions=asked)
     order = np.random.default_rng(5).permutation(8)
@@ -233,29 +233,29 @@ def test_names_of_levels_do_not_matter(likelihood, asked):
 @pytest.fixture(scope="module")
 def model():
     columns, y = shop_data()
-    # The last level's rows are there, but count for nothing; and there is one more that has none.
+    # The rows of the last category have weight zero; one more category has no rows.
     weight = np.where(columns[:, 0] == 7.0, 0.0, 1.0)
     return fit(columns, y, (9, -1, 4), weight)
 
 
 class TestLevels:
-    def test_rare_ones_shrink_more(self):
-        # One level in a thousand rows and one in three, with the same mean of their rows.
+    def test_rare_categories_shrink_more(self):
+        # One category with a thousand rows and one with three, with the same mean.
         rng = np.random.default_rng(0)
         codes = np.repeat(np.arange(12.0), [300, 3] + [50] * 10)
         effect = np.concatenate([[1.0, 1.0], rng.standard_normal(10)])
         noise = rng.standard_normal(len(codes))
-        # The noise of a level has mean zero, so that what is left is shrinkage.
+        # The noise of a category has mean zero, so that the difference is shrinkage.
         for level in range(12):
             noise[codes == level] -= noise[codes == level].mean()
         model = fit(codes[:, None], effect[codes.astype(int)] + noise, [12])
         mean, variance = scoring.entry_moments(model, 0)
-        # What a level that was never seen has is where all are shrunk to.
+        # Categories are shrunk to the effect of an unseen one.
         frequent, rare = mean[:2] - mean[-1]
         assert 0.0 < rare < 0.95 * frequent
         assert variance[1] > 10.0 * variance[0]
 
-    def test_unseen_ones_have_the_mean_of_a_new_level_and_the_widest_band(self, model):
+    def test_unseen_categories_have_the_prior_mean_and_the_widest_band(self, model):
         rows = np.column_stack([[-1.0, 9.0, 1e6, 8.0], np.zeros(4), np.zeros(4)])
         position = [t.features for t in model.terms].index((0,))
         mean = scoring.term_means(model, rows)[:, position]
@@ -266,27 +266,27 @@ class TestLevels:
         assert entry_mean[-1] == mean[0]
         seen = entry_variance[:7]
         assert (seen < 0.5 * variance[0]).all()
-        # A new level is drawn as the others were: its effect is zero before they are centred, which
-        # moves it by as much as the seen ones' own mean (method.md 5), and no further than they are.
+        # An unseen category is drawn from the prior: its effect is zero before centring, which
+        # shifts it by the mean of the seen ones (method.md 5), and within their range.
         assert np.abs(mean[0]) < np.abs(entry_mean[:7]).max()
-        # Its variance is the prior's, and some more for the mean that was taken out.
+        # Its variance is that of the prior, plus that of the mean.
         prior = model_variance(model, position)
         assert prior < variance[0] < 2.0 * prior
 
-    def test_a_level_whose_rows_count_for_nothing_is_an_unseen_one(self, model):
+    def test_a_category_of_weight_zero_is_an_unseen_one(self, model):
         rows = np.column_stack([[7.0, 8.0, -1.0], np.zeros(3), np.zeros(3)])
         mean, variance = scoring.link_moments(model, rows)
         np.testing.assert_allclose(mean, mean[-1])
         np.testing.assert_allclose(variance, variance[-1])
 
-    def test_rows_of_no_weight_might_as_well_not_be_there(self, model):
+    def test_rows_of_weight_zero_have_no_effect(self, model):
         columns, y = shop_data()
         kept = columns[:, 0] != 7.0
         without = fit(columns[kept], y[kept], (9, -1, 4))
-        # Their other columns' values still are among the knots.
+        # The values of their other columns still are among the knots.
         assert without.log_evidence == pytest.approx(model.log_evidence, abs=1e-3)
 
-    def test_gaps_at_prediction_only_are_like_an_unseen_level(self, model):
+    def test_missing_values_at_prediction_only_are_an_unseen_category(self, model):
         rows = np.column_stack([[np.nan, -1.0], np.zeros(2), np.zeros(2)])
         mean, variance = scoring.link_moments(model, rows)
         assert mean[0] == pytest.approx(mean[1])
@@ -302,7 +302,7 @@ class TestLevels:
         a, b = (scoring.link_moments(model, columns) for model in (weighted, repeated))
         np.testing.assert_allclose(a, b, atol=1e-5)
 
-    def test_levels_without_an_effect_go(self):
+    def test_categories_without_an_effect_are_dropped(self):
         rng = np.random.default_rng(3)
         columns = np.column_stack([rng.integers(0, 10, 400), rng.standard_normal(400)])
         model = fit(columns, columns[:, 1] + rng.standard_normal(400), [10, -1])
@@ -313,8 +313,8 @@ class TestLevels:
 
 
 def model_variance(model, position):
-    """Prior variance of a level in the response's units."""
+    """Prior variance of a category's effect in the response's units."""
     term = model.terms[position]
-    # In the core's units the table is that of centred levels over the root of the precision.
+    # In the core's units the table is that of centred indicators over the root of the precision.
     scale = np.abs(term.table).max() * np.sqrt(term.precision[0])
     return scale**2 / term.precision[0]

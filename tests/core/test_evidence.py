@@ -33,7 +33,7 @@ NOISE = 0.3
 
 
 class Example:
-    """A Gaussian problem linearised without loss, and its dense twin in parameter space."""
+    """A Gaussian problem linearised without loss, and its dense reference in parameter space."""
 
     def __init__(self, joint, prior_groups):
         options = replace(SMALL, posterior="joint" if joint else "block", prior_groups=prior_groups)

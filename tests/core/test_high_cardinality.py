@@ -1,4 +1,4 @@
-"""Very many levels are integrated out: the same as a dense regression on all of them, to rounding."""
+"""Effects of very many categories are integrated out: equal to a dense regression up to rounding."""
 
 from dataclasses import replace
 
@@ -46,12 +46,12 @@ N_LEVELS = (30, -1)
 
 
 class WideCase:
-    """Two terms and a wide one between them, integrated out or among the coordinates."""
+    """Two terms and one of high cardinality between them, integrated out or among the coordinates."""
 
     def __init__(self, n=80, n_levels=13, seed=0):
         rng = np.random.default_rng(seed)
         self.features = rng.standard_normal((n, 5))
-        # One level has no row at all.
+        # One category has no rows.
         self.levels = np.eye(n_levels)[rng.integers(0, n_levels - 1, n)]
         self.features[:, 0] += self.levels @ rng.standard_normal(n_levels)
         self.y = self.features @ rng.standard_normal(5) + self.levels @ rng.standard_normal(
@@ -89,7 +89,7 @@ class WideCase:
         return replace(model, noise_bounds=(1e-6, 9.0), high_cardinality=levels)
 
     def dense(self, hyper, joint, without=()):
-        """All in parameter space; the coordinates of other terms, and those of the levels."""
+        """The dense posterior; the coordinates of other terms, and those of the categories."""
         kept = np.setdiff1d(np.arange(len(self.group_of)), without)
         phi = np.hstack([self.features[:, :3], self.levels, self.features[:, 3:]])
         start = 3 + self.n_levels
@@ -109,7 +109,7 @@ class WideCase:
 
 @pytest.fixture
 def _flat(monkeypatch):
-    """A truly flat prior of the intercept, as the dense twin has it."""
+    """A truly flat prior of the intercept, as in the dense reference."""
     monkeypatch.setattr(evidence, "INTERCEPT_PRECISION", 0.0)
 
 
@@ -140,7 +140,7 @@ class TestRegression:
         assert_close(covariance, dense.covariance[np.ix_(levels, levels)], "rounding")
         shared = own.coupling @ found.covariance
         assert_close(shared, dense.covariance[np.ix_(levels, others)], "rounding")
-        # The level that no row has is as its prior.
+        # A category without rows has its prior.
         assert own.mean[-1] == 0.0
         assert covariance[-1, -1] == pytest.approx(np.exp(case.hyper.log_rho[2]))
 
@@ -151,7 +151,7 @@ class TestRegression:
         assert_close(found.effective, np.bincount(case.group_of, dense.effective), "rounding")
         assert_close(found.energy, np.bincount(case.group_of, dense.energy), "rounding")
 
-    def test_slopes(self, joint):
+    def test_gradients(self, joint):
         case = WideCase()
         model, hyper = case.model(wide=True), case.hyper
 
@@ -164,7 +164,7 @@ class TestRegression:
         assert_close(slopes, differences(objective, at, step=1e-4), "finite differences")
 
     @pytest.mark.parametrize("update", ["mackay", "gradient"])
-    def test_tuning_goes_the_way_of_the_dense_one(self, joint, update):
+    def test_tuning_is_that_of_the_dense_model(self, joint, update):
         case = WideCase()
         wide, dense = (
             evidence.tune(case.model(wide), 0.5, joint, UPDATES[update], 12, 1e-6)
@@ -175,7 +175,7 @@ class TestRegression:
         assert wide[1].objective == pytest.approx(dense[1].objective, rel=1e-9)
         assert np.abs(wide[0].log_rho).min() > 1e-3
 
-    def test_what_the_levels_are_worth(self, joint):
+    def test_log_evidence_gain(self, joint):
         case = WideCase()
         model = case.model(wide=True)
         solved = evidence.solve(model, case.hyper, joint)
@@ -194,14 +194,14 @@ def test_precision_of_the_coordinates_is_that_of_their_marginal():
     assert_close(found, expected, "rounding")
 
 
-def test_solving_leaves_the_model_alone():
+def test_solving_does_not_modify_the_model():
     case = WideCase()
-    model, twin = case.model(wide=True), case.model(wide=True)
+    model, untouched = case.model(wide=True), case.model(wide=True)
     evidence.solve(model, case.hyper, True)
     evidence.marginal_precision(model, case.hyper)
-    np.testing.assert_array_equal(model.gram, twin.gram)
-    np.testing.assert_array_equal(model.target, twin.target)
-    np.testing.assert_array_equal(model.high_cardinality.cross, twin.high_cardinality.cross)
+    np.testing.assert_array_equal(model.gram, untouched.gram)
+    np.testing.assert_array_equal(model.target, untouched.target)
+    np.testing.assert_array_equal(model.high_cardinality.cross, untouched.high_cardinality.cross)
 
 
 # the sums
@@ -217,7 +217,7 @@ def test_level_equations_are_a_loop_over_rows(wide, chunk, name, monkeypatch):
     positions, sizes, tables = [], [], []
     for k in range(3):
         if k == wide:
-            # Some of the levels have no row.
+            # Some categories have no rows.
             positions.append(Position(rng.choice([0, 1, 3, 5, 6], n).astype(np.int16)))
             sizes.append(8)
             tables.append(np.empty((8, 0)))
@@ -249,20 +249,20 @@ def test_level_equations_are_a_loop_over_rows(wide, chunk, name, monkeypatch):
             assert_close(part, expected, "single precision")
 
 
-# which columns are wide
+# which columns have high cardinality
 
 
 class TestWhichColumn:
     def made(self, options=QUICK, likelihood=LIKELIHOODS["gaussian"]):
         rng = np.random.default_rng(0)
-        # Level k of the second column has k + 1 rows, so that there are no ties.
+        # Category k of the second column has k + 1 rows, so that there are no ties.
         second = np.repeat(np.arange(20.0), np.arange(1, 21))
         first = rng.integers(0, 40, len(second)).astype(float)
         columns = np.column_stack([second, first, rng.integers(0, 6, len(second))])
         y = (np.arange(len(second)) % 3).astype(float)
         return in_memory.prepared(columns, y, np.ones(len(y)), likelihood, options, (20, 40, 6))
 
-    def test_the_one_with_most_levels_and_others_are_capped(self, monkeypatch):
+    def test_the_column_with_most_categories_and_others_are_capped(self, monkeypatch):
         monkeypatch.setattr(prepare, "_WIDE", 10)
         found = self.made()
         assert [term.high_cardinality for term in found.terms] == [False, True, False]
@@ -270,7 +270,7 @@ class TestWhichColumn:
         np.testing.assert_array_equal(found.categories[0].entry_of[10:], np.arange(10))
         assert (found.categories[0].entry_of[:10] == 11).all()
 
-    def test_none_where_levels_are_few(self, monkeypatch):
+    def test_none_with_few_categories(self, monkeypatch):
         monkeypatch.setattr(prepare, "_WIDE", 40)
         found = self.made()
         assert not any(term.high_cardinality for term in found.terms)
@@ -280,7 +280,7 @@ class TestWhichColumn:
         monkeypatch.setattr(prepare, "_WIDE", 10)
         found = self.made(likelihood=Softmax(3))
         assert not any(term.high_cardinality for term in found.terms)
-        # Two outputs: half as many.
+        # Two outputs: half the limit.
         assert found.categories[0].n_own == 5
         assert found.categories[1].n_own <= 5
         found = self.made(replace(QUICK, curvature="kron", posterior="block"))
@@ -292,7 +292,7 @@ class TestWhichColumn:
 
 
 def shop_data(likelihood="gaussian", n=300, seed=0):
-    """Thirty levels, of which one has no row, with gaps; and a curve."""
+    """Thirty categories, one of them without rows, with missing values; and a curve."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, 29, n)
     x = rng.uniform(-2.0, 2.0, n) + codes / 29
@@ -324,7 +324,7 @@ def fit(columns, y, likelihood="gaussian", options=QUICK, weight=None, n_levels=
 
 @pytest.fixture(params=["joint", "block"])
 def fitted(request, _wide, lossless):
-    """A wide model, its options and data, and the dense posterior at its hyperparameters."""
+    """A model, its options and data, and the dense posterior at its hyperparameters."""
     options = replace(QUICK, posterior=request.param)
     columns, y = shop_data()
     weight = np.random.default_rng(1).integers(1, 3, len(y)).astype(float)
@@ -362,7 +362,7 @@ class TestFitted:
             assert_close(variance, expected, "conditioning")
             assert_close(scoring.link_mean(model, rows), mean, "rounding")
 
-    def test_evidence_and_what_a_term_is_worth(self, fitted):
+    def test_evidence_and_log_evidence_gains(self, fitted):
         model, units, dense, options, (columns, y, weight) = fitted
         assert_close(model.log_evidence, units.log_evidence(dense.log_evidence), "conditioning")
         _, precision, blocks = dense_features(model, columns, options)
@@ -380,7 +380,7 @@ class TestFitted:
             effective = dense.effective[block].sum()
             assert term.effective_parameters == pytest.approx(effective, rel=1e-5)
 
-    def test_the_terms_own_means_and_variances(self, fitted):
+    def test_means_and_variances_of_the_term(self, fitted):
         model, units, dense, options, _ = fitted
         wide = model.terms[0]
         _, blocks = design_of(model, NEW_ROWS, options)
@@ -389,8 +389,8 @@ class TestFitted:
         mean, variance = scoring.entry_moments(model, 0)
         assert_close(mean, level - wide.data_mass @ level, "conditioning")
         assert wide.data_mass @ mean == pytest.approx(0.0, abs=1e-9)
-        # Centring is of what is known of all levels together. The mean of their own errors is left with
-        # the level, where the exact variance has it in all: of one in so many levels.
+        # Centring removes the common error of all categories. The mean of their independent errors stays
+        # with the category, while the exact variance removes it: a difference of one in K.
         centre = np.eye(len(level)) - wide.data_mass
         covariance = dense.covariance[blocks[0], blocks[0]] * scale**2
         exact = np.diag(centre @ covariance @ centre.T)
@@ -415,7 +415,7 @@ class TestFitted:
             (draws.mean(axis=0) - mean) / size, 0.0, atol=4 / np.sqrt(20_000)
         )
 
-    def test_levels_never_seen_are_all_the_same(self, fitted):
+    def test_unseen_categories_are_the_same(self, fitted):
         model = fitted[0]
         rows = np.column_stack([[29.0, -1.0, 1e6, 30.0], np.zeros(4)])
         mean, variance = scoring.link_moments(model, rows)
@@ -423,11 +423,11 @@ class TestFitted:
         np.testing.assert_allclose(variance, variance[0])
         assert variance[0] > 2.0 * scoring.link_moments(model, np.array([[0.0, 0.0]]))[1][0]
 
-    def test_standing_there_again(self, fitted):
+    def test_resuming(self, fitted):
         model, _, _, options, (columns, y, weight) = fitted
         _, stage = in_memory.resume(model, columns, y, weight, options)
         assert stage.problem.high_cardinality == 0
-        # What it had, but for the compression of its tables.
+        # The same up to the compression of its tables.
         again = in_memory.fit_on(model, columns, y, weight, options, 0)
         assert again.log_evidence == pytest.approx(model.log_evidence, rel=1e-6)
         old, new = (scoring.link_moments(m, NEW_ROWS) for m in (model, again))
@@ -448,7 +448,7 @@ class TestFitted:
 
 
 def derivatives(likelihood, y, noise):
-    """Of a row's log-likelihood, for the dense twin."""
+    """Gradient and curvature of a row's log-likelihood, for the dense reference."""
 
     def of(f):
         f = f[:, 0]
@@ -476,7 +476,7 @@ def test_other_likelihoods_have_their_laplace_approximation(likelihood, kind):
     noise = model.noise_variance or 1.0
     blocks = None if kind == "joint" else blocks
     dense = DenseLaplace(phi, precision, derivatives(likelihood, y, noise), 1, blocks)
-    # The fit ends where a step changes little, not where it changes nothing.
+    # The fit stops where steps are small, not zero.
     assert model.log_evidence == pytest.approx(dense.log_evidence, abs=1e-3)
     mean, variance = dense.moments(dense_features(model, NEW_ROWS, options)[0])
     found = scoring.link_moments(model, NEW_ROWS)
@@ -495,7 +495,7 @@ class TestInvariance:
         old, new = (scoring.link_moments(m, NEW_ROWS) for m in (weighted, repeated))
         np.testing.assert_allclose(new, old, rtol=1e-4)
 
-    def test_names_of_levels_do_not_matter(self):
+    def test_names_of_categories_do_not_matter(self):
         columns, y = shop_data()
         order = np.random.default_rng(5).permutation(30)
         known = ~np.isnan(columns[:, 0])
@@ -506,7 +506,7 @@ class TestInvariance:
         old, new = scoring.link_moments(before, columns), scoring.link_moments(after, renamed)
         np.testing.assert_allclose(new, old, rtol=1e-5)
 
-    def test_the_responses_unit(self):
+    def test_units_of_the_response(self):
         columns, y = shop_data()
         before, after = fit(columns, y), fit(columns, 1000.0 * y - 4.0)
         mean, variance = scoring.link_moments(before, NEW_ROWS)
@@ -517,7 +517,7 @@ class TestInvariance:
 
 @pytest.mark.usefixtures("_wide")
 class TestSelection:
-    def test_a_useless_wide_column_goes(self):
+    def test_an_irrelevant_column_of_high_cardinality_is_dropped(self):
         columns, y = shop_data()
         columns[:, 0] = np.random.default_rng(9).permutation(columns[:, 0])
         model = fit(columns, y)
@@ -525,7 +525,7 @@ class TestSelection:
         assert len(model.terms[0].data_mass) == 32
         assert model.terms[0].coupling is None
 
-    def test_a_useless_column_beside_a_wide_one_goes(self):
+    def test_an_irrelevant_column_beside_it_is_dropped(self):
         columns, y = shop_data(seed=1)
         columns = np.column_stack([columns, np.random.default_rng(9).standard_normal(len(y))])
         model = fit(columns, y, n_levels=(*N_LEVELS, -1))
@@ -564,7 +564,7 @@ class TestSelection:
 
 
 @pytest.mark.usefixtures("_wide", "lossless")
-class TestBesideTwoCurves:
+class TestWithTwoCurves:
     def given(self):
         columns, y = shop_data()
         rng = np.random.default_rng(0)
@@ -587,13 +587,13 @@ class TestBesideTwoCurves:
             scoring.entry_moments(other, 0), scoring.entry_moments(model, 0), rtol=1e-5, atol=1e-9
         )
 
-    def test_effects_are_known_without_the_levels(self):
+    def test_effects_without_the_categories(self):
         _, _, stage = self.given()
         rng = np.random.default_rng(0)
         found = interactions.joint_precision(stage.problem, stage.state, rng)
         linear = Regression.of(stage.problem, stage.state, np.random.default_rng(0), fine=True)
         joint = linear.solve()
-        # Directions that the data hardly sees are next to those it sees well.
+        # Weakly and strongly identified directions are mixed.
         product = found.precision @ joint.covariance
         np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-6)
         assert set(found.blocks) == {1, 2}
@@ -607,13 +607,13 @@ class TestEliminate:
         shares = [np.full(3, 1 / 3), np.full(13, 1 / 13), np.full(2, 0.5)]
         return model.prior, evidence.solve(model, hyper, True), tables, shares
 
-    def test_a_weak_term_outside_goes_alone(self):
+    def test_a_weak_term_is_dropped_alone(self):
         given = self.posterior_of(Hyper(np.zeros(4), 0.7))
         gone, worth = eliminate(*given, lambda k, left: 1e9, outside={1: 5.0})
         assert gone == [1]
         assert worth[1] == 5.0
 
-    def test_a_strong_one_stays_and_others_are_judged(self):
+    def test_a_strong_term_stays_and_others_are_tested(self):
         given = self.posterior_of(Hyper(np.zeros(4), 0.7))
         asked = []
 
@@ -626,14 +626,14 @@ class TestEliminate:
         assert worth[1] == 5.0
         assert all(1 not in left for left in asked)
 
-    def test_by_default_it_must_not_lose(self):
+    def test_the_default_threshold_is_zero(self):
         given = self.posterior_of(Hyper(np.zeros(4), 0.7))
         assert eliminate(*given, outside={1: -0.1})[0] == [1]
         assert 1 not in eliminate(*given, outside={1: 0.1})[0]
 
 
 @pytest.mark.usefixtures("_wide")
-def test_a_wide_start_has_the_variance_of_a_narrow_one(monkeypatch):
+def test_the_initial_variance_is_that_of_other_terms(monkeypatch):
     columns, y = shop_data()
     starts = []
     for most in (10, 1000):

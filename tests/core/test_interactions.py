@@ -74,7 +74,7 @@ def scores_of(columns, residual, weight, noise=0.3, pairs=PAIRS):
 class TestEvidence:
     @pytest.mark.parametrize("rho", [0.0, 0.9])
     def test_is_the_gain_of_a_dense_gaussian_process(self, rho, monkeypatch):
-        # All directions of the kernels, so that the dense twin must agree.
+        # All directions of the kernels, so that the dense reference must agree.
         monkeypatch.setattr(interactions, "_MAX_DIRECTIONS", 12)
         monkeypatch.setattr(interactions, "_SMALLEST_DIRECTION", 1e-14)
         columns, residual, weight = residuals(rho=rho)

@@ -1,4 +1,4 @@
-"""Level effects: the screening's closed form, and what is added."""
+"""Level effects: closed-form screening, and added terms."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tests.oracles import assert_close
 
 
 def jagged(n_levels=12, n=200, size=1.0, seed=0):
-    """Residuals with an effect per level, and levels of unequal numbers of rows."""
+    """Residuals with an effect per level, and levels of different sizes."""
     rng = np.random.default_rng(seed)
     level = np.minimum(rng.integers(0, n_levels, n), rng.integers(0, n_levels, n))
     effect = size * rng.standard_normal(n_levels)
@@ -50,7 +50,7 @@ class TestGain:
         assert_close(found.evidence, exact, "rounding")
 
     def test_the_variance_of_huge_effects_is_bounded(self):
-        # A hundred times what a typical level's data weighs: enough to start from.
+        # A hundred times the precision of a typical level: enough to start from.
         level, residual = jagged(size=30.0)
         found = gain_of(level, residual, 0.25)
         assert found.variance == pytest.approx(100.0 * 0.25 / (200 / 12))
@@ -73,7 +73,7 @@ class TestGain:
         assert np.median(gains) < 0.1
         assert max(gains) < 3.0
 
-    def test_a_level_without_rows_has_the_priors_mean(self):
+    def test_a_level_without_rows_has_the_prior_mean(self):
         found = level_gain(np.array([10.0, 10.0, 0.0]), np.array([20.0, -20.0, 0.0]))
         assert found.mean[2] == 0.0
         assert found.evidence > 1.0
@@ -100,13 +100,13 @@ class TestAdding:
             y += rng.standard_normal(40)[columns[:, k].astype(int)]
         return columns, y
 
-    def test_none_where_the_data_is_smooth(self):
+    def test_none_for_smooth_data(self):
         columns, y = self.example([])
         problem, state, levels = self.converged(columns, y)
         assert add_levels(problem, state, levels, np.random.default_rng(0)) is None
 
     @pytest.mark.parametrize("effects", [[1], [0, 2]])
-    def test_what_the_residuals_ask_for(self, effects):
+    def test_effects_in_the_residuals_are_added(self, effects):
         columns, y = self.example(effects)
         problem, state, levels = self.converged(columns, y)
         wider, wider_state = add_levels(problem, state, levels, np.random.default_rng(0))
@@ -115,7 +115,7 @@ class TestAdding:
         assert all(term.kind == "level" for term in added)
         assert wider.rows.sizes[-len(added) :] == (41,) * len(added)
         assert len(wider_state.terms) == len(wider.terms)
-        # Nothing has been learned of them yet: the prediction is what it was.
+        # Their effects are still zero: the prediction is unchanged.
         before = statistics.predict(problem.rows, state.values, state.intercept)
         after = statistics.predict(wider.rows, wider_state.values, wider_state.intercept)
         assert_close(after, before, "rounding")
@@ -123,8 +123,8 @@ class TestAdding:
             # An effect of variance 1 in units of y's variance.
             assert 0.3 < (1.0 / known.precision[0]) * y.var() < 3.0
 
-    def test_each_only_on_what_the_ones_before_left_over(self):
-        # The same effect can be had from two columns that are functions of each other.
+    def test_each_is_screened_on_the_residuals_of_the_previous_ones(self):
+        # Two columns that are functions of each other explain the same effect.
         columns, y = self.example([1])
         columns[:, 2] = (7.0 * columns[:, 1]) % 40.0
         problem, state, levels = self.converged(columns, y)
@@ -136,6 +136,6 @@ class TestAdding:
         columns = rng.integers(0, 3, (300, 1)).astype(float)
         y = np.array([0.0, 5.0, -3.0])[columns[:, 0].astype(int)] + rng.standard_normal(300)
         problem, state = started(columns, y, np.ones(300))
-        # Before any fit the residuals hold the whole effect.
+        # Before any fit the residuals have the whole effect.
         levels = {0: place_levels(summarise(columns[:, 0], np.ones(300)), 300, 20)}
         assert add_levels(problem, state, levels, rng) is None

@@ -1,4 +1,4 @@
-"""Missing values: an effect of their own where the data has some, the prior's where it has none."""
+"""Missing values: a separate effect where the data has some, the prior's where it has none."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def fit(columns, y, weight=None, likelihood="gaussian", options=QUICK, seed=0):
     return in_memory.fit(columns, y, weight, likelihood, options, seed)
 
 
-def gaps(rng, n, share):
+def missing_rows(rng, n, share):
     """Rows without a value."""
     return rng.uniform(size=n) < share
 
@@ -31,7 +31,7 @@ def gaps(rng, n, share):
 
 
 class TestEntries:
-    def test_a_distribution_is_of_the_others(self):
+    def test_a_distribution_excludes_them(self):
         column = np.array([3.0, np.nan, 1.0, 3.0, np.nan])
         weight = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
         found = summarise(column, weight)
@@ -42,40 +42,42 @@ class TestEntries:
         assert found.missing == 7.0
         assert expected.missing == 0.0
 
-    def test_knots_are_where_they_were_with_one_entry_more(self):
+    def test_knots_have_one_more_entry(self):
         rng = np.random.default_rng(0)
         column = rng.standard_normal(100)
-        gone = gaps(rng, 100, 0.3)
-        with_gaps = np.where(gone, np.nan, column)
-        plain = place_knots(summarise(column[~gone], np.ones((~gone).sum())), 20)
-        found = place_knots(summarise(with_gaps, np.ones(100)), 20)
+        missing = missing_rows(rng, 100, 0.3)
+        with_missing = np.where(missing, np.nan, column)
+        plain = place_knots(summarise(column[~missing], np.ones((~missing).sum())), 20)
+        found = place_knots(summarise(with_missing, np.ones(100)), 20)
         np.testing.assert_array_equal(found.points, plain.points)
         assert len(found) == len(plain) + 1
-        position = found.locate(with_gaps)
-        assert (position.index[gone] == len(plain)).all()
-        assert (position.steps[0][1][gone] == 0.0).all()
-        np.testing.assert_array_equal(position.index[~gone], plain.locate(column[~gone]).index)
-        # Where the data had none, they stand on a knot, and whoever reads knows of it.
-        assert (plain.locate(with_gaps).index[gone] == 0).all()
+        position = found.locate(with_missing)
+        assert (position.index[missing] == len(plain)).all()
+        assert (position.steps[0][1][missing] == 0.0).all()
+        np.testing.assert_array_equal(
+            position.index[~missing], plain.locate(column[~missing]).index
+        )
+        # Where the data had none, they are at a knot, and predictions account for it.
+        assert (plain.locate(with_missing).index[missing] == 0).all()
 
-    def test_levels_have_one_before_the_unseen_one(self):
+    def test_levels_have_an_entry_before_that_of_unseen_values(self):
         column = np.array([1.0, np.nan, 2.0, 2.0])
         levels = place_levels(summarise(column, np.ones(4)), 100, 5)
         assert len(levels) == 4
         rows = np.array([1.0, 2.0, np.nan, 7.0])
         np.testing.assert_array_equal(levels.locate(rows).index, [0, 1, 2, 3])
-        # Without gaps in the data, a missing value is one that was not seen.
+        # Without missing values in the data, a missing value is an unseen one.
         plain = place_levels(summarise(column[[0, 2]], np.ones(2)), 100, 5)
         np.testing.assert_array_equal(plain.locate(rows).index, [0, 1, 2, 2])
         binned = place_levels(summarise(np.append(np.arange(50.0), np.nan), np.ones(51)), 10, 5)
         assert not binned.exact
         assert binned.locate(np.array([np.nan])).index[0] == len(binned) - 2
 
-    def test_gaps_of_no_weight_are_none(self):
+    def test_missing_values_of_weight_zero_do_not_count(self):
         column = np.array([1.0, 2.0, np.nan])
         assert not place_knots(summarise(column, np.array([1.0, 1.0, 0.0])), 9).missing
 
-    def test_one_value_and_gaps(self):
+    def test_one_value_and_missing_ones(self):
         knots = place_knots(summarise(np.array([5.0, np.nan, 5.0]), np.ones(3)), 9)
         assert knots.missing
         np.testing.assert_array_equal(knots.values[knots.inside], [5.0])
@@ -90,7 +92,7 @@ class TestPrepare:
         y = np.random.default_rng(9).standard_normal(len(columns))
         return in_memory.prepared(columns, y, np.ones(len(y)), LIKELIHOODS["gaussian"], Options())
 
-    def test_a_column_of_gaps_is_empty_and_one_value_with_gaps_is_not_constant(self):
+    def test_empty_columns_and_one_value_with_missing_ones(self):
         columns = np.full((40, 3), 2.0)
         columns[:, 0] = np.nan
         columns[::3, 2] = np.nan
@@ -105,25 +107,27 @@ class TestPrepare:
         assert found.unused[0] == EMPTY
         assert found.terms == ()
 
-    def test_duplicates_have_the_same_values_and_the_same_gaps(self):
+    def test_duplicates_have_the_same_missing_values(self):
         rng = np.random.default_rng(0)
-        column = np.where(gaps(rng, 40, 0.3), np.nan, rng.standard_normal(40))
+        column = np.where(missing_rows(rng, 40, 0.3), np.nan, rng.standard_normal(40))
         other_gap = column.copy()
         other_gap[np.flatnonzero(~np.isnan(column))[0]] = np.nan
         found = self.made(np.column_stack([column, column, other_gap]))
         assert found.unused == {1: DUPLICATE}
 
-    def test_one_not_a_number_is_as_good_as_another(self):
+    def test_all_nans_are_missing(self):
         rng = np.random.default_rng(0)
-        gone = gaps(rng, 40, 0.3)
+        missing = missing_rows(rng, 40, 0.3)
         column = rng.standard_normal(40)
-        columns = np.column_stack([np.where(gone, sign * np.nan, column) for sign in (1.0, -1.0)])
-        columns[gone, 1] = -np.float64("nan")
-        assert np.signbit(columns[gone, 1]).all()
+        columns = np.column_stack(
+            [np.where(missing, sign * np.nan, column) for sign in (1.0, -1.0)]
+        )
+        columns[missing, 1] = -np.float64("nan")
+        assert np.signbit(columns[missing, 1]).all()
         assert self.made(columns).unused == {1: DUPLICATE}
 
-    def test_rows_that_differ_in_their_gaps_are_no_copies(self):
-        # 60 rows, each twice; in one of each two the first column's value is gone.
+    def test_rows_with_different_missing_values_are_distinct(self):
+        # 60 rows, each twice; in one of the two the first column is missing.
         rng = np.random.default_rng(1)
         columns = np.repeat(rng.standard_normal((60, 2)), 2, axis=0)
         y = np.repeat(rng.standard_normal(60), 2)
@@ -146,58 +150,58 @@ class TestEffect:
     def data(self, effect, likelihood="gaussian", n=800, seed=0):
         rng = np.random.default_rng(seed)
         columns = rng.standard_normal((n, 2))
-        gone = gaps(rng, n, 0.25)
-        columns[gone, 0] = np.nan
-        f = 0.5 * columns[:, 1] + effect * gone
+        missing = missing_rows(rng, n, 0.25)
+        columns[missing, 0] = np.nan
+        f = 0.5 * columns[:, 1] + effect * missing
         if likelihood == "gaussian":
-            return columns, f + 0.5 * rng.standard_normal(n), gone
-        return columns, (rng.uniform(size=n) < expit(f)).astype(float), gone
+            return columns, f + 0.5 * rng.standard_normal(n), missing
+        return columns, (rng.uniform(size=n) < expit(f)).astype(float), missing
 
     @pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
-    def test_gaps_that_carry_all_the_signal_are_found(self, likelihood):
-        columns, y, gone = self.data(1.5, likelihood)
+    def test_informative_missingness_is_found(self, likelihood):
+        columns, y, missing = self.data(1.5, likelihood)
         model = fit(columns, y, likelihood=likelihood)
         term = model.terms[0]
         assert term.active
         assert term.entries.missing
         mean, variance = scoring.entry_moments(model, 0)
         sd = np.sqrt(variance[-1])
-        # Centred: gaps stand 0.75 times the effect above the mean, and the others 0.25 below.
-        expected = 1.5 * (1.0 - gone.mean())
+        # Centred: missing values are 0.75 times the effect above the mean, the others 0.25 below.
+        expected = 1.5 * (1.0 - missing.mean())
         assert abs(mean[-1] - expected) < 3.0 * sd
-        others = scoring.term_means(model, columns)[~gone, 0]
-        assert others.mean() == pytest.approx(-1.5 * gone.mean(), abs=0.2)
+        others = scoring.term_means(model, columns)[~missing, 0]
+        assert others.mean() == pytest.approx(-1.5 * missing.mean(), abs=0.2)
         assert np.ptp(others) < (0.3 if likelihood == "gaussian" else 0.75)
-        # With Gaussian noise the band is that of the difference of two means.
+        # With Gaussian noise the standard deviation is that of the difference of two means.
         if likelihood == "gaussian":
-            n_gone, n_there = gone.sum(), (~gone).sum()
-            textbook = 0.5 * (1.0 - gone.mean()) * np.sqrt(1.0 / n_gone + 1.0 / n_there)
+            n_missing, n_present = missing.sum(), (~missing).sum()
+            textbook = 0.5 * (1.0 - missing.mean()) * np.sqrt(1.0 / n_missing + 1.0 / n_present)
             assert sd == pytest.approx(textbook, rel=0.1)
 
-    def test_gaps_at_random_have_none(self):
+    def test_values_missing_at_random_have_no_effect(self):
         rng = np.random.default_rng(2)
         n = 800
         columns = rng.standard_normal((n, 1))
         y = np.sin(2.0 * columns[:, 0]) + 0.3 * rng.standard_normal(n)
-        columns[gaps(rng, n, 0.25), 0] = np.nan
+        columns[missing_rows(rng, n, 0.25), 0] = np.nan
         model = fit(columns, y)
         mean, variance = scoring.entry_moments(model, 0)
         assert abs(mean[-1]) < 3.0 * np.sqrt(variance[-1])
         assert abs(mean[-1]) < 0.15
-        # The curve is found beside them.
+        # The curve is found as well.
         x = np.linspace(-1.5, 1.5, 30)[:, None]
         assert np.corrcoef(scoring.link_mean(model, x), np.sin(2.0 * x[:, 0]))[0, 1] > 0.95
 
-    def test_a_constant_column_with_gaps(self):
+    def test_a_constant_column_with_missing_values(self):
         rng = np.random.default_rng(3)
-        gone = gaps(rng, 300, 0.4)
-        columns = np.where(gone, np.nan, 7.0)[:, None]
-        y = 2.0 * gone + 0.5 * rng.standard_normal(300)
+        missing = missing_rows(rng, 300, 0.4)
+        columns = np.where(missing, np.nan, 7.0)[:, None]
+        y = 2.0 * missing + 0.5 * rng.standard_normal(300)
         model = fit(columns, y)
         assert (model.terms[0].precision > 1e-12).all()
         found, variance = scoring.link_moments(model, np.array([[np.nan], [7.0]]))
-        np.testing.assert_allclose(found, [y[gone].mean(), y[~gone].mean()], atol=0.05)
-        counts = np.array([gone.sum(), (~gone).sum()])
+        np.testing.assert_allclose(found, [y[missing].mean(), y[~missing].mean()], atol=0.05)
+        counts = np.array([missing.sum(), (~missing).sum()])
         np.testing.assert_allclose(np.sqrt(variance), 0.5 / np.sqrt(counts), rtol=0.2)
 
     def test_an_empty_column_takes_any_value(self):
@@ -209,36 +213,36 @@ class TestEffect:
         rows = np.column_stack([columns[:5], np.arange(5.0)])
         assert_close(scoring.link_mean(model, rows), scoring.link_mean(model, wide[:5]), "rounding")
 
-    def test_what_stands_in_for_a_gap_is_nowhere_read(self):
-        # Gaps are not imputed: rows of the data with a gap all have the same contribution, and the
-        # knots do not know of them.
-        columns, y, gone = self.data(1.5)
+    def test_missing_values_are_not_imputed(self):
+        # All rows with a missing value have the same contribution, and the
+        # knots do not depend on them.
+        columns, y, missing = self.data(1.5)
         model = fit(columns, y)
-        contribution = scoring.term_means(model, columns)[gone, 0]
+        contribution = scoring.term_means(model, columns)[missing, 0]
         assert np.ptp(contribution) == 0.0
         assert contribution[0] == model.terms[0].mean[-1]
         moved = columns.copy()
         moved[:, 0] = 1e3 * columns[:, 0] + 5e4
         again = fit(moved, y)
-        found = scoring.term_means(again, moved)[gone, 0]
+        found = scoring.term_means(again, moved)[missing, 0]
         np.testing.assert_allclose(found, contribution, atol=0.01)
 
-    def test_level_effects_of_a_column_with_gaps(self):
+    def test_level_effects_of_a_column_with_missing_values(self):
         rng = np.random.default_rng(4)
         level = rng.integers(0, 40, 1200)
-        gone = gaps(rng, 1200, 0.2)
-        columns = np.where(gone, np.nan, level)[:, None]
-        effect = np.where(gone, 3.0, rng.standard_normal(40)[level])
+        missing = missing_rows(rng, 1200, 0.2)
+        columns = np.where(missing, np.nan, level)[:, None]
+        effect = np.where(missing, 3.0, rng.standard_normal(40)[level])
         y = effect + 0.3 * rng.standard_normal(1200)
         model = fit(columns, y, options=replace(QUICK, level_effects=True))
         assert {t.kind for t in model.terms if t.active} >= {"level"}
         found = scoring.link_mean(model, np.array([[np.nan], [3.0], [17.0]]))
-        expected = [y[gone].mean(), *(y[(level == k) & ~gone].mean() for k in (3, 17))]
+        expected = [y[missing].mean(), *(y[(level == k) & ~missing].mean() for k in (3, 17))]
         np.testing.assert_allclose(found, expected, atol=0.15)
 
 
 class TestAtPredictionOnly:
-    """Where the data had no gaps."""
+    """Columns that are complete in the training data."""
 
     @pytest.fixture(params=["joint", "block"])
     def model(self, request):
@@ -257,14 +261,14 @@ class TestAtPredictionOnly:
     def unknown(self, model, rows):
         """Which contributions are of a missing value, and the variance over the data of each term."""
         active = [t.active for t in model.terms]
-        gone = np.array(
+        missing = np.array(
             [[np.isnan(row[list(t.features)]).any() for t in model.terms] for row in rows]
         )
         spread = []
         for k, term in enumerate(model.terms):
             mean, variance = scoring.entry_moments(model, k)
             spread.append(sum(term.data_mass * (mean**2 + variance)) if term.active else 0.0)
-        return gone & active, np.array(spread)
+        return missing & active, np.array(spread)
 
     def test_the_example_has_a_column_and_a_pair(self, model):
         active = {t.features for t in model.terms if t.active}
@@ -274,43 +278,43 @@ class TestAtPredictionOnly:
 
     def test_means_are_zero(self, model):
         rows = self.rows()
-        gone, _ = self.unknown(model, rows)
+        missing, _ = self.unknown(model, rows)
         found = scoring.term_means(model, rows)
-        assert (found[gone] == 0.0).all()
+        assert (found[missing] == 0.0).all()
         active = np.array([t.active for t in model.terms])
-        assert (found[:, active][~gone[:, active]] != 0.0).all()
+        assert (found[:, active][~missing[:, active]] != 0.0).all()
         total = model.intercept + found.sum(axis=1)
         assert_close(scoring.link_mean(model, rows), total, "rounding")
         assert_close(scoring.link_moments(model, rows)[0], total, "rounding")
 
     def test_variances_are_those_over_the_data(self, model):
         rows = self.rows()
-        gone, spread = self.unknown(model, rows)
+        missing, spread = self.unknown(model, rows)
         found = scoring.term_variances(model, rows)
         expected = np.broadcast_to(spread, found.shape)
-        assert_close(found[gone], expected[gone], "rounding")
-        # A row of its own has them and the intercept's, if all is missing.
+        assert_close(found[missing], expected[missing], "rounding")
+        # With all values missing, a row has these variances and the intercept's.
         nothing = np.full((1, 3), np.nan)
         expected = spread.sum() + model.covariance[-1, -1]
         assert_close(scoring.link_moments(model, nothing)[1], [expected], "rounding")
 
-    def test_those_of_the_other_terms_stay(self, model):
-        # What a gap adds to the link's variance stands beside the known terms' own.
+    def test_the_other_terms_keep_their_variances(self, model):
+        # A missing value adds to the variance of the other terms on the link scale.
         rows = self.rows()
-        gone, spread = self.unknown(model, rows)
+        missing, spread = self.unknown(model, rows)
         found = scoring.link_moments(model, rows)[1]
         for i in range(len(rows)):
             known = np.ones(len(model.covariance), dtype=bool)
             for k, block in enumerate(model.blocks):
-                known[block] = not gone[i, k]
+                known[block] = not missing[i, k]
             part = known[:-1]
             design = np.ones(len(model.covariance))
             for k, (term, block) in enumerate(zip(model.terms, model.blocks, strict=True)):
-                if term.active and not gone[i, k]:
+                if term.active and not missing[i, k]:
                     own = [rows[i : i + 1, f] for f in term.features]
                     design[block] = scoring.read(term.entries.locate(*own), term.table)[0]
             design[:-1][~part] = 0.0
-            expected = design @ model.covariance @ design + spread[gone[i]].sum()
+            expected = design @ model.covariance @ design + spread[missing[i]].sum()
             assert found[i] == pytest.approx(expected, rel=1e-6)
 
     def test_draws_have_these_moments(self, model):

@@ -1,4 +1,4 @@
-"""Interactions of categories and gaps: ranked first, found, the same in one go or in two, and pure."""
+"""Interactions of categories and missing values: ranking, selection, resumed fits, purity."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from lanam.core.fit import interactions
+from lanam.core.fit import interactions, prepare
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.model.fitted import ACTIVE
@@ -17,33 +17,33 @@ from tests.oracles import conditional_means, pair_evidence
 QUICK = Options(hidden_sizes=(12,), pair_hidden_sizes=(16,), level_effects=False)
 AUTO = replace(QUICK, interactions="auto")
 
-#: Columns: two of codes, one of numbers, one of numbers with gaps.
+#: Columns: two of codes, a numeric one, a numeric one with missing values.
 N_LEVELS = (5, 4, -1, -1)
 
 PLANTED = {
     "cells": (0, 1),
     "curves": (0, 2),
-    "gaps": (2, 3),
-    "gaps of codes": (0, 3),
+    "missingness": (2, 3),
+    "missingness by codes": (0, 3),
 }
 
 
 def data(kind, likelihood="gaussian", n=700, seed=0):
-    """Main effects of all, and one interaction without any."""
+    """Main effects of all columns, and one pure interaction."""
     rng = np.random.default_rng(seed)
     a, b = rng.integers(0, 5, n), rng.integers(0, 4, n)
     x, z = rng.uniform(-1.5, 1.5, (2, n))
-    gone = rng.uniform(size=n) < 0.35
+    missing = rng.uniform(size=n) < 0.35
     signs = np.array([1.0, -1.0, 1.0, -1.0, 0.0])
     planted = {
         "cells": signs[a] * np.array([1.0, -1.0, -1.0, 1.0])[b],
         "curves": 1.2 * signs[a] * np.sin(2.0 * x),
-        "gaps": 1.5 * (gone - 0.35) * x,
-        "gaps of codes": 2.0 * (gone - 0.35) * signs[a],
+        "missingness": 1.5 * (missing - 0.35) * x,
+        "missingness by codes": 2.0 * (missing - 0.35) * signs[a],
         "none": 0.0 * x,
     }[kind]
-    f = 0.5 * signs[a] + 0.3 * b + x + np.where(gone, 1.0, np.sin(z)) + planted
-    columns = np.column_stack([a, b, x, np.where(gone, np.nan, z)]).astype(float)
+    f = 0.5 * signs[a] + 0.3 * b + x + np.where(missing, 1.0, np.sin(z)) + planted
+    columns = np.column_stack([a, b, x, np.where(missing, np.nan, z)]).astype(float)
     if likelihood == "gaussian":
         return columns, f + 0.5 * rng.standard_normal(n)
     return columns, (rng.uniform(size=n) < expit(2.0 * (f - f.mean()))).astype(float)
@@ -68,7 +68,7 @@ class TestPlanted:
         assert model.pairs[0].score > 2.0 * model.pairs[1].score + 5.0
         assert model.pairs[0].status == ACTIVE
         assert PLANTED[kind] in found(model)
-        # One more may pass by chance among six, of no great worth.
+        # By chance one more of six may pass, with a small gain.
         assert len(found(model)) <= 2
         plain = fit(columns, y, QUICK, likelihood)
         assert model.log_evidence > plain.log_evidence + 10.0
@@ -82,7 +82,7 @@ class TestPlanted:
         np.testing.assert_allclose(means, 0.0, atol=1e-7)
         assert np.sqrt(term.data_mass @ term.mean**2) > 0.2
 
-    def test_fitting_on_is_fitting_in_one_go(self, kind, likelihood):
+    def test_a_resumed_fit_is_the_same_fit(self, kind, likelihood):
         columns, y = data(kind, likelihood)
         asked = replace(QUICK, interactions=(PLANTED[kind],))
         at_once = fit(columns, y, asked, likelihood)
@@ -90,31 +90,31 @@ class TestPlanted:
         weight = np.ones(len(y))
         later = in_memory.fit_on(plain, columns, y, weight, asked, 0)
         assert found(later) == found(at_once) == {PLANTED[kind]}
-        # The first stage's tables are made anew, up to the rank's tolerance.
+        # The first stage's tables are recomputed, up to the rank tolerance.
         assert later.log_evidence == pytest.approx(at_once.log_evidence, abs=0.3)
         a, b = (scoring.link_mean(model, columns) for model in (later, at_once))
         assert np.abs(a - b).max() < 0.05 * np.std(b)
-        # And on from there: nothing is lost.
+        # Resuming again loses nothing.
         again = in_memory.fit_on(later, columns, y, weight, replace(asked, interactions=1), 0)
         assert PLANTED[kind] in found(again)
         assert again.log_evidence > later.log_evidence - 0.3
 
 
-def test_nothing_is_found_where_there_is_nothing():
+def test_no_false_interactions():
     columns, y = data("none")
     model = fit(columns, y)
     assert found(model) == set()
     assert max(pair.score for pair in model.pairs) < 5.0
 
 
-def test_the_planted_cells_are_the_fitted_ones():
+def test_the_planted_cells_are_recovered():
     columns, y = data("cells", n=2000)
     model = fit(columns, y, replace(QUICK, interactions=((0, 1),)))
     (term,) = [t for t in model.terms if t.kind == "pair"]
     assert term.entries.shape == (5 + 2, 4 + 2)
     signs = np.outer([1.0, -1.0, 1.0, -1.0, 0.0], [1.0, -1.0, -1.0, 1.0])
     np.testing.assert_allclose(term.mean.reshape(7, 6)[:5, :4], signs, atol=0.25)
-    # Of levels that were not seen nothing is known: the prior's mean, and a band that is wider.
+    # Unseen categories have the prior mean and a wider band.
     k = model.terms.index(term)
     variance = scoring.entry_moments(model, k)[1].reshape(7, 6)
     assert variance[6, 5] > 3.0 * variance[:5, :4].max()
@@ -129,7 +129,7 @@ def test_unseen_and_missing_rows_of_a_pair():
             [1.0, 0.0, 0.7, 0.0],
             [-1.0, 0.0, 0.7, 0.0],
             [99.0, 0.0, 0.7, 0.0],
-            # Gaps in a column of numbers that had none.
+            # Missing values in a numeric column that was complete.
             [1.0, 0.0, np.nan, 0.0],
         ]
     )
@@ -162,17 +162,18 @@ class TestScores:
         return in_memory.evidence_scores(columns, weight, slope, curvature, [(0, 1)], categories)[0]
 
     def test_is_the_gain_of_a_dense_gaussian_process(self, monkeypatch):
-        # Levels and gaps are near to nothing; numbers are near to each other.
+        # Categories and missing values are uncorrelated; numeric cells are correlated with their
+        # neighbours.
         monkeypatch.setattr(interactions, "_SMALLEST_DIRECTION", 1e-12)
         monkeypatch.setattr(interactions, "_MAX_DIRECTIONS", 100)
         columns, residual, weight = self.residuals()
-        gone = np.isnan(columns[:, 1])
+        missing = np.isnan(columns[:, 1])
         cells = (
             columns[:, 0].astype(int),
-            np.where(gone, 5, np.nan_to_num(columns[:, 1])).astype(int),
+            np.where(missing, 5, np.nan_to_num(columns[:, 1])).astype(int),
         )
         share = [np.bincount(cell, weights=weight) / weight.sum() for cell in cells]
-        inside = ~gone
+        inside = ~missing
         values = np.arange(5.0)
         mass = np.bincount(cells[1][inside], weights=weight[inside])
         centre = np.average(values, weights=mass)
@@ -193,22 +194,22 @@ class TestScores:
         assert best > 5.0
         assert self.score(columns, residual, weight) == pytest.approx(best, rel=1e-6)
 
-    def test_names_of_levels_do_not_matter(self):
+    def test_names_of_categories_do_not_matter(self):
         columns, residual, weight = self.residuals()
         renamed = columns.copy()
         renamed[:, 0] = np.array([2, 0, 3, 1])[columns[:, 0].astype(int)]
         before, after = (self.score(c, residual, weight) for c in (columns, renamed))
         assert after == pytest.approx(before)
 
-    def test_codes_are_no_numbers(self):
-        # Signs that alternate are smooth in no order of the levels, and cells do not need one.
+    def test_codes_are_not_ordered(self):
+        # Alternating signs are smooth in no order of the categories, and cells need none.
         columns, residual, weight = self.residuals()
         slope, curvature = weight * residual / 0.7, weight / 0.7
         as_numbers = in_memory.evidence_scores(columns, weight, slope, curvature, [(0, 1)])[0]
         assert self.score(columns, residual, weight) > as_numbers + 1.0
 
-    def test_rare_levels_share_a_cell(self, monkeypatch):
-        monkeypatch.setattr(interactions, "_MAX_LEVELS", 2)
+    def test_rare_categories_share_a_cell(self, monkeypatch):
+        monkeypatch.setattr(prepare, "_PAIR_LEVELS", 2)
         column = np.repeat(np.arange(4.0), [9, 7, 2, 1])
         columns, codes = np.column_stack([column, column]), {0: Categories(np.arange(4), 4)}
         binned = interactions.bin_columns(in_memory.summary(columns, None, codes), [(0, 1)], codes)[
@@ -233,7 +234,7 @@ def test_columns_that_are_never_missing_together():
     there = ~np.isnan(columns).any(axis=1)
     f = scoring.link_mean(model, columns[there])
     assert np.sqrt(np.mean((y[there] - f) ** 2)) < 0.6
-    # Bands stay of the size of the response, even in the cell that no row has.
+    # Standard deviations stay of the response's order, even in the cell without rows.
     nowhere = np.full((1, 2), np.nan)
     variance = scoring.link_moments(model, np.vstack([columns[there], nowhere]))[1]
     assert np.sqrt(variance[:-1]).mean() < 0.3

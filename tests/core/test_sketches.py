@@ -94,8 +94,8 @@ def leaf_number(value):
 def rank_error(own):
     """The largest rank error of any quantile, as a fraction of the weight.
 
-    At a place among the values, nobody knows on which side of it the rows of a bucket around it
-    are; of all others this is known. So it is the weight of a node and all nodes above it.
+    Within a bucket, the side of its rows is unknown; for all other buckets it is known. The error is the
+    weight of a node and all nodes above it.
     """
     if own.exact:
         return 0.0

@@ -1,4 +1,4 @@
-"""Several classes: derivatives, sums over rows and the whole posterior against dense twins."""
+"""Several classes: derivatives, sums over rows and the whole posterior against dense references."""
 
 from dataclasses import replace
 
@@ -205,7 +205,7 @@ def fit(columns, y, options=QUICK, weight=None, likelihood="softmax", n_levels=(
 
 
 def derivatives(y, weight, n_classes):
-    """Of the rows' log-likelihood, for the dense twin."""
+    """Of the rows' log-likelihood, for the dense reference."""
     contrasts = Softmax(n_classes).contrasts
 
     def of(f):
@@ -228,7 +228,7 @@ NEW_ROWS = np.random.default_rng(7).uniform(-2.3, 2.3, (8, 3))
 @pytest.mark.usefixtures("lossless")
 class TestAgainstDenseNewton:
     @pytest.fixture(params=["joint", "block"])
-    def twins(self, request, lossless):
+    def fitted_and_dense(self, request, lossless):
         columns, y, _ = curve_data(n=150)
         weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
         options = replace(QUICK, posterior=request.param, hidden_sizes=(5,), tol=1e-5)
@@ -238,13 +238,13 @@ class TestAgainstDenseNewton:
         dense = DenseLaplace(phi, precision, derivatives(y, weight, 3), 2, blocks)
         return model, dense, options
 
-    def test_evidence(self, twins):
-        model, dense, _ = twins
+    def test_evidence(self, fitted_and_dense):
+        model, dense, _ = fitted_and_dense
         # The fit ends where a step changes little, not where it changes nothing.
         assert model.log_evidence == pytest.approx(dense.log_evidence, abs=1e-3)
 
-    def test_predictions_and_their_covariance(self, twins):
-        model, dense, options = twins
+    def test_predictions_and_their_covariance(self, fitted_and_dense):
+        model, dense, options = fitted_and_dense
         mean, covariance = dense.moments(dense_features(model, NEW_ROWS, options)[0])
         contrasts = Softmax(3).contrasts
         found = scoring.link_moments(model, NEW_ROWS)
@@ -253,8 +253,8 @@ class TestAgainstDenseNewton:
         np.testing.assert_allclose(found[1], expected, atol=1e-3 * np.abs(expected).max())
         assert_close(scoring.link_mean(model, NEW_ROWS), found[0], "rounding")
 
-    def test_terms(self, twins):
-        model, dense, options = twins
+    def test_terms(self, fitted_and_dense):
+        model, dense, options = fitted_and_dense
         phi, _, blocks = dense_features(model, NEW_ROWS, options)
         width, contrasts = phi.shape[1] + 1, Softmax(3).contrasts
         found_means = scoring.term_means(model, NEW_ROWS)
@@ -275,8 +275,8 @@ class TestAgainstDenseNewton:
                 np.testing.assert_allclose(found[i, k], expected, rtol=2e-3)
                 np.testing.assert_allclose(found_means[i, k], of_class @ dense.mean, atol=2e-3)
 
-    def test_draws(self, twins):
-        model, _, _ = twins
+    def test_draws(self, fitted_and_dense):
+        model, _, _ = fitted_and_dense
         draws = scoring.sample_links(model, NEW_ROWS[:3], 20_000, np.random.default_rng(0))
         mean, covariance = scoring.link_moments(model, NEW_ROWS[:3])
         np.testing.assert_allclose(draws.sum(axis=2), 0.0, atol=1e-9)
@@ -442,7 +442,7 @@ class TestFit:
         assert problem.exact is None
 
 
-# categories, gaps, levels and pairs
+# categories, missing values, levels and pairs
 
 
 class TestOtherTerms:

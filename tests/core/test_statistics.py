@@ -406,7 +406,7 @@ def axis_example(kind, rng, n=80):
         column[:6] = [np.nan, np.nan, -1.0, 9.0, 0.0, 8.0]
         return column, in_memory.place_categories(column, (column < 9.0) * 1.0, 9, 6)
     column = rng.standard_normal(n) if kind.startswith("many") else rng.integers(0, 4, n) * 0.7
-    if kind.endswith("gaps"):
+    if kind.endswith("missing"):
         column[rng.uniform(size=n) < 0.2] = np.nan
         column[:2] = np.nan
     entries = place_knots(summarise(column, np.ones(n)), 6, np.array([0.2]))
@@ -415,7 +415,7 @@ def axis_example(kind, rng, n=80):
     return column, entries
 
 
-AXES = ["many", "few", "many gaps", "few gaps", "codes"]
+AXES = ["many", "few", "many, missing", "few, missing", "codes"]
 
 
 def level_example(rng, n=80):
@@ -453,7 +453,7 @@ class TestEveryKindOfEntry:
 
     def test_missing_values_are_not_interpolated(self):
         rng = np.random.default_rng(1)
-        column, knots = axis_example("many gaps", rng)
+        column, knots = axis_example("many, missing", rng)
         gone = np.isnan(column)
         at_knots = np.append(rng.standard_normal(len(knots) - 1), 0.0)
         read = reading.read(knots.locate(column), at_knots)

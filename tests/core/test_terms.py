@@ -32,7 +32,7 @@ def column_of(kind, rng):
     column = rng.standard_normal(N)
     if kind == "codes":
         column = rng.integers(0, 4, N).astype(float)
-    if kind == "few gaps":
+    if kind == "few, missing":
         column = rng.integers(0, 3, N).astype(float)
     if kind != "knots":
         column[rng.uniform(size=N) < 0.2] = np.nan
@@ -68,13 +68,13 @@ PAIRS = {
     ("codes", "codes"): (0, 0, 36),
     ("codes", "knots"): (0, 6 * CURVE, 0),
     ("knots", "codes"): (0, 6 * CURVE, 0),
-    ("codes", "gaps"): (0, 6 * CURVE, 6),
-    ("gaps", "codes"): (0, 6 * CURVE, 6),
-    ("gaps", "knots"): (JOINT, CURVE, 0),
-    ("knots", "gaps"): (JOINT, CURVE, 0),
-    ("gaps", "gaps"): (JOINT, 2 * CURVE, 1),
-    ("few gaps", "gaps"): (JOINT, 2 * CURVE, 1),
-    ("few gaps", "codes"): (0, 6 * CURVE, 6),
+    ("codes", "missing"): (0, 6 * CURVE, 6),
+    ("missing", "codes"): (0, 6 * CURVE, 6),
+    ("missing", "knots"): (JOINT, CURVE, 0),
+    ("knots", "missing"): (JOINT, CURVE, 0),
+    ("missing", "missing"): (JOINT, 2 * CURVE, 1),
+    ("few, missing", "missing"): (JOINT, 2 * CURVE, 1),
+    ("few, missing", "codes"): (0, 6 * CURVE, 6),
 }
 
 
@@ -214,7 +214,7 @@ def test_a_pair_of_complete_numeric_columns_is_a_joint_network():
 
 
 def test_the_joint_network_does_not_depend_on_missing_values():
-    term, expansion, _, _ = pair_of("gaps", "knots")
+    term, expansion, _, _ = pair_of("missing", "knots")
     first, second = term.entries.axes
     plain = SmoothTerm(
         (0, 1),
@@ -240,7 +240,7 @@ def test_a_transposed_pair_is_the_same_in_another_order():
 
 class TestMissingBesideANetwork:
     def term(self, groups="layer"):
-        column = column_of("gaps", np.random.default_rng(0))
+        column = column_of("missing", np.random.default_rng(0))
         knots = place_knots(summarise(column, np.ones(N)), 8)
         return SmoothTerm((0,), knots, Architecture(1, (5,), "gelu", (1.0, 4.0)), groups)
 

@@ -38,8 +38,8 @@ KINDS = [
     ("many", "many", "many"),
     ("many", "few", "many"),
     ("few", "few", "few"),
-    ("codes", "many", "gaps"),
-    ("gaps", "gaps", "codes"),
+    ("codes", "many", "missing"),
+    ("missing", "missing", "codes"),
     ("codes", "codes", "codes"),
 ]
 MIXED = [kinds for kinds in KINDS if not set(kinds) <= {"many", "few"}]
@@ -52,7 +52,7 @@ def axis_of(kind, rng):
         column[:3] = [np.nan, 3.0, -1.0]
         return column, in_memory.place_categories(column, np.ones(N), 3)
     column = rng.integers(0, 4, N) * 0.7 if kind == "few" else rng.standard_normal(N)
-    if kind == "gaps":
+    if kind == "missing":
         column[rng.uniform(size=N) < 0.2] = np.nan
     entries = place_knots(summarise(column, np.ones(N)), 4, np.array([0.2]))
     column[3:6] = [1e9, -1e9, 1e9]
@@ -88,7 +88,7 @@ class TestReading:
     def test_strides_are_those_of_interpolated_axes(self, kinds):
         grid, columns = grid_of(kinds)
         strides = (grid.shape[1] * grid.shape[2], grid.shape[2], 1)
-        between = [kind in ("many", "gaps") for kind in kinds]
+        between = [kind in ("many", "missing") for kind in kinds]
         expected = [stride for stride, own in zip(strides, between, strict=True) if own]
         assert [stride for stride, _ in grid.locate(*columns.T).steps] == expected
 
