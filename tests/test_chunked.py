@@ -630,7 +630,7 @@ class TestPredictFiles:
             model.predict_files(folder, out, keep="id")
         with pytest.raises(ValueError, match=r"^coverage"):
             model.predict_files(folder, out, interval=90)
-        with pytest.raises(ValueError, match="a Dask frame is written as one a partition"):
+        with pytest.raises(ValueError, match="a Dask frame is written as one file per partition"):
             model.predict_files(ddf, tmp_path / "out.parquet")
         with pytest.raises(ValueError, match="written as Parquet or CSV"):
             model.predict_files(folder, tmp_path / "out.feather")

@@ -120,7 +120,8 @@ class TestFiles:
         data = Path("a.parquet").read_bytes()
         Path("a.parquet").write_bytes(data[: int(keep * len(data))] + b"x")
         refused(
-            *predict("a.parquet"), words="a.parquet cannot be read as a Parquet file: is it whole, "
+            *predict("a.parquet"),
+            words="a.parquet cannot be read as a Parquet file: it may be incomplete, ",
         )
 
     def test_damage_within_a_parquet_file(self, lanam, place):
@@ -135,7 +136,7 @@ class TestFiles:
         Path("a.csv").write_bytes(bytes(range(256)) * 4)
         refused(*fit("a.csv"), words="a.csv")
         Path("b.csv").write_bytes(b"x\x00,y\n1,2\n")
-        refused(*fit("b.csv"), words="b.csv is not text")
+        refused(*fit("b.csv"), words="b.csv is not a text file")
 
     @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04" + b"\0" * 100])
     def test_not_a_model(self, refused, place, content):
@@ -164,12 +165,12 @@ class TestTables:
         Path("a.csv").write_text("\n".join(lines))
         refused(
             *predict("a.csv"),
-            words="a.csv, row 8 (the header is row 1): 12 cells, and the header has 11",
+            words="a.csv, row 8 (the header is row 1): 12 cells, but the header has 11",
         )
         Path("b.csv").write_text("x,y\n1,2\n3\n")
         refused(
             *fit("b.csv"),
-            words="b.csv, row 3 (the header is row 1): 1 cells, and the header has 2 (3)",
+            words="b.csv, row 3 (the header is row 1): 1 cells, but the header has 2 (3)",
         )
 
     def test_the_same_name_twice(self, refused, place):
@@ -203,13 +204,13 @@ class TestTables:
         Path("a.csv").write_text("\n".join(lines))
         refused(
             *fit("a.csv"),
-            words="column 'x' holds text among numbers: 'none', first in row 18 of a.csv (the header is "
-            "row 1). Mend it, use --missing 'none' if that stands for a missing value, or "
+            words="column 'x' is numeric but for 'none', first in row 18 of a.csv (the header is "
+            "row 1). Fix it, use --missing 'none' if that stands for a missing value, or "
             "--categorical 'x'",
         )
         lines[17] = "4,none"
         Path("a.csv").write_text("\n".join(lines))
-        refused(*fit("a.csv"), words="column 'y' holds text among numbers")
+        refused(*fit("a.csv"), words="column 'y' is numeric but for")
 
     def test_codes_that_are_partly_numbers_may_be_named_categories(self, lanam, place):
         lines = ["x,y"] + [f"{'V1' if k % 4 == 0 else k % 4},{k * 1.5}" for k in range(40)]
@@ -228,8 +229,8 @@ class TestTables:
         for more in ([], ["--keep", "age"], ["--all-columns"]):
             refused(
                 *predict("a.csv", "--block-size", 500, *more),
-                words="a.csv, row 41 (the header is row 1): column 'age' holds numbers in the model, and "
-                "here 'old': mend the cell, or use --missing 'old'",
+                words="a.csv, row 41 (the header is row 1): column 'age' is numeric in the model, and "
+                "'old' is not: fix the cell, or use --missing 'old'",
             )
 
     def test_strings_for_numbers_in_parquet(self, refused, place):
@@ -321,7 +322,7 @@ class TestTables:
         Path("a.csv").write_text("x;y\n" + rows)
         refused(
             *fit("a.csv"),
-            words="holds numbers with a decimal comma (for example '0,5'): use --decimal ,",
+            words="has numbers with a decimal comma (for example '0,5'): use --decimal ,",
         )
         done = lanam(*fit("a.csv", "--decimal", ",", "--interactions", 0))
         assert "a.csv is separated by semicolons" in done.err
@@ -340,7 +341,9 @@ class TestTables:
     def test_a_wrong_delimiter(self, refused, place):
         refused(*predict("rides.csv", "--delimiter", ";"), words="lacks 5 columns")
         refused(*predict("rides.csv", "--delimiter", ";;"), code=2, words="one character")
-        refused(*predict("rides.csv", "--encoding", "klingon"), code=2, words="is not known")
+        refused(
+            *predict("rides.csv", "--encoding", "klingon"), code=2, words="is not a known encoding"
+        )
 
 
 class TestExistingFiles:

@@ -232,7 +232,7 @@ class TestColumns:
         Path("new.csv").write_text(header + "41;1.10;Oslo;1;true\n")
         for more in ([], ["--keep", "celsius"]):
             done = lanam(*arguments, "-o", "p.csv", *more, code=1)
-            assert "column 'celsius' holds numbers in the model, and here '1.10'" in done.err
+            assert "column 'celsius' is numeric in the model, and '1.10' is not" in done.err
 
     def test_a_kept_exposure_is_unchanged(self, lanam, place):
         text = "age,celsius,city,zone,holiday,hours\n41,1,Oslo,1,true,02.50\n"
@@ -363,7 +363,7 @@ class TestFormats:
         arguments = ("predict", "price.lanam", "latin.csv", "-o", "o.csv")
         done = lanam(*arguments, code=1)
         assert (
-            "column 'city' is not text in utf-8: say which it is, for example --encoding"
+            "column 'city' is not encoded in utf-8: specify the encoding, for example --encoding"
             in done.err
         )
         done = lanam(*arguments, "--encoding", "latin-1")

@@ -82,7 +82,7 @@ class TestUsage:
             (["predict", "m.lanam", "a.csv", "-o", "b.csv", "--decimal", ";;"], "--decimal"),
             (
                 ["predict", "m", "a.csv", "-o", "b.csv", "--decimal=,", "--delimiter=,"],
-                "fall apart",
+                "must differ",
             ),
             (["explain", "m.lanam", "--row", "1"], "--row and --data go together"),
             (["explain", "m.lanam", "--row", "0", "--data", "a.csv"], "--row"),

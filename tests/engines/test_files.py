@@ -250,11 +250,11 @@ class TestTypes:
         write(a_frame(5), "a.parquet")
         write(a_frame(5).drop(columns="x"), "b.parquet")
         with pytest.raises(
-            ValueError, match=r"b.parquet has no column 'x', and a.parquet has: all"
+            ValueError, match=r"b.parquet has no column 'x', but a.parquet has: all"
         ):
             open_files(["a.parquet", "b.parquet"])
         with pytest.raises(
-            ValueError, match=r"b.parquet has no column 'x', and a.parquet has: all"
+            ValueError, match=r"b.parquet has no column 'x', but a.parquet has: all"
         ):
             open_files(["b.parquet", "a.parquet"])
 
@@ -299,9 +299,9 @@ class TestRefusals:
     def test_what_is_not_there(self, folder):
         (folder / "empty").mkdir()
         self.refuse("a.parquet", "there is no file or folder a.parquet")
-        self.refuse("*.parquet", r"no data file matches \*.parquet: their names end in .parquet, ")
-        self.refuse("empty", "the folder empty has no data files: their names end in .parquet, ")
-        self.refuse([], "an empty list of files")
+        self.refuse("*.parquet", r"no data file matches \*.parquet: known suffixes are .parquet, ")
+        self.refuse("empty", "the folder empty has no data files: known suffixes are .parquet, ")
+        self.refuse([], "the list of files is empty")
 
     def test_files_of_no_known_kind(self, folder):
         (folder / "a.xlsx").write_text("x")
@@ -311,12 +311,12 @@ class TestRefusals:
         write(a_frame(5), "a.csv")
         write(a_frame(5), "b.parquet")
         self.refuse(
-            ".", r"a.csv is a CSV file, and ./b.parquet is a Parquet file: .* pattern, \*.csv"
+            ".", r"a.csv is a CSV file, and ./b.parquet is a Parquet file: .* pattern \*.csv"
         )
 
     def test_a_file_twice(self, folder):
         write(a_frame(5), "a.csv")
-        self.refuse([".", "a.csv"], "a.csv is there twice, and its rows would count twice")
+        self.refuse([".", "a.csv"], "a.csv is listed twice, and its rows would count twice")
 
     @pytest.mark.parametrize("ending", ["parquet", "feather", "csv.gz"])
     def test_files_that_are_not_whole(self, folder, ending):
@@ -333,7 +333,7 @@ class TestRefusals:
         content = bytearray((folder / "a.parquet").read_bytes())
         content[2000:6000] = b"\xff" * 4000
         (folder / "a.parquet").write_bytes(bytes(content))
-        self.refuse("a.parquet", "a.parquet cannot be read as a Parquet file: is it whole")
+        self.refuse("a.parquet", "a.parquet cannot be read as a Parquet file: it may be incomplete")
 
     def test_a_file_that_goes_away(self, folder):
         write(a_frame(5), "a.parquet")
@@ -350,7 +350,7 @@ class TestRefusals:
     @pytest.mark.parametrize("text", ["", "\n\n"])
     def test_empty_csv(self, folder, text):
         (folder / "a.csv").write_text(text)
-        self.refuse("a.csv", "a.csv is empty: a CSV file begins with the names")
+        self.refuse("a.csv", "a.csv is empty: a CSV file begins with a header")
 
     def test_files_without_rows_among_others(self, folder):
         frame = a_frame(5)
@@ -371,16 +371,15 @@ class TestRefusals:
         monkeypatch.setattr(delimited, "_HEAD", 64)
         lines = ["z,a"] + ["0,1"] * 100 + ["0,old"]
         (folder / "a.csv").write_text("\n".join(lines))
-        words = (
-            r"a.csv, row 102 \(the header is row 1\), column 'a': 'old' is none of the numbers that"
-        )
+        words = r"a.csv, row 102 \(the header is row 1\), column 'a': 'old' is not numeric, unlike"
         with pytest.raises(ValueError, match=words):
             all_chunks(open_files("a.csv"), ["a"])
 
     def test_rows_of_more_cells(self, folder):
         (folder / "a.csv").write_text("a,b\n1,2\n1,2,3\n")
         self.refuse(
-            "a.csv", "a.csv, row 3 .*: 3 cells, and the header has 2 \\(1,2,3\\): mend the row, put"
+            "a.csv",
+            "a.csv, row 3 .*: 3 cells, but the header has 2 \\(1,2,3\\): fix the row, quote",
         )
 
     def test_a_quote_that_is_not_closed(self, folder, monkeypatch):
@@ -391,12 +390,12 @@ class TestRefusals:
     @pytest.mark.parametrize("text", ["a,b\n1,\xe4\n", "\xe4,b\n1,2\n"])
     def test_other_encodings(self, folder, text):
         (folder / "a.csv").write_bytes(text.encode("latin-1"))
-        self.refuse("a.csv", "a.csv.* is not text in utf-8: say which it is, .* csv_files")
+        self.refuse("a.csv", "a.csv.* is not encoded in utf-8: specify the encoding, .* csv_files")
 
     @pytest.mark.parametrize("n_jobs", [0, -1, 1.5, True, "2"])
     def test_threads(self, folder, n_jobs):
         write(a_frame(5), "a.csv")
-        self.refuse("a.csv", "n_jobs=.* is not known", n_jobs=n_jobs)
+        self.refuse("a.csv", "n_jobs=.* must be a positive integer", n_jobs=n_jobs)
 
     def test_without_pyarrow(self, folder, monkeypatch):
         monkeypatch.setitem(sys.modules, "pyarrow", None)

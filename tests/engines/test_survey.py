@@ -416,9 +416,9 @@ class TestRoles:
             (("claims", None, "hour"), "exposure names the column 'hour', .* did you mean 'hours'"),
             (
                 (None,),
-                "the target of the frames is one of its columns: pass its name, for example target=",
+                "the target of the frames must be one of its columns: pass its name, for example target=",
             ),
-            (([1.0],), "the target of the frames is one of its columns: pass its name"),
+            (([1.0],), "the target of the frames must be one of its columns: pass its name"),
             (("claims", [1.0]), r"sample_weight of the frames is one of its columns.*\(list\)"),
             (("claims", None, np.ones(2)), r"exposure of the frames is one of its .*\(ndarray\)"),
             (("claims", None, -1.0), "exposure must be positive"),

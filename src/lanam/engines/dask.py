@@ -76,13 +76,13 @@ class DaskSource(Source):
         library = type(meta).__module__.split(".")[0]
         if library != "pandas":
             raise TypeError(
-                f"{self.title} has partitions of {library}: make them pandas's with "
+                f"{self.title} has partitions of {library}: convert them with "
                 "ddf = ddf.to_backend('pandas')"
             )
         odd = [name for name in meta.columns if not isinstance(name, str)]
         if odd:
             raise ValueError(
-                f"{self.title} has a column named {odd[0]!r}: names must be text, for example by "
+                f"{self.title} has a column named {odd[0]!r}: names must be strings, for example by "
                 "ddf = ddf.rename(columns=str)"
             )
         require_unique(list(meta.columns), self.title)
@@ -150,8 +150,8 @@ class DaskSource(Source):
         """Write the output for all rows, one file per partition, on the workers."""
         if not os.path.isdir(output) and output_format(output) is not None:
             raise ValueError(
-                f"{output} is one file, and a Dask frame is written as one a partition: pass the name "
-                "of a folder"
+                f"{output} is one file, but a Dask frame is written as one file per partition: pass the "
+                "name of a folder"
             )
         target = require_folder(output, overwrite=overwrite, ending=ENDING)
         meta = rows.frame(self._frame[rows.columns]._meta.iloc[:0])
@@ -193,7 +193,9 @@ class DaskTables:
         except CancelledError:  # the cluster was restarted without the tables
             total = self._total(job, merge)
         if total is None:
-            raise ValueError("the Dask frame has no rows that count")
+            raise ValueError(
+                "the Dask frame has no row with a positive weight: nothing is left to fit"
+            )
         return total
 
     def _total(self, job: Job, merge: Merge) -> Totals | None:
@@ -324,9 +326,9 @@ def _computed_by(client: Any, task: Any) -> Any:
         return future.result()
     except KilledWorker as error:
         raise RuntimeError(
-            "workers died again and again at the same task, most likely for want of memory: make "
-            "partitions smaller with ddf.repartition(partition_size='50MB'), or give workers more. If "
-            "they were taken away for other reasons, let more of them go: "
+            "workers died repeatedly at the same task, most likely because they ran out of memory: make "
+            "partitions smaller with ddf.repartition(partition_size='50MB'), or give workers more memory. "
+            "If they were lost for other reasons, allow more failures: "
             "dask.config.set({'distributed.scheduler.allowed-failures': 20}) before the cluster starts"
         ) from error
     finally:
@@ -357,5 +359,5 @@ def _client() -> Any:
 ENGINE = Engine(
     is_dask_frame,
     lambda table, _: DaskSource(table),
-    lambda _: "a Dask frame: take some of them, for example with X.head(1000)",
+    lambda _: "a Dask frame: load some rows first, for example with X.head(1000)",
 )

@@ -49,7 +49,7 @@ _RAGGED = re.compile(
     r"(?:: (?P<line>.*))?",
     re.DOTALL,
 )
-_HOLDS = {"double": "numbers", "int64": "integers", "bool": "booleans"}
+_ADJECTIVES = {"double": "numeric", "int64": "integer", "bool": "boolean"}
 
 
 class PeekableStream(io.RawIOBase):
@@ -210,10 +210,10 @@ class Csv(Format):
             row = pc.index(cells, odd[0]).as_py() + 2
             shown = ", ".join(map(repr, odd[:3])) + (", ..." if len(odd) > 3 else "")
             return InputError(
-                "column {column!r} holds text among numbers: {shown}, first in row {number} of {path} (the "
-                "header is row 1)",
-                "Mend it, {pass} {option} if that stands for a missing value, or {categorical} if all its "
-                "values are categories",
+                "column {column!r} is numeric but for {shown}, first in row {number} of {path} (the header "
+                "is row 1)",
+                "Fix it, {pass} {option} if that stands for a missing value, or {categorical} if the "
+                "column is categorical",
                 column=name,
                 shown=shown,
                 number=row,
@@ -224,7 +224,7 @@ class Csv(Format):
         other = "." if point == "," else ","
         if odd and pc.all(_are_numbers(texts, other)).as_py():
             return InputError(
-                "column {column!r} holds numbers with a decimal {mark} (for example {value!r})",
+                "column {column!r} has numbers with a decimal {mark} (for example {value!r})",
                 "{pass} {option}",
                 column=name,
                 mark="comma" if other == "," else "point",
@@ -349,20 +349,20 @@ class Csv(Format):
         """The decoded header."""
         utf8 = self.dialect.is_utf8
         if head.startswith(b"PAR1"):
-            raise ValueError(f"{path} is a Parquet file: give it a name that ends in .parquet")
+            raise ValueError(f"{path} is a Parquet file: rename it to end in .parquet")
         if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and utf8:
             utf16 = _option("encoding", "utf-16")
-            problem = "{path} is written in UTF-16"
+            problem = "{path} is encoded in UTF-16"
             raise InputError(problem, "{pass} {option}", path=path, option=utf16)
         if not head.strip():
-            raise ValueError(f"{path} is empty: a CSV file begins with the names of its columns")
+            raise ValueError(f"{path} is empty: a CSV file begins with a header")
         decoder = codecs.getincrementaldecoder("utf-8-sig" if utf8 else self.dialect.text)()
         try:
             line = decoder.decode(head[: next(_line_ends(head), len(head))] if utf8 else head)
         except UnicodeDecodeError as error:
             raise self._not_text(f"{path}: the header") from error
         if "\x00" in line:
-            raise ValueError(f"{path} is not text: a CSV file has no zero bytes")
+            raise ValueError(f"{path} is not a text file: it has zero bytes")
         if not line.strip():
             raise ValueError(f"{path} has no header")
         return line
@@ -390,30 +390,30 @@ class Csv(Format):
         if found := _RAGGED.search(message):
             line = f" ({found['line'].strip()[:60]})" if found["line"] else ""
             return InputError(
-                f"{{place}}: {found['got']} cells, and the header has {found['wanted']}{{begins}}",
-                "mend the row, put quotes around cells with the delimiter in them, or {pass another "
-                "delimiter to csv_files}",
+                f"{{place}}: {found['got']} cells, but the header has {found['wanted']}{{begins}}",
+                "fix the row, quote cells that contain the delimiter, or {pass another delimiter to "
+                "csv_files}",
                 place=f"{path}{_row(found['row'])}",
                 begins=line,
             )
         if "straddl" in message:
-            remedy = "" if self.block_size is None else " Else raise {block_size}"
+            remedy = "" if self.block_size is None else " If not, increase {block_size}"
             problem = f"{{path}}: a row is longer than {self._size:,} bytes: is a quote not closed?"
             return InputError(problem + remedy, path=path)
         return None
 
     def _wrong_cell(self, path: str, row: str | None, name: str, to: str, value: str) -> InputError:
-        holds = _HOLDS.get(to, to)
+        holds = _ADJECTIVES.get(to, to)
         what = (
-            f", column {{column!r}}: {{value!r}} is none of the {holds} that the column begins with"
+            f", column {{column!r}}: {{value!r}} is not {holds}, unlike the values above it"
             if self.given is None
-            else f": column {{column!r}} holds {holds} in the model, and here {{value!r}}"
+            else f": column {{column!r}} is {holds} in the model, and {{value!r}} is not"
         )
         comma = re.fullmatch(r"\s*-?\d+,\d+\s*", value)
         if_so = "that is how numbers are written" if comma else "that stands for a missing value"
         return InputError(
             f"{{place}}{what}",
-            f"mend the cell, or {{pass}} {{option}} if {if_so}",
+            f"fix the cell, or {{pass}} {{option}} if {if_so}",
             column=name,
             value=value,
             place=f"{path}{_row(row)}",
@@ -421,8 +421,8 @@ class Csv(Format):
         )
 
     def _not_text(self, where: str) -> InputError:
-        problem = "{place} is not text in {charset}"
-        remedy = "say which it is, for example {by }{option}"
+        problem = "{place} is not encoded in {charset}"
+        remedy = "specify the encoding, for example {by }{option}"
         latin, now = _option("encoding", "latin-1"), self.dialect.text
         return InputError(problem, remedy, place=where, charset=now, option=latin)
 

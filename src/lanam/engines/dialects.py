@@ -18,18 +18,18 @@ DELIMITERS = (",", ";", "\t", "|")
 
 @dataclass(frozen=True)
 class Dialect:
-    """How CSV files are written; what is not said is found, or usual.
+    """The format of CSV files; None for what is not specified.
 
     Attributes
     ----------
     delimiter
-        The character between cells; found in the header of each file.
+        The character between cells; by default inferred from the header of each file.
     decimal
-        The decimal point, usually ``"."``.
+        The decimal point; by default ``"."``.
     encoding
-        Of the text, usually ``"utf-8"``.
+        The text encoding; by default ``"utf-8"``.
     missing
-        What stands for a missing value, besides `MISSING`.
+        Strings that stand for missing values, in addition to `MISSING`.
 
     Examples
     --------
@@ -48,17 +48,17 @@ class Dialect:
             if value is not None and not (isinstance(value, str) and len(value) == 1):
                 raise InputError("{given} must be one character", argument=name, value=value)
         if self.delimiter == self.point:
-            raise InputError("{decimal} and {delimiter} are the same: numbers would fall apart")
+            raise InputError("{decimal} and {delimiter} must differ")
         try:
             "".encode(self.text)
         except (LookupError, TypeError):
             raise InputError(
-                "{given} is not known: utf-8 and latin-1 are usual",
+                "{given} is not a known encoding: common ones are utf-8 and latin-1",
                 argument="encoding",
                 value=self.encoding,
             ) from None
         if not all(isinstance(each, str) for each in self.missing):
-            problem = "{given} must be texts, as they are written"
+            problem = "{given} must be strings"
             raise InputError(problem, argument="missing", value=list(self.missing))
 
     @property
@@ -73,7 +73,7 @@ class Dialect:
 
     @property
     def is_utf8(self) -> bool:
-        """Whether text is read without being decoded first."""
+        """Whether the encoding is UTF-8, which Arrow reads without decoding it first."""
         return self.text.lower().replace("-", "").replace("_", "") in ("utf8", "utf8sig")
 
     @property
@@ -81,21 +81,21 @@ class Dialect:
         """All strings that stand for missing values."""
         return list(dict.fromkeys((*MISSING, *self.missing)))
 
-    def filled(self, known: Dialect | None) -> Dialect:
-        """The same, and where it says nothing what is known; what stood for missing values still does."""
-        if known is None:
+    def filled(self, other: Dialect | None) -> Dialect:
+        """The dialect, completed with what another one specifies; missing values are those of both."""
+        if other is None:
             return self
         return Dialect(
-            self.delimiter or known.delimiter,
-            self.decimal or known.decimal,
-            self.encoding or known.encoding,
-            tuple(dict.fromkeys((*self.missing, *known.missing))),
+            self.delimiter or other.delimiter,
+            self.decimal or other.decimal,
+            self.encoding or other.encoding,
+            tuple(dict.fromkeys((*self.missing, *other.missing))),
         )
 
 
 @dataclass(frozen=True)
 class CsvFiles:
-    """CSV files and how they are written, as `csv_files` puts them together."""
+    """CSV files and their dialect, as `csv_files` returns them."""
 
     path: Any
     dialect: Dialect
@@ -109,24 +109,24 @@ def csv_files(
     encoding: str | None = None,
     missing: Sequence[str] = (),
 ) -> CsvFiles:
-    r"""CSV files that are not written as usual: a table for all that takes the names of files.
+    r"""CSV files with a dialect, to be passed in place of their path.
 
-    A model that was fitted to them remembers how they are written, and later files are read so unless
-    they are said to be written otherwise, by this function.
+    A model that is fitted to them stores the dialect and applies it to files that are passed to it later,
+    unless another one is specified with this function.
 
     Parameters
     ----------
     path : str, path-like or sequence of these
-        A file, whatever its name ends in, a folder, a pattern such as ``"sales/*.csv"``, or several.
+        A file with any suffix, a folder, a pattern such as ``"sales/*.csv"``, or several of these.
     delimiter : str, default=None
-        The character between cells. By default what makes most columns of a file's header.
+        The character between cells; by default the one that splits a file's header into most columns.
     decimal : str, default=None
         The decimal point; ``"."`` by default.
     encoding : str, default=None
-        Of the text, such as ``"latin-1"``; UTF-8 by default.
+        The text encoding, such as ``"latin-1"``; UTF-8 by default.
     missing : sequence of str, default=()
-        What stands for a missing value besides ``""``, ``"NA"``, ``"N/A"``, ``"#N/A"``, ``"NaN"``,
-        ``"nan"``, ``"null"`` and ``"NULL"``.
+        Strings that stand for missing values, in addition to ``""``, ``"NA"``, ``"N/A"``, ``"#N/A"``,
+        ``"NaN"``, ``"nan"``, ``"null"`` and ``"NULL"``.
 
     Returns
     -------
@@ -146,5 +146,5 @@ def csv_files(
     ...     len(model.predict(file))
     41
     """
-    words = (missing,) if isinstance(missing, str) else tuple(missing)
-    return CsvFiles(path, Dialect(delimiter, decimal, encoding, words))
+    marks = (missing,) if isinstance(missing, str) else tuple(missing)
+    return CsvFiles(path, Dialect(delimiter, decimal, encoding, marks))

@@ -17,7 +17,7 @@ def _is_duckdb(table: Any) -> bool:
 def _open(relation: Any, options: ReadOptions) -> StreamSource:
     if not hasattr(relation, "project"):  # a connection, with the result of what it executed
         raise ValueError(
-            "X is a connection of DuckDB, whose result can be read once, and a fit goes over its rows "
+            "X is a DuckDB connection, whose result can be read only once, but a fit reads its rows "
             "several times: pass a relation, connection.sql(query)"
         )
 
@@ -33,5 +33,5 @@ def _open(relation: Any, options: ReadOptions) -> StreamSource:
 ENGINE = Engine(
     _is_duckdb,
     _open,
-    lambda _: "a relation of DuckDB: take some of them, for example with X.limit(1000).df()",
+    lambda _: "a DuckDB relation: load some rows first, for example with X.limit(1000).df()",
 )

@@ -70,13 +70,13 @@ def _open(table: Any, options: ReadOptions, empty: bool = False) -> FileSource:
     arrow()
     n_jobs = options.n_jobs
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
-        raise ValueError(f"n_jobs={n_jobs!r} is not known: give the number of threads, 1 or more")
+        raise ValueError(f"n_jobs={n_jobs!r} must be a positive integer")
     csv = table if isinstance(table, CsvFiles) else None
     path = table if csv is None else csv.path
     several = isinstance(path, Sequence) and not isinstance(path, str)
     paths = [os.fspath(each) for each in (path if several else [path])]
     if not paths:
-        raise ValueError("an empty list of files: name a file or a folder")
+        raise ValueError("the list of files is empty: pass a file or a folder")
     files = find_files(paths, any_name=csv is not None)
     kind = common_format([file for file, _ in files]) if csv is None else Csv()
     if isinstance(kind, Csv):
@@ -85,7 +85,7 @@ def _open(table: Any, options: ReadOptions, empty: bool = False) -> FileSource:
     title = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     source = FileSource(title, kind, options, *inspect_files(files, kind))
     if not (source._units or empty):
-        raise ValueError(f"{title} has no rows: is it the right one?")
+        raise ValueError(f"{title} has no rows: is it the right table?")
     return source
 
 
@@ -383,5 +383,5 @@ def _are_files(table: Any) -> bool:
 ENGINE = Engine(
     _are_files,
     _open,
-    lambda table: f"{table!r}: read some of them first, for example with pandas.read_parquet",
+    lambda table: f"{table!r}: load some rows first, for example with pandas.read_parquet",
 )

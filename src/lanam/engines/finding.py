@@ -33,7 +33,9 @@ def find_files(paths: Sequence[str], *, any_name: bool) -> list[tuple[str, str]]
     seen: set[str] = set()
     for file, _ in files:
         if (real := os.path.realpath(file)) in seen:
-            raise ValueError(f"{file} is there twice, and its rows would count twice: pass it once")
+            raise ValueError(
+                f"{file} is listed twice, and its rows would count twice: pass it once"
+            )
         seen.add(real)
     return files
 
@@ -47,9 +49,11 @@ def _files_of(path: str, any_name: bool) -> list[tuple[str, str]]:
     if os.path.isdir(path):
         if files := _below(path, path):
             return files
-        raise ValueError(f"the folder {path} has no data files: their names end in {endings}")
+        raise ValueError(f"the folder {path} has no data files: known suffixes are {endings}")
     if not glob.has_magic(path):
-        raise ValueError(f"there is no file or folder {path}: mind the spelling, and where you are")
+        raise ValueError(
+            f"there is no file or folder {path}: check the spelling and the working directory"
+        )
     root = os.path.dirname(path[: next(k for k in range(len(path)) if glob.has_magic(path[k]))])
     files = []
     for match in sorted(glob.glob(path, recursive=True)):
@@ -58,7 +62,7 @@ def _files_of(path: str, any_name: bool) -> list[tuple[str, str]]:
         elif any_name or format_of(match) is not None:
             files.append((match, os.path.relpath(match, root or ".")))
     if not files:
-        raise ValueError(f"no data file matches {path}: their names end in {endings}")
+        raise ValueError(f"no data file matches {path}: known suffixes are {endings}")
     return list(dict.fromkeys(files))
 
 
@@ -81,6 +85,6 @@ def common_format(files: Sequence[str]) -> Format:
     if others:
         raise ValueError(
             f"{first[one]} is {one.title}, and {first[others[0]]} is {others[0].title}: pass files "
-            f"of one kind, for example by a pattern, *{one.endings[0]}"
+            f"of one format, for example with the pattern *{one.endings[0]}"
         )
     return one

@@ -1,4 +1,4 @@
-"""Text as its distinct values and which of them each row has: work on text is done once for each."""
+"""Dictionary encoding of string columns, so that work on strings is done once per distinct value."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 
 def fold(series: Any) -> tuple[Any, NDArray[np.intp] | None]:
-    """A column's distinct values, none of them missing, and which of them each row has: -1 for none.
+    """The distinct values of a column and the index of each row's value, -1 for missing values.
 
-    Columns of other things than text and categories come back as they are, with None.
+    Columns other than strings and categories are returned unchanged, with None.
 
     Examples
     --------
@@ -40,14 +40,14 @@ def _fold_arrow(column: Any) -> tuple[Any, NDArray[np.intp]]:
 
     categories = pa.types.is_dictionary(column.type)
     column = (column if categories else column.dictionary_encode()).unify_dictionaries()
-    # Of indices without a sign there is no -1.
+    # Unsigned indices have no -1.
     signed = (chunk.indices.cast(pa.int64()).fill_null(-1) for chunk in column.chunks)
     chunks = [indices.to_numpy(zero_copy_only=False) for indices in signed]
     positions = np.concatenate([np.empty(0, np.intp), *chunks]).astype(np.intp)
     dictionary = column.chunk(0).dictionary if chunks else pa.array([], column.type.value_type)
     if not categories:
         return pa.chunked_array([dictionary]), positions
-    # Categories that no row has stay categories, and their order is the dtype's.
+    # Unused categories are kept in the dictionary, and the order of categories is the dtype's.
     used = np.bincount(positions + 1, minlength=len(dictionary) + 1)[1:] > 0
     moved = np.append(np.cumsum(used) - 1, -1)
     indices = pa.array(np.flatnonzero(used), pa.int32())

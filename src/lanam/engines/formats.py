@@ -80,8 +80,7 @@ def arrow() -> Any:
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError(
-            "tables in files are read by pyarrow, which is not installed: "
-            '`pip install "lanam[files]"`'
+            'reading files needs pyarrow: install it with `pip install "lanam[files]"`'
         ) from error
     return pyarrow
 
@@ -164,6 +163,6 @@ def named_errors(path: str, what: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:  # not about its content
             raise ValueError(f"{path} cannot be read: {os.strerror(error.errno)}") from error
         raise ValueError(
-            f"{path} cannot be read as {what}: is it whole, and is it one? Write or copy it again, or "
-            f"leave it out ({error})"
+            f"{path} cannot be read as {what}: it may be incomplete, or of another format. Write or copy "
+            f"it again, or leave it out ({error})"
         ) from error

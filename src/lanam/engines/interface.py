@@ -150,7 +150,7 @@ class Source(ABC):
     def unnamed_target(self) -> Exception:
         """The error for a target that is not a column name."""
         return ValueError(
-            f"the target of {self.title} is one of its columns: pass its name, for example "
+            f"the target of {self.title} must be one of its columns: pass its name, for example "
             f"target={self.names[-1]!r}"
         )
 

@@ -20,8 +20,7 @@ class LazySource(StreamSource):
 
         if not hasattr(frame, "collect_batches"):
             raise ImportError(
-                "lazy frames are collected in batches, which this polars cannot do: "
-                "`pip install -U polars`"
+                "lazy frames need a version of polars that collects in batches: `pip install -U polars`"
             )
         schema = pl.DataFrame(schema=frame.collect_schema()).to_arrow().schema
         pa = arrow()

@@ -43,8 +43,8 @@ class StreamSource(LocalSource):
     def fingerprint(self) -> str:
         """An error: a stream has no fingerprint."""
         raise ValueError(
-            f"nothing tells whether {self.title} has the rows that it had when a checkpoint was made: for "
-            "checkpoints, write the rows to Parquet files and pass these"
+            f"a checkpoint cannot tell whether the rows of {self.title} have changed: write them to "
+            "Parquet files and pass these"
         )
 
     def empty(self) -> Any:
@@ -65,12 +65,12 @@ class StreamSource(LocalSource):
                 first, number = first + table.num_rows, number + 1
         if self._n_rows not in (None, first):
             raise ValueError(
-                f"{self.title} had {self._n_rows:,} rows when it was read first, and has {first:,} now: a "
-                "fit goes over its rows several times, and they must be the same. Pass a function that "
-                "opens the stream, or write the rows to a Parquet file"
+                f"{self.title} had {self._n_rows:,} rows in the first pass, and {first:,} in a later one: "
+                "a fit reads its rows several times, and they must not change. Pass a function that opens "
+                "a new stream, or write the rows to a Parquet file"
             )
         if not first:
-            raise ValueError(f"{self.title} has no rows: is it the right one?")
+            raise ValueError(f"{self.title} has no rows: is it the right table?")
         self._n_rows = first
 
 
@@ -105,8 +105,8 @@ def as_reader(stream: Any) -> Any:
         return stream
     if not hasattr(stream, "__arrow_c_stream__"):
         raise TypeError(
-            f"the function that was passed as X returned {type(stream).__name__}, and not a stream of "
-            "Arrow's: return a pyarrow.RecordBatchReader, or anything with __arrow_c_stream__"
+            f"the function passed as X returned {type(stream).__name__}, which is not an Arrow stream: "
+            "return a pyarrow.RecordBatchReader, or an object with __arrow_c_stream__"
         )
     return pa.RecordBatchReader.from_stream(stream)
 
@@ -135,7 +135,7 @@ def _is_once(table: Any) -> bool:
 def _open(table: Any, options: ReadOptions) -> StreamSource:
     if _is_once(table):
         raise ValueError(
-            f"X is a stream that can be read once ({type(table).__name__}), and a fit goes over its rows "
+            f"X is a stream that can be read only once ({type(table).__name__}), but a fit reads its rows "
             "several times: pass a function that opens it, for example "
             "fit(lambda: cursor.execute(query).fetch_record_batch(), target=...)"
         )
@@ -149,5 +149,5 @@ def _open(table: Any, options: ReadOptions) -> StreamSource:
 ENGINE = Engine(
     _takes,
     _open,
-    lambda table: "a stream: read some of them first, for example with pyarrow.table",
+    lambda table: "a stream: load some rows first, for example with pyarrow.table",
 )

@@ -113,8 +113,8 @@ def _require_same_columns(
     for (title, names), (without, has) in ((one, other), (other, one)):
         if lost := [name for name in names if name not in has]:
             raise ValueError(
-                f"{without} has no column {lost[0]!r}, and {title} has: all files must have the same "
-                "columns, so add it (empty if nothing is known), or leave one of the files out"
+                f"{without} has no column {lost[0]!r}, but {title} has: all files must have the same "
+                "columns. Add it (empty if its values are missing), or leave out one of the files"
             )
 
 

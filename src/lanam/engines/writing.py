@@ -30,12 +30,12 @@ def output_format(output: Any) -> str | None:
     known = format_of(path)
     if isinstance(known, Ipc):
         raise ValueError(
-            f"{output}: predictions are written as Parquet or CSV, so the name of a file ends in .parquet "
+            f"{output}: predictions are written as Parquet or CSV: the name of a file must end in .parquet "
             "or .csv"
         )
     if known is None and PurePath(path).suffix.lower() in (".txt", ".json", ".xlsx", ".gz"):
         raise ValueError(
-            f"{output}: the name of a file ends in .parquet or .csv; others are folders"
+            f"{output}: the name of a file must end in .parquet or .csv; other names are folders"
         )
     if path.lower().endswith(".zst"):
         raise ValueError(f"{output}: .zst is read and not written; .gz and .bz2 are")
