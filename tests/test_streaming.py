@@ -1,10 +1,10 @@
-"""A table in files or in a Dask frame gives the model that the same rows in memory give.
+"""A table in files or in a Dask frame gives the same model as the same rows in memory.
 
-Where a column has few distinct values (up to `sketches.EXACT_VALUES`) all that a fit learns of its rows is
-exact, but for the order in which numbers are added up. That rounds at 1e-16; hyperparameters at the top of
-a flat evidence make up to 1e-9 of it, and 1e-7 is what is asked for here. Columns with more values are
-known to 0.05% of their ranks, and then knots stand elsewhere by that. Importances of pairs are taken over
-the entries of their grids where rows would have to be read again for it, which is some percent more.
+If columns have few distinct values (up to `sketches.EXACT_VALUES`), all statistics of the rows are exact up
+to the order of summation, which rounds at 1e-16. Hyperparameters at a flat maximum of the evidence amplify
+this to 1e-9; the tests ask for 1e-7. Quantiles of columns with more values are exact to 0.05% of the ranks,
+and knots differ accordingly. Importances of interactions are computed over grid cells instead of rows where
+rows would have to be read again, which makes them some percent larger.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ def make_rows(n_rows=N_ROWS, rounded=True, seed=0):
     if rounded:
         age, dose = age.round(0), dose.round(1)
     city = rng.choice(["Bern", "Oslo", "Rome"], n_rows).astype(object)
-    # What the order of the categories is, only the dtype says.
+    # Only the dtype has the order of the categories.
     size = pd.Categorical(rng.choice(["S", "M", "L"], n_rows), categories=["S", "M", "L"])
     link = np.sin((age - 40) / 6) + (city == "Oslo") - 0.3 * (dose - 1) ** 2
     link += np.where(city == "Rome", 0.8 * dose, 0.0) + 2.0 * (dose == 0.7) + 0.5 * (size == "M")
     age[::11], city[::13] = np.nan, None
     noisy = link + 0.3 * rng.normal(size=n_rows)
-    hours = rng.integers(4, 24, n_rows) / 8.0  # whose sum is the same in any order
+    hours = rng.integers(4, 24, n_rows) / 8.0  # their sum is exact in any order
     return pd.DataFrame(
         {
             "age": age,
@@ -134,7 +134,7 @@ def make_ddf(rows=None, n_partitions=2):
 
 @cache
 def in_memory(case, as_text=False):
-    """The model of rows in memory; files of text do not know the order of categories."""
+    """The model of rows in memory; with ``as_text`` categories have no order, as in CSV files."""
     model, target, roles = CASES[case]
     rows = all_rows().astype({"size": object}) if as_text else all_rows()
     values = {role: rows[name].to_numpy() for role, name in roles.items()}
@@ -142,27 +142,26 @@ def in_memory(case, as_text=False):
 
 
 def in_chunks(case, table, **arguments):
-    """The model of a table that holds its target, and more."""
+    """The model of a table with a target column and others."""
     model, target, roles = CASES[case]
     left_out = [name for name in OTHERS if name not in (target, *roles.values())]
     model = clone(model).set_params(**arguments)
     return model.fit(table, target=target, drop=left_out, **roles)
 
 
-def assert_alike(one, two, tolerance, where="model"):
-    """Plain data is the same, but for the rounding of numbers."""
+def assert_close(one, two, tolerance, where="model"):
+    """Nested data is equal up to rounding."""
     if isinstance(one, dict):
         assert list(one) == list(two), where
         for key in one:
             rough = one.get("kind") == "pair" and key.startswith("importance")
-            own = ROUGHLY if rough else tolerance
-            assert_alike(one[key], two[key], own, f"{where}.{key}")
+            assert_close(one[key], two[key], ROUGHLY if rough else tolerance, f"{where}.{key}")
     elif isinstance(one, (list, tuple)):
         assert len(one) == len(two), where
         for number, pair in enumerate(zip(one, two, strict=True)):
-            assert_alike(*pair, tolerance, f"{where}[{number}]")
+            assert_close(*pair, tolerance, f"{where}[{number}]")
     elif isinstance(one, float) and one == one:
-        # As assert_allclose, which takes longer than the fits: there are thousands of numbers.
+        # As assert_allclose, which would take longer than the fits for thousands of numbers.
         near = tolerance["atol"] + tolerance["rtol"] * abs(two)
         assert one == two or abs(one - two) <= near, where
     elif isinstance(one, float):
@@ -172,27 +171,27 @@ def assert_alike(one, two, tolerance, where="model"):
 
 
 def assert_same_model(found, expected, rows=None, tolerance=CLOSE):
-    """Two models say the same, about themselves and about rows."""
+    """Two models have the same explanations, summaries and predictions."""
     rows = all_rows() if rows is None else rows
     X = rows[FEATURES]
     assert found.feature_names_in_.tolist() == FEATURES
     assert found.n_features_in_ == len(FEATURES)
     assert found.n_iter_ == expected.n_iter_
     assert found.converged_
-    told = [[term.to_dict() for term in model.terms_] for model in (found, expected)]
-    assert_alike(*told, tolerance)
+    terms = [[term.to_dict() for term in model.terms_] for model in (found, expected)]
+    assert_close(*terms, tolerance)
     pairs = [model.interaction_scores_.to_dict() for model in (found, expected)]
-    assert_alike(*pairs, tolerance)
-    # Ranges, levels, missing values and the share of rows at each place are told here.
+    assert_close(*pairs, tolerance)
+    # These have ranges, categories, missing values and densities.
     curves = [model.explain_global().to_dict() for model in (found, expected)]
-    assert_alike(*curves, tolerance)
+    assert_close(*curves, tolerance)
     sums = [model.summary().to_dict() for model in (found, expected)]
-    for each in sums:  # by importance, which is not all that exact
+    for each in sums:  # sorted by importance, which is less exact
         each["terms"] = sorted(each["terms"], key=lambda term: term["term"])
-    assert_alike(*sums, tolerance)
+    assert_close(*sums, tolerance)
     np.testing.assert_allclose(found.log_evidence_, expected.log_evidence_, rtol=1e-9)
-    for own, other in zip(predictions(found, X), predictions(expected, X), strict=True):
-        np.testing.assert_allclose(own, other, **tolerance)
+    for one, other in zip(predictions(found, X), predictions(expected, X), strict=True):
+        np.testing.assert_allclose(one, other, **tolerance)
     if isinstance(expected, LANAMClassifier):
         assert found.classes_.tolist() == expected.classes_.tolist()
         assert found.classes_.dtype.kind == expected.classes_.dtype.kind
@@ -207,17 +206,17 @@ def predictions(model, X):
     terms = model.predict_terms(X, return_std=True)
     if isinstance(model, LANAMClassifier):
         return (*terms, model.predict_proba(X))
-    return (*terms, *model.predict(X, return_std=True, **over(model)))
+    return (*terms, *model.predict(X, return_std=True, **exposure_of(model)))
 
 
-def over(model):
+def exposure_of(model):
     return {"exposure": 2.0} if model.likelihood == "poisson" else {}
 
 
-# One model, wherever the rows are
+# The same model from any source
 
 
-def test_what_is_compared_has_something_of_everything():
+def test_cases_cover_all_kinds_of_terms():
     active = {case: [term.name for term in in_memory(case).terms_ if term.active] for case in CASES}
     for case in set(CASES) - {"plain"}:
         assert {"age", "city", "city x dose"} <= set(active[case])
@@ -240,7 +239,7 @@ def test_parquet_files(case, folders):
 
 
 @pytest.mark.parametrize("case", ["numbers", "counts", "three classes"])
-def test_chunks_and_threads_change_nothing(case, folders, monkeypatch):
+def test_chunks_and_threads_do_not_change_results(case, folders, monkeypatch):
     monkeypatch.setattr(local, "LARGEST_CHUNK", 60)
     monkeypatch.setattr(formats, "LARGEST_CHUNK", 60)
     found = in_chunks(case, folders["one file"], n_jobs=2)
@@ -267,18 +266,18 @@ def test_dask_frames(case):
     assert_same_model(found, in_memory(case))
 
 
-def test_a_cluster_of_two_processes_and_the_threads_of_this_one_agree_to_the_bit(client):
+def test_cluster_and_threads_agree_bitwise(client):
     there = in_chunks("plain", make_ddf())
     assert_same_model(there, in_memory("plain"))
     with dask.config.set(scheduler="threads"):
         here = in_chunks("plain", make_ddf())
     X = all_rows()[FEATURES]
-    for own, other in zip(predictions(there, X), predictions(here, X), strict=True):
-        assert np.array_equal(own, other)
+    for one, other in zip(predictions(there, X), predictions(here, X), strict=True):
+        assert np.array_equal(one, other)
     assert there.log_evidence_ == here.log_evidence_
 
 
-def test_files_are_read_for_every_pass_where_memory_is_small(folders, monkeypatch):
+def test_files_are_read_in_every_pass_if_memory_is_small(folders, monkeypatch):
     n_read = []
 
     def read(self, *arguments):
@@ -289,7 +288,7 @@ def test_files_are_read_for_every_pass_where_memory_is_small(folders, monkeypatc
     monkeypatch.setattr(files.FileSource, "_read", read)
     kept = in_chunks("numbers", folders["parquet"])
     n_kept = len(n_read)
-    assert n_kept == 2  # once for levels, and once for the rest
+    assert n_kept == 2  # once for the categories, and once for the fit
     assert kept.plan_.stages[0].in_tables
     again = in_chunks("numbers", folders["parquet"], memory="60kB")
     assert len(n_read) - n_kept == 1 + again.plan_.passes
@@ -299,20 +298,20 @@ def test_files_are_read_for_every_pass_where_memory_is_small(folders, monkeypatc
     assert_same_model(again, in_memory("numbers"))
 
 
-def test_a_saved_model_is_the_same(folders, tmp_path):
+def test_saved_model(folders, tmp_path):
     found = in_chunks("counts", folders["parquet"])
     loaded = lanam.load(found.save(tmp_path / "model.lanam"))
     assert loaded.get_params() == found.get_params()
-    assert_alike(loaded.explain_global().to_dict(), found.explain_global().to_dict(), CLOSE)
+    assert_close(loaded.explain_global().to_dict(), found.explain_global().to_dict(), CLOSE)
     X = all_rows()[FEATURES]
-    for own, other in zip(predictions(loaded, X), predictions(found, X), strict=True):
-        assert np.array_equal(own, other)
+    for one, other in zip(predictions(loaded, X), predictions(found, X), strict=True):
+        assert np.array_equal(one, other)
     assert str(loaded.summary()) == str(found.summary())
 
 
 @pytest.mark.parametrize("case", ["counts", "two classes"])
-def test_many_rows_of_a_likelihood_that_is_no_quadratic(case, folders, monkeypatch):
-    """They start from a sample, which is of the same rows, and are summed into cross-tables."""
+def test_many_rows_of_a_nonquadratic_likelihood(case, folders, monkeypatch):
+    """The fit starts from a sample of the same rows, and sums them into cross-tables."""
     monkeypatch.setattr(prepare, "SAMPLE_ROWS", 40)
     monkeypatch.setattr(quadratics, "MANY_ROWS", 100)
     model, target, roles = CASES[case]
@@ -324,7 +323,7 @@ def test_many_rows_of_a_likelihood_that_is_no_quadratic(case, folders, monkeypat
     assert_same_model(in_chunks(case, folders["parquet"], interactions=0), expected)
     monkeypatch.setattr(local, "LARGEST_CHUNK", 60)
     found = in_chunks(case, folders["one file"], interactions=0, n_jobs=2)
-    # Rounding may decide whether the last of all directions is kept, which only shows where no data is.
+    # Rounding may decide whether the last direction is kept, which only matters outside of the data.
     assert found.n_iter_ == expected.n_iter_
     assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-7)
     terms = [model.predict_terms(rows[FEATURES]) for model in (found, expected)]
@@ -332,14 +331,14 @@ def test_many_rows_of_a_likelihood_that_is_no_quadratic(case, folders, monkeypat
 
 
 @cache
-def with_a_pair_added():
+def with_interaction_added():
     rows = all_rows()
     model = clone(CASES["plain"][0]).fit(rows[FEATURES], rows["price"])
     return model.add_interactions(rows[FEATURES], rows["price"], [("city", "dose")])
 
 
 @pytest.mark.parametrize("how", ["files", "dask"])
-def test_pairs_are_added_later(how, folders):
+def test_add_interactions(how, folders):
     plain = CASES["plain"][0]
     table = folders["parquet"] if how == "files" else make_ddf()
     with dask.config.set(scheduler="threads"):
@@ -347,7 +346,7 @@ def test_pairs_are_added_later(how, folders):
         before = found.log_evidence_
         found.add_interactions(table, "price", [("city", "dose")])
     assert found.log_evidence_ > before
-    assert_same_model(found, with_a_pair_added())
+    assert_same_model(found, with_interaction_added())
 
 
 @pytest.fixture(scope="module")
@@ -359,8 +358,8 @@ def continuous(tmp_path_factory):
 
 
 @pytest.mark.parametrize("case", ["numbers", "two classes"])
-def test_columns_of_very_many_values_are_known_closely(case, continuous, monkeypatch):
-    """Knots at ranks that are off by 0.05% change predictions by little of what is not known anyway."""
+def test_columns_of_many_distinct_values(case, continuous, monkeypatch):
+    """An error of 0.05% in the ranks of knots is small compared with the posterior uncertainty."""
     rows, folder = continuous
     model, target, _ = CASES[case]
     model = clone(model).set_params(interactions=0)
@@ -374,28 +373,28 @@ def test_columns_of_very_many_values_are_known_closely(case, continuous, monkeyp
         found = clone(model).set_params(n_jobs=n_jobs).fit(folder, target, drop=left_out)
         assert [term.status for term in found.terms_] == [term.status for term in expected.terms_]
         off = np.abs(found.predict_terms(rows[FEATURES]).sum(axis=1) - mean.sum(axis=1))
-        assert off.max() > 0.0  # or this tests nothing
+        assert off.max() > 0.0  # otherwise nothing is tested
         if case == "numbers":
             assert np.sqrt(np.mean(off**2)) < 1e-3 * expected.noise_std_
             assert off.max() < 0.05 * expected.noise_std_
         assert np.sqrt(np.mean((off / unsure) ** 2)) < 0.05
-        for column in ("age", "dose"):  # the ends are exact
+        for column in ("age", "dose"):  # ranges are exact
             ends = found._schema.columns[FEATURES.index(column)]
             assert (ends.lowest, ends.highest) == (rows[column].min(), rows[column].max())
 
 
-# Processes in place of threads
+# Processes instead of threads
 
 
 @pytest.fixture
 def processes(monkeypatch):
-    """Tables of a few rows are many."""
+    """Use processes for small tables as well."""
     monkeypatch.setattr(files, "_MANY_ROWS", 50)
     monkeypatch.setattr(files, "_MANY_BYTES", 50)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_processes_change_nothing(kind, folders, processes, monkeypatch):
+def test_processes_do_not_change_results(kind, folders, processes, monkeypatch):
     started = []
     running = files.FileSource._in_processes
 
@@ -405,37 +404,37 @@ def test_processes_change_nothing(kind, folders, processes, monkeypatch):
 
     monkeypatch.setattr(files.FileSource, "_in_processes", run)
     found = in_chunks("plain", folders[kind], n_jobs=2)
-    assert len(started) == 1 + found.plan_.passes  # once for levels
+    assert len(started) == 1 + found.plan_.passes  # once for the categories
     assert_same_model(found, in_memory("plain", as_text=kind == "csv"))
     started.clear()
     in_chunks("plain", folders[kind])
     assert not started
 
 
-def stand():
+def working_folder():
     return os.getcwd()
 
 
-def test_joblibs_workers_are_left_as_they_were(folders, processes, monkeypatch, tmp_path):
+def test_state_of_joblib_workers_is_restored(folders, processes, monkeypatch, tmp_path):
     from joblib import Parallel, delayed
 
     from lanam.engines import allocation
 
     with Parallel(n_jobs=2, max_nbytes=None) as parallel:
-        before = set(parallel(delayed(stand)() for _ in range(4)))
+        before = set(parallel(delayed(working_folder)() for _ in range(4)))
         monkeypatch.chdir(tmp_path)
         in_chunks("plain", folders["parquet"], n_jobs=2)
-        assert set(parallel(delayed(stand)() for _ in range(4))) == before
-    told = []
-    monkeypatch.setattr(allocation, "_adjust", lambda *said: told.append(said))
+        assert set(parallel(delayed(working_folder)() for _ in range(4))) == before
+    calls = []
+    monkeypatch.setattr(allocation, "_adjust", lambda *thresholds: calls.append(thresholds))
     source = files.open_files(folders["parquet"])
-    files._in_process(["dose"], lambda chunks: told.append("work"), source, str(tmp_path))
-    kept, work, given_back = told
+    files._in_process(["dose"], lambda chunks: calls.append("work"), source, str(tmp_path))
+    kept, work, returned = calls
     assert work == "work"
-    assert given_back[1] < kept[1]
+    assert returned[1] < kept[1]
 
 
-def test_workers_whose_folder_is_gone(tmp_path, monkeypatch):
+def test_workers_whose_folder_was_removed(tmp_path, monkeypatch):
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -445,7 +444,7 @@ def test_workers_whose_folder_is_gone(tmp_path, monkeypatch):
     assert found == (str(tmp_path), {})
 
 
-def test_a_misspelt_pair_is_said_before_any_row_is_read(folders, monkeypatch):
+def test_misspelt_interaction_is_reported_before_rows_are_read(folders, monkeypatch):
     def read(*arguments):
         raise AssertionError("a row was read")
 
@@ -468,8 +467,8 @@ BAD = {
     ("what", "where"),
     [(what, where) for what in BAD for where in ("threads", "dask")] + [("a weight", "processes")],
 )
-def test_bad_values_are_found_by_their_place(what, where, tmp_path, request):
-    task, column, value, said = BAD[what]
+def test_errors_name_the_place_of_bad_values(what, where, tmp_path, request):
+    task, column, value, message = BAD[what]
     rows = all_rows().astype({column: float})
     at = 157 + 2 * 37 + 20  # in the last file's third row group
     rows.loc[at, column] = value
@@ -485,13 +484,13 @@ def test_bad_values_are_found_by_their_place(what, where, tmp_path, request):
         request.getfixturevalue("processes")
     with (
         dask.config.set(scheduler="threads"),
-        pytest.raises(ValueError, match=rf"^in {place}{said}.* row {row}\b") as caught,
+        pytest.raises(ValueError, match=rf"^in {place}{message}.* row {row}\b") as caught,
     ):
         in_chunks(task, table, n_jobs=2)
     assert type(caught.value) is InputError
 
 
-def test_text_among_the_numbers_of_a_csv_file(tmp_path, monkeypatch):
+def test_string_in_a_numeric_column_of_a_csv_file(tmp_path, monkeypatch):
     rows = all_rows().astype({"dose": object})
     rows.loc[300, "dose"] = "much"
     with pytest.raises(ValueError, match=r"'dose' is numeric in .*0\.csv and string in .*3\.csv"):
@@ -502,10 +501,10 @@ def test_text_among_the_numbers_of_a_csv_file(tmp_path, monkeypatch):
         in_chunks("plain", one)
 
 
-# Faults
+# Failures
 
 
-def test_a_worker_that_is_killed_changes_nothing(cluster, client, monkeypatch):
+def test_killed_worker_does_not_change_results(cluster, client, monkeypatch):
     with dask.config.set(scheduler="threads"):
         undisturbed = in_chunks("plain", make_ddf(n_partitions=4))
     killed = []
@@ -516,7 +515,7 @@ def test_a_worker_that_is_killed_changes_nothing(cluster, client, monkeypatch):
         if total.n_passes == 4:
             victim = cluster.workers[0].pid
             killed.append(victim)
-            # In the middle of what follows.
+            # During the pass that follows.
             threading.Timer(0.02, os.kill, (victim, signal.SIGKILL)).start()
         return totals(self, *arguments)
 
@@ -528,12 +527,12 @@ def test_a_worker_that_is_killed_changes_nothing(cluster, client, monkeypatch):
     assert total.n_passes > 6
     assert found.log_evidence_ == undisturbed.log_evidence_
     X = all_rows()[FEATURES]
-    for own, other in zip(predictions(found, X), predictions(undisturbed, X), strict=True):
-        assert np.array_equal(own, other)
+    for one, other in zip(predictions(found, X), predictions(undisturbed, X), strict=True):
+        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("how", ["files", "dask"])
-def test_an_interrupt_keeps_the_best_model(how, folders, monkeypatch):
+def test_interrupt_keeps_the_best_model(how, folders, monkeypatch):
     engine = local.LocalTables if how == "files" else dask_engine.DaskTables
     totals = engine.total
 
@@ -553,12 +552,12 @@ def test_an_interrupt_keeps_the_best_model(how, folders, monkeypatch):
         model = in_chunks("two classes", table)
     assert [each.filename for each in caught] == [__file__]
     assert not model.converged_
-    assert total.n_passes > 12  # those of the posterior
+    assert total.n_passes > 12  # the posterior needs some
     rows = all_rows()
     assert model.score(rows[FEATURES], rows["ill"]) > 0.8
 
 
-def test_what_is_no_total_is_refused(folders, tmp_path):
+def test_adam_needs_rows_in_memory(folders, tmp_path):
     model = LANAMRegressor(solver="adam", **SMALL)
     for table in (folders["parquet"], make_ddf()):
         with pytest.raises(
@@ -571,7 +570,7 @@ def test_what_is_no_total_is_refused(folders, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_constant_target_is_told_of(tmp_path):
+def test_constant_target(tmp_path):
     rows = all_rows()[["dose", "age", "price"]].assign(price=7.5)
     folder = write(rows, tmp_path)
     with pytest.warns(UserWarning, match=r"y is constant \(7\.5\)") as caught:
@@ -596,7 +595,7 @@ def test_too_few_rows(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["files", "dask", "memory"])
-def test_columns_that_are_not_there(where, folders):
+def test_unknown_columns(where, folders):
     table = {"files": folders["parquet"], "dask": make_ddf(), "memory": all_rows()}[where]
     model = LANAMRegressor(**SMALL)
     with pytest.raises(ValueError, match=r"^target names the column 'prize', .*'price'\?"):
@@ -613,7 +612,7 @@ def test_columns_that_are_not_there(where, folders):
     assert not hasattr(model, "terms_")
 
 
-def test_tables_in_chunks_hold_all_there_is(folders):
+def test_target_and_weights_of_chunked_tables_are_columns(folders):
     rows, model = all_rows(), LANAMRegressor(**SMALL)
     for target in (None, rows["price"]):
         with pytest.raises(ValueError, match=r"the target of .* must be one of its columns: pass"):
@@ -622,7 +621,7 @@ def test_tables_in_chunks_hold_all_there_is(folders):
         model.fit(folders["parquet"], "price", sample_weight=rows["weight"])
 
 
-def test_a_fit_that_fails_leaves_no_old_model(folders):
+def test_failed_fit_leaves_no_old_model(folders):
     model = in_chunks("plain", folders["parquet"])
     with pytest.raises(ValueError, match="drop names"):
         model.fit(folders["parquet"], "price", drop=["nothing like it"])
@@ -630,7 +629,7 @@ def test_a_fit_that_fails_leaves_no_old_model(folders):
         model.predict(all_rows()[FEATURES])
 
 
-def test_pairs_are_added_of_the_training_data_only(folders, tmp_path):
+def test_add_interactions_needs_the_training_data(folders, tmp_path):
     model = in_chunks("plain", folders["parquet"])
     before = model.log_evidence_
     narrow = write(all_rows().drop(columns="dose"), tmp_path)
@@ -646,42 +645,42 @@ def test_pairs_are_added_of_the_training_data_only(folders, tmp_path):
     assert model.log_evidence_ == before
 
 
-# Frames in memory that hold their target
+# Frames in memory with the target as a column
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_frames_that_hold_their_target(library):
+def test_target_as_a_column_of_a_frame(library):
     rows = all_rows()[["age", "city", "dose", "price", "ill"]]
     if library == "polars":
         frame = pytest.importorskip("polars").from_pandas(rows)
     else:
         frame = rows if library == "pandas" else pa.Table.from_pandas(rows, preserve_index=False)
     features = ["age", "city", "dose"]
-    own = frame.select(features) if library != "pandas" else frame[features]
-    by_hand = LANAMClassifier(interactions=0, **SMALL).fit(own, rows["ill"].to_numpy())
+    X = frame.select(features) if library != "pandas" else frame[features]
+    by_hand = LANAMClassifier(interactions=0, **SMALL).fit(X, rows["ill"].to_numpy())
     for y, target in (("ill", None), (None, "ill")):
         model = clone(by_hand).fit(frame, y, target=target, drop=["price"])
         assert model.feature_names_in_.tolist() == features
         assert model.classes_.tolist() == ["no", "yes"]
         assert model.log_evidence_ == by_hand.log_evidence_
-        assert np.array_equal(model.predict_proba(own), by_hand.predict_proba(own))
+        assert np.array_equal(model.predict_proba(X), by_hand.predict_proba(X))
 
 
-def test_columns_are_left_out_of_frames_with_a_target_of_their_own():
+def test_drop_with_a_separate_target():
     rows = all_rows()
     by_hand = LANAMRegressor(interactions=0, **SMALL).fit(rows[["age", "dose"]], rows["price"])
     model = clone(by_hand).fit(rows[["age", "city", "dose"]], rows["price"], drop=["city"])
     assert model.log_evidence_ == by_hand.log_evidence_
 
 
-def test_arrays_have_no_names():
+def test_names_need_a_frame():
     X = all_rows()[["dose", "price"]].to_numpy()
     for arguments in ({"target": "price"}, {"y": "price"}, {"y": X[:, 1], "drop": ["dose"]}):
         with pytest.raises(ValueError, match="X is an array without names: pass a frame"):
             LANAMRegressor(**SMALL).fit(X, **arguments)
 
 
-def test_weights_and_exposures_of_a_frame_in_memory_by_name():
+def test_weights_of_a_frame_in_memory_by_name():
     rows = all_rows()
     given = rows.drop(columns=["price", "weight"])
     model = LANAMRegressor(interactions=0, **SMALL)

@@ -1,4 +1,4 @@
-"""Freed memory is used again while a task runs, and given back after it; in processes of their own."""
+"""Freed memory is reused during a task and returned to the system afterwards, measured in subprocesses."""
 
 import ctypes
 import json
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
     reason="needs glibc's allocator and Linux's count of pages",
 )
 
-# New pages of 50 times ten megabytes, and what is resident after a task with 200 of them at once.
+# Page faults of 50 times ten megabytes, and resident memory after a task that used 200 megabytes.
 COUNT = """
 import json, resource
 from contextlib import nullcontext
@@ -33,9 +33,9 @@ def work():
     for _ in range(50):
         arrays = [np.ones(125_000) for _ in range(10)]
         del arrays
-    told.append(faults() - before)
+    counts.append(faults() - before)
 
-told = []
+counts = []
 def task(keeping):
     with keeping:
         work()
@@ -48,8 +48,8 @@ task({keeping})
 many = True
 start = resident()
 task({keeping})
-told.append(resident() - start)
-print(json.dumps(told))
+counts.append(resident() - start)
+print(json.dumps(counts))
 """
 
 
@@ -61,18 +61,18 @@ def counted(keeping):
     return json.loads(done.stdout)
 
 
-def test_pages_are_new_once_where_freed_memory_is_kept():
-    told_by_dask, _, _ = counted("nullcontext()")
-    meanwhile, again, left = counted("freed_memory_kept()")
+def test_page_faults():
+    by_default, _, _ = counted("nullcontext()")
+    kept, again, left = counted("freed_memory_kept()")
     needed = 10 * 1_000_000 / os.sysconf("SC_PAGESIZE")
-    assert told_by_dask > 40 * needed
-    assert meanwhile < 3 * needed
-    # every task begins anew, because the last one gave all back
+    assert by_default > 40 * needed
+    assert kept < 3 * needed
+    # each task starts with new pages, because the previous one returned all
     assert again > 0.5 * needed
     assert left < 50_000_000
 
 
-def test_without_glibc_nothing_is_done(monkeypatch):
+def test_without_glibc(monkeypatch):
     from lanam.engines import allocation
 
     def windows(name):
@@ -86,14 +86,14 @@ def test_without_glibc_nothing_is_done(monkeypatch):
         pass
 
 
-def test_tasks_side_by_side_give_back_when_the_last_one_ends(monkeypatch):
+def test_overlapping_tasks(monkeypatch):
     from lanam.engines import allocation
 
-    told = []
-    monkeypatch.setattr(allocation, "_adjust", lambda large, kept: told.append(kept))
+    thresholds = []
+    monkeypatch.setattr(allocation, "_adjust", lambda large, kept: thresholds.append(kept))
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
     with allocation.freed_memory_kept():
         with pytest.raises(ValueError, match="a task's own"), allocation.freed_memory_kept():
             raise ValueError("a task's own")
-        assert told == [2**31 - 1]
-    assert told == [2**31 - 1, 65536]
+        assert thresholds == [2**31 - 1]
+    assert thresholds == [2**31 - 1, 65536]

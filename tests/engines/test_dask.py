@@ -1,6 +1,6 @@
 """Dask frames against the same job over the whole frame in memory.
 
-Functions that workers run are of this module: workers inherit the path on which it is found.
+Workers import functions from this module: they inherit the path.
 """
 
 import os
@@ -48,8 +48,8 @@ def ddf(frame):
     return dd.from_pandas(frame, npartitions=N_PARTITIONS)
 
 
-def forgotten(cluster, n_tables=0, seconds=5.0):
-    """Whether the cluster has no more left than tables and what they are made of, given some time."""
+def is_released(cluster, n_tables=0, seconds=5.0):
+    """Whether the cluster holds nothing but tables and their inputs, after some time."""
     left = 2 * n_tables + 1 if n_tables else 0
     end = time.monotonic() + seconds
     while len(cluster.scheduler.tasks) > left and time.monotonic() < end:
@@ -60,20 +60,20 @@ def forgotten(cluster, n_tables=0, seconds=5.0):
 # Functions, encoders and jobs
 
 
-def described(chunks):
+def describe(chunks):
     return [
         (chunk.place, chunk.first_row, chunk.number, list(chunk.frame), len(chunk.frame))
         for chunk in chunks
     ]
 
 
-def in_a_row(first, second):
+def concatenate(first, second):
     return first + second
 
 
 def encode(chunk, log=None):
-    if len(chunk.frame):  # an empty one tells how many columns there are
-        note(log, chunk.number)
+    if len(chunk.frame):  # an empty chunk is encoded for the number of columns
+        append_log(log, chunk.number)
     columns = chunk.frame[["x", "z"]].to_numpy()
     return Table(columns, chunk.frame["y"].to_numpy(), np.ones(len(columns)), chunk.number)
 
@@ -84,19 +84,19 @@ def encode_positive(chunk):
     return Table(table.columns[rows], table.response[rows], table.weight[rows], table.number)
 
 
-def note(log, number):
+def append_log(log, number):
     if log is not None:
         with open(log, "a") as file:
             file.write(f"{number}\n")
 
 
-def noted(log):
+def read_log(log):
     with open(log) as file:
         return list(file)
 
 
 def products(tables):
-    """Sums that rounding makes depend on the order."""
+    """Sums whose rounding depends on their order."""
     tables = list(tables)
     return (
         sum(table.columns.T @ table.columns for table in tables),
@@ -104,11 +104,11 @@ def products(tables):
     )
 
 
-def numbers(tables):
+def chunk_numbers(tables):
     return (np.concatenate([[table.number] * len(table) for table in tables]),)
 
 
-def joined(first, second):
+def concatenate_totals(first, second):
     return tuple(np.concatenate(pair) for pair in zip(first, second, strict=True))
 
 
@@ -130,29 +130,29 @@ def slow(seconds, tables):
     return products(tables)
 
 
-def dying(marker, number, tables):
-    """Kills the worker at a table, as long as the marker is not there."""
+def kill_once(marker, number, tables):
+    """Kill the worker at a table unless the marker exists."""
     (table,) = tables
     if table.number == number and not os.path.exists(marker):
-        note(marker, number)
+        append_log(marker, number)
         os.kill(os.getpid(), signal.SIGKILL)
     return products([table])
 
 
-def deadly(number, tables):
+def kill_always(number, tables):
     if tables[0].number == number:
         os.kill(os.getpid(), signal.SIGKILL)
     return products(tables)
 
 
-def failing(error, tables):
+def fail_at_seven(error, tables):
     (table,) = tables
     if table.number == 7:
         raise error
     return products([table])
 
 
-def complaining(chunks):
+def fail_at_three(chunks):
     for chunk in chunks:
         if chunk.number == 3:
             raise ValueError(f"{chunk.place}, row 5: column 'x' holds 'abc'")
@@ -160,7 +160,7 @@ def complaining(chunks):
 
 
 class Heavy:
-    """Something to call that counts how often it leaves this process."""
+    """A callable that counts how often it is pickled."""
 
     pickled = 0
 
@@ -177,7 +177,7 @@ class HeavyModel(Heavy):
         return chunk.frame["x"].to_numpy()
 
 
-def whole(frame, job):
+def in_memory(frame, job):
     return job([encode_frame(frame)])
 
 
@@ -193,10 +193,10 @@ def same_bits(first, second):
     return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-# What is a Dask frame, and what one says of itself
+# Recognising Dask frames, and their metadata
 
 
-def test_dask_frames_are_known_without_importing_dask(frame, ddf):
+def test_dask_frames_are_recognised_without_importing_dask(frame, ddf):
     assert is_dask_frame(ddf)
     assert not is_dask_frame(ddf["x"])
     assert not is_dask_frame(frame)
@@ -219,13 +219,13 @@ def test_names_dtypes_and_fingerprint(frame, ddf):
     assert again.fingerprint == source.fingerprint != other.fingerprint
 
 
-def test_unknown_categories_are_none_and_known_ones_stay(frame):
-    known = frame.assign(zone=pd.Categorical(frame["city"], ["Genf", "Bern", "Chur"]))
-    ddf = dd.from_pandas(known, npartitions=3).astype({"city": "category"})
+def test_known_and_unknown_categories(frame):
+    ordered = frame.assign(zone=pd.Categorical(frame["city"], ["Genf", "Bern", "Chur"]))
+    ddf = dd.from_pandas(ordered, npartitions=3).astype({"city": "category"})
     empty = DaskSource(ddf).empty()
     assert list(empty["city"].cat.categories) == []
     assert list(empty["zone"].cat.categories) == ["Genf", "Bern", "Chur"]
-    assert not ddf["city"].cat.known  # asking has not changed the user's frame
+    assert not ddf["city"].cat.known  # the user's frame is unchanged
     seen = DaskSource(ddf).reduce(["city"], levels, set.union)
     assert seen == {"Bern", "Chur", "Genf"}
 
@@ -234,11 +234,11 @@ def levels(chunks):
     return set().union(*(chunk.frame["city"].cat.categories for chunk in chunks))
 
 
-def test_columns_need_names_of_their_own(frame):
+def test_invalid_column_names(frame):
     numbered = dd.from_pandas(frame.rename(columns={"x": 0}), npartitions=2)
     with pytest.raises(ValueError, match=r"named 0: .* ddf\.rename\(columns=str\)"):
         DaskSource(numbered)
-    DaskSource(numbered.rename(columns=str))  # the remedy is one
+    DaskSource(numbered.rename(columns=str))  # the suggested remedy works
     twice = dd.from_pandas(frame.rename(columns={"x": "z"}), npartitions=2)
     with pytest.raises(ValueError, match="more than one column named 'z'"):
         DaskSource(twice)
@@ -252,7 +252,7 @@ def test_chunks_are_the_partitions_in_order(frame, ddf, where, request):
     if where == "cluster":
         request.getfixturevalue("client")
     source = DaskSource(ddf)
-    chunks = source.reduce(["y", "x"], described, in_a_row)
+    chunks = source.reduce(["y", "x"], describe, concatenate)
     assert chunks == [(f"partition {k}", 0, k, ["y", "x"], 30) for k in range(N_PARTITIONS)]
 
 
@@ -260,32 +260,33 @@ def test_partitions_of_parquet_keep_their_numbers(frame, tmp_path):
     for number, first in enumerate(range(0, N_ROWS, 30)):
         frame[first : first + 30].to_parquet(tmp_path / f"part-{number:02}.parquet")
     read = dd.read_parquet(tmp_path / "*.parquet")
-    chunks = DaskSource(read).reduce(["x"], described, in_a_row)
+    chunks = DaskSource(read).reduce(["x"], describe, concatenate)
     assert chunks == [(f"partition {k}", 0, k, ["x"], 30) for k in range(N_PARTITIONS)]
 
 
-def test_partitions_without_rows_are_no_chunks(ddf):
+def test_empty_partitions_are_skipped(ddf):
     source = DaskSource(ddf[ddf["row"] >= 60])
-    chunks = source.reduce(["x"], described, in_a_row)
+    chunks = source.reduce(["x"], describe, concatenate)
     assert [number for _, _, number, _, _ in chunks] == list(range(2, N_PARTITIONS))
     assert sum(n_rows for *_, n_rows in chunks) == N_ROWS - 60
     tables = source.encoded(["x", "z", "y"], encode)
     assert tables.n_columns == 2
-    assert list(np.unique(tables.total(numbers, joined)[0])) == list(range(2, N_PARTITIONS))
+    numbers = np.unique(tables.total(chunk_numbers, concatenate_totals)[0])
+    assert list(numbers) == list(range(2, N_PARTITIONS))
 
 
-def test_results_of_none_are_left_out(ddf):
-    assert DaskSource(ddf).reduce(["x"], even_numbers, in_a_row) == [0, 2, 4, 6, 8, 10]
+def test_results_of_none_are_skipped(ddf):
+    assert DaskSource(ddf).reduce(["x"], even_numbers, concatenate) == [0, 2, 4, 6, 8, 10]
 
 
 def even_numbers(chunks):
     return [chunk.number for chunk in chunks if chunk.number % 2 == 0] or None
 
 
-def test_no_rows_at_all_are_refused(ddf):
+def test_no_rows(ddf):
     source = DaskSource(ddf[ddf["x"] > 1e9])
     with pytest.raises(ValueError, match="the Dask frame has no rows"):
-        source.reduce(["x"], described, in_a_row)
+        source.reduce(["x"], describe, concatenate)
     with pytest.raises(ValueError, match="no row with a positive weight"):
         source.encoded(["x", "z", "y"], encode).total(products)
     with pytest.raises(ValueError, match="no row with a positive weight"):
@@ -307,7 +308,7 @@ def bracket(first, second):
 
 
 @pytest.mark.parametrize("n_partitions", [1, 2, 3, 4, 5, 6, 7, 9, 16, 17, 21])
-def test_neighbours_are_merged_pair_by_pair(frame, n_partitions):
+def test_results_are_merged_as_a_binary_tree(frame, n_partitions):
     nodes = list("abcdefghijklmnopqrstuvwxyz"[:n_partitions])
     while len(nodes) > 1:
         nodes = ["(" + "".join(pair) + ")" if len(pair) > 1 else pair[0] for pair in pairs(nodes)]
@@ -321,7 +322,7 @@ def pairs(nodes):
     return [nodes[at : at + 2] for at in range(0, len(nodes), 2)]
 
 
-def test_merging_passes_nothing_by():
+def test_merging_skips_none():
     a, b = Carried("a"), Carried("b")
     assert merge_in_order(bracket, None, a, None, None, b).value == "(ab)"
     assert merge_in_order(bracket, None, None) is None
@@ -330,44 +331,44 @@ def test_merging_passes_nothing_by():
 # Totals
 
 
-def test_totals_are_those_of_the_whole_frame(frame, ddf, client):
+def test_totals_equal_those_in_memory(frame, ddf, client):
     tables = tables_of(ddf)
     assert tables.n_columns == 2
     there = tables.total(products)
-    assert all(map(np.allclose, there, whole(frame, products)))
-    order = tables.total(numbers, joined)[0]
+    assert all(map(np.allclose, there, in_memory(frame, products)))
+    order = tables.total(chunk_numbers, concatenate_totals)[0]
     assert list(order) == list(np.repeat(np.arange(N_PARTITIONS), 30))
     with dask.config.set(scheduler="threads"):
         here = tables_of(ddf).total(products)
     assert same_bits(here, there)
 
 
-def test_rows_that_do_not_count_are_left_out(frame, ddf):
+def test_rows_left_out_by_the_encoder(frame, ddf):
     total = tables_of(ddf, encode_positive).total(products)
-    assert all(map(np.allclose, total, whole(frame[frame["y"] > 0.0], products)))
+    assert all(map(np.allclose, total, in_memory(frame[frame["y"] > 0.0], products)))
 
 
-def test_the_scheduler_is_the_one_that_dask_would_take(ddf, client):
+def test_scheduler_is_that_of_dask(ddf, client):
     tables = tables_of(ddf)
-    assert os.getpid() not in tables.total(process, joined)[0]
+    assert os.getpid() not in tables.total(process, concatenate_totals)[0]
     with dask.config.set(scheduler="threads"):
-        assert set(tables.total(process, joined)[0]) == {os.getpid()}
+        assert set(tables.total(process, concatenate_totals)[0]) == {os.getpid()}
 
 
-def test_workers_encode_once_and_forget_with_the_object(ddf, client, cluster, tmp_path):
+def test_workers_encode_once_and_release_with_the_object(ddf, client, cluster, tmp_path):
     log = str(tmp_path / "log")
     tables = tables_of(ddf, partial(encode, log=log))
     assert tables.n_columns == 2
     for _ in range(3):
         tables.total(products)
-    assert sorted(map(int, noted(log))) == list(range(N_PARTITIONS))
+    assert sorted(map(int, read_log(log))) == list(range(N_PARTITIONS))
     assert cluster.scheduler.tasks
     del tables
-    assert forgotten(cluster)
+    assert is_released(cluster)
 
 
 @pytest.mark.parametrize(("share", "later"), [(0.0, 11), (0.5, 6), (1.0, 0)])
-def test_without_a_cluster_tables_are_kept_as_far_as_they_fit(frame, ddf, tmp_path, share, later):
+def test_tables_kept_without_a_cluster(frame, ddf, tmp_path, share, later):
     log = tmp_path / "log"
     size = N_ROWS * 4 * 8  # two columns, a response and a weight
     tables = tables_of(ddf, partial(encode, log=log), keep=int(share * size))
@@ -378,33 +379,35 @@ def test_without_a_cluster_tables_are_kept_as_far_as_they_fit(frame, ddf, tmp_pa
     assert len(log.read_text().split()) == N_PARTITIONS + 2 * later
 
 
-def test_frames_that_workers_hold_already(frame, ddf, client):
+def test_persisted_frames(frame, ddf, client):
     total = tables_of(ddf.persist()).total(products)
-    assert all(map(np.allclose, total, whole(frame, products)))
+    assert all(map(np.allclose, total, in_memory(frame, products)))
 
 
 def test_large_jobs_are_sent_once(frame, ddf, client):
     tables = tables_of(ddf)
     tables.n_columns  # noqa: B018
     Heavy.pickled = 0
-    assert all(map(np.allclose, tables.total(Heavy()), whole(frame, products)))
+    assert all(map(np.allclose, tables.total(Heavy()), in_memory(frame, products)))
     assert 1 <= Heavy.pickled <= 3  # to the scheduler, to a worker; and once to measure it
-    large = partial(weighed, np.ones(2_000_000))  # Dask does not warn of it
+    large = partial(scaled_sum, np.ones(2_000_000))  # Dask does not warn about it
     assert tables.total(large)[0] == N_PARTITIONS * 2_000_000
 
 
-def weighed(values, tables):
+def scaled_sum(values, tables):
     return (np.array(values.sum() * len(list(tables))),)
 
 
-def test_tables_are_whole_wherever_they_are(ddf, client):
+def test_tables_are_aligned_and_column_major(ddf, client):
     with dask.config.set(scheduler="threads"):
-        here = tables_of(ddf, encode_views).total(layout, joined)[0]
+        here = tables_of(ddf, encode_views).total(layout, concatenate_totals)[0]
     assert np.all(here)
-    assert np.all(tables_of(ddf, encode_views).total(layout, joined)[0])
-    # What goes over the wire comes as it was, not as a view at any address, and Dask knows its size.
+    assert np.all(tables_of(ddf, encode_views).total(layout, concatenate_totals)[0])
+    # Values are sent with aligned arrays rather than views of a buffer, and Dask knows their size.
     sizes = np.arange(1001, 1011)
-    there = client.map(straight, client.scatter([Carried(np.ones(size)) for size in sizes]))
+    there = client.map(
+        alignment_and_size, client.scatter([Carried(np.ones(size)) for size in sizes])
+    )
     aligned, measured = map(np.array, zip(*client.gather(there), strict=True))
     assert np.all(aligned)
     assert np.all((measured >= 8 * sizes) & (measured < 8 * sizes + 500))
@@ -429,53 +432,53 @@ def encode_views(chunk):
     return Table(values[:, :2], values[:, 2], np.ones(len(values)), chunk.number)
 
 
-def straight(carried):
+def alignment_and_size(carried):
     return carried.value.flags.aligned, sizeof(carried)
 
 
-def test_tasks_leave_one_thread_to_blas(ddf, client):
+def test_tasks_limit_blas_to_one_thread(ddf, client):
     with threadpool_limits(2, user_api="blas"):
         before = [library["num_threads"] for library in blas()]
         with dask.config.set(scheduler="threads", num_workers=3):
-            assert set(tables_of(ddf).total(blas_threads, joined)[0]) == {1}
+            assert set(tables_of(ddf).total(blas_threads, concatenate_totals)[0]) == {1}
         assert [library["num_threads"] for library in blas()] == before == [2] * len(before)
     client.run(set_blas_threads, 2)
-    assert set(tables_of(ddf).total(blas_threads, joined)[0]) == {1}
+    assert set(tables_of(ddf).total(blas_threads, concatenate_totals)[0]) == {1}
 
 
 def set_blas_threads(number):
-    # Only one thread, as long as it lives, can set limits: not that of the worker's own loop.
+    # Limits last as long as the thread that sets them: it must not be the worker's event loop.
     thread = threading.Thread(target=threadpool_limits, args=(number, "blas"))
     thread.start()
     thread.join()
 
 
-# What goes wrong
+# Failures
 
 
-def test_a_worker_that_dies_changes_nothing(ddf, client, tmp_path):
+def test_killed_worker_does_not_change_results(ddf, client, tmp_path):
     log, marker = str(tmp_path / "log"), str(tmp_path / "marker")
     tables = tables_of(ddf, partial(encode, log=log))
     before = tables.total(products)
-    assert same_bits(tables.total(partial(dying, marker, 5)), before)
+    assert same_bits(tables.total(partial(kill_once, marker, 5)), before)
     assert os.path.exists(marker)
-    assert len(noted(log)) > N_PARTITIONS  # its tables were made again
+    assert len(read_log(log)) > N_PARTITIONS  # its tables were encoded again
     assert same_bits(tables.total(products), before)
 
 
-def test_workers_that_die_at_the_same_task_are_not_sacrificed_for_ever(ddf, client, cluster):
+def test_task_that_kills_its_workers_is_an_error(ddf, client, cluster):
     cluster.scheduler.allowed_failures = 0
     tables = tables_of(ddf)
     with pytest.raises(RuntimeError, match=r"out of memory: .*repartition.*allowed-failures"):
-        tables.total(partial(deadly, 5))
-    assert forgotten(cluster)
-    assert tables.total(numbers, joined)[0].size == N_ROWS
+        tables.total(partial(kill_always, 5))
+    assert is_released(cluster)
+    assert tables.total(chunk_numbers, concatenate_totals)[0].size == N_ROWS
 
 
-def test_tables_that_the_cluster_has_forgotten_are_made_again(ddf, client, cluster):
+def test_tables_are_recomputed_after_a_restart(ddf, client, cluster):
     tables = tables_of(ddf)
     before = tables.total(products)
-    assert forgotten(cluster, N_PARTITIONS)
+    assert is_released(cluster, N_PARTITIONS)
     client.cancel([distributed.Future(key, client) for key in client.futures])  # as a restart does
     assert same_bits(tables.total(products), before)
 
@@ -486,26 +489,27 @@ def test_errors_name_the_partition(ddf, where, request, cluster):
         request.getfixturevalue("client")
     source, tables = DaskSource(ddf), tables_of(ddf)
     with pytest.raises(ValueError, match=r"^partition 3, row 5: column 'x' holds 'abc'$") as caught:
-        source.reduce(["x"], complaining, in_a_row)
-    # From this module to those modules and back: nothing of how Dask got there.
+        source.reduce(["x"], fail_at_three, concatenate)
+    # The traceback has no frames of Dask.
     files = [os.path.basename(entry.path) for entry in caught.traceback]
     assert set(files) == {"test_dask.py", "dask.py", "dask_tasks.py"}
     assert len(files) == 5
     with pytest.raises(TypeError, match=r"^partition 7: no$"):
-        tables.total(partial(failing, TypeError("no")))
+        tables.total(partial(fail_at_seven, TypeError("no")))
     with pytest.raises(KeyError) as caught:
-        tables.total(partial(failing, KeyError("x")))
+        tables.total(partial(fail_at_seven, KeyError("x")))
     assert caught.value.args == ("x",)
     assert caught.value.__notes__ == ["in partition 7"]
-    assert forgotten(cluster)
-    assert tables.total(numbers, joined)[0].size == N_ROWS  # who asks again is answered
+    assert is_released(cluster)
+    rows = tables.total(chunk_numbers, concatenate_totals)[0]  # the tables are encoded again
+    assert rows.size == N_ROWS
 
 
-def test_an_interrupt_leaves_nothing_running(ddf, client, cluster):
+def test_interrupt_leaves_nothing_running(ddf, client, cluster):
     tables = tables_of(ddf)
     before = tables.total(products)
     timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
-    # Tests of the command line may have left a handler of theirs.
+    # Tests of the command line may have installed another handler.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     started = time.monotonic()
     timer.start()
@@ -514,8 +518,8 @@ def test_an_interrupt_leaves_nothing_running(ddf, client, cluster):
             tables.total(partial(slow, 0.5))
     finally:
         signal.signal(signal.SIGINT, handler)
-    assert time.monotonic() - started < 2.0  # two workers would have had three seconds of it
-    assert forgotten(cluster)
+    assert time.monotonic() - started < 2.0  # the job would take two workers three seconds
+    assert is_released(cluster)
     assert caught.value is not None
     assert same_bits(tables.total(products), before)
 
@@ -527,7 +531,7 @@ def mapped(function, ddf, names, dtype=float):
     return DaskSource(ddf).map(list(ddf.columns), function, ResultColumns(names, dtype))
 
 
-def test_a_series_of_predictions(frame, ddf):
+def test_series_of_predictions(frame, ddf):
     result = mapped(twice, ddf, "prediction")
     assert result.divisions == ddf.divisions
     assert result.npartitions == N_PARTITIONS
@@ -540,7 +544,7 @@ def twice(chunk):
     return 2.0 * chunk.frame["x"].to_numpy()
 
 
-def test_a_frame_of_predictions(frame, ddf):
+def test_frame_of_predictions(frame, ddf):
     both = mapped(mean_and_terms, ddf, ["mean", "x", "z"]).compute()
     expected = pd.DataFrame({"mean": frame["y"], "x": frame["x"], "z": frame["z"]})
     pd.testing.assert_frame_equal(both, expected)
@@ -564,7 +568,7 @@ def cubes(chunk):
 
 @pytest.mark.parametrize("dtype", [float, int, bool, object, np.dtype("<U4")])
 @pytest.mark.parametrize("columns", ["label", ["label"]])
-def test_partitions_without_rows_have_results_of_the_right_dtype(frame, dtype, columns):
+def test_results_of_empty_partitions_have_the_right_dtype(frame, dtype, columns):
     rows = dd.from_pandas(frame, npartitions=4)
     rows = rows[rows["row"] >= 200]
     result = mapped(partial(labels, dtype), rows, columns, dtype)

@@ -23,7 +23,7 @@ from lanam.engines.files import open_files
 N = 1000
 
 
-def a_frame(n: int = N, seed: int = 0) -> pd.DataFrame:
+def make_frame(n: int = N, seed: int = 0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
         {
@@ -35,7 +35,7 @@ def a_frame(n: int = N, seed: int = 0) -> pd.DataFrame:
 
 
 def write(frame: pd.DataFrame, path: str, group: int = 100) -> None:
-    """A file of the kind that its name says, in parts of ``group`` rows."""
+    """Write a file in the format of its suffix, in parts of ``group`` rows."""
     if path.endswith(".parquet"):
         frame.to_parquet(path, row_group_size=group, index=False)
     elif path.endswith(".feather"):
@@ -59,7 +59,7 @@ def table_of(source, columns=None) -> pd.DataFrame:
     ).to_pandas()
 
 
-def same(found: pd.DataFrame, wanted: pd.DataFrame) -> None:
+def assert_same(found: pd.DataFrame, wanted: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(found, wanted.reset_index(drop=True), check_dtype=False)
 
 
@@ -78,30 +78,30 @@ def small_chunks(monkeypatch, rows: int = 64, block: int = 2048) -> None:
 class TestReading:
     @pytest.mark.parametrize("ending", ["parquet", "feather", "csv", "tsv", "csv.gz"])
     @pytest.mark.parametrize("n_jobs", [1, 3])
-    def test_rows_are_those_of_the_files_in_order(self, folder, monkeypatch, ending, n_jobs):
+    def test_rows_in_the_order_of_the_files(self, folder, monkeypatch, ending, n_jobs):
         small_chunks(monkeypatch)
-        frame = a_frame()
+        frame = make_frame()
         for number, rows in enumerate(np.split(np.arange(N), [1, 350, 351, 900])):
             write(frame.iloc[rows], f"part-{number}.{ending}")
         source = open_files(".", n_jobs=n_jobs)
         assert source.names == ("row", "x", "city")
-        same(table_of(source), frame)
-        same(table_of(source, ["city", "row"]), frame[["city", "row"]])
+        assert_same(table_of(source), frame)
+        assert_same(table_of(source, ["city", "row"]), frame[["city", "row"]])
         numbers = [number for _, _, number, _ in all_chunks(source)]
         assert numbers == sorted(set(numbers))
 
     @pytest.mark.parametrize("ending", ["parquet", "feather", "csv"])
-    def test_no_chunk_is_large(self, folder, monkeypatch, ending):
+    def test_chunks_have_a_maximum_size(self, folder, monkeypatch, ending):
         small_chunks(monkeypatch)
-        write(a_frame(), f"a.{ending}", group=700)
+        write(make_frame(), f"a.{ending}", group=700)
         sizes = [len(frame) for *_, frame in all_chunks(open_files(f"a.{ending}"))]
         assert sum(sizes) == N
         assert max(sizes) <= 64
         assert len(sizes) >= N / 64
 
-    def test_places_are_row_groups_and_rows_within_them(self, folder, monkeypatch):
+    def test_places_of_parquet_are_row_groups(self, folder, monkeypatch):
         small_chunks(monkeypatch)
-        frame = a_frame(250)
+        frame = make_frame(250)
         write(frame, "a.parquet")
         found = all_chunks(open_files("a.parquet"))
         assert [(place, first) for place, first, _, _ in found] == [
@@ -115,19 +115,19 @@ class TestReading:
             group = int(place.split()[3])
             assert chunk["row"][0].as_py() == 100 * group + first
 
-    def test_rows_of_csv_count_from_the_header(self, folder, monkeypatch):
+    def test_row_numbers_of_csv_count_the_header(self, folder, monkeypatch):
         small_chunks(monkeypatch)
-        write(a_frame(250), "a.csv")
+        write(make_frame(250), "a.csv")
         for place, first, _, chunk in all_chunks(open_files("a.csv")):
             assert place == "a.csv (the header is row 1)"
             assert chunk["row"][0].as_py() == first - 2
 
-    def test_record_batches_are_places_too(self, folder):
-        write(a_frame(150), "a.feather")
+    def test_places_of_arrow_are_record_batches(self, folder):
+        write(make_frame(150), "a.feather")
         places = [place for place, *_ in all_chunks(open_files("a.feather"))]
         assert places == [f"a.feather, record batch {k} (of 0 to 1)" for k in (0, 1)]
 
-    def test_dtypes_come_through(self, folder):
+    def test_dtypes(self, folder):
         frame = pd.DataFrame(
             {
                 "category": pd.Categorical(["b", "a", None], categories=["z", "b", "a"]),
@@ -139,54 +139,54 @@ class TestReading:
         )
         write(frame, "a.parquet", group=2)
         source = open_files("a.parquet")
-        same(source.empty().to_pandas().drop(columns="category"), frame.iloc[:0, 1:])
+        assert_same(source.empty().to_pandas().drop(columns="category"), frame.iloc[:0, 1:])
         assert isinstance(source.empty().to_pandas()["category"].dtype, pd.CategoricalDtype)
         found = table_of(source)
         assert found["category"].cat.categories.tolist() == ["z", "b", "a"]
         assert found["gaps"].isna().tolist() == [False, True, False]
         assert found["text"].isna().tolist() == [False, True, False]
 
-    def test_an_index_of_pandas_is_not_a_column(self, folder):
-        frame = a_frame(10).set_index(pd.Index([3, 1] * 5, name="id"))
+    def test_pandas_index_is_not_a_column(self, folder):
+        frame = make_frame(10).set_index(pd.Index([3, 1] * 5, name="id"))
         frame.to_parquet("a.parquet")
         frame.rename_axis(index=None).to_parquet("b.parquet")
         assert open_files(["a.parquet", "b.parquet"]).names == ("row", "x", "city")
 
-    def test_a_column_with_a_dot_is_not_part_of_another(self, folder):
+    def test_dots_in_column_names(self, folder):
         write(pd.DataFrame({"a.b": [1.0, 2.0], "a": [3.0, 4.0]}), "a.parquet")
-        same(table_of(open_files("a.parquet"), ["a"]), pd.DataFrame({"a": [3.0, 4.0]}))
+        assert_same(table_of(open_files("a.parquet"), ["a"]), pd.DataFrame({"a": [3.0, 4.0]}))
 
-    def test_columns_may_stand_in_another_order(self, folder):
-        frame = a_frame(20)
+    def test_column_order_may_differ(self, folder):
+        frame = make_frame(20)
         write(frame[:10], "a.parquet")
         write(frame[10:][["city", "x", "row"]], "b.parquet")
-        same(table_of(open_files("*.parquet")), frame)
+        assert_same(table_of(open_files("*.parquet")), frame)
 
 
 class TestFinding:
-    def test_folders_are_walked_by_name_without_what_is_hidden(self, folder):
-        frame = a_frame(50)
+    def test_folders_are_searched_without_hidden_files(self, folder):
+        frame = make_frame(50)
         for k, name in enumerate(["a/1.parquet", "a/b/2.parquet", "c.pq"]):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             frame[10 * k : 10 * k + 10].to_parquet(name, index=False)
         for name in ("_metadata.parquet", ".hidden.parquet", "_temporary/3.parquet", "notes.txt"):
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text("not a table")
-        same(table_of(open_files(folder)), frame[:30])
+        assert_same(table_of(open_files(folder)), frame[:30])
 
     def test_patterns_and_lists(self, folder):
-        frame = a_frame(40)
+        frame = make_frame(40)
         for k, name in enumerate("abcd"):
             write(frame[10 * k : 10 * k + 10], f"{name}.parquet")
         (folder / "a.txt").write_text("not a table")
-        same(table_of(open_files("[ab].*")), frame[:20])
-        same(
+        assert_same(table_of(open_files("[ab].*")), frame[:20])
+        assert_same(
             table_of(open_files(["d.parquet", folder / "a.parquet"])),
             frame.iloc[[*range(30, 40), *range(10)]],
         )
 
-    def test_folders_named_for_a_value_are_columns(self, folder):
-        frame = a_frame(30)
+    def test_hive_partitions_are_columns(self, folder):
+        frame = make_frame(30)
         frame["year"] = np.repeat([2022, 2023, 2024], 10)
         frame["zone"] = np.repeat(["a b", None, "ä"], 10)
         for year, zone in ((2022, "a%20b"), (2023, "__HIVE_DEFAULT_PARTITION__"), (2024, "ä")):
@@ -196,59 +196,59 @@ class TestFinding:
         for path in ("sales", "sales/*/*/*.parquet", "sales/year=*"):
             source = open_files(path)
             assert source.names == ("row", "x", "city", "year", "zone")
-            same(table_of(source), frame)
-        same(table_of(open_files("sales"), ["zone", "year"]), frame[["zone", "year"]])
+            assert_same(table_of(source), frame)
+        assert_same(table_of(open_files("sales"), ["zone", "year"]), frame[["zone", "year"]])
         assert source.empty().schema.field("year").type == pa.int64()
-        # Below a folder that was named itself, it is no longer a column.
+        # A partition that is part of the path itself is not a column.
         assert open_files("sales/year=2024").names == ("row", "x", "city", "zone")
 
-    def test_a_column_of_the_file_goes_before_its_folder(self, folder):
+    def test_columns_of_a_file_take_precedence_over_partitions(self, folder):
         os.makedirs("sales/year=2024")
         write(pd.DataFrame({"year": [1.0, 2.0]}), "sales/year=2024/a.parquet")
-        same(table_of(open_files("sales")), pd.DataFrame({"year": [1.0, 2.0]}))
+        assert_same(table_of(open_files("sales")), pd.DataFrame({"year": [1.0, 2.0]}))
 
-    def test_an_odd_name_that_is_a_file_is_no_pattern(self, folder):
-        write(a_frame(5), "a[1].parquet")
-        same(table_of(open_files("a[1].parquet")), a_frame(5))
+    def test_name_with_brackets_is_not_a_pattern(self, folder):
+        write(make_frame(5), "a[1].parquet")
+        assert_same(table_of(open_files("a[1].parquet")), make_frame(5))
 
 
 class TestTypes:
-    def test_whole_numbers_and_others_are_numbers(self, folder):
+    def test_integers_and_floats_are_floats(self, folder):
         write(pd.DataFrame({"a": [1, 2]}), "a.parquet")
         write(pd.DataFrame({"a": [0.5, 2]}), "b.parquet")
         source = open_files(".")
         assert source.empty().schema.field("a").type == pa.float64()
-        same(table_of(source), pd.DataFrame({"a": [1, 2, 0.5, 2]}))
+        assert_same(table_of(source), pd.DataFrame({"a": [1, 2, 0.5, 2]}))
 
-    def test_nothing_goes_with_anything(self, folder):
+    def test_null_columns_take_any_type(self, folder):
         write(pd.DataFrame({"a": [None, None], "b": [1.0, 2.0]}), "a.parquet")
         write(pd.DataFrame({"a": ["x", None], "b": [1.0, 2.0]}), "b.parquet")
         source = open_files(".")
         assert formats.arrow().types.is_large_string(source.empty().schema.field("a").type)
 
-    def test_categories_and_text_are_text(self, folder):
+    def test_categories_and_strings_are_strings(self, folder):
         write(pd.DataFrame({"a": pd.Categorical(["x", "y"])}), "a.parquet")
         write(pd.DataFrame({"a": ["x", "z"]}), "b.parquet")
         assert open_files(".").empty().schema.field("a").type == pa.string()
 
     @pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
-    def test_text_against_numbers_names_both_files(self, folder, ending):
+    def test_type_conflict_names_both_files(self, folder, ending):
         write(pd.DataFrame({"a": [1.0, 2.0]}), f"a.{ending}")
         write(pd.DataFrame({"a": ["x", "z"]}), f"b.{ending}")
         words = f"column 'a' is numeric in ./a.{ending} and string in ./b.{ending}: convert it"
         with pytest.raises(ValueError, match=words):
             open_files(".")
 
-    def test_the_file_that_is_blamed_has_values(self, folder):
+    def test_type_conflict_names_a_file_with_values(self, folder):
         write(pd.DataFrame({"a": [None, None]}), "a.parquet")
         write(pd.DataFrame({"a": [1, 2]}), "b.parquet")
         write(pd.DataFrame({"a": ["x", "z"]}), "c.parquet")
         with pytest.raises(ValueError, match=r"numbers in \./b.parquet and text in \./c.parquet"):
             open_files(".")
 
-    def test_a_column_that_a_file_lacks_names_it(self, folder):
-        write(a_frame(5), "a.parquet")
-        write(a_frame(5).drop(columns="x"), "b.parquet")
+    def test_missing_column_names_the_file(self, folder):
+        write(make_frame(5), "a.parquet")
+        write(make_frame(5).drop(columns="x"), "b.parquet")
         with pytest.raises(
             ValueError, match=r"b.parquet has no column 'x', but a.parquet has: all"
         ):
@@ -258,7 +258,7 @@ class TestTypes:
         ):
             open_files(["b.parquet", "a.parquet"])
 
-    def test_numbers_of_csv_may_have_a_fraction_further_down(self, folder, monkeypatch):
+    def test_csv_integers_followed_by_fractions(self, folder, monkeypatch):
         monkeypatch.setattr(delimited, "_HEAD", 64)
         values = [str(k) for k in range(100)] + ["0.5", "", "NA"]
         (folder / "a.csv").write_text("a\n" + "\n".join(f'"{value}"' for value in values) + "\n")
@@ -270,7 +270,7 @@ class TestTypes:
     @pytest.mark.parametrize(
         ("cell", "kind"), [("0.5", "double"), ("x", "string"), ("true", "bool"), ("7", "int64")]
     )
-    def test_a_column_that_begins_with_gaps(self, folder, monkeypatch, cell, kind):
+    def test_csv_column_that_begins_with_missing_values(self, folder, monkeypatch, cell, kind):
         monkeypatch.setattr(delimited, "_HEAD", 64)
         monkeypatch.setattr(delimited, "BLOCK_SIZE", 64)
         lines = ["a,b"] + ["1,"] * 100 + [f"1,{cell}"] + ["1,"] * 10
@@ -279,64 +279,70 @@ class TestTypes:
         assert str(source.empty().schema.field("b").type) == kind
         assert table_of(source)["b"].notna().sum() == 1
 
-    def test_a_column_of_gaps_only(self, folder):
+    def test_csv_column_without_values(self, folder):
         (folder / "a.csv").write_text("a,b\n1,\n2,\n")
         assert table_of(open_files("a.csv"))["b"].isna().all()
 
     @pytest.mark.parametrize(
         "text", ["a;b\n1;x\n", "a|b\n1|x\n", "\ufeffa,b\r\n1,x\r\n", "a,b\n1,x"]
     )
-    def test_how_csv_files_are_written(self, folder, text):
+    def test_csv_delimiters_and_line_ends(self, folder, text):
         (folder / "a.csv").write_bytes(text.encode())
-        same(table_of(open_files("a.csv")), pd.DataFrame({"a": [1.0], "b": ["x"]}))
+        assert_same(table_of(open_files("a.csv")), pd.DataFrame({"a": [1.0], "b": ["x"]}))
 
 
-class TestRefusals:
-    def refuse(self, path, words, **options):
+class TestErrors:
+    def assert_error(self, path, words, **options):
         with pytest.raises(ValueError, match=words):
             all_chunks(open_files(path, **options))
 
-    def test_what_is_not_there(self, folder):
+    def test_no_such_file(self, folder):
         (folder / "empty").mkdir()
-        self.refuse("a.parquet", "there is no file or folder a.parquet")
-        self.refuse("*.parquet", r"no data file matches \*.parquet: known suffixes are .parquet, ")
-        self.refuse("empty", "the folder empty has no data files: known suffixes are .parquet, ")
-        self.refuse([], "the list of files is empty")
+        self.assert_error("a.parquet", "there is no file or folder a.parquet")
+        self.assert_error(
+            "*.parquet", r"no data file matches \*.parquet: known suffixes are .parquet, "
+        )
+        self.assert_error(
+            "empty", "the folder empty has no data files: known suffixes are .parquet, "
+        )
+        self.assert_error([], "the list of files is empty")
 
-    def test_files_of_no_known_kind(self, folder):
+    def test_unknown_suffix(self, folder):
         (folder / "a.xlsx").write_text("x")
-        self.refuse("a.xlsx", "a.xlsx: unknown file type: .parquet, .pq, .csv")
+        self.assert_error("a.xlsx", "a.xlsx: unknown file type: .parquet, .pq, .csv")
 
-    def test_files_of_two_kinds(self, folder):
-        write(a_frame(5), "a.csv")
-        write(a_frame(5), "b.parquet")
-        self.refuse(
+    def test_files_of_two_formats(self, folder):
+        write(make_frame(5), "a.csv")
+        write(make_frame(5), "b.parquet")
+        self.assert_error(
             ".", r"a.csv is a CSV file, and ./b.parquet is a Parquet file: .* pattern \*.csv"
         )
 
-    def test_a_file_twice(self, folder):
-        write(a_frame(5), "a.csv")
-        self.refuse([".", "a.csv"], "a.csv is listed twice, and its rows would count twice")
+    def test_file_listed_twice(self, folder):
+        write(make_frame(5), "a.csv")
+        self.assert_error([".", "a.csv"], "a.csv is listed twice, and its rows would count twice")
 
     @pytest.mark.parametrize("ending", ["parquet", "feather", "csv.gz"])
-    def test_files_that_are_not_whole(self, folder, ending):
-        write(a_frame(), f"a.{ending}")
+    def test_truncated_files(self, folder, ending):
+        write(make_frame(), f"a.{ending}")
         content = (folder / f"a.{ending}").read_bytes()
         (folder / f"a.{ending}").write_bytes(content[: len(content) // 2])
-        self.refuse(f"a.{ending}", f"a.{ending} cannot be read as a")
-        (folder / f"a.{ending}").write_bytes(b"nothing of the kind")
-        self.refuse(f"a.{ending}", f"a.{ending} cannot be read as a")
+        self.assert_error(f"a.{ending}", f"a.{ending} cannot be read as a")
+        (folder / f"a.{ending}").write_bytes(b"neither of these formats")
+        self.assert_error(f"a.{ending}", f"a.{ending} cannot be read as a")
 
-    def test_a_row_group_that_is_broken_inside(self, folder):
-        frame = a_frame()
+    def test_corrupt_row_group(self, folder):
+        frame = make_frame()
         frame.to_parquet("a.parquet", row_group_size=500, compression="gzip")
         content = bytearray((folder / "a.parquet").read_bytes())
         content[2000:6000] = b"\xff" * 4000
         (folder / "a.parquet").write_bytes(bytes(content))
-        self.refuse("a.parquet", "a.parquet cannot be read as a Parquet file: it may be incomplete")
+        self.assert_error(
+            "a.parquet", "a.parquet cannot be read as a Parquet file: it may be incomplete"
+        )
 
-    def test_a_file_that_goes_away(self, folder):
-        write(a_frame(5), "a.parquet")
+    def test_file_deleted_after_opening(self, folder):
+        write(make_frame(5), "a.parquet")
         source = open_files("a.parquet")
         os.remove("a.parquet")
         with pytest.raises(ValueError, match=r"a.parquet cannot be read: No such file"):
@@ -344,30 +350,30 @@ class TestRefusals:
 
     @pytest.mark.parametrize("ending", ["parquet", "feather", "csv"])
     def test_no_rows(self, folder, ending):
-        write(a_frame(0), f"a.{ending}")
-        self.refuse(f"a.{ending}", f"a.{ending} has no rows")
+        write(make_frame(0), f"a.{ending}")
+        self.assert_error(f"a.{ending}", f"a.{ending} has no rows")
 
     @pytest.mark.parametrize("text", ["", "\n\n"])
     def test_empty_csv(self, folder, text):
         (folder / "a.csv").write_text(text)
-        self.refuse("a.csv", "a.csv is empty: a CSV file begins with a header")
+        self.assert_error("a.csv", "a.csv is empty: a CSV file begins with a header")
 
     def test_files_without_rows_among_others(self, folder):
-        frame = a_frame(5)
+        frame = make_frame(5)
         for ending in ("parquet", "feather", "csv"):
             write(frame[:0], f"a.{ending}")
             write(frame, f"b.{ending}")
-            same(table_of(open_files(f"*.{ending}", n_jobs=2)), frame)
+            assert_same(table_of(open_files(f"*.{ending}", n_jobs=2)), frame)
         (folder / "a.csv").write_text("row,x,city")
-        same(table_of(open_files("*.csv")), frame)
+        assert_same(table_of(open_files("*.csv")), frame)
 
-    def test_a_name_twice(self, folder):
+    def test_duplicate_column_names(self, folder):
         (folder / "a.csv").write_text("a,b,a\n1,2,3\n")
         pq.write_table(pa.Table.from_arrays([pa.array([1])] * 2, ["a", "a"]), "a.parquet")
         for name in ("a.csv", "a.parquet"):
-            self.refuse(name, f"{name} has more than one column named 'a'")
+            self.assert_error(name, f"{name} has more than one column named 'a'")
 
-    def test_cells_that_do_not_fit(self, folder, monkeypatch):
+    def test_string_after_the_head_of_a_numeric_column(self, folder, monkeypatch):
         monkeypatch.setattr(delimited, "_HEAD", 64)
         lines = ["z,a"] + ["0,1"] * 100 + ["0,old"]
         (folder / "a.csv").write_text("\n".join(lines))
@@ -375,27 +381,31 @@ class TestRefusals:
         with pytest.raises(ValueError, match=words):
             all_chunks(open_files("a.csv"), ["a"])
 
-    def test_rows_of_more_cells(self, folder):
+    def test_ragged_rows(self, folder):
         (folder / "a.csv").write_text("a,b\n1,2\n1,2,3\n")
-        self.refuse(
+        self.assert_error(
             "a.csv",
             "a.csv, row 3 .*: 3 cells, but the header has 2 \\(1,2,3\\): fix the row, quote",
         )
 
-    def test_a_quote_that_is_not_closed(self, folder, monkeypatch):
+    def test_unclosed_quote(self, folder, monkeypatch):
         monkeypatch.setattr(delimited, "_HEAD", 1 << 10)
         (folder / "a.csv").write_text('a,b\n1,"' + "2\n1," * 2000)
-        self.refuse("a.csv", "a.csv.*is a quote not closed|a.csv cannot be read as a CSV file")
+        self.assert_error(
+            "a.csv", "a.csv.*is a quote not closed|a.csv cannot be read as a CSV file"
+        )
 
     @pytest.mark.parametrize("text", ["a,b\n1,\xe4\n", "\xe4,b\n1,2\n"])
     def test_other_encodings(self, folder, text):
         (folder / "a.csv").write_bytes(text.encode("latin-1"))
-        self.refuse("a.csv", "a.csv.* is not encoded in utf-8: specify the encoding, .* csv_files")
+        self.assert_error(
+            "a.csv", "a.csv.* is not encoded in utf-8: specify the encoding, .* csv_files"
+        )
 
     @pytest.mark.parametrize("n_jobs", [0, -1, 1.5, True, "2"])
-    def test_threads(self, folder, n_jobs):
-        write(a_frame(5), "a.csv")
-        self.refuse("a.csv", "n_jobs=.* must be a positive integer", n_jobs=n_jobs)
+    def test_invalid_n_jobs(self, folder, n_jobs):
+        write(make_frame(5), "a.csv")
+        self.assert_error("a.csv", "n_jobs=.* must be a positive integer", n_jobs=n_jobs)
 
     def test_without_pyarrow(self, folder, monkeypatch):
         monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -403,11 +413,11 @@ class TestRefusals:
             open_files("a.parquet")
 
 
-class TestKnown:
+class TestMetadata:
     def test_numbers_of_rows(self, folder):
         for ending in ("parquet", "feather", "csv"):
-            write(a_frame(30), f"a.{ending}")
-            write(a_frame(12), f"b.{ending}")
+            write(make_frame(30), f"a.{ending}")
+            write(make_frame(12), f"b.{ending}")
         assert open_files("*.parquet").n_rows == 42
         assert open_files("*.feather").n_rows == 42
         source = open_files("*.csv")
@@ -417,12 +427,12 @@ class TestKnown:
 
     def test_fingerprints(self, folder):
         os.makedirs("data")
-        write(a_frame(30), "data/a.parquet")
+        write(make_frame(30), "data/a.parquet")
         print_ = open_files("data").fingerprint
         assert open_files("data/*.parquet").fingerprint == print_
         os.rename("data", "elsewhere")
         assert open_files("elsewhere").fingerprint == print_
-        write(a_frame(30, seed=1), "elsewhere/a.parquet")
+        write(make_frame(30, seed=1), "elsewhere/a.parquet")
         assert open_files("elsewhere").fingerprint != print_
         changed = open_files("elsewhere").fingerprint
         os.rename("elsewhere/a.parquet", "elsewhere/b.parquet")
@@ -431,23 +441,23 @@ class TestKnown:
     @pytest.mark.parametrize("n_jobs", [1, 3])
     def test_progress(self, folder, monkeypatch, n_jobs):
         small_chunks(monkeypatch)
-        write(a_frame(), "a.parquet")
-        write(a_frame(50), "a.csv")
-        told = []
+        write(make_frame(), "a.parquet")
+        write(make_frame(50), "a.csv")
+        calls = []
         all_chunks(
-            open_files("a.parquet", n_jobs=n_jobs, progress=lambda *said: told.append(said)), ["x"]
+            open_files("a.parquet", n_jobs=n_jobs, progress=lambda *rows: calls.append(rows)), ["x"]
         )
-        done = [rows for rows, _ in told]
+        done = [rows for rows, _ in calls]
         assert done == sorted(done)
-        assert told[-1] == (N, N)
-        assert len(told) == 2 * N // 100
-        told.clear()
-        all_chunks(open_files("a.csv", progress=lambda *said: told.append(said)), ["x"])
-        assert told[-1] == (50, None)
+        assert calls[-1] == (N, N)
+        assert len(calls) == 2 * N // 100
+        calls.clear()
+        all_chunks(open_files("a.csv", progress=lambda *rows: calls.append(rows)), ["x"])
+        assert calls[-1] == (50, None)
 
 
 def encode(chunk):
-    """Two columns, and the row's number as the response; rows from 300 on to 400 do not count."""
+    """Two columns, and the row number as the response; rows 300 to 399 have no weight."""
     columns = np.asfortranarray(np.column_stack([chunk.frame["row"], chunk.frame["x"]]))
     kept = (columns[:, 0] < 300) | (columns[:, 0] >= 400)
     return Table(columns[kept], columns[kept, 0], np.ones(kept.sum()), chunk.number)
@@ -465,7 +475,7 @@ def gather(tables):
     )
 
 
-def behind(first, second):
+def concatenated(first, second):
     return tuple(map(np.concatenate, zip(first, second, strict=True)))
 
 
@@ -473,9 +483,9 @@ class TestTables:
     @pytest.mark.parametrize("memory", [0, 1 << 20])
     @pytest.mark.parametrize("n_jobs", [1, 2, 7, 50])
     @pytest.mark.parametrize("ending", ["parquet", "csv"])
-    def test_totals_are_in_order(self, folder, monkeypatch, memory, n_jobs, ending):
+    def test_totals_are_merged_in_order(self, folder, monkeypatch, memory, n_jobs, ending):
         small_chunks(monkeypatch, 130)
-        frame = a_frame()
+        frame = make_frame()
         write(frame[:450], f"a.{ending}", group=100)
         write(frame[450:], f"b.{ending}", group=10)
         source = open_files(".", n_jobs=n_jobs, memory=memory)
@@ -483,7 +493,7 @@ class TestTables:
         assert tables.n_columns == 2
         wanted = frame[(frame["row"] < 300) | (frame["row"] >= 400)]
         for _ in range(3):
-            columns, response, sizes, numbers = tables.total(gather, behind)
+            columns, response, sizes, numbers = tables.total(gather, concatenated)
             np.testing.assert_array_equal(response, wanted["row"])
             np.testing.assert_array_equal(columns, wanted[["row", "x"]])
             assert sizes.max() <= 130
@@ -491,37 +501,39 @@ class TestTables:
 
     def test_small_chunks_are_joined(self, folder, monkeypatch):
         small_chunks(monkeypatch, 130)
-        write(a_frame(), "a.parquet", group=10)
-        *_, sizes, _ = open_files("a.parquet").encoded(["x", "row"], encode).total(gather, behind)
+        write(make_frame(), "a.parquet", group=10)
+        *_, sizes, _ = (
+            open_files("a.parquet").encoded(["x", "row"], encode).total(gather, concatenated)
+        )
         assert sizes.tolist() == [70] * 12 + [60]
         seen = []
         open_files("a.parquet").encoded(["x", "row"], encode).total(
-            lambda tables: (np.array([seen.append(table) or 1 for table in tables]),), behind
+            lambda tables: (np.array([seen.append(table) or 1 for table in tables]),), concatenated
         )
         assert all(table.columns.flags.f_contiguous for table in seen)
 
-    def test_by_default_sums_are_added(self, folder):
-        write(a_frame(), "a.parquet")
+    def test_totals_are_added_by_default(self, folder):
+        write(make_frame(), "a.parquet")
         tables = open_files("a.parquet", n_jobs=4).encoded(["x", "row"], encode)
         (total,) = tables.total(lambda chunks: (sum(chunk.response.sum() for chunk in chunks),))
         assert total == sum(range(300)) + sum(range(400, 1000))
 
     def reads(self, monkeypatch, source, passes=3):
-        """How many chunks each of some totals encodes."""
+        """The number of chunks that are encoded in each pass."""
         count = []
         tables = source.encoded(["x", "row"], lambda chunk: count.append(chunk) or encode(chunk))
         found = []
         for _ in range(passes):
             count.clear()
-            tables.total(gather, behind)
+            tables.total(gather, concatenated)
             found.append(len(count))
         return found
 
     @pytest.mark.parametrize("n_jobs", [1, 3])
     @pytest.mark.parametrize("ending", ["parquet", "csv"])
-    def test_what_fits_in_memory_is_read_once(self, folder, monkeypatch, n_jobs, ending):
+    def test_tables_that_fit_in_memory_are_read_once(self, folder, monkeypatch, n_jobs, ending):
         small_chunks(monkeypatch)
-        write(a_frame(), f"a.{ending}")
+        write(make_frame(), f"a.{ending}")
         fits = 900 * 4 * 8
         first, second, third = self.reads(
             monkeypatch, open_files(f"a.{ending}", n_jobs=n_jobs, memory=fits)
@@ -532,19 +544,19 @@ class TestTables:
             source = open_files(f"a.{ending}", n_jobs=n_jobs, memory=memory)
             assert self.reads(monkeypatch, source) == [first] * 3
 
-    def test_a_job_that_stops_early_leaves_nothing_half_kept(self, folder, monkeypatch):
+    def test_job_that_stops_early_keeps_no_partial_table(self, folder, monkeypatch):
         small_chunks(monkeypatch)
-        write(a_frame(), "a.parquet")
+        write(make_frame(), "a.parquet")
         tables = open_files("a.parquet", memory=1 << 20).encoded(["x", "row"], encode)
         tables.total(lambda chunks: (next(iter(chunks)).response,))
-        assert len(tables.total(gather, behind)[1]) == 900
+        assert len(tables.total(gather, concatenated)[1]) == 900
 
-    def test_no_row_counts(self, folder):
-        write(a_frame(390)[300:], "a.parquet")
+    def test_no_positive_weights(self, folder):
+        write(make_frame(390)[300:], "a.parquet")
         with pytest.raises(ValueError, match=r"a.parquet has no row with a positive weight"):
-            open_files("a.parquet").encoded(["x", "row"], encode).total(gather, behind)
+            open_files("a.parquet").encoded(["x", "row"], encode).total(gather, concatenated)
 
-    def test_small_tables_wait_for_others_and_large_ones_do_not(self, monkeypatch):
+    def test_joining_of_small_tables(self, monkeypatch):
         monkeypatch.setattr(local, "LARGEST_CHUNK", 130)
         sizes = [30, 130, 0, 20, 64, 10, 65, 1]
         ends = np.cumsum([0, *sizes])
@@ -568,7 +580,8 @@ class TestTables:
     def test_few_chunks_are_in_memory_at_once(self, folder, monkeypatch, n_jobs, memory):
         small_chunks(monkeypatch, 100)
         write(
-            a_frame(3000)[lambda frame: (frame["row"] < 300) | (frame["row"] >= 400)], "a.parquet"
+            make_frame(3000)[lambda frame: (frame["row"] < 300) | (frame["row"] >= 400)],
+            "a.parquet",
         )
         alive, most, lock = set(), [0], threading.Lock()
 
@@ -586,11 +599,11 @@ class TestTables:
 
         source = open_files("a.parquet", n_jobs=n_jobs, memory=memory)
         tables = source.encoded(["x", "row"], watched)
-        tables.total(lambda chunks: (np.array([len(chunk) for chunk in chunks]),), behind)
+        tables.total(lambda chunks: (np.array([len(chunk) for chunk in chunks]),), concatenated)
         assert most[0] <= 2 * n_jobs + (2 if memory else 0)
 
     def test_memory_stays_bounded(self, folder):
-        # Arrow counts its own memory.
+        # Arrow reports how much memory it has allocated.
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({"row": rng.normal(size=1_000_000), "x": rng.normal(size=1_000_000)})
         frame.to_parquet("a.parquet", row_group_size=500_000, index=False)
@@ -600,15 +613,15 @@ class TestTables:
             lambda chunks: (
                 np.array([most.append(pa.total_allocated_bytes()) or 1 for _ in chunks]),
             ),
-            behind,
+            concatenated,
         )
-        # Two chunks of two columns of 8 bytes, and what is read ahead: not the row group's 8 MB.
+        # Two chunks of two columns of 8 bytes, and a read buffer, rather than the row group's 8 MB.
         assert max(most) - before < 2 * 262_144 * 16 + 3_000_000
 
     @pytest.mark.parametrize("n_jobs", [1, 2])
-    def test_errors_end_all_threads(self, folder, monkeypatch, n_jobs):
+    def test_errors_stop_all_threads(self, folder, monkeypatch, n_jobs):
         small_chunks(monkeypatch)
-        write(a_frame(), "a.parquet")
+        write(make_frame(), "a.parquet")
 
         def bad(chunk):
             if chunk.place.endswith("row group 2 (of 0 to 9)"):
@@ -617,12 +630,14 @@ class TestTables:
 
         before = set(threading.enumerate())
         with pytest.raises(ValueError, match="row group 2"):
-            open_files("a.parquet", n_jobs=n_jobs).encoded(["x", "row"], bad).total(gather, behind)
+            open_files("a.parquet", n_jobs=n_jobs).encoded(["x", "row"], bad).total(
+                gather, concatenated
+            )
         assert set(threading.enumerate()) <= before
 
-    def test_nobody_reads_on_after_an_error(self, folder, monkeypatch):
+    def test_reading_stops_after_an_error(self, folder, monkeypatch):
         small_chunks(monkeypatch)
-        write(a_frame(), "a.parquet")
+        write(make_frame(), "a.parquet")
         read = []
 
         def bad(chunk):
@@ -636,9 +651,9 @@ class TestTables:
             open_files("a.parquet", n_jobs=2).encoded(["x", "row"], bad).total(gather)
         assert len(read) <= 3
 
-    def test_threads_are_as_many_as_asked_for(self, folder, monkeypatch):
+    def test_number_of_threads(self, folder, monkeypatch):
         small_chunks(monkeypatch)
-        write(a_frame(), "a.parquet")
+        write(make_frame(), "a.parquet")
         barrier = threading.Barrier(3, timeout=20)
         seen = set()
 
@@ -648,19 +663,19 @@ class TestTables:
                 barrier.wait()
             return gather(chunks)
 
-        open_files("a.parquet", n_jobs=3).encoded(["x", "row"], encode).total(job, behind)
+        open_files("a.parquet", n_jobs=3).encoded(["x", "row"], encode).total(job, concatenated)
         assert len(seen) == 3
 
 
-def test_gzip_is_read_as_the_text_in_it(folder):
-    write(a_frame(20), "a.csv")
+def test_gzip(folder):
+    write(make_frame(20), "a.csv")
     with gzip.open("b.csv.gz", "wb") as file:
         file.write((folder / "a.csv").read_bytes())
-    same(table_of(open_files("b.csv.gz")), a_frame(20))
+    assert_same(table_of(open_files("b.csv.gz")), make_frame(20))
 
 
-def test_chunks_can_be_sent_elsewhere(folder):
-    write(a_frame(20), "a.parquet")
+def test_chunks_can_be_pickled(folder):
+    write(make_frame(20), "a.parquet")
     for place, *_, frame in all_chunks(open_files("a.parquet")):
         assert pickle.loads(pickle.dumps(frame)).equals(frame)
         assert place

@@ -1,4 +1,4 @@
-"""Streams that can be opened again (DuckDB, polars, functions) are fitted as rows in memory are."""
+"""Streams that can be opened again (DuckDB, polars, functions) give the same models as rows in memory."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def make_rows():
 ROWS = make_rows()
 
 
-class Handed:
-    """Hands out a new stream whenever it is asked, as drivers of databases do."""
+class ArrowExport:
+    """Exports a new Arrow stream on each call, as database drivers do."""
 
     def __init__(self, table):
         self.table = table
@@ -81,7 +81,7 @@ def table(request, tmp_path):
         "function": lambda: pa.RecordBatchReader.from_batches(
             ROWS.schema, ROWS.to_batches(max_chunksize=70)
         ),
-        "stream": Handed(ROWS),
+        "stream": ArrowExport(ROWS),
     }[request.param]
 
 
@@ -105,19 +105,19 @@ def in_memory(target):
 
 
 @pytest.mark.parametrize("target", list(CASES))
-def test_the_model_is_that_of_rows_in_memory(table, target, monkeypatch):
+def test_same_model_as_in_memory(table, target, monkeypatch):
     for module in (local, streams, polars):
         monkeypatch.setattr(module, "LARGEST_CHUNK", 60)
-    here, there = in_memory(target), fitted(table, target)
+    expected, model = in_memory(target), fitted(table, target)
     X = ROWS.to_pandas()[FEATURES]
-    assert there.feature_names_in_.tolist() == FEATURES
-    assert there.log_evidence_ == pytest.approx(here.log_evidence_, rel=1e-9)
-    np.testing.assert_allclose(there.predict_terms(X), here.predict_terms(X), atol=1e-9)
+    assert model.feature_names_in_.tolist() == FEATURES
+    assert model.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-9)
+    np.testing.assert_allclose(model.predict_terms(X), expected.predict_terms(X), atol=1e-9)
 
 
 @pytest.mark.parametrize("memory", ["2GB", "60kB"])
 @pytest.mark.parametrize("n_jobs", [1, 3])
-def test_memory_and_jobs_change_nothing(memory, n_jobs, monkeypatch):
+def test_memory_and_n_jobs_do_not_change_results(memory, n_jobs, monkeypatch):
     for module in (local, streams):
         monkeypatch.setattr(module, "LARGEST_CHUNK", 60)
     opened = []
@@ -130,13 +130,13 @@ def test_memory_and_jobs_change_nothing(memory, n_jobs, monkeypatch):
         model = LANAMRegressor(**{**OPTIONS, **arguments})
         return model.fit(X, target="price", drop=["id", "ill", "events", "hours", "weight"])
 
-    here, there = fit(ROWS), fit(open_stream, memory=memory, n_jobs=n_jobs)
-    assert there.log_evidence_ == pytest.approx(here.log_evidence_, rel=1e-9)
-    # For the schema, for the survey, and for the passes: one where what they say is kept.
-    assert len(opened) == 2 + (1 if memory == "2GB" else there.plan_.passes)
+    expected, model = fit(ROWS), fit(open_stream, memory=memory, n_jobs=n_jobs)
+    assert model.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-9)
+    # Opened for the schema, for the survey, and for each pass: one where tables are kept.
+    assert len(opened) == 2 + (1 if memory == "2GB" else model.plan_.passes)
 
 
-def test_predictions_are_those_of_rows_in_memory(table):
+def test_same_predictions_as_in_memory(table):
     X, rows = ROWS.to_pandas()[FEATURES], ROWS.to_pandas()
     model = in_memory("price")
     mean, std = model.predict(table, return_std=True)
@@ -161,28 +161,28 @@ def test_predictions_to_files(table, tmp_path, output):
     np.testing.assert_array_equal(found["prediction"], model.predict(table))
 
 
-def test_pairs_are_added(table):
+def test_add_interactions(table):
     arguments = {"interactions": [("age", "city")]}
-    here = copy.deepcopy(in_memory("price")).add_interactions(
+    expected = copy.deepcopy(in_memory("price")).add_interactions(
         ROWS.to_pandas()[FEATURES],
         ROWS["price"].to_numpy(),
         **arguments,
         sample_weight=ROWS["weight"].to_numpy(),
     )
-    there = fitted(table, "price").add_interactions(
+    model = fitted(table, "price").add_interactions(
         table, "price", **arguments, sample_weight="weight"
     )
-    assert there.log_evidence_ == pytest.approx(here.log_evidence_, rel=1e-9)
+    assert model.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-9)
 
 
-def test_only_what_is_needed_is_asked_for():
+def test_only_needed_columns_are_read():
     with duckdb.connect() as connection:
         connection.register("given", ROWS)
         wide = connection.sql("select *, error('read') as broken from given")
         LANAMRegressor(**OPTIONS).fit(wide.project("age, price"), "price").predict(wide)
 
 
-def test_frames_in_memory_are_no_streams():
+def test_frames_in_memory_are_not_streams():
     frames = [ROWS, ROWS.to_pandas(), pl.from_arrow(ROWS), ROWS.to_batches()[0]]
     assert all(hasattr(frame, "__arrow_c_stream__") for frame in frames[:3])
     assert not any(map(is_chunked, frames))
@@ -190,7 +190,7 @@ def test_frames_in_memory_are_no_streams():
 
 
 @pytest.mark.parametrize("method", ["fit", "predict"])
-def test_streams_that_can_be_read_once_are_refused(method):
+def test_streams_that_can_be_read_only_once(method):
     model = copy.deepcopy(in_memory("price"))
     once = [
         pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches()),
@@ -211,7 +211,7 @@ def test_streams_that_can_be_read_once_are_refused(method):
         model.fit(connection.execute("select 1 as price, 2 as x"), "price")
 
 
-def test_a_function_that_opens_nothing_new_is_noticed():
+def test_function_that_returns_the_same_stream():
     reader = pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches())
     with pytest.raises(ValueError, match=r"the stream had 400 rows .* and 0 in a later one"):
         LANAMClassifier(**OPTIONS).fit(Unclosed(reader), "ill")
@@ -220,7 +220,7 @@ def test_a_function_that_opens_nothing_new_is_noticed():
 
 
 class Unclosed:
-    """A function that opens the same reader again and again."""
+    """A function that returns the same reader on each call."""
 
     def __init__(self, reader):
         self.reader = reader
@@ -229,7 +229,7 @@ class Unclosed:
         return pa.RecordBatchReader.from_batches(self.reader.schema, self.reader)
 
 
-def test_what_a_stream_cannot_be(tmp_path):
+def test_invalid_streams(tmp_path):
     model = LANAMRegressor(**OPTIONS)
     with duckdb.connect() as connection:
         connection.register("given", ROWS)
@@ -255,7 +255,7 @@ def test_what_a_stream_cannot_be(tmp_path):
         in_memory("price").explain_local(pl.from_arrow(ROWS).lazy())
 
 
-def test_columns_are_what_they_are_in_memory():
+def test_column_types():
     with duckdb.connect() as connection:
         connection.execute(
             """create table rows as select range as x, (range % 3)::decimal(5, 2) as d, range % 2 = 0 as t,
@@ -271,16 +271,16 @@ def test_columns_are_what_they_are_in_memory():
         )
 
 
-def test_new_values_are_warned_of_once():
+def test_one_warning_for_unseen_values():
     model = in_memory("price")
     new = ROWS.set_column(2, "city", pa.array(["Paris"] * N_ROWS))
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.predict(lambda: new)
-    assert [each.category for each in told] == [NewValuesWarning]
+    assert [each.category for each in caught] == [NewValuesWarning]
 
 
-def test_an_error_leaves_the_connection_free():
+def test_connection_is_usable_after_an_error():
     with duckdb.connect() as connection:
         connection.execute(
             "create table rows as select range as x, if(range = 200000, 'inf', '1')::double y from "

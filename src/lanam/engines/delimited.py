@@ -181,18 +181,18 @@ class Csv(Format):
 
     def _infer_later(self, path: str, names: Sequence[str], header: _Header) -> dict[str, Any]:
         """Types of columns that begin with missing values, from the first block with other values."""
-        found: dict[str, Any] = {}
+        types: dict[str, Any] = {}
         if not names:
-            return found
+            return types
         texts = dict.fromkeys(names, arrow().string())
         with self._open(path, texts, header, self._size) as reader:
             for batch in reader:
                 for name, cells in zip(names, batch.columns, strict=True):
-                    if name not in found and cells.null_count < len(cells):
-                        found[name] = self._infer(cells)
-                if len(found) == len(names):
+                    if name not in types and cells.null_count < len(cells):
+                        types[name] = self._infer(cells)
+                if len(types) == len(names):
                     break
-        return found
+        return types
 
     def _infer(self, cells: Any) -> Any:
         """The type that Arrow would infer for strings in a CSV file."""
@@ -270,8 +270,9 @@ class Csv(Format):
 
     def found_delimiter(self, path: str) -> str | None:
         """The delimiter found in a file, if it is neither specified nor the usual one."""
-        found = self._header(path).delimiter
-        return None if found in (self.dialect.delimiter, usual_delimiter(path)) else found
+        delimiter = self._header(path).delimiter
+        expected = (self.dialect.delimiter, usual_delimiter(path))
+        return None if delimiter in expected else delimiter
 
     @property
     def _size(self) -> int:
@@ -382,18 +383,18 @@ class Csv(Format):
                 raise translated from error
 
     def _translated(self, message: str, path: str, header: _Header) -> InputError | None:
-        if found := _CONVERSION.search(message):
-            name = header.names[int(found["column"])]
-            if found["text"]:
-                return self._not_text(f"{path}{_row(found['row'])}: column {name!r}")
-            return self._wrong_cell(path, found["row"], name, found["to"], found["value"])
-        if found := _RAGGED.search(message):
-            line = f" ({found['line'].strip()[:60]})" if found["line"] else ""
+        if match := _CONVERSION.search(message):
+            name = header.names[int(match["column"])]
+            if match["text"]:
+                return self._not_text(f"{path}{_row(match['row'])}: column {name!r}")
+            return self._wrong_cell(path, match["row"], name, match["to"], match["value"])
+        if match := _RAGGED.search(message):
+            line = f" ({match['line'].strip()[:60]})" if match["line"] else ""
             return InputError(
-                f"{{place}}: {found['got']} cells, but the header has {found['wanted']}{{begins}}",
+                f"{{place}}: {match['got']} cells, but the header has {match['wanted']}{{begins}}",
                 "fix the row, quote cells that contain the delimiter, or {pass another delimiter to "
                 "csv_files}",
-                place=f"{path}{_row(found['row'])}",
+                place=f"{path}{_row(match['row'])}",
                 begins=line,
             )
         if "straddl" in message:

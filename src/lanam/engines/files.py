@@ -170,10 +170,10 @@ class FileSource(LocalSource):
 
     def with_types(self, types: Mapping[str, Any]) -> FileSource:
         """See `Source`."""
-        own = {name: kind for name, kind in types.items() if name in self._own}
-        if self.has_types or not own:
+        given = {name: kind for name, kind in types.items() if name in self._file_columns}
+        if self.has_types or not given:
             return self
-        return replace(self, types={**self.types, **own}, _given={**self._given, **own})
+        return replace(self, types={**self.types, **given}, _given={**self._given, **given})
 
     def require_numeric(self, names: Iterable[str]) -> None:
         """See `Source`; the error names the column, the cell, its place and the remedy."""
@@ -187,9 +187,10 @@ class FileSource(LocalSource):
         """See `Source`."""
         if not isinstance(self._format, Csv):
             return self, None
-        own = self._own.intersection(names)
-        source = replace(self.with_types(dict.fromkeys(own, arrow().string())), _verbatim=own)
-        types = {name: self.types[name] for name in own.intersection(parsed)}
+        columns = self._file_columns.intersection(names)
+        source = self.with_types(dict.fromkeys(columns, arrow().string()))
+        source = replace(source, _verbatim=columns)
+        types = {name: self.types[name] for name in columns.intersection(parsed)}
         return source, partial(self._format.parsed, types) if types else None
 
     @property
@@ -197,9 +198,9 @@ class FileSource(LocalSource):
         return tuple(_units(self._files)) if self._group is None else self._group
 
     @property
-    def _own(self) -> frozenset[str]:
+    def _file_columns(self) -> frozenset[str]:
         """The columns that are in the files themselves."""
-        return frozenset().union(*(file.own for file in self._files))
+        return frozenset().union(*(file.columns for file in self._files))
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -239,8 +240,8 @@ class FileSource(LocalSource):
             for file in self._files
             for n_rows in file.rows
         ]
-        known = [n_rows for n_rows in rows if n_rows is not None]
-        return sum(known) if len(known) == len(rows) else None
+        counts = [n_rows for n_rows in rows if n_rows is not None]
+        return sum(counts) if len(counts) == len(rows) else None
 
     @property
     def fingerprint(self) -> str:
@@ -300,7 +301,7 @@ class FileSource(LocalSource):
     def _read(self, columns: Sequence[str], units: Sequence[_Unit], run: Pass) -> Iterator[Chunk]:
         for file, of_file in groupby(units, key=lambda unit: unit.file):
             numbers = {unit.part: unit.number for unit in of_file}
-            types = {name: self._read_as(name) for name in columns if name in file.own}
+            types = {name: self._read_as(name) for name in columns if name in file.columns}
             n_rows = 0
             for batch in self._format.read(file.path, list(numbers), types):
                 rows = batch.rows
@@ -336,7 +337,7 @@ class FileSource(LocalSource):
 def _frame(file: File, columns: Sequence[str], batch: Any) -> Any:
     arrays = [
         batch.column(name)
-        if name in file.own
+        if name in file.columns
         else folder_column(*file.folders[name], batch.num_rows)
         for name in columns
     ]

@@ -26,12 +26,12 @@ def fold(series: Any) -> tuple[Any, NDArray[np.intp] | None]:
     if series.dtype not in (nw.String, nw.Categorical, nw.Enum):
         return series, None
     if series.implementation.is_pyarrow():
-        found, positions = _fold_arrow(native)
+        distinct, positions = _fold_arrow(native)
     elif series.implementation.is_pandas_like():
-        found, positions = native.drop_duplicates().dropna(), native.factorize()[0]
+        distinct, positions = native.drop_duplicates().dropna(), native.factorize()[0]
     else:
         return series, None
-    folded: Any = nw.from_native(found, series_only=True)
+    folded: Any = nw.from_native(distinct, series_only=True)
     return folded.alias(series.name), np.asarray(positions, dtype=np.intp)
 
 
@@ -51,5 +51,5 @@ def _fold_arrow(column: Any) -> tuple[Any, NDArray[np.intp]]:
     used = np.bincount(positions + 1, minlength=len(dictionary) + 1)[1:] > 0
     moved = np.append(np.cumsum(used) - 1, -1)
     indices = pa.array(np.flatnonzero(used), pa.int32())
-    found = pa.chunked_array([pa.DictionaryArray.from_arrays(indices, dictionary)])
-    return found, moved[positions]
+    distinct = pa.chunked_array([pa.DictionaryArray.from_arrays(indices, dictionary)])
+    return distinct, moved[positions]

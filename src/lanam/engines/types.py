@@ -19,31 +19,31 @@ _MISSING = "__HIVE_DEFAULT_PARTITION__"
 class File:
     """A file, and its name relative to the path that was passed.
 
-    ``rows`` are those of its parts (None: unknown before reading), ``own`` the columns in the file itself,
+    ``rows`` are those of its parts (None: unknown before reading), ``columns`` are in the file itself,
     ``folders`` values and types of the columns that its folders are named for.
     """
 
     path: str
     name: str
     rows: tuple[int | None, ...]
-    own: frozenset[str]
+    columns: frozenset[str]
     folders: Mapping[str, tuple[str | None, Any]]
 
 
 def inspect_files(
-    found: Sequence[tuple[str, str]], kind: Format
+    files: Sequence[tuple[str, str]], kind: Format
 ) -> tuple[tuple[File, ...], dict[str, Any], dict[str, Any], dict[str, InputError]]:
     """Inspect files: the files, the columns' common types, and of CSV files two special kinds of columns.
 
     These are types of columns that must be read exactly, and errors for string columns that are numeric
     but for a few cells.
     """
-    values = [folder_values(name) for _, name in found]
+    values = [folder_values(name) for _, name in files]
     partitions = folder_types(values)
-    files, types = [], []
+    inspected, types = [], []
     odd: dict[str, tuple[str, InputError]] = {}
     exact: set[str] = set()
-    for (path, name), value in zip(found, values, strict=True):
+    for (path, name), value in zip(files, values, strict=True):
         info = kind.inspect(path)
         # A column of the file itself takes precedence over its folders.
         folders = {
@@ -51,14 +51,14 @@ def inspect_files(
             for column, cell in value.items()
             if column not in info.types
         }
-        files.append(File(path, name, info.rows, frozenset(info.types), folders))
+        inspected.append(File(path, name, info.rows, frozenset(info.types), folders))
         types.append((path, {**info.types, **{name: partitions[name] for name in folders}}))
         odd = {**{column: (path, error) for column, error in info.odd.items()}, **odd}
         exact |= info.exact
     errors = {column: _odd_error(column, *where, types) for column, where in odd.items()}
     common = unify([(path, _as_strings(of_file, odd)) for path, of_file in types])
     given = {name: common[name] for name in exact if name not in odd}
-    return tuple(files), common, given, errors
+    return tuple(inspected), common, given, errors
 
 
 def _odd_error(
@@ -96,14 +96,14 @@ def unify(files: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
     ValueError: column 'age' is numeric in a.csv and string in b.csv: convert it in one of the files
     """
     first, types = files[0]
-    common, known = dict(types), dict.fromkeys(types, first)  # the file that a type comes from
+    common, origin = dict(types), dict.fromkeys(types, first)  # the file that a type comes from
     for title, others in files[1:]:
         _require_same_columns((first, types), (title, others))
         for name, kind in others.items():
             if holds(common[name]) == "empty":
-                common[name], known[name] = kind, title
+                common[name], origin[name] = kind, title
             elif holds(kind) != "empty" and common[name] != kind:
-                common[name] = _common(name, (known[name], common[name]), (title, kind))
+                common[name] = _common(name, (origin[name], common[name]), (title, kind))
     return common
 
 
@@ -131,8 +131,8 @@ def _common(name: str, one: tuple[str, Any], other: tuple[str, Any]) -> Any:
     if what == "numeric":
         return pa.int64() if _is_signed(kind) and _is_signed(another) else pa.float64()
     if what == "string":
-        both = pa.types.is_dictionary(kind) and pa.types.is_dictionary(another)
-        return pa.dictionary(pa.int32(), pa.string()) if both else pa.string()
+        categories = pa.types.is_dictionary(kind) and pa.types.is_dictionary(another)
+        return pa.dictionary(pa.int32(), pa.string()) if categories else pa.string()
     return kind
 
 

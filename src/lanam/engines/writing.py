@@ -27,19 +27,19 @@ ENDING = ".parquet"
 def output_format(output: Any) -> str | None:
     """``"parquet"`` or ``"csv"`` by the name of a file; None for a folder."""
     path = os.fspath(output)
-    known = format_of(path)
-    if isinstance(known, Ipc):
+    file_format = format_of(path)
+    if isinstance(file_format, Ipc):
         raise ValueError(
             f"{output}: predictions are written as Parquet or CSV: the name of a file must end in .parquet "
             "or .csv"
         )
-    if known is None and PurePath(path).suffix.lower() in (".txt", ".json", ".xlsx", ".gz"):
+    if file_format is None and PurePath(path).suffix.lower() in (".txt", ".json", ".xlsx", ".gz"):
         raise ValueError(
             f"{output}: the name of a file must end in .parquet or .csv; other names are folders"
         )
     if path.lower().endswith(".zst"):
         raise ValueError(f"{output}: .zst is read and not written; .gz and .bz2 are")
-    return None if known is None else "csv" if isinstance(known, Csv) else "parquet"
+    return None if file_format is None else "csv" if isinstance(file_format, Csv) else "parquet"
 
 
 def parquet_names(names: Sequence[str]) -> list[str]:
@@ -52,8 +52,8 @@ def parquet_names(names: Sequence[str]) -> list[str]:
     """
     unique: list[str] = []
     for name in names:
-        known = format_of(name)
-        endings = () if known is None else sorted(known.endings, key=len, reverse=True)
+        file_format = format_of(name)
+        endings = () if file_format is None else sorted(file_format.endings, key=len, reverse=True)
         stem = name[: -len(next(end for end in endings if name.lower().endswith(end)))]
         tries = (f"{stem}-{k}{ENDING}" if k > 1 else stem + ENDING for k in count(1))
         unique.append(next(each for each in tries if each not in unique))
