@@ -634,7 +634,7 @@ class TestPredictFiles:
             model.predict_files(ddf, tmp_path / "out.parquet")
         with pytest.raises(ValueError, match="written as Parquet or CSV"):
             model.predict_files(folder, tmp_path / "out.feather")
-        with pytest.raises(ValueError, match=r"ends in \.parquet or \.csv"):
+        with pytest.raises(ValueError, match=r"must end in \.parquet or \.csv"):
             model.predict_files(folder, tmp_path / "out.txt")
         with pytest.raises(
             FileNotFoundError, match=r"there is no folder .*nowhere: create it first"
