@@ -243,7 +243,7 @@ class TestTypes:
         write(pd.DataFrame({"a": [None, None]}), "a.parquet")
         write(pd.DataFrame({"a": [1, 2]}), "b.parquet")
         write(pd.DataFrame({"a": ["x", "z"]}), "c.parquet")
-        with pytest.raises(ValueError, match=r"numbers in \./b.parquet and text in \./c.parquet"):
+        with pytest.raises(ValueError, match=r"numeric in \./b.parquet and string in \./c.parquet"):
             open_files(".")
 
     def test_missing_column_names_the_file(self, folder):

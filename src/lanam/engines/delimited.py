@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanam.engines.dialects import DELIMITERS, Dialect
-from lanam.engines.formats import Batch, FileInfo, Format, arrow, column_types, named_errors
+from lanam.engines.formats import FileBatch, FileInfo, Format, arrow, column_types, named_errors
 from lanam.engines.interface import Chunk, require_unique
 from lanam.errors import InputError, Setting
 
@@ -233,7 +233,9 @@ class Csv(Format):
             )
         return None
 
-    def read(self, path: str, parts: Sequence[int], types: Mapping[str, Any]) -> Iterator[Batch]:
+    def read(
+        self, path: str, parts: Sequence[int], types: Mapping[str, Any]
+    ) -> Iterator[FileBatch]:
         """See `Format`."""
         header, first = self._header(path), 2  # the header is row 1
         if header.bare:
@@ -246,7 +248,7 @@ class Csv(Format):
             self._open(path, read_as, header, self._size, not verbatim) as reader,
         ):
             for batch in reader:
-                yield Batch(0, first, self._with_nulls(batch, texts) if verbatim else batch)
+                yield FileBatch(0, first, self._with_nulls(batch, texts) if verbatim else batch)
                 first += batch.num_rows
 
     def parsed(self, types: Mapping[str, Any], chunk: Chunk) -> Chunk:

@@ -38,7 +38,7 @@ class FileInfo:
 
 
 @dataclass(frozen=True)
-class Batch:
+class FileBatch:
     """Rows of a part of a file, and the index of the first of them in that part."""
 
     part: int
@@ -59,7 +59,9 @@ class Format(ABC):
         """Read a file's header or metadata."""
 
     @abstractmethod
-    def read(self, path: str, parts: Sequence[int], types: Mapping[str, Any]) -> Iterator[Batch]:
+    def read(
+        self, path: str, parts: Sequence[int], types: Mapping[str, Any]
+    ) -> Iterator[FileBatch]:
         """Read the columns named in ``types``, in any order.
 
         Columns of CSV files are parsed as these types; None stands for unparsed strings.
@@ -98,7 +100,9 @@ class Parquet(Format):
             rows = tuple(group.num_rows for group in groups)
             return FileInfo(column_types(file.schema_arrow, path), rows)
 
-    def read(self, path: str, parts: Sequence[int], types: Mapping[str, Any]) -> Iterator[Batch]:
+    def read(
+        self, path: str, parts: Sequence[int], types: Mapping[str, Any]
+    ) -> Iterator[FileBatch]:
         """See `Format`."""
         with (
             named_errors(path, self.title),
@@ -110,7 +114,7 @@ class Parquet(Format):
                 for batch in file.iter_batches(
                     LARGEST_CHUNK, row_groups=[part], columns=list(types), use_threads=False
                 ):
-                    yield Batch(part, first, batch)
+                    yield FileBatch(part, first, batch)
                     first += batch.num_rows
 
 
@@ -129,14 +133,16 @@ class Ipc(Format):
             batches = map(file.get_batch, range(file.num_record_batches))
             return FileInfo(types, tuple(batch.num_rows for batch in batches))
 
-    def read(self, path: str, parts: Sequence[int], types: Mapping[str, Any]) -> Iterator[Batch]:
+    def read(
+        self, path: str, parts: Sequence[int], types: Mapping[str, Any]
+    ) -> Iterator[FileBatch]:
         """See `Format`."""
         with named_errors(path, self.title):
             with self._open(path) as file:
                 indices = [file.schema.get_field_index(name) for name in types]
             with self._open(path, indices) as file:
                 for part in parts:
-                    yield Batch(part, 0, file.get_batch(part))
+                    yield FileBatch(part, 0, file.get_batch(part))
 
     @contextmanager
     def _open(self, path: str, indices: list[int] | None = None) -> Iterator[Any]:
