@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array
 from lanam.data import as_frame, find_column
-from lanam.engines.folding import fold
+from lanam.engines.dictionaries import dictionary_encode
 from lanam.engines.interface import Chunk, Source, in_chunk
 from lanam.errors import InputError, Line
 from lanam.families import Family
@@ -135,7 +135,7 @@ def read_targets(chunk: Chunk, roles: Roles, family: Family) -> Targets:
     with in_chunk(chunk, roles.target):
         _refuse_missing_target(series)
         if family.link.classes:
-            distinct, positions = fold(series)
+            distinct, positions = dictionary_encode(series)
             labels = plain_labels(np.asarray(distinct.to_numpy()))
             values = np.arange(len(labels)) if positions is None else positions
         else:

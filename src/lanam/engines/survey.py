@@ -28,7 +28,7 @@ from lanam.data.cells import EMPTY, NUMBERS, STRING, Cells, read_cells
 from lanam.data.encoding import factorise, plain_levels
 from lanam.data.errors import ColumnRef, free_text, mixed
 from lanam.data.schema import is_free_text, kind_of
-from lanam.engines.folding import fold
+from lanam.engines.dictionaries import dictionary_encode
 from lanam.engines.interface import Chunk, Source, in_chunk
 from lanam.engines.roles import Roles, Targets, read_targets
 from lanam.families import GAUSSIAN, Encoding, Family, Statistics
@@ -97,7 +97,7 @@ def _with_range(column: Column) -> Column:
 
 
 def _encode_levels(series: Any, column: Column) -> Array:
-    distinct, positions = fold(series)
+    distinct, positions = dictionary_encode(series)
     columns, unseen = encode_table(distinct.to_frame(), Schema((column,)))
     examples = [value for values in unseen for value in values.examples]
     if examples:
@@ -207,7 +207,7 @@ def _survey_chunk(
 
 
 def _read_values(series: Any, name: str, declared: bool) -> _Values:
-    distinct, positions = fold(series)
+    distinct, positions = dictionary_encode(series)
     cells = read_cells(distinct.to_frame(), 0, name)
     n_values = len(cells.values) if positions is None else int((positions >= 0).sum())
     categorical = kind_of(cells, declared=declared) == CATEGORICAL

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def fold(series: Any) -> tuple[Any, NDArray[np.intp] | None]:
+def dictionary_encode(series: Any) -> tuple[Any, NDArray[np.intp] | None]:
     """The distinct values of a column and the index of each row's value, -1 for missing values.
 
     Columns other than strings and categories are returned unchanged, with None.
@@ -18,7 +18,7 @@ def fold(series: Any) -> tuple[Any, NDArray[np.intp] | None]:
     --------
     >>> import pyarrow as pa
     >>> table = nw.from_native(pa.table({"city": ["Rome", None, "Bonn", "Rome"]}))
-    >>> distinct, positions = fold(table["city"])
+    >>> distinct, positions = dictionary_encode(table["city"])
     >>> distinct.to_list(), positions
     (['Rome', 'Bonn'], array([ 0, -1,  1,  0]))
     """
@@ -26,16 +26,16 @@ def fold(series: Any) -> tuple[Any, NDArray[np.intp] | None]:
     if series.dtype not in (nw.String, nw.Categorical, nw.Enum):
         return series, None
     if series.implementation.is_pyarrow():
-        distinct, positions = _fold_arrow(native)
+        distinct, positions = _encode_arrow(native)
     elif series.implementation.is_pandas_like():
         distinct, positions = native.drop_duplicates().dropna(), native.factorize()[0]
     else:
         return series, None
-    folded: Any = nw.from_native(distinct, series_only=True)
-    return folded.alias(series.name), np.asarray(positions, dtype=np.intp)
+    named: Any = nw.from_native(distinct, series_only=True)
+    return named.alias(series.name), np.asarray(positions, dtype=np.intp)
 
 
-def _fold_arrow(column: Any) -> tuple[Any, NDArray[np.intp]]:
+def _encode_arrow(column: Any) -> tuple[Any, NDArray[np.intp]]:
     import pyarrow as pa
 
     categories = pa.types.is_dictionary(column.type)
