@@ -334,7 +334,7 @@ def write(ax: Axes, notes: Sequence[str]) -> float:
     """Write notes below the panels of a figure, which grows by their height; that height in inches."""
     figure = own_figure(ax)
     width = int(figure.get_figwidth() * 14)
-    lines = [line for note in notes for line in textwrap.wrap(note, width)]
+    lines = [line for note in notes for line in textwrap.wrap(note, width, break_on_hyphens=False)]
     figure.supxlabel(
         "\n".join(lines), fontsize="small", color="0.35", ha="left", x=0.02, **VERBATIM
     )
