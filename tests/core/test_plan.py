@@ -34,7 +34,8 @@ def planned_and_done(terms, rows, likelihood, memory):
     plans = []
 
     def announce(n_entries):
-        plans.append(Plan.of("columns", len(terms), (len(rows), 1), likelihood, memory, n_entries))
+        pay = quadratics.tables_pay(likelihood, len(rows), n_entries, memory)
+        plans.append(Plan("columns", len(rows), 1, len(terms), n_entries, memory, pay))
 
     problem = Problem.of(terms, rows, likelihood, memory=memory, on_decision=announce)
     (plan,) = plans

@@ -20,6 +20,7 @@ from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
 from lanam.core.rows.located import AnyRows, Rows, StreamedRows
 from lanam.core.rows.plan import Plan
+from lanam.core.rows.quadratics import tables_pay
 from lanam.core.rows.summaries import ColumnSummary, DataSummary, summarise_tables
 from lanam.core.rows.tables import ArrayTables, Tables, Units
 from lanam.core.terms.knots import (
@@ -110,10 +111,10 @@ class Run:
     def announce(self, stage: str, n_terms: int, n_entries: int) -> None:
         """Report the plan of a stage."""
         if self.options.on_plan is not None:
-            rows, likelihood = self.prepared.rows, self.prepared.units.likelihood
-            shape = (len(rows), rows.n_columns)
-            memory = self.options.memory
-            self.options.on_plan(Plan.of(stage, n_terms, shape, likelihood, memory, n_entries))
+            rows, memory = self.prepared.rows, self.options.memory
+            in_tables = tables_pay(self.prepared.units.likelihood, len(rows), n_entries, memory)
+            sizes = (len(rows), rows.n_columns, n_terms, n_entries)
+            self.options.on_plan(Plan(stage, *sizes, memory, in_tables))
 
     def record(self, stage: str, state: State) -> None:
         """Append an iteration to the history, in the response's units, and report it."""

@@ -16,7 +16,7 @@ from lanam.core.rows.statistics import Around, same_arrays
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Position
 
-#: Rows at a time: cross-tables are large, and each addition must pay.
+#: Rows at a time: many, because each addition to the large cross-tables is expensive.
 _TABLE_CHUNK_ROWS = 1 << 17
 
 #: With more terms than this, fewer rows are summed at a time.
@@ -141,7 +141,7 @@ def summed(
         kept = [*seen, np.zeros(1, dtype=int)]
     else:
         kept = [np.arange(len(strip)) for strip in strips]
-    # Dropped entries never take part in the square, which is large.
+    # Dropped entries are never part of the large square.
     starts = [block.start for block in _blocks(summed_entries)]
     entries = np.concatenate([start + within for start, within in zip(starts, kept, strict=True)])
     cross = np.zeros((len(entries), len(entries)))

@@ -1,6 +1,6 @@
 """Rows at their positions among the terms' entries: in memory (``Rows``) or out of core (``StreamedRows``).
 
-Statistics of all rows are map-reduce jobs: computed of parts of the rows, and merged.
+Statistics of all rows are map-reduce jobs: computed for parts of the rows, and merged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROWS_PER_THREAD = 1 << 15
 class Rows:
     """Rows in memory: a position in every term's table, a response, and its weight.
 
-    Where missing values add noise (``missingness.py``), ``missing_noise`` is the variance that every column
+    Where missing values add noise (``missingness.py``), ``missing_noise`` is the variance that each column
     adds, in units of the noise of complete rows, and ``precision`` that of each row relative to these.
     ``columns`` are kept to locate rows in further terms.
     """
@@ -213,9 +213,9 @@ class StreamedRows:
 
     def with_missing_noise(self, missing_noise: Array) -> StreamedRows:
         """These rows with the noise that missing values add."""
-        weighed = replace(self, missing_noise=missing_noise, null=None)
-        (value,) = weighed.keep_terms([]).total(_log_precision)
-        return replace(weighed, log_precision=float(value))
+        weighted = replace(self, missing_noise=missing_noise, null=None)
+        (value,) = weighted.keep_terms([]).total(_log_precision)
+        return replace(weighted, log_precision=float(value))
 
 
 AnyRows: TypeAlias = Rows | StreamedRows

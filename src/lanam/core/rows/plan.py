@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.cross_tables import cross_table_bytes
-from lanam.core.rows.quadratics import tables_pay
 
 
 @dataclass(frozen=True)
@@ -40,27 +38,12 @@ class Plan:
         """Bytes that cross-tables of these entries take."""
         return cross_table_bytes(self.n_entries)
 
-    @classmethod
-    def of(
-        cls,
-        stage: str,
-        n_terms: int,
-        shape: tuple[int, int],
-        likelihood: Likelihood,
-        memory: float,
-        n_entries: int,
-    ) -> Plan:
-        """The plan of a stage on a table of ``shape``."""
-        in_tables = tables_pay(likelihood, shape[0], n_entries, memory)
-        return cls(stage, *shape, n_terms, n_entries, memory, in_tables)
-
     def __str__(self) -> str:
-        size = (
+        use = "every iteration goes over all rows"
+        if self.in_tables:
+            use = "rows are summed into them"
+        return (
             f"{self.stage}: {self.n_rows:,} rows x {self.n_columns} columns, {self.n_terms} terms; "
             f"cross-tables of {self.n_entries:,} entries take {self.table_bytes / 1e6:,.0f} MB of "
-            f"{self.memory / 1e6:,.0f} MB"
+            f"{self.memory / 1e6:,.0f} MB: {use}"
         )
-        use = (
-            "rows are summed into them" if self.in_tables else "every iteration goes over all rows"
-        )
-        return f"{size}: {use}"

@@ -143,7 +143,7 @@ class Around:
         return predict(part, self.values, self.intercept)
 
     def derivatives(self, part: Rows, f: Array | None = None) -> tuple[Array, Array]:
-        """Slope and curvature of every row's weighted log-likelihood, at ``f`` or at the prediction."""
+        """Gradient and curvature of every row's weighted log-likelihood, at ``f`` or at the prediction."""
         f = self.predict(part) if f is None else f
         gradient, curvature = self.likelihood.gradient(part.y, f), self.likelihood.curvature(f)
         # One weight per row, whatever the shape.

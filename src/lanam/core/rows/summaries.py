@@ -20,7 +20,7 @@ from lanam.core.rows import sketches
 from lanam.core.rows.tables import ArrayTables, Spread, Table, Tables, Totals, add
 from lanam.core.terms.knots import Distribution, level_counts, summarise
 
-#: Rows from which on starting threads pays.
+#: From this number of rows on, columns are sorted in threads.
 _MANY_ROWS = 1 << 16
 
 #: Arrays that a column's sketch is made of.
@@ -129,7 +129,7 @@ def _sketched(
             parts += sketches.to_arrays(sketches.sketch_column(column, table.weight))
             if n_levels >= 0:
                 mass, arrival = level_counts(column, table.weight, n_levels)
-                # Arrivals of an earlier chunk come first, wherever in it.
+                # An arrival in an earlier chunk precedes all in later ones.
                 parts += [mass, table.number + arrival / len(table)]
         return tuple(parts)
 

@@ -164,8 +164,7 @@ class MixedTerm:
 
     def initial(self, rng: np.random.Generator) -> Array:
         """Random expansion points of all networks, concatenated."""
-        networks_and_axes = ((network.architecture, network.knots) for network in self._networks)
-        parts = [_initial_network(*pair, rng) for pair in networks_and_axes]
+        parts = [_initial_network(n.architecture, n.knots, rng) for n in self._networks]
         return np.concatenate([np.empty(0), *parts])
 
     def jacobian(self, expansion: Array) -> Array:
