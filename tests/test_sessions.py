@@ -8,7 +8,7 @@ from joblib import cpu_count
 
 from lanam import LANAMRegressor
 from lanam.arguments import read_options
-from lanam.core.rows.tables import Table
+from lanam.core.rows.tables import EncodedRows
 from lanam.parameters import read_memory, read_n_jobs
 from lanam.sessions import FitPlan, Session
 from lanam.training import fingerprint
@@ -135,13 +135,13 @@ def test_passes_that_fail_are_not_counted():
 
 def test_fingerprints_depend_on_all_arrays():
     columns, response, weight = np.arange(6.0).reshape(3, 2), np.arange(3.0), np.ones(3)
-    digest = fingerprint(Table(columns, response, weight))
-    assert digest == fingerprint(Table(np.asfortranarray(columns), response.copy(), weight))
+    digest = fingerprint(EncodedRows(columns, response, weight))
+    assert digest == fingerprint(EncodedRows(np.asfortranarray(columns), response.copy(), weight))
     others = [
-        Table(columns + 1.0, response, weight),
-        Table(columns, response[::-1], weight),
-        Table(columns, response, 2.0 * weight),
-        Table(columns.reshape(2, 3), response, weight),
-        Table(columns, response[:2], np.concatenate([response[2:], weight])),
+        EncodedRows(columns + 1.0, response, weight),
+        EncodedRows(columns, response[::-1], weight),
+        EncodedRows(columns, response, 2.0 * weight),
+        EncodedRows(columns.reshape(2, 3), response, weight),
+        EncodedRows(columns, response[:2], np.concatenate([response[2:], weight])),
     ]
     assert len({digest, *map(fingerprint, others)}) == 6

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from lanam.core.rows.summaries import DataSummary
-from lanam.core.rows.tables import ArrayTables, Log, LoggedTables, Table, Tables
+from lanam.core.rows.tables import ArrayTables, EncodedRows, Log, LoggedTables, Tables
 from lanam.data import CATEGORICAL, UNSEEN, Schema, as_frame, warn_user
 from lanam.engines.interface import Source
 from lanam.engines.roles import find_features, read_roles
@@ -107,7 +107,7 @@ class InMemoryData:
             require_known_values(columns, schema)
         require_same_classes(classes, target)
         encoding = family.encoding(family.statistics(target, weight, exposure))
-        self._table = Table(columns, *encoding.response(target, weight, exposure))
+        self._table = EncodedRows(columns, *encoding.response(target, weight, exposure))
         return TrainingRows(partial(ArrayTables, self._table), encoding, schema, ranged=True)
 
     def about(self) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class ChunkedData:
 TrainingData: TypeAlias = InMemoryData | ChunkedData
 
 
-def fingerprint(table: Table) -> str:
+def fingerprint(table: EncodedRows) -> str:
     """A digest of rows in memory."""
     digest = hashlib.sha256()
     for array in (table.columns, table.response, table.weight):

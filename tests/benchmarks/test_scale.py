@@ -189,11 +189,11 @@ def test_passes_are_clocked_once_and_can_be_done_again(monkeypatch):
 
 
 def encode(chunk):
-    from lanam.core.rows.tables import Table
+    from lanam.core.rows.tables import EncodedRows
 
     columns = [np.asarray(chunk.frame[name]) for name in data.names(10)]
     y = np.asarray(chunk.frame["y"])
-    return Table(np.column_stack(columns), y, np.ones(len(y)), chunk.number)
+    return EncodedRows(np.column_stack(columns), y, np.ones(len(y)), chunk.number)
 
 
 def sums(tables):

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from lanam.core.rows.tables import Table, add
+from lanam.core.rows.tables import EncodedRows, add
 
 #: Ends of chunks as fractions of the rows, and the number of chunks per job.
 CUTS = {
@@ -26,7 +26,7 @@ class Chunks:
     the order of the rows, as a tree.
     """
 
-    table: Table
+    table: EncodedRows
     ends: tuple[int, ...] = ()
     at_once: int = 1
 
@@ -40,7 +40,7 @@ class Chunks:
             rows = slice(start, end)
             # Numbers are ascending, not necessarily consecutive.
             parts = (self.table.columns[rows], self.table.response[rows], self.table.weight[rows])
-            yield Table(*(part.copy() for part in parts), number=3 * number + 1)
+            yield EncodedRows(*(part.copy() for part in parts), number=3 * number + 1)
 
     def total(self, job, merge=add):
         job, merge = (pickle.loads(pickle.dumps(sent)) for sent in (job, merge))
@@ -63,4 +63,4 @@ def cut(how, columns, y=None, weight=None):
     weight = np.ones(n_rows) if weight is None else weight
     fractions, at_once = CUTS[how]
     ends = tuple(dict.fromkeys(int(np.ceil(fraction * n_rows)) for fraction in fractions))
-    return Chunks(Table(columns, y, weight), ends, at_once)
+    return Chunks(EncodedRows(columns, y, weight), ends, at_once)

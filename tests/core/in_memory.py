@@ -9,7 +9,7 @@ from lanam.core.fit import resume as resuming
 from lanam.core.rows import cross_tables, quadratics, statistics
 from lanam.core.rows.statistics import Around
 from lanam.core.rows.summaries import summarise_tables
-from lanam.core.rows.tables import ArrayTables, Spread, Table, Units
+from lanam.core.rows.tables import ArrayTables, EncodedRows, Spread, Units
 from lanam.core.terms.knots import NO_CATEGORIES, choose_categories, level_counts
 from tests.likelihoods import LIKELIHOODS, find_likelihood
 
@@ -18,7 +18,7 @@ def tables(columns, y=None, weight=None):
     """The core's table of arrays."""
     n_rows = len(columns)
     y = np.zeros(n_rows) if y is None else y
-    return ArrayTables(Table(columns, y, np.ones(n_rows) if weight is None else weight))
+    return ArrayTables(EncodedRows(columns, y, np.ones(n_rows) if weight is None else weight))
 
 
 def levels_of(columns, categories):

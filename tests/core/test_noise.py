@@ -10,7 +10,7 @@ from lanam.core.fit.prepare import NOISE_ROWS
 from lanam.core.inference.options import Options
 from lanam.core.model import scoring
 from lanam.core.noise import residuals as noise
-from lanam.core.rows.tables import ArrayTables, Table
+from lanam.core.rows.tables import ArrayTables, EncodedRows
 from lanam.families.gaussian import Gaussian
 
 OPTIONS = Options(hidden_sizes=(16,), max_iter=30)
@@ -21,7 +21,7 @@ def rows(n_rows=400, seed=0, loud=2.0):
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1.0, 1.0, size=(n_rows, 2))
     y = x[:, 0] + 0.3 * np.exp(0.5 * loud * x[:, 1]) * rng.normal(size=n_rows)
-    return Table(np.asfortranarray(x), y, np.ones(n_rows))
+    return EncodedRows(np.asfortranarray(x), y, np.ones(n_rows))
 
 
 def fitted(table, **options):
@@ -53,7 +53,7 @@ def test_squares_average_one_for_any_leverage():
     rng = np.random.default_rng(1)
     x = rng.normal(size=(150, 8))
     y = 3.0 * np.sin(2.0 * x).sum(axis=1) + rng.normal(size=150)
-    table = Table(np.asfortranarray(x), y, np.ones(150))
+    table = EncodedRows(np.asfortranarray(x), y, np.ones(150))
     model = replace(fitted(table), noise=None)
     squares = np.square(noise.standard_residuals(model, table).response)
     plain = np.square(y - scoring.link_mean(model, x)) / model.noise_variance

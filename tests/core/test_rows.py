@@ -18,7 +18,7 @@ from lanam.core.rows import cross_tables, quadratics, reading, statistics
 from lanam.core.rows import located as core_rows
 from lanam.core.rows.located import Rows, StreamedRows
 from lanam.core.rows.statistics import Around
-from lanam.core.rows.tables import ArrayTables, Table
+from lanam.core.rows.tables import ArrayTables, EncodedRows
 from lanam.core.terms.knots import Grid, choose_categories, locate, place_knots, place_levels
 from lanam.core.terms.networks import Architecture
 from lanam.core.terms.term import LevelTerm, SmoothTerm
@@ -56,7 +56,7 @@ def made_up(name, seed=0):
         "poisson": lambda: rng.poisson(1.5, N_ROWS).astype(float),
         "softmax": lambda: rng.integers(0, 3, N_ROWS).astype(float),
     }[name]()
-    return Table(columns, response, rng.uniform(0.3, 3.0, N_ROWS))
+    return EncodedRows(columns, response, rng.uniform(0.3, 3.0, N_ROWS))
 
 
 class Example:

@@ -14,7 +14,7 @@ from lanam.core.model import scoring
 from lanam.core.model.fitted import DUPLICATE
 from lanam.core.rows import quadratics, sketches, summaries
 from lanam.core.rows.summaries import summarise_tables
-from lanam.core.rows.tables import ArrayTables, Table
+from lanam.core.rows.tables import ArrayTables, EncodedRows
 from lanam.core.terms.knots import choose_categories
 from tests.core import in_memory
 from tests.core.in_chunks import CUTS, Chunks, cut
@@ -184,7 +184,7 @@ class TestSample:
             np.testing.assert_array_equal(
                 getattr(found.sample, field), getattr(expected.sample, field)
             )
-        assert self.rows(found.sample) <= self.rows(Table(columns, y, weight))
+        assert self.rows(found.sample) <= self.rows(EncodedRows(columns, y, weight))
         order = RNG(1).permutation(700)
         turned = cut(how, columns[order], y[order], weight[order])
         again = summarise_tables(turned, n_sample=50).sample
@@ -193,7 +193,7 @@ class TestSample:
     def test_a_larger_sample_is_all_rows(self, how):
         columns, y, weight = self.given(60)
         for own in whole_and_chunks(how, columns, y, weight, n_sample=100):
-            assert self.rows(own.sample) == self.rows(Table(columns, y, weight))
+            assert self.rows(own.sample) == self.rows(EncodedRows(columns, y, weight))
 
     def test_no_sample_by_default(self, how):
         for own in whole_and_chunks(how, *self.given()):
@@ -321,7 +321,7 @@ class TestDuplicates:
         alike = np.column_stack([apart, rng.permutation(apart[:, 0])])
         for columns, expected in ((apart, 1), (alike, 2)):
             passes.clear()
-            tables = Counted(Table(columns, np.zeros(self.N), np.ones(self.N)), (100, 170))
+            tables = Counted(EncodedRows(columns, np.zeros(self.N), np.ones(self.N)), (100, 170))
             assert summarise_tables(tables).duplicates == {}
             assert len(passes) == expected
 
@@ -577,7 +577,7 @@ def test_a_fit_to_chunks_does_not_keep_them():
             return totals
 
     columns, y, weight = fit_data("gaussian")
-    chunks = Watched(Table(columns, y, weight), (50, 120, 130, 300))
+    chunks = Watched(EncodedRows(columns, y, weight), (50, 120, 130, 300))
     model = fitting.fit(chunks, LIKELIHOODS["gaussian"], QUICK, 0, FIT_LEVELS)
     assert np.isfinite(model.log_evidence)
     assert len(alive) >= 10

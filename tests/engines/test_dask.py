@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from lanam.core.rows.tables import Table
+from lanam.core.rows.tables import EncodedRows
 from lanam.engines.dask import DaskSource, is_dask_frame
 from lanam.engines.dask_tasks import Carried, merge_in_order
 from lanam.engines.interface import ResultColumns
@@ -75,13 +75,13 @@ def encode(chunk, log=None):
     if len(chunk.frame):  # an empty chunk is encoded for the number of columns
         append_log(log, chunk.number)
     columns = chunk.frame[["x", "z"]].to_numpy()
-    return Table(columns, chunk.frame["y"].to_numpy(), np.ones(len(columns)), chunk.number)
+    return EncodedRows(columns, chunk.frame["y"].to_numpy(), np.ones(len(columns)), chunk.number)
 
 
 def encode_positive(chunk):
     table = encode(chunk)
     rows = table.response > 0.0
-    return Table(table.columns[rows], table.response[rows], table.weight[rows], table.number)
+    return EncodedRows(table.columns[rows], table.response[rows], table.weight[rows], table.number)
 
 
 def append_log(log, number):
@@ -182,7 +182,7 @@ def in_memory(frame, job):
 
 
 def encode_frame(frame):
-    return Table(frame[["x", "z"]].to_numpy(), frame["y"].to_numpy(), np.ones(len(frame)))
+    return EncodedRows(frame[["x", "z"]].to_numpy(), frame["y"].to_numpy(), np.ones(len(frame)))
 
 
 def tables_of(ddf, encoder=encode, **options):
@@ -295,7 +295,7 @@ def test_no_rows(ddf):
 
 def encode_none(chunk):
     table = encode(chunk)
-    return Table(table.columns[:0], table.response[:0], table.weight[:0], table.number)
+    return EncodedRows(table.columns[:0], table.response[:0], table.weight[:0], table.number)
 
 
 def names_of(chunks):
@@ -429,7 +429,7 @@ def layout(tables):
 
 def encode_views(chunk):
     values = np.array(chunk.frame[["x", "z", "y"]], order="C")
-    return Table(values[:, :2], values[:, 2], np.ones(len(values)), chunk.number)
+    return EncodedRows(values[:, :2], values[:, 2], np.ones(len(values)), chunk.number)
 
 
 def alignment_and_size(carried):

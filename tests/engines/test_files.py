@@ -16,7 +16,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from lanam.core.rows.tables import Table
+from lanam.core.rows.tables import EncodedRows
 from lanam.engines import delimited, files, formats, local
 from lanam.engines.files import open_files
 
@@ -460,7 +460,7 @@ def encode(chunk):
     """Two columns, and the row number as the response; rows 300 to 399 have no weight."""
     columns = np.asfortranarray(np.column_stack([chunk.frame["row"], chunk.frame["x"]]))
     kept = (columns[:, 0] < 300) | (columns[:, 0] >= 400)
-    return Table(columns[kept], columns[kept, 0], np.ones(kept.sum()), chunk.number)
+    return EncodedRows(columns[kept], columns[kept, 0], np.ones(kept.sum()), chunk.number)
 
 
 def gather(tables):
@@ -561,7 +561,7 @@ class TestTables:
         sizes = [30, 130, 0, 20, 64, 10, 65, 1]
         ends = np.cumsum([0, *sizes])
         tables = [
-            Table(rows[:, None], rows, rows, number)
+            EncodedRows(rows[:, None], rows, rows, number)
             for number, rows in enumerate(map(np.arange, ends[:-1], ends[1:]))
         ]
         joined = list(local.joined(tables))
@@ -595,7 +595,7 @@ class TestTables:
             with lock:
                 alive.add(id(columns))
                 most[0] = max(most[0], len(alive))
-            return Table(columns, table.response, table.weight, table.number)
+            return EncodedRows(columns, table.response, table.weight, table.number)
 
         source = open_files("a.parquet", n_jobs=n_jobs, memory=memory)
         tables = source.encoded(["x", "row"], watched)

@@ -244,7 +244,8 @@ def test_invalid_streams(tmp_path):
             model.fit(nothing, "price")
         bad = connection.sql("select age, case when id = 300 then null else price end y from given")
         with pytest.raises(
-            ValueError, match=r"in the DuckDB relation, column 'y': .*1 of 400 values, the first in row 300"
+            ValueError,
+            match=r"in the DuckDB relation, column 'y': .*1 of 400 values, the first in row 300",
         ):
             model.fit(bad, "y")
         with pytest.raises(ValueError, match="the target of the DuckDB relation must be one of"):

@@ -13,7 +13,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from lanam.core.rows.tables import Table
+from lanam.core.rows.tables import EncodedRows
 from lanam.data import as_frame, encode_table, learn_table, read_categorical
 from lanam.engines import survey as surveys
 from lanam.engines.files import open_files
@@ -658,5 +658,5 @@ def test_empty_chunks():
     source = source_of(frame, "pandas")
     encoder = survey(source, read_roles(source, "y"))
     table = encoder(Chunk(frame[:0], "", 0, 3))
-    assert isinstance(table, Table)
+    assert isinstance(table, EncodedRows)
     assert (table.columns.shape, len(table), table.number) == ((0, 8), 0, 3)

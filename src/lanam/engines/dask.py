@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.blas import limited_threads
-from lanam.core.rows.tables import Job, Merge, Table, Tables, Totals, add
+from lanam.core.rows.tables import EncodedRows, Job, Merge, Tables, Totals, add
 from lanam.engines.dask_tasks import (
     TASKS,
     Carried,
@@ -124,7 +124,7 @@ class DaskSource(Source):
             raise ValueError(f"{self.title} has no rows")
         return result
 
-    def encoded(self, columns: Sequence[str], encode: Callable[[Chunk], Table]) -> Tables:
+    def encoded(self, columns: Sequence[str], encode: Callable[[Chunk], EncodedRows]) -> Tables:
         """The rows as arrays, encoded once and kept."""
         empty = Chunk(self.empty()[list(columns)], self.title, 0, 0)
         n_columns = int(encode(empty).columns.shape[1])
@@ -180,7 +180,7 @@ class DaskTables:
     """
 
     def __init__(
-        self, frame: Any, encode: Callable[[Chunk], Table], n_columns: int, keep: int
+        self, frame: Any, encode: Callable[[Chunk], EncodedRows], n_columns: int, keep: int
     ) -> None:
         self._frame, self._encode, self.n_columns = frame, encode, n_columns
         self._shelf = _Shelf(keep)

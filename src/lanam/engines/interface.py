@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
-from lanam.core.rows.tables import Table, Tables
+from lanam.core.rows.tables import EncodedRows, Tables
 from lanam.engines.dialects import Dialect
 from lanam.errors import located
 
@@ -184,7 +184,7 @@ class Source(ABC):
         """
 
     @abstractmethod
-    def encoded(self, columns: Sequence[str], encode: Callable[[Chunk], Table]) -> Tables:
+    def encoded(self, columns: Sequence[str], encode: Callable[[Chunk], EncodedRows]) -> Tables:
         """The rows as arrays; ``encode`` returns an empty table for a chunk without positive weights."""
 
     @abstractmethod

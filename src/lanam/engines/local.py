@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.blas import limited_threads
-from lanam.core.rows.tables import Job, Merge, Table, Totals, add
+from lanam.core.rows.tables import EncodedRows, Job, Merge, Totals, add
 from lanam.data import UnseenValues, add_up, collect_unseen, warn_of
 from lanam.engines.formats import LARGEST_CHUNK
 from lanam.engines.interface import (
@@ -136,7 +136,9 @@ class LocalSource(Source):
         """Map-reduce over these columns of all chunks."""
         return reduce(merge, self.run(columns, function))
 
-    def encoded(self, columns: Sequence[str], encode: Callable[[Chunk], Table]) -> LocalTables:
+    def encoded(
+        self, columns: Sequence[str], encode: Callable[[Chunk], EncodedRows]
+    ) -> LocalTables:
         """The rows as arrays."""
         return LocalTables(self, tuple(columns), encode)
 
@@ -198,12 +200,12 @@ class LocalTables:
     """
 
     def __init__(
-        self, source: LocalSource, columns: tuple[str, ...], encode: Callable[[Chunk], Table]
+        self, source: LocalSource, columns: tuple[str, ...], encode: Callable[[Chunk], EncodedRows]
     ) -> None:
         self._source, self._columns, self._encode = source, columns, encode
         empty = Chunk(source.empty().select(columns), source.title, 0, 0)
         self.n_columns = int(encode(empty).columns.shape[1])
-        self._kept: list[list[Table]] = []
+        self._kept: list[list[EncodedRows]] = []
 
     def total(self, job: Job, merge: Merge = add) -> Totals:
         """Map-reduce over all tables."""
@@ -222,7 +224,7 @@ class LocalTables:
 
 
 def _total(
-    encode: Callable[[Chunk], Table],
+    encode: Callable[[Chunk], EncodedRows],
     job: Job,
     keeping: _Keeping | None,
     chunks: Iterable[Chunk],
@@ -233,16 +235,16 @@ def _total(
     return None if some is None else job(some)
 
 
-def _unless_empty(tables: Iterator[Table]) -> Iterator[Table] | None:
+def _unless_empty(tables: Iterator[EncodedRows]) -> Iterator[EncodedRows] | None:
     # A separate function, so that no variable holds the first table while others are read.
     for first in tables:
         return chain(iter([first]), tables)
     return None
 
 
-def joined(tables: Iterable[Table]) -> Iterator[Table]:
+def joined(tables: Iterable[EncodedRows]) -> Iterator[EncodedRows]:
     """Concatenate small consecutive tables: a job has a cost per table."""
-    waiting: list[Table] = []
+    waiting: list[EncodedRows] = []
     enough = LARGEST_CHUNK // 2
     for table in tables:
         if waiting and len(table) >= enough:
@@ -257,12 +259,12 @@ def joined(tables: Iterable[Table]) -> Iterator[Table]:
         yield _concatenated(waiting)
 
 
-def _concatenated(tables: Sequence[Table]) -> Table:
+def _concatenated(tables: Sequence[EncodedRows]) -> EncodedRows:
     if len(tables) == 1:
         return tables[0]
     columns = np.empty((sum(map(len, tables)), tables[0].columns.shape[1]), order="F")
     np.concatenate([table.columns for table in tables], out=columns)
-    return Table(
+    return EncodedRows(
         columns,
         np.concatenate([table.response for table in tables]),
         np.concatenate([table.weight for table in tables]),
@@ -276,12 +278,12 @@ class _Keeping:
     def __init__(self, memory: int) -> None:
         self._left = memory
         self._lock = threading.Lock()
-        self._kept: list[list[Table]] = []
+        self._kept: list[list[EncodedRows]] = []
         self._n_complete = 0
 
-    def noted(self, tables: Iterator[Table]) -> Iterator[Table]:
+    def noted(self, tables: Iterator[EncodedRows]) -> Iterator[EncodedRows]:
         """The same tables, which are kept."""
-        group: list[Table] = []
+        group: list[EncodedRows] = []
         self._kept.append(group)
         for table in tables:
             with self._lock:
@@ -294,7 +296,7 @@ class _Keeping:
         with self._lock:
             self._n_complete += 1
 
-    def tables(self, n_jobs: int) -> list[list[Table]]:
+    def tables(self, n_jobs: int) -> list[list[EncodedRows]]:
         """All tables in groups, one per thread; nothing if some do not fit or were not read."""
         if self._left < 0 or self._n_complete < len(self._kept):
             return []

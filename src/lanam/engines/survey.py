@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lanam.core.arrays import Array
-from lanam.core.rows.tables import Table
+from lanam.core.rows.tables import EncodedRows
 from lanam.data import (
     CATEGORICAL,
     NUMERIC,
@@ -50,18 +50,18 @@ class Encoder:
     schema: Schema
     encoding: Encoding
 
-    def __call__(self, chunk: Chunk) -> Table:
+    def __call__(self, chunk: Chunk) -> EncodedRows:
         """The rows of a chunk with a positive weight; errors are those of a fit in memory, located."""
         if len(chunk.frame) == 0:
             nothing = np.empty(0)
-            return Table(np.empty((0, self.schema.n_columns)), nothing, nothing, chunk.number)
+            return EncodedRows(np.empty((0, self.schema.n_columns)), nothing, nothing, chunk.number)
         targets = read_targets(chunk, self.roles, self.encoding.family)
         with in_chunk(chunk):
             columns = _encode(as_frame(chunk.frame), self.schema)
         if not isinstance(targets.weighted, slice):
             columns = np.asfortranarray(columns[targets.weighted])
         with in_chunk(chunk, self.roles.target):
-            return Table(columns, *self._response(targets), chunk.number)
+            return EncodedRows(columns, *self._response(targets), chunk.number)
 
     def _response(self, targets: Targets) -> tuple[Array, Array]:
         values, labels = targets.values, targets.labels

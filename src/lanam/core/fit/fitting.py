@@ -26,7 +26,7 @@ from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import FittedModel, ScoredPair
 from lanam.core.noise.residuals import LogVariance, learn_noise, learn_shape, standard_residuals
 from lanam.core.rows.summaries import DataSummary
-from lanam.core.rows.tables import ArrayTables, Table, Tables
+from lanam.core.rows.tables import ArrayTables, EncodedRows, Tables
 
 #: Noise below this multiple of its lower bound is at the bound.
 _ABOVE_FLOOR = 1.01
@@ -162,7 +162,7 @@ def _learn_noise(
 
 
 def fit_squares(
-    summary: DataSummary, options: Options, seed: int, rows: Table, columns: Sequence[int]
+    summary: DataSummary, options: Options, seed: int, rows: EncodedRows, columns: Sequence[int]
 ) -> FittedModel:
     """An additive model of the log of squared residuals, by some of the summary's columns."""
     # No level effects: residuals that are equal by chance would get some.

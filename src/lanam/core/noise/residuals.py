@@ -28,7 +28,7 @@ from lanam.core.likelihoods import Likelihood, bounded_exp
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
 from lanam.core.model.mixtures import NoiseShape, standardised
-from lanam.core.rows.tables import Table
+from lanam.core.rows.tables import EncodedRows
 
 #: With fewer residuals, cross-validation decides nothing.
 LEAST_ROWS = 60
@@ -53,7 +53,7 @@ _WIDTH = 1.0 / 64.0
 _LEAST_COMPONENT_ROWS = 1.0
 
 #: Fits an additive model to the response of a table with these of the columns.
-Fit = Callable[[Table, Sequence[int]], FittedModel]
+Fit = Callable[[EncodedRows, Sequence[int]], FittedModel]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class LogVariance(Likelihood):
         return math.log(float(weight @ y / weight.sum()))
 
 
-def learn_noise(model: FittedModel, sample: Table, fit: Fit) -> FittedModel | None:
+def learn_noise(model: FittedModel, sample: EncodedRows, fit: Fit) -> FittedModel | None:
     """The model of ``log(variance / s^2)``, or None where constant noise describes the sample as well.
 
     ``model`` is the mean with constant noise; the sample's rows are in random order.
@@ -125,7 +125,7 @@ def learn_shape(residuals: Array, weight: Array) -> NoiseShape | None:
     return _mixture(residuals, weight)
 
 
-def standard_residuals(model: FittedModel, sample: Table) -> Table:
+def standard_residuals(model: FittedModel, sample: EncodedRows) -> EncodedRows:
     """Rows with standardised residuals as response, without those that missing values make noisier."""
     constant = replace(model, noise=None)
     rows = _subset(
@@ -134,10 +134,10 @@ def standard_residuals(model: FittedModel, sample: Table) -> Table:
     mean, variance = scoring.link_moments(model, rows.columns)
     leverage = np.minimum(variance / model.noise_variance, _MOST_LEVERAGE)
     size = np.sqrt(scoring.noise_variances(model, rows.columns) * (1.0 - leverage))
-    return Table(rows.columns, (rows.response - mean) / size, rows.weight)
+    return EncodedRows(rows.columns, (rows.response - mean) / size, rows.weight)
 
 
-def _variance_gain(rows: Table, fit: Callable[[Table], FittedModel]) -> float:
+def _variance_gain(rows: EncodedRows, fit: Callable[[EncodedRows], FittedModel]) -> float:
     """Cross-validated gain in log-likelihood of a model of the squares over their mean."""
     likelihood, total = LogVariance(), 0.0
     for held_out in _folds(len(rows)):
@@ -168,9 +168,9 @@ def _folds(n_rows: int) -> Iterator[NDArray[np.bool_]]:
         yield np.arange(n_rows) % n_folds == k
 
 
-def _subset(table: Table, rows: NDArray[np.bool_]) -> Table:
+def _subset(table: EncodedRows, rows: NDArray[np.bool_]) -> EncodedRows:
     columns = np.asfortranarray(table.columns[rows])
-    return Table(columns, table.response[rows], table.weight[rows])
+    return EncodedRows(columns, table.response[rows], table.weight[rows])
 
 
 def _mixture(residuals: Array, weight: Array) -> NoiseShape:

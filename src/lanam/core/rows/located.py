@@ -17,7 +17,7 @@ import numpy as np
 
 from lanam.core.arrays import Array, Intercept
 from lanam.core.blas import limited_threads
-from lanam.core.rows.tables import Log, Merge, Table, Tables, Totals, Units, add
+from lanam.core.rows.tables import EncodedRows, Log, Merge, Tables, Totals, Units, add
 from lanam.core.terms.knots import Position, locate
 from lanam.core.terms.term import Term
 
@@ -47,7 +47,7 @@ class Rows:
     @classmethod
     def of(
         cls,
-        table: Table,
+        table: EncodedRows,
         terms: Sequence[Term],
         units: Units,
         n_threads: int = 1,
@@ -226,7 +226,7 @@ def _total_of_tables(
     terms: Sequence[Term],
     units: Units,
     missing_noise: Array | None,
-    tables: Iterable[Table],
+    tables: Iterable[EncodedRows],
 ) -> Totals:
     """The job's total over tables, each of them located first."""
     parts = (Rows.of(table, terms, units) for table in tables)

@@ -17,7 +17,7 @@ import numpy as np
 
 from lanam.core.arrays import Array
 from lanam.core.rows import sketches
-from lanam.core.rows.tables import ArrayTables, Spread, Table, Tables, Totals, add
+from lanam.core.rows.tables import ArrayTables, EncodedRows, Spread, Tables, Totals, add
 from lanam.core.terms.knots import Distribution, level_counts, summarise
 
 #: From this number of rows on, columns are sorted in threads.
@@ -54,7 +54,7 @@ class DataSummary:
     columns: tuple[ColumnSummary, ...]
     duplicates: dict[int, int]
     classes: Array
-    sample: Table | None = None
+    sample: EncodedRows | None = None
 
     @property
     def total_weight(self) -> float:
@@ -100,7 +100,7 @@ def summarise_tables(
 
 
 def _exact_columns(
-    table: Table, levels: Sequence[int], n_threads: int
+    table: EncodedRows, levels: Sequence[int], n_threads: int
 ) -> tuple[ColumnSummary, ...]:
     # One block, which is returned to the system as a whole; threads would keep theirs.
     space = np.empty(table.columns.shape[::-1])
@@ -121,9 +121,9 @@ def _exact_columns(
 
 
 def _sketched(
-    levels: Sequence[int], n_classes: int, n_sample: int, tables: Iterable[Table]
+    levels: Sequence[int], n_classes: int, n_sample: int, tables: Iterable[EncodedRows]
 ) -> Totals:
-    def of(table: Table) -> Totals:
+    def of(table: EncodedRows) -> Totals:
         parts = _head(table, n_classes, n_sample)
         for column, n_levels in zip(table.columns.T, levels, strict=True):
             parts += sketches.to_arrays(sketches.sketch_column(column, table.weight))
@@ -136,7 +136,7 @@ def _sketched(
     return reduce(partial(_merged, levels, n_sample), map(of, tables))
 
 
-def _head(table: Table, n_classes: int, n_sample: int) -> list[Array]:
+def _head(table: EncodedRows, n_classes: int, n_sample: int) -> list[Array]:
     spread = Spread.of(table.response, table.weight)
     hashes = sketches.hash_rows(table.columns, table.response)
     classes, _ = level_counts(table.response, table.weight, n_classes)
@@ -186,7 +186,7 @@ def _summary(totals: Iterable[Array], levels: Sequence[int]) -> DataSummary:
     parts = iter(totals)
     n_rows, *spread = next(parts).tolist()
     classes, smallest, _, sampled, response, weight = islice(parts, 6)
-    sample = Table(np.asfortranarray(sampled), response, weight) if len(response) else None
+    sample = EncodedRows(np.asfortranarray(sampled), response, weight) if len(response) else None
     columns = []
     for n_levels in levels:
         sketch = sketches.from_arrays(islice(parts, _SKETCH_ARRAYS))
@@ -228,10 +228,12 @@ def _likeness(column: ColumnSummary, coded: bool) -> tuple[object, ...]:
     return False, column.distribution.missing, column.distribution.scale, hash(values.tobytes())
 
 
-def _signed(compared: Sequence[int], levels: Sequence[int], tables: Iterable[Table]) -> Totals:
+def _signed(
+    compared: Sequence[int], levels: Sequence[int], tables: Iterable[EncodedRows]
+) -> Totals:
     """Signatures of some columns (``sketches.py``), which are equal for duplicates."""
 
-    def of(table: Table) -> Totals:
+    def of(table: EncodedRows) -> Totals:
         # Rows that agree in all of these columns need no hashes of their own.
         rows = sketches.hash_rows(table.columns[:, compared], np.zeros(len(table)))
         signatures = tuple(

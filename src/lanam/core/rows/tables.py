@@ -22,7 +22,7 @@ Totals: TypeAlias = tuple[Array, ...]
 
 
 @dataclass(frozen=True)
-class Table:
+class EncodedRows:
     """Rows: columns (n, D) as in ``knots.py``, response and positive weight; ``number`` is the chunk's."""
 
     columns: Array
@@ -35,7 +35,7 @@ class Table:
 
 
 #: Goes over chunks once; it can be pickled: a function of a module, or a ``partial`` of one.
-Job: TypeAlias = Callable[[Iterable[Table]], Totals]
+Job: TypeAlias = Callable[[Iterable[EncodedRows]], Totals]
 Merge: TypeAlias = Callable[[Totals, Totals], Totals]
 
 
@@ -84,7 +84,7 @@ class LoggedTables:
 class ArrayTables:
     """One table in memory; the fit's passes over its rows go through the log, if any."""
 
-    table: Table
+    table: EncodedRows
     log: Log | None = None
 
     @property
