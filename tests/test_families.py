@@ -184,7 +184,7 @@ class TestAFamilyOfOneFile:
     def test_reports(self, fitted, tmp_path):
         X, y, _ = problem(200, 1)
         page = Page.read(fitted.report(tmp_path / "report.html", X, y))
-        # Its distribution is not known to the page's script, which says so.
+        # The page's script has no such distribution, and reports that.
         assert {level["z_new"] for level in page.data["levels"]} == {None}
         assert "see predict_interval" in page.data["levels"][0]["reason"]
 

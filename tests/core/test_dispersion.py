@@ -97,7 +97,7 @@ class TestFound:
         model = fit(columns, y, replace(QUICK, tol=1e-4))
         mean = np.exp(scoring.link_mean(model, columns))
         effective = sum(term.effective_parameters for term in model.terms)
-        # The charge of several precisions makes a little less free than that.
+        # The penalty of several precisions leaves slightly fewer degrees of freedom.
         by_deviance = deviance(y, mean).sum() / (len(y) - 1.15 * effective - 1.0)
         by_squares = ((y - mean) ** 2 / mean).sum() / (len(y) - effective - 1.0)
         assert model.noise_variance == pytest.approx(max(by_deviance, by_squares), rel=5e-3)

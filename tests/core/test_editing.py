@@ -1,4 +1,4 @@
-"""Edits of tables against what they promise, place by place, on models made by hand."""
+"""Edits of tables against their definition, value by value, on models made by hand."""
 
 import copy
 from dataclasses import replace
@@ -458,7 +458,7 @@ class TestNothingChanges:
 
 
 class TestGaps:
-    """What a missing value adds to the noise is what the column would have said."""
+    """Missing inputs add the variance of the column's effect to the noise."""
 
     def model(self):
         pair, other = made(Grid((GAPPY, KNOTS))).terms

@@ -1,4 +1,4 @@
-"""Posterior, evidence and its slopes against dense matrices in parameter space."""
+"""Posterior, evidence and its gradient against dense matrices in parameter space."""
 
 from dataclasses import replace
 
@@ -104,7 +104,7 @@ class TestAgainstParameterSpace:
         assert found.n_effective == pytest.approx(dense.effective.sum(), rel=1e-6)
         assert 1.0 < found.n_effective < len(example.problem.rows)
 
-    def test_the_charge_is_that_of_every_term_alone(self, example):
+    def test_the_penalty_is_that_of_each_term_alone(self, example):
         found = solve(example.model, example.hyper, example.joint)
         known = [one.precision for one in example.state.terms]
         scales = np.concatenate(known) * np.exp(-example.hyper.log_rho)
@@ -200,7 +200,7 @@ def coupled_model(n_rows=None):
 
 
 class TestMacKay:
-    def test_its_fixed_point_is_where_the_slopes_vanish(self, example):
+    def test_its_fixed_point_is_where_the_gradient_vanish(self, example):
         model = replace(example.model, log_rho_bound=np.full(example.model.prior.n_groups, 6.0))
         hyper = example.hyper
         for _ in range(1500):
@@ -282,7 +282,7 @@ class TestTune:
         assert share > (0.95 if update == "mackay" else 0.8)
 
     def test_the_best_is_the_objectives_not_the_evidences(self, update, monkeypatch):
-        # With a large charge the two part: on the way up the one, the other falls.
+        # With a large penalty the objective may rise while the evidence falls.
         monkeypatch.setattr(evidence, "TUNING_PENALTY", 5.0)
         model, truth = coupled_model(), np.array([1.0, -1.0, 1.0, 1.0, -1.0, 0.0])
         target = model.gram @ truth
@@ -358,20 +358,20 @@ class TestPrior:
             return total
 
         before = gram.copy()
-        value, slopes = prior.precision(log_rho).alone(gram)
+        value, gradient = prior.precision(log_rho).alone(gram)
         np.testing.assert_array_equal(gram, before)
         assert_close(value, dense(log_rho), "rounding")
-        assert_close(slopes, differences(dense, log_rho, step=1e-4), "finite differences")
-        # The term with one group is not charged, and one without coordinates has nothing to charge.
-        assert slopes[prior.groups[1]] == 0.0
-        np.testing.assert_allclose(slopes[prior.groups[3]], 0.0, atol=1e-12)
-        assert (slopes[prior.groups[0]] > 0.0).all()
+        assert_close(gradient, differences(dense, log_rho, step=1e-4), "finite differences")
+        # Terms with one group, and those without coordinates, have no penalty.
+        assert gradient[prior.groups[1]] == 0.0
+        np.testing.assert_allclose(gradient[prior.groups[3]], 0.0, atol=1e-12)
+        assert (gradient[prior.groups[0]] > 0.0).all()
 
-    def test_terms_with_one_group_are_never_charged(self):
+    def test_terms_with_one_group_have_no_penalty(self):
         prior = Prior((3, 2), (np.ones((1, 1, 1)), np.ones((1, 1, 1))))
-        value, slopes = prior.precision(np.zeros(2)).alone(np.eye(6))
+        value, gradient = prior.precision(np.zeros(2)).alone(np.eye(6))
         assert value == 0.0
-        np.testing.assert_array_equal(slopes, [0.0, 0.0])
+        np.testing.assert_array_equal(gradient, [0.0, 0.0])
 
     def test_no_terms_at_all(self):
         model = LinearModel(

@@ -136,7 +136,7 @@ class TestInvariances:
         ],
     )
     def test_how_rows_are_summed(self, likelihood, memory, module, setting, monkeypatch):
-        options = replace(QUICK, max_knots=16)  # few entries, so that cross-tables pay
+        options = replace(QUICK, max_knots=16)  # few entries, so that cross-tables are used
         columns, y = data(likelihood)
         expected = fit_of(likelihood, options)
         monkeypatch.setattr(module, setting, 17)
@@ -155,7 +155,7 @@ class TestInvariances:
         assert bool(made) == (memory > 0.0)
 
     def test_columns_draw_their_starts_one_after_the_other(self):
-        # The order of columns decides who gets which start, and that is all of it: a column
+        # The order of columns only affects which initialisation each one gets: a column
         # at the end leaves the starts of those before it alone.
         columns, y = data()
         model = fit(columns[:, :2], y)
@@ -311,7 +311,7 @@ class TestTerms:
         if likelihood == "gaussian":
             assert model.intercept == pytest.approx(y.mean(), abs=1e-6)
 
-    def test_carry_what_they_are_worth(self, likelihood):
+    def test_have_their_log_evidence_gain(self, likelihood):
         model = fit_of(likelihood)
         for term in model.terms[:2]:
             assert term.active

@@ -205,7 +205,7 @@ class TestDamping:
             problem.rows, problem.likelihood, state.values, state.intercept
         )
 
-    def test_a_step_that_keeps_its_promise_is_taken(self):
+    def test_a_step_that_reaches_the_predicted_likelihood_is_taken(self):
         problem, state = self.problem()
         after, _, _ = converge(problem, state, max_iter=3)
         promised = self.log_likelihood(problem, after)

@@ -609,21 +609,21 @@ class TestEliminate:
 
     def test_a_weak_term_is_dropped_alone(self):
         given = self.posterior_of(Hyper(np.zeros(4), 0.7))
-        gone, worth = eliminate(*given, lambda k, left: 1e9, outside={1: 5.0})
-        assert gone == [1]
-        assert worth[1] == 5.0
+        dropped, gains = eliminate(*given, lambda k, left: 1e9, outside={1: 5.0})
+        assert dropped == [1]
+        assert gains[1] == 5.0
 
     def test_a_strong_term_stays_and_others_are_tested(self):
         given = self.posterior_of(Hyper(np.zeros(4), 0.7))
         asked = []
 
-        def needed(k, left):
+        def threshold(k, left):
             asked.append(tuple(left))
             return 1e9 if k != 1 else 4.9
 
-        gone, worth = eliminate(*given, needed, outside={1: 5.0})
-        assert sorted(gone) == [0, 2]
-        assert worth[1] == 5.0
+        dropped, gains = eliminate(*given, threshold, outside={1: 5.0})
+        assert sorted(dropped) == [0, 2]
+        assert gains[1] == 5.0
         assert all(1 not in left for left in asked)
 
     def test_the_default_threshold_is_zero(self):

@@ -180,7 +180,7 @@ class TestAddNetworks:
             np.testing.assert_array_equal(one.values, two.values)
             np.testing.assert_array_equal(one.precision, two.precision)
         assert (state.intercept, state.noise) == (old.intercept, old.noise)
-        # New ones say nothing yet.
+        # New terms are zero.
         for known in state.terms[3:]:
             assert not known.values.any()
         f = statistics.predict(problem.rows, state.values, state.intercept)
@@ -224,7 +224,7 @@ class TestPurity:
                 np.testing.assert_allclose(means, 0.0, atol=1e-10 * np.abs(found.table).max())
 
     def test_the_sum_with_main_effects_is_what_it_was(self):
-        # What purity takes from a network is additive: the columns' own terms could say it.
+        # Purification removes main effects only, which the columns' terms can represent.
         columns, _, weight = data()
         (term,) = in_memory.pair_terms(columns, weight, [(0, 1)], OPTIONS)
         position = term.entries.locate(columns[:, 0], columns[:, 1])

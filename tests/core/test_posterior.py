@@ -103,10 +103,8 @@ class TestGaussian:
         expected = [dense.effective[block].sum() for block in blocks]
         assert_close(found.effective, expected, "conditioning")
 
-    @pytest.mark.parametrize(
-        "kind", ["joint"]
-    )  # blocks do not say what the others can stand in for
-    def test_worth_is_against_the_model_without_the_term(self, gaussian, lossless):
+    @pytest.mark.parametrize("kind", ["joint"])  # blocks ignore that other terms are substitutes
+    def test_the_log_evidence_gain_is_against_the_model_without_the_term(self, gaussian, lossless):
         problem, state = gaussian
         found = posterior.ExactCurvature().solution(problem, state, rng())
         for k in range(2):
@@ -187,7 +185,7 @@ class TestBernoulli:
 
 
 def test_unseen_precision_changes_no_regression():
-    # It decides which directions are kept, not what the data says of them.
+    # It determines which directions are kept, not their posterior.
     problem, state = started(*additive_data())
     state, _ = gauss_newton.converge(
         problem, state, rng(), gauss_newton.Limits(20, 0.05), lambda state: None

@@ -141,7 +141,7 @@ def test_a_pair_explains_what_is_not_additive_and_no_more(rho):
     product = columns[:, 0] * columns[:, 1]
     assert np.std(pair) < 1.05 * np.std(product)
     for k in (0, 1):
-        # Read within the cells, a pure table is additive a little: no column says more of it.
+        # Interpolated within the cells, a pure table has small main effects.
         design = np.vander(columns[:, k], 6)
         fitted = design @ np.linalg.lstsq(design, pair, rcond=None)[0]
         assert np.std(fitted) < 0.2 * np.std(pair)
@@ -152,7 +152,7 @@ def test_a_pair_explains_what_is_not_additive_and_no_more(rho):
 
 def test_between_knots_a_pair_is_pure_but_for_the_grids_width():
     # At 400 rows and this correlation a third of the spread is additive: a test of less needs more rows,
-    # which pay for more knots.
+    # which support more knots.
     columns, y = data(rho=0.9, n=2000)
     model = fit(columns, y, options=replace(QUICK, interactions=((0, 1),)))
     pair = scoring.term_means(model, columns)[:, -1]
@@ -189,13 +189,13 @@ class TestAuto:
         assert found(fit(columns, y)) == set()
 
     def test_hardly_finds_any_in_dependent_columns_with_few_rows(self):
-        # One of three pairs must be worth 3.1 nats, which noise in 250 rows shows in one of six tables.
+        # One of three pairs needs a gain of 3.1 nats, which noise in 250 rows reaches in one of six tables.
         by_chance = []
         for seed in range(8):
             columns, y = data(rho=0.9, strength=0.0, n=250, seed=seed)
             model = fit(columns, y)
             by_chance += [term for term in model.terms if term.kind == "pair"]
-            # and what it then says is little beside the columns' own effects
+            # and its effect is small beside the main effects
             largest = max(term.importance for term in model.terms)
             assert all(t.importance < 0.15 * largest for t in model.terms if t.kind == "pair")
         assert len(by_chance) <= 2
@@ -227,7 +227,7 @@ class TestAuto:
         assert (0, 1) not in calls[0][0]
         assert (0, 1) in calls[1][0]
         assert calls[1][1] == [(0, 2)]
-        # What is told are the first stage's scores: of one kind, and comparable.
+        # The reported scores are those on the first stage's residuals, and comparable.
         assert model.pairs[0].score > 10.0
         # Scores of effects are not made anew.
         calls.clear()
@@ -272,7 +272,7 @@ class TestHowMany:
             )
             for status in off
         )
-        # A candidate that went is told of, and is no term.
+        # A dropped candidate is listed, but is not a term.
         assert [term for term in model.terms if term.kind == "pair"] == []
         assert_same(model, fit_of(options=QUICK, strength=0.0), columns, atol=1e-3)
 
@@ -324,7 +324,7 @@ class TestHowMany:
 
 
 class TestRounds:
-    """What a round must bring as a whole, whatever its pairs are worth beside each other."""
+    """The gain that a round needs as a whole, whatever the gains of its pairs."""
 
     def lenient(self, monkeypatch):
         """No pair is in question: only the round is."""
@@ -334,7 +334,7 @@ class TestRounds:
         columns, y = data(strength=0.0, n=600)
         self.lenient(monkeypatch)
         plain = fit(columns, y, options=QUICK)
-        # Which is how a pair that says next to nothing goes; a name is enough for it to stay.
+        # So a pair without an effect is dropped, unless it was named.
         named = fit(columns, y, options=replace(QUICK, interactions=((0, 2),)))
         assert found(named) == {(0, 2)}
         gain = named.log_evidence - plain.log_evidence
@@ -346,7 +346,7 @@ class TestRounds:
         monkeypatch.setattr(interactions, "score", rank)
         model = fit(columns, y, options=replace(QUICK, interactions=1))
         assert found(model) == set()
-        # Its worth is what it brought.
+        # Its gain is that of the round.
         assert (
             statuses(model)[0, 2]
             == f"dropped: not supported by the data (log evidence gain {gain:.1f})"
@@ -366,16 +366,16 @@ class TestRounds:
         for pair in model.pairs:
             if pair.score < second_stage._PROMISING:
                 assert pair.status == "left out: no gain expected"
-        # Who asks for a number, or by name, has them.
-        for asked in (1, ((0, 1),)):
-            model = fit(columns, y, options=replace(QUICK, interactions=asked))
+        # A number of pairs, or named ones, are tried anyway.
+        for requested in (1, ((0, 1),)):
+            model = fit(columns, y, options=replace(QUICK, interactions=requested))
             assert found(model) == {(0, 1)}
 
     def test_the_search_ends_where_the_model_has_become_wide(self, monkeypatch):
         columns, y = TestHowMany().two_products()
         monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", 1)
         plain = fit(columns, y, options=QUICK)
-        # As wide as the first stage: a round, and no other.
+        # A limit as wide as the first stage: one round only.
         monkeypatch.setattr(second_stage, "_MAX_WIDTH", len(plain.covariance))
         model = fit(columns, y)
         assert len(found(model)) == 1
@@ -397,7 +397,7 @@ class TestRounds:
 
 
 class TestSeparatedClasses:
-    """Where classes are separated, the quadratic that says what terms are worth is flat."""
+    """Where classes are separated, the quadratic that log evidence gains are based on is flat."""
 
     @staticmethod
     def xor():
@@ -409,15 +409,15 @@ class TestSeparatedClasses:
     def plain():
         return fit(*TestSeparatedClasses.xor(), None, "bernoulli", QUICK)
 
-    @pytest.mark.parametrize("asked", ["auto", 1, 3, ((0, 1),)])
-    def test_what_separates_them_stays(self, asked):
+    @pytest.mark.parametrize("requested", ["auto", 1, 3, ((0, 1),)])
+    def test_the_term_that_separates_them_stays(self, requested):
         columns, y = self.xor()
-        model = fit(columns, y, None, "bernoulli", replace(QUICK, interactions=asked))
+        model = fit(columns, y, None, "bernoulli", replace(QUICK, interactions=requested))
         assert found(model) == {(0, 1)}
         np.testing.assert_array_equal(links(model, columns)[0] > 0.0, y == 1.0)
         plain = self.plain()
         assert model.log_evidence > plain.log_evidence + 50.0
-        # though by the quadratic it is worth less than a pair must be
+        # though its gain by the quadratic is below the threshold
         assert model.terms[-1].evidence < 2.0 + np.log(3.0)
 
     def test_the_strongest_stay_and_the_others_go(self):
@@ -432,11 +432,11 @@ class TestSeparatedClasses:
         kinds = [term.features for term in problem.terms]
         assert kinds[3:] == [(0, 1), (1, 2)]
         # in the order they went: the last is held to be the strongest
-        worth = [0.1] * 5
-        assert gauss_newton.dispensable(problem, state, [0, 4, 3], worth) == [0, 4]
-        assert gauss_newton.dispensable(problem, state, [4], worth) == [4]
-        assert gauss_newton.dispensable(problem, state, [3], worth) == []
-        # A term that was known to be worth so much goes with open eyes.
+        gains = [0.1] * 5
+        assert gauss_newton.dispensable(problem, state, [0, 4, 3], gains) == [0, 4]
+        assert gauss_newton.dispensable(problem, state, [4], gains) == [4]
+        assert gauss_newton.dispensable(problem, state, [3], gains) == []
+        # A term whose gain was known to be as large is dropped.
         assert gauss_newton.dispensable(problem, state, [3], [0.0] * 3 + [200.0, 0.0]) == [3]
 
 
@@ -446,8 +446,8 @@ class TestNamed:
         model = fit(columns, y, options=replace(QUICK, interactions=((0, 2), (0, 1))))
         assert (0, 1) in found(model)
         assert statuses(model)[1, 2] == "left out: not named"
-        told = statuses(model)[0, 2]
-        assert told == ACTIVE if (0, 2) in found(model) else told.startswith("dropped")
+        status = statuses(model)[0, 2]
+        assert status == ACTIVE if (0, 2) in found(model) else status.startswith("dropped")
         assert {term.features for term in model.terms if term.kind == "pair"} == found(model)
 
     def test_a_strong_pair_that_was_not_named_stays_out(self):
@@ -485,9 +485,9 @@ class TestNamed:
 
 
 class TestReport:
-    @pytest.mark.parametrize("asked", ["auto", 1, ((0, 1),)])
-    def test_every_pair_is_there_ranked(self, likelihood, asked):
-        model = fit_of(likelihood, replace(QUICK, interactions=asked))
+    @pytest.mark.parametrize("requested", ["auto", 1, ((0, 1),)])
+    def test_every_pair_is_there_ranked(self, likelihood, requested):
+        model = fit_of(likelihood, replace(QUICK, interactions=requested))
         assert sorted(pair.features for pair in model.pairs) == [(0, 1), (0, 2), (1, 2)]
         scores = [pair.score for pair in model.pairs]
         assert scores == sorted(scores, reverse=True)
@@ -523,11 +523,11 @@ class TestReport:
         assert found(model) == set()
         assert statuses(model)[0, 3] == CONSTANT
 
-    @pytest.mark.parametrize("asked", ["auto", 2, ((0, 1),)])
+    @pytest.mark.parametrize("requested", ["auto", 2, ((0, 1),)])
     @pytest.mark.parametrize("kind", ["evidence", "mutual_information", "evidence_gain_full"])
-    def test_one_column_has_no_pairs(self, asked, kind):
+    def test_one_column_has_no_pairs(self, requested, kind):
         columns, y = data()
-        options = replace(QUICK, interactions=asked, interaction_score=kind)
+        options = replace(QUICK, interactions=requested, interaction_score=kind)
         model = fit(columns[:, :1], y, options=options)
         assert model.pairs == ()
         constant = fit(np.ones((250, 2)), y, options=options)
@@ -622,13 +622,13 @@ class TestModel:
         effect = scoring.term_means(model, columns)[:, 1]
         np.testing.assert_allclose(effect, 0.1 * columns[:, 1], atol=0.02)
 
-    @pytest.mark.parametrize("asked", ["auto", 3, ((0, 1), (0, 2), (1, 2))])
+    @pytest.mark.parametrize("requested", ["auto", 3, ((0, 1), (0, 2), (1, 2))])
     @pytest.mark.parametrize("strength", [0.0, 0.1, 1.0])
-    def test_the_evidence_does_not_fall(self, asked, strength):
+    def test_the_evidence_does_not_fall(self, requested, strength):
         for seed in range(2):
             of_data = {"strength": strength, "n": 150, "seed": seed}
             plain = fit_of(options=QUICK, **of_data)
-            model = fit_of(options=replace(QUICK, interactions=asked), **of_data)
+            model = fit_of(options=replace(QUICK, interactions=requested), **of_data)
             # Passes end when the evidence changes by less than `tol`.
             assert model.log_evidence >= plain.log_evidence - QUICK.tol
 
@@ -814,13 +814,13 @@ class TestInterrupts:
         for pair in model.pairs:
             assert (pair.status == ACTIVE) == (pair.features in found(model))
 
-    @pytest.mark.parametrize("asked", [3, ((0, 1), (0, 2), (1, 2))])
-    def test_a_pass_that_lost_is_not_kept(self, asked, monkeypatch):
+    @pytest.mark.parametrize("requested", [3, ((0, 1), (0, 2), (1, 2))])
+    def test_a_pass_that_lost_is_not_kept(self, requested, monkeypatch):
         columns, y = data()
         plain = fit_of(options=QUICK)
 
         def badly_started(problem, state, terms, rng, on_decision):
-            """New networks with priors far too wide, which one pass cannot mend."""
+            """New networks with priors far too wide, which one pass cannot fix."""
             wider, state = add_terms(problem, state, terms, rng)
             known = list(state.terms)
             for k in range(len(problem.terms), len(known)):
@@ -829,15 +829,15 @@ class TestInterrupts:
             return wider, replace(state, terms=tuple(known))
 
         monkeypatch.setattr(second_stage, "add_terms", badly_started)
-        options = replace(QUICK, interactions=asked)
+        options = replace(QUICK, interactions=requested)
         model, seen = self.interrupted(columns, y, "gaussian", 1, options)
         assert seen[0]["log_evidence"] < plain.log_evidence
         assert model.stop_reason == "interrupted"
         assert found(model) == set()
         assert_same(model, plain, columns, atol=1e-3)
 
-    @pytest.mark.parametrize("asked", ["auto", 1, ((0, 1),)])
-    def test_while_pairs_are_scored_the_first_stage_stays(self, likelihood, asked, monkeypatch):
+    @pytest.mark.parametrize("requested", ["auto", 1, ((0, 1),)])
+    def test_while_pairs_are_scored_the_first_stage_stays(self, likelihood, requested, monkeypatch):
         columns, y = data(likelihood)
         wide = np.column_stack([columns, np.ones(250)])
         plain = fit(wide, y, None, likelihood, QUICK)
@@ -846,10 +846,10 @@ class TestInterrupts:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(interactions, "score", stop)
-        model = fit(wide, y, None, likelihood, replace(QUICK, interactions=asked))
+        model = fit(wide, y, None, likelihood, replace(QUICK, interactions=requested))
         assert model.stop_reason == "interrupted"
         assert found(model) == set()
-        # Nothing was scored, and nothing is told.
+        # Nothing was scored, and no pairs are listed.
         assert model.pairs == ()
         assert_same(model, plain, wide, atol=1e-3)
 
@@ -874,9 +874,9 @@ class TestInterrupts:
         assert len(model.pairs) == 3
         assert statuses(model)[0, 1] == ACTIVE
 
-    @pytest.mark.parametrize("asked", [1, ((0, 1),)])
+    @pytest.mark.parametrize("requested", [1, ((0, 1),)])
     def test_before_anything_was_learned_the_first_stage_stays(
-        self, likelihood, asked, monkeypatch
+        self, likelihood, requested, monkeypatch
     ):
         columns, y = data(likelihood)
         plain = fit_of(likelihood, QUICK)
@@ -888,7 +888,7 @@ class TestInterrupts:
             return converge(problem, *arguments)
 
         monkeypatch.setattr(gauss_newton, "converge", stop)
-        model = fit(columns, y, None, likelihood, replace(QUICK, interactions=asked))
+        model = fit(columns, y, None, likelihood, replace(QUICK, interactions=requested))
         assert model.stop_reason == "interrupted"
         assert found(model) == set()
         assert model.n_iter == plain.n_iter

@@ -1,4 +1,4 @@
-"""What a term is worth, against refitting without it."""
+"""Log evidence gains of terms, against refitting without them."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from tests.oracles import assert_close
 
 
 class Example:
-    """A Gaussian regression on four terms: strong, twins of each other, and noise."""
+    """A Gaussian regression on four terms: a strong one, two duplicates, and noise."""
 
     def __init__(self, joint=True):
         rng = np.random.default_rng(0)
@@ -56,9 +56,9 @@ class Example:
         )
         return solve(part, Hyper(np.zeros(len(groups)), 0.1), self.joint)
 
-    def eliminate(self, needed=None):
-        shares = self.problem.data_mass
-        return eliminate(self.model.prior, self.posterior, self.tables, shares, needed)
+    def eliminate(self, threshold=None):
+        data_mass = self.problem.data_mass
+        return eliminate(self.model.prior, self.posterior, self.tables, data_mass, threshold)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def example():
     return Example()
 
 
-def test_worth_is_the_evidence_lost_by_refitting_without_the_term(example):
+def test_the_gain_is_the_evidence_lost_by_refitting_without_the_term(example):
     found = term_log_evidence_gains(example.model.prior, example.posterior)
     for k in range(4):
         without = example.solve([j for j in range(4) if j != k]).evidence
@@ -74,32 +74,32 @@ def test_worth_is_the_evidence_lost_by_refitting_without_the_term(example):
     assert found[0] > 10.0
 
 
-def test_one_of_two_twins_goes_and_the_other_gains(example):
-    dropped, worth = example.eliminate()
+def test_one_of_two_duplicates_is_dropped_and_the_gain_of_the_other_rises(example):
+    dropped, gains = example.eliminate()
     assert len({1, 2} & set(dropped)) == 1
     assert 3 in dropped
     assert 0 not in dropped
-    kept_twin = ({1, 2} - set(dropped)).pop()
-    assert worth[kept_twin] > 10.0
-    # Together they were worth next to nothing each.
+    kept_duplicate = ({1, 2} - set(dropped)).pop()
+    assert gains[kept_duplicate] > 10.0
+    # In the full model the gain of each was small.
     before = term_log_evidence_gains(example.model.prior, example.posterior)
     assert max(before[1], before[2]) < 3.0
 
 
 def test_each_step_is_a_refit_without_what_went_before(example):
-    dropped, worth = example.eliminate()
+    dropped, gains = example.eliminate()
     left = list(range(4))
     for k in dropped:
         with_it = example.solve(left).evidence
         left.remove(k)
-        assert_close(worth[k], with_it - example.solve(left).evidence, "conditioning")
+        assert_close(gains[k], with_it - example.solve(left).evidence, "conditioning")
     whole = example.solve(left).evidence
     for k in left:
         without = example.solve([j for j in left if j != k]).evidence
-        assert_close(worth[k], whole - without, "conditioning")
+        assert_close(gains[k], whole - without, "conditioning")
 
 
-def test_the_weakest_goes_first(example):
+def test_the_weakest_is_dropped_first(example):
     dropped, _ = example.eliminate()
     before = term_log_evidence_gains(example.model.prior, example.posterior)
     assert dropped[0] == int(np.argmin(before))
@@ -120,78 +120,78 @@ def test_the_order_of_terms_does_not_matter(example):
     permuted = Prior(
         tuple(prior.widths[k] for k in order), tuple(prior.group_grams[k] for k in order)
     )
-    dropped, worth = eliminate(
+    dropped, gains = eliminate(
         permuted,
         posterior,
         [example.tables[k] for k in order],
         [example.problem.data_mass[k] for k in order],
     )
-    expected_dropped, expected_worth = example.eliminate()
+    expected_dropped, expected_gains = example.eliminate()
     assert [order[k] for k in dropped] == expected_dropped
-    assert_close(worth, [expected_worth[k] for k in order], "conditioning")
+    assert_close(gains, [expected_gains[k] for k in order], "conditioning")
 
 
 def test_blocks_are_judged_one_by_one():
     example = Example(joint=False)
-    dropped, worth = example.eliminate()
+    dropped, gains = example.eliminate()
     for k, block in enumerate(example.model.prior.blocks):
         mean, own = example.posterior.mean[block], example.posterior.covariance[block, block]
         expected = 0.5 * (mean @ np.linalg.solve(own, mean) + np.linalg.slogdet(own)[1])
-        assert worth[k] == pytest.approx(expected)
+        assert gains[k] == pytest.approx(expected)
     assert 3 in dropped
 
 
-class TestNeeded:
-    """What a term must be worth may be given."""
+class TestGivenThreshold:
+    """Thresholds of the log evidence gain."""
 
     def test_terms_that_may_not_go_stay(self, example):
-        dropped, worth = example.eliminate(lambda k, left: -np.inf)
+        dropped, gains = example.eliminate(lambda k, left: -np.inf)
         assert dropped == []
         assert_close(
-            worth, term_log_evidence_gains(example.model.prior, example.posterior), "rounding"
+            gains, term_log_evidence_gains(example.model.prior, example.posterior), "rounding"
         )
         dropped, _ = example.eliminate(lambda k, left: np.inf)
         assert sorted(dropped) == [0, 1, 2, 3]
 
-    def test_each_term_has_its_own_bar(self, example):
+    def test_each_term_has_its_own_threshold(self, example):
         plain = term_log_evidence_gains(example.model.prior, example.posterior)
         # Only the strongest is in question.
-        bar = plain[0] + 1e-6
-        assert example.eliminate(lambda k, left: bar if k == 0 else -np.inf)[0] == [0]
-        bar = plain[0] - 1e-6
-        assert example.eliminate(lambda k, left: bar if k == 0 else -np.inf)[0] == []
+        threshold = plain[0] + 1e-6
+        assert example.eliminate(lambda k, left: threshold if k == 0 else -np.inf)[0] == [0]
+        threshold = plain[0] - 1e-6
+        assert example.eliminate(lambda k, left: threshold if k == 0 else -np.inf)[0] == []
 
-    def test_the_weakest_of_those_below_their_bar_goes_not_the_weakest_of_all(self, example):
+    def test_the_weakest_of_those_below_their_threshold_is_dropped(self, example):
         plain = term_log_evidence_gains(example.model.prior, example.posterior)
         assert plain[0] > plain[3]
         dropped, _ = example.eliminate(lambda k, left: np.inf if k == 0 else -np.inf)
         assert dropped == [0]
 
-    def test_the_bar_is_told_what_is_left(self, example):
+    def test_the_threshold_depends_on_the_terms_left(self, example):
         asked = []
 
-        def needed(k, left):
+        def threshold(k, left):
             asked.append((k, tuple(left)))
             return np.inf if len(left) > 2 else -np.inf
 
-        dropped, _ = example.eliminate(needed)
+        dropped, _ = example.eliminate(threshold)
         assert len(dropped) == 2
         last = tuple(k for k in range(4) if k not in dropped)
         assert asked[:4] == [(k, (0, 1, 2, 3)) for k in range(4)]
         assert asked[-2:] == [(k, last) for k in last]
 
-    def test_visible_terms_have_this_bar_alone(self, example):
-        # Without a bar a visible term stays with any worth at all.
-        bar = selection.MIN_LOG_EVIDENCE_GAIN
-        dropped, worth = example.eliminate(lambda k, left: bar)
-        assert all(worth[k] < bar for k in dropped)
-        assert all(worth[k] >= bar for k in range(4) if k not in dropped)
+    def test_visible_terms_have_only_this_threshold(self, example):
+        # Without a threshold a visible term stays with any positive gain.
+        threshold = selection.MIN_LOG_EVIDENCE_GAIN
+        dropped, gains = example.eliminate(lambda k, left: threshold)
+        assert all(gains[k] < threshold for k in dropped)
+        assert all(gains[k] >= threshold for k in range(4) if k not in dropped)
 
 
 class TestThreshold:
-    """Two terms of one coordinate each, whose worth and spread are set by hand."""
+    """Two terms of one coordinate each, with given gains and spreads."""
 
-    def eliminate(self, mean, variance, sizes=(1.0, 1.0), needed=None):
+    def eliminate(self, mean, variance, sizes=(1.0, 1.0), threshold=None):
         prior = Prior((1, 1), (np.ones((1, 1, 1)),) * 2)
         model = LinearModel(np.eye(3), np.zeros(3), 0.0, prior, None, np.zeros(2))
         posterior = replace(
@@ -200,75 +200,75 @@ class TestThreshold:
             covariance=np.diag([*variance, 1.0]),
         )
         tables = [np.array([[-size], [size]]) for size in sizes]
-        return eliminate(prior, posterior, tables, [np.array([0.5, 0.5])] * 2, needed)
+        return eliminate(prior, posterior, tables, [np.array([0.5, 0.5])] * 2, threshold)
 
-    def mean_for(self, worth, variance):
-        """The mean at which a term is worth so much: (m^2 / v + log v) / 2."""
-        return np.sqrt(variance * (2.0 * worth - np.log(variance)))
+    def mean_for(self, gain, variance):
+        """The mean of a term with a given gain, (m^2 / v + log v) / 2."""
+        return np.sqrt(variance * (2.0 * gain - np.log(variance)))
 
-    def test_a_visible_term_stays_with_any_worth_at_all(self):
+    def test_a_visible_term_stays_with_any_positive_gain(self):
         means = [self.mean_for(0.5, 0.1), self.mean_for(3.5, 0.1)]
-        dropped, worth = self.eliminate(means, [0.1, 0.1])
-        assert worth == pytest.approx([0.5, 3.5])
+        dropped, gains = self.eliminate(means, [0.1, 0.1])
+        assert gains == pytest.approx([0.5, 3.5])
         assert dropped == []
 
     def test_a_term_known_to_the_last_digit_stays(self):
-        # Rounding has made its covariance singular: all that can be said is that it is known.
-        dropped, worth = self.eliminate([1.0, 1.0], [0.0, 0.0])
+        # Rounding has made its covariance singular: only that it is determined is known.
+        dropped, gains = self.eliminate([1.0, 1.0], [0.0, 0.0])
         assert dropped == []
-        assert worth == [np.inf, np.inf]
+        assert gains == [np.inf, np.inf]
 
-    def test_a_visible_term_that_costs_evidence_goes(self):
+    def test_a_visible_term_with_a_negative_gain_is_dropped(self):
         variance = 0.1
         mean = np.sqrt(variance * (-1.0 - np.log(variance)))
-        dropped, worth = self.eliminate([mean, 3.0], [variance, variance])
-        assert worth[0] == pytest.approx(-0.5)
+        dropped, gains = self.eliminate([mean, 3.0], [variance, variance])
+        assert gains[0] == pytest.approx(-0.5)
         assert dropped == [0]
 
-    @pytest.mark.parametrize(("target", "goes"), [(2.9, True), (3.1, False)])
-    def test_a_negligible_term_must_pay(self, target, goes):
+    @pytest.mark.parametrize(("target", "is_dropped"), [(2.9, True), (3.1, False)])
+    def test_a_negligible_term_needs_the_minimal_gain(self, target, is_dropped):
         variance = 0.1
         mean = np.sqrt(variance * (2.0 * target - np.log(variance)))
         share = 0.5 * selection.NEGLIGIBLE
-        dropped, worth = self.eliminate([mean, mean], [variance, variance / 5], (share, 1.0))
-        assert worth[0] == pytest.approx(target)
-        assert dropped == ([0] if goes else [])
+        dropped, gains = self.eliminate([mean, mean], [variance, variance / 5], (share, 1.0))
+        assert gains[0] == pytest.approx(target)
+        assert dropped == ([0] if is_dropped else [])
 
     @pytest.mark.parametrize(
-        ("bar", "worth", "goes"),
+        ("threshold", "gain", "is_dropped"),
         [
-            # a bar below what negligible terms must be worth does not save them, a higher one counts
+            # a threshold below that of negligible terms does not apply to them, a higher one does
             (0.0, 2.9, True),
             (0.0, 3.1, False),
             (1.0, 2.9, True),
             (4.0, 3.9, True),
             (4.0, 4.1, False),
-            # unless their place is not in question at all
+            # unless they cannot be dropped at all
             (-1e-9, 0.1, False),
             (-np.inf, -5.0, False),
         ],
     )
-    def test_the_bar_of_a_negligible_term(self, bar, worth, goes):
+    def test_the_threshold_of_a_negligible_term(self, threshold, gain, is_dropped):
         variance = 1e-6
-        means = [self.mean_for(worth, variance), self.mean_for(9.0, variance)]
+        means = [self.mean_for(gain, variance), self.mean_for(9.0, variance)]
         dropped, found = self.eliminate(
             means,
             [variance, variance],
             (0.1 * selection.NEGLIGIBLE, 1.0),
-            lambda k, left: bar if k == 0 else -np.inf,
+            lambda k, left: threshold if k == 0 else -np.inf,
         )
-        assert found[0] == pytest.approx(worth)
-        assert dropped == ([0] if goes else [])
+        assert found[0] == pytest.approx(gain)
+        assert dropped == ([0] if is_dropped else [])
 
 
-def test_a_term_without_coordinates_goes():
+def test_a_term_without_coordinates_is_dropped():
     prior = Prior((0, 1), (np.zeros((2, 0, 0)), np.ones((1, 1, 1))))
     model = LinearModel(100.0 * np.eye(2), np.array([300.0, 0.0]), 0.0, prior, None, np.zeros(3))
     posterior = solve(model, Hyper(np.zeros(3), 1.0), True)
     tables = [np.empty((2, 0)), np.array([[-1.0], [1.0]])]
-    dropped, worth = eliminate(prior, posterior, tables, [np.array([0.5, 0.5])] * 2)
+    dropped, gains = eliminate(prior, posterior, tables, [np.array([0.5, 0.5])] * 2)
     assert dropped == [0]
-    assert worth[0] == 0.0
+    assert gains[0] == 0.0
     assert term_log_evidence_gains(prior, posterior)[0] == 0.0
     # however little it would need, even where no term may go
     dropped, _ = eliminate(

@@ -516,7 +516,7 @@ class TestOtherTerms:
         assert np.corrcoef(found.ravel(), truth.ravel())[0, 1] > 0.95
 
     def test_levels_are_added_on_what_the_ones_before_left(self):
-        # The second column is the first by other names: what one says is then said.
+        # The second column is the first with other codes, so that one of them is enough.
         rng = np.random.default_rng(0)
         column = rng.integers(0, 12, 900)
         effect = rng.standard_normal((12, 3))

@@ -13,9 +13,9 @@ from tests.core import in_memory
 from tests.core.test_second_stage import ADAM, KRON, QUICK, assert_same, data, fit, found, links
 
 
-def fit_on(model, columns, y, asked, options=QUICK, weight=None, seed=0):
+def fit_on(model, columns, y, requested, options=QUICK, weight=None, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
-    options = replace(options, interactions=asked)
+    options = replace(options, interactions=requested)
     return in_memory.fit_on(model, columns, y, weight, options, seed)
 
 
@@ -50,7 +50,7 @@ class TestResume:
             np.testing.assert_allclose(share, term.data_mass, atol=1e-12)
             np.testing.assert_array_equal(known.precision, term.precision)
             np.testing.assert_array_equal(known.expansion, term.expansion)
-            # Compression leaves out what cannot be told from noise; a classifier takes one more step.
+            # Compression omits directions indistinguishable from noise; a classifier takes one more step.
             spread = np.sqrt(term.data_mass @ term.mean**2)
             error = np.sqrt(term.data_mass @ (scale * known.values - term.mean) ** 2)
             assert error < 0.01 * spread
@@ -117,11 +117,11 @@ class TestResume:
 
 
 class TestFitOn:
-    @pytest.mark.parametrize("asked", ["auto", 1, 2, ((0, 1),)])
-    def test_is_a_fit_in_one_go(self, likelihood, asked):
+    @pytest.mark.parametrize("requested", ["auto", 1, 2, ((0, 1),)])
+    def test_is_a_fit_in_one_go(self, likelihood, requested):
         columns, y = data(likelihood, n=400)
-        at_once = fit(columns, y, None, likelihood, replace(QUICK, interactions=asked))
-        later = fit_on(fit(columns, y, None, likelihood, QUICK), columns, y, asked)
+        at_once = fit(columns, y, None, likelihood, replace(QUICK, interactions=requested))
+        later = fit_on(fit(columns, y, None, likelihood, QUICK), columns, y, requested)
         assert found(later) == found(at_once)
         assert (0, 1) in found(later)
         assert [t.features for t in later.terms] == [t.features for t in at_once.terms]
@@ -145,11 +145,11 @@ class TestFitOn:
         other = fit_on(fit(columns, y, options=QUICK), columns, y, 1, seed=1)
         assert not np.array_equal(other.terms[-1].expansion, one.expansion)
 
-    @pytest.mark.parametrize("asked", ["auto", 2, ()])
-    def test_without_a_pair_all_stays(self, likelihood, asked):
+    @pytest.mark.parametrize("requested", ["auto", 2, ()])
+    def test_without_a_pair_the_model_is_unchanged(self, likelihood, requested):
         columns, y = data(likelihood, strength=0.0)
         plain = fit(columns, y, None, likelihood, QUICK)
-        model = fit_on(plain, columns, y, asked)
+        model = fit_on(plain, columns, y, requested)
         assert found(model) == set()
         for one, two in zip(model.terms, plain.terms, strict=False):
             np.testing.assert_array_equal(one.precision, two.precision)
