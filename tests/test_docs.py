@@ -144,3 +144,10 @@ def test_the_tables_of_the_benchmarks_are_made_from_the_results():
     assert set(places) == set(results.TABLES)
     tables = results.fill(page).split("<!-- end of results -->")[:-1]
     assert all(table.rstrip().endswith("|") for table in tables)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_fits_its_column(page):
+    """Of 868 pixels on a screen of 1400, which hold 113 characters."""
+    lines = [line for _, block in python_blocks(page) for line in block.splitlines()]
+    assert max(map(len, lines)) <= 110
