@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from lanam import LANAMRegressor
-from lanam.arguments import read_categorical, read_interactions, read_options
+from lanam.arguments import read_interactions, read_options
+from lanam.data import read_categorical
 
 NAMES = ("age", "sex", "bmi", "bp")
 
@@ -85,7 +86,7 @@ def test_names_that_are_numbers_are_names():
         ([()], "() is not a pair"),
         ([None], "None is not a pair"),
         ([[("age", "bmi")]], "[('age', 'bmi')] is not a pair"),
-        ([[("age", "bmi"), ("sex", "bp")]], "has ('age', 'bmi') for a column: give its name"),
+        ([[("age", "bmi"), ("sex", "bp")]], "has ('age', 'bmi') for a column: use its name"),
         (np.zeros((2, 2, 2)), "for a column: use its name, or its index from 0"),
         ([("age", "age")], "has the pair ('age', 'age'): a column has no interaction with itself"),
         ([("age", 0)], "has the pair ('age', 0): a column has no interaction with itself"),
@@ -97,13 +98,13 @@ def test_names_that_are_numbers_are_names():
         ([("age", None)], "interactions has None for a column"),
         (
             "all",
-            "interactions='all' is not known: give 'auto', how many interactions to add, or pairs",
+            "interactions='all' is not known: use 'auto', how many interactions to add, or pairs",
         ),
         ("Auto", "interactions='Auto' is not known"),
         ("3", "interactions='3' is not known"),
         ("", "interactions='' is not known"),
         ("age", "interactions='age' is not known"),
-        (-1, "interactions=-1 is not known: give 'auto', how many interactions to add"),
+        (-1, "interactions=-1 is not known: use 'auto', how many interactions to add"),
         (np.int64(-2), "interactions=-2 is not known"),
         (2.0, "interactions=2.0 is not known"),
         (0.5, "interactions=0.5 is not known"),
@@ -113,8 +114,8 @@ def test_names_that_are_numbers_are_names():
         (False, "interactions=False is not known"),
         (np.True_, "interactions=True is not known"),
         ({"age": "bmi"}, "interactions={'age': 'bmi'} is not known"),
-        (object, "is not known: give 'auto'"),
-        (iter([("age", "bmi")]), "is not known: give 'auto'"),
+        (object, "is not known: use 'auto'"),
+        (iter([("age", "bmi")]), "is not known: use 'auto'"),
     ],
 )
 def test_invalid_values(value, message):

@@ -342,7 +342,7 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("argument", "value", "message"),
         [
-            ("interactions", "all", "interactions='all' is not known: give 'auto', how many"),
+            ("interactions", "all", "interactions='all' is not known: use 'auto', how many"),
             ("interactions", [("a", "nois")], "the column 'nois'.* did you mean 'noise'"),
             ("interaction_score", "shap", "'evidence', .* or 'evidence_gain_full'"),
             ("interaction_score", None, "interaction_score=None is not known"),

@@ -14,11 +14,9 @@ import numpy as np
 from lanam.core.fit.prepare import Pair
 from lanam.core.fit.solvers import CURVATURES, SOLVERS
 from lanam.core.inference.options import Options
-from lanam.data import find_column, read_categorical
+from lanam.data import find_column
 from lanam.errors import InputError
 from lanam.parameters import PARAMETERS, is_number
-
-__all__ = ["read_categorical", "read_interactions", "read_options"]
 
 #: Default initial scales for factored curvature, where each layer has one prior precision.
 ONE_SCALE = (1.0,)
@@ -88,7 +86,7 @@ def read_interactions(value: Any, names: Sequence[str]) -> str | int | tuple[Pai
     if isinstance(value, (Sequence, Set)) and not isinstance(value, str):
         pairs = {_read_pair(pair, names) for pair in value}
         return tuple(sorted(pairs))
-    remedy = "give 'auto', how many interactions to add, or pairs of columns, for example [('age', 'bmi')]"
+    remedy = "use 'auto', how many interactions to add, or pairs of columns, for example [('age', 'bmi')]"
     raise InputError(
         "{given} is not known", f"{remedy}; 0 for none", argument="interactions", value=value
     )
