@@ -99,7 +99,7 @@ def learn_noise(model: FittedModel, sample: EncodedRows, fit: Fit) -> FittedMode
     narrow = replace(rows, columns=rows.columns[:, needed])
     if _variance_gain(narrow, lambda part: fit(part, needed)) <= LEAST_GAIN:
         return None
-    # The mean of a variance whose logarithm is uncertain; on average, so that the rest stays a sum.
+    # The mean of a log-normal variance; one correction for all rows keeps the model additive.
     _, uncertainty = scoring.link_moments(noise, rows.columns)
     correction = 0.5 * float(np.average(uncertainty, weights=rows.weight))
     return replace(noise, intercept=noise.intercept + correction, history=())

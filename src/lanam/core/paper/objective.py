@@ -71,7 +71,7 @@ class _Bundle(_Networks):
     """
 
     def forward(self, theta: Array) -> Sweep:
-        """Values of all networks at parameters ``theta``, with what their derivatives need."""
+        """Values of all networks at parameters ``theta``, and the intermediate results for derivatives."""
         hidden_sizes = self.architectures[0].hidden_sizes
         activate = networks.ACTIVATIONS[self.architectures[0].activation]
         tensors = self._tensors(theta)
@@ -147,7 +147,7 @@ class Stack(_Networks):
         return bundles
 
     def forward(self, theta: Array) -> tuple[Array, list[Sweep]]:
-        """Values at all entries at parameters ``theta``, with what their derivatives need."""
+        """Values at all entries at parameters ``theta``, and the intermediate results for derivatives."""
         sweeps = [bundle.forward(theta[parameters]) for _, parameters, bundle in self._bundles]
         return np.concatenate([sweep.values for sweep in sweeps]), sweeps
 

@@ -32,7 +32,7 @@ EXACT_VALUES = 16384
 #: Buckets around any value hold at most this fraction of the weight.
 PRECISION = 1.0 / 2048.0
 
-#: Numbers are mixed in blocks that stay in the cache.
+#: Numbers are hashed in blocks that stay in the cache.
 _BLOCK = 16384
 
 _SIGN = np.uint64(1 << 63)
@@ -85,7 +85,7 @@ def sketch_column(values: Array, weight: Array) -> ColumnSketch:
     >>> sketch.points, sketch.mass, sketch.missing
     (array([2., 5.]), array([2., 1.]), 1.0)
     """
-    ordered, weight = ascending(values + 0.0, weight)  # one zero
+    ordered, weight = ascending(values + 0.0, weight)  # no negative zero
     n_rows = int(np.searchsorted(ordered, np.nan))
     missing = float(weight[n_rows:].sum())
     points, mass = distinct_values(ordered[:n_rows], weight[:n_rows])
@@ -227,15 +227,15 @@ def _hashes_of(sketch: ColumnSketch) -> Array:
     return count_distinct(_mix(sketch.points.view(np.uint64)))
 
 
-# The tree. A leaf is a float, numbered in the order of their values; a node of level l has the 2^l
-# leaves whose numbers agree in all but the last l bits. Arrays of points are in the order of the first
-# leaf, larger nodes first: then what is below a node is one run of the array, and the node that holds
-# all of a run has the first leaf and the last one's in common, or is the run's first.
+# The tree. Leaves are floats, numbered in their order; a node of level l has the 2^l leaves whose numbers
+# agree in all but the last l bits. Arrays of points are ordered by the first leaf, larger nodes first: then
+# the descendants of a node are one run of the array, and the smallest node that contains a run is given by
+# the common bits of its first and last leaf, or is the first of the run.
 
 
 def _leaf(values: Array) -> Hashes:
-    """The numbers of floats in the order of their values."""
-    # Of negative numbers all bits are turned, of others the sign.
+    """The numbers of floats in their order."""
+    # Flip all bits of negative numbers, and the sign of others.
     leaf = (values.view(np.int64) >> 63).view(np.uint64)
     leaf |= _SIGN
     leaf ^= values.view(np.uint64)
@@ -243,10 +243,7 @@ def _leaf(values: Array) -> Hashes:
 
 
 def _float(leaf: Hashes) -> Array:
-    """The other way round; what is beyond the largest floats is those.
-
-    Minus zero, which is none of the values, is the float before it.
-    """
+    """The inverse of ``_leaf``, clipped to finite floats; minus zero becomes the float before it."""
     leaf = np.clip(leaf - (leaf == _SIGN - np.uint64(1)), _ENDS[0], _ENDS[1])
     return np.where(leaf >= _SIGN, leaf ^ _SIGN, ~leaf).view(np.float64)
 
@@ -255,26 +252,26 @@ _ENDS = _leaf(np.array([-1.0, 1.0]) * np.finfo(np.float64).max)
 
 
 def _upper_bits(level: Bytes) -> Hashes:
-    """What the leaves of a node have in common, as a mask."""
+    """The mask of the bits that the leaves of a node share."""
     return ~np.uint64(0) << level.astype(np.uint64)
 
 
 def _first_leaf(points: Array, level: Bytes) -> Hashes:
-    """The first leaf of the nodes that hold some points."""
+    """The first leaf of each point's node."""
     leaf = _leaf(points)
     return leaf & _upper_bits(level) if level.any() else leaf
 
 
 def _n_bits(numbers: Hashes) -> Bytes:
-    """How many bits whole numbers have."""
-    # Without the bit next to the leading one, conversion cannot round up to the next power of two.
+    """The bit length of integers."""
+    # Without the bit next to the leading one, conversion to float cannot round up to a power of two.
     return np.frexp((numbers & ~(numbers >> np.uint64(1))).astype(np.float64))[1].astype(np.uint8)
 
 
 def _join(
     points: Array, mass: Array, level: Bytes, leaf: Hashes, starts: IntArray
 ) -> tuple[Array, Array, Bytes]:
-    """One point for every run of an array of points: their mean, in the node that holds all."""
+    """One point per run: the mean, in the smallest node that contains the run."""
     ends = np.append(starts[1:], len(points)) - 1
     joint = np.maximum(level[starts], _n_bits(leaf[starts] ^ leaf[ends]))
     scale = power_of_two_scale(points)
@@ -283,15 +280,14 @@ def _join(
     moment *= mass
     with np.errstate(over="ignore"):
         mean = np.add.reduceat(moment, starts) / total * scale
-    # Rounding must not put the mean of a node outside (beyond all floats, for the largest), nor change
-    # the only value of a leaf.
+    # Rounding must not put a mean outside of its node, nor change the only value of a leaf.
     upper = _upper_bits(joint)
     first = leaf[starts] & upper
     return np.clip(mean, _float(first), _float(first | ~upper)) + 0.0, total, joint
 
 
 def _in_order(points: Array, mass: Array, level: Bytes) -> tuple[Array, Array, Bytes]:
-    """Points in the order of their nodes, one a node."""
+    """Points in the order of their nodes, one per node."""
     leaf = _first_leaf(points, level)
     order = np.lexsort((~level, leaf))
     points, mass, level, leaf = points[order], mass[order], level[order], leaf[order]
@@ -300,7 +296,7 @@ def _in_order(points: Array, mass: Array, level: Bytes) -> tuple[Array, Array, B
 
 
 def _compress(points: Array, mass: Array, level: Bytes) -> tuple[Array, Array, Bytes]:
-    """Take points together until there are at most ``EXACT_VALUES``."""
+    """Join points until there are at most ``EXACT_VALUES``."""
     limit = PRECISION * float(mass.sum())
     while len(points) > EXACT_VALUES:
         kept = (mass > limit) | (points == points.min()) | (points == points.max())
@@ -318,9 +314,9 @@ def _compress(points: Array, mass: Array, level: Bytes) -> tuple[Array, Array, B
 
 
 def _light_runs(leaf: Hashes, level: Bytes, mass: Array, limit: float) -> IntArray:
-    """Where runs begin that are the largest nodes which, with what is above them, are within the limit.
+    """Starts of the largest nodes whose weight, with that of their ancestors, is within the limit.
 
-    All runs are split at once, from the root downwards, as long as they are too heavy.
+    All runs that are too heavy are split at once, from the root downwards.
     """
     below = np.zeros(len(mass) + 1)
     np.cumsum(mass, out=below[1:])
@@ -333,7 +329,7 @@ def _light_runs(leaf: Hashes, level: Bytes, mass: Array, limit: float) -> IntArr
         height = np.maximum(level[first], _n_bits(leaf[first] ^ leaf[end - 1]))
         half = np.uint64(1) << (height - np.uint8(1)).astype(np.uint64)
         middle = (leaf[first] & ~(half - np.uint64(1))) | half
-        # What the node itself holds stays there.
+        # Points of the node itself stay there.
         held = level[first] == height
         starts.append(first[held])
         above = above + np.where(held, mass[first], 0.0)
@@ -346,14 +342,14 @@ def _light_runs(leaf: Hashes, level: Bytes, mass: Array, limit: float) -> IntArr
 
 
 def _bits(column: Array) -> Hashes:
-    """The bits of floats, the same for equal ones."""
+    """The bits of floats, equal for equal ones."""
     clean = column + 0.0
     clean[np.isnan(clean)] = np.nan
     return clean.view(np.uint64)
 
 
 def _mix(numbers: Hashes) -> Hashes:
-    """Whole numbers scattered: one to one, and every bit depends on all (splitmix64)."""
+    """A bijective hash of integers (splitmix64)."""
     mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
     for start in range(0, len(mixed), _BLOCK):
         part = mixed[start : start + _BLOCK]

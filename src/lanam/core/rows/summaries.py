@@ -23,7 +23,7 @@ from lanam.core.terms.knots import Distribution, level_counts, summarise
 #: From this number of rows on, columns are sorted in threads.
 _MANY_ROWS = 1 << 16
 
-#: Arrays that a column's sketch is made of.
+#: The number of arrays per sketch.
 _SKETCH_ARRAYS = 5
 
 

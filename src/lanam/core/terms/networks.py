@@ -26,7 +26,7 @@ _GELU_CUBIC = 0.044715
 
 
 def _gelu(h: Array) -> tuple[Array, Array]:
-    # The tanh form: three times faster than the normal distribution function and equal to 5e-4.
+    # The tanh approximation: three times faster than the normal distribution function, equal to 5e-4.
     square = h * h
     tanh = np.tanh(_GELU_SCALE * h * (1.0 + _GELU_CUBIC * square))
     half = 0.5 * (1.0 + tanh)

@@ -36,7 +36,7 @@ def purify(table: Array, data_mass: Array, shape: tuple[int, ...]) -> Array:
     solution = _solution(weights, masses)
     ends = np.cumsum([mass.size for mass in masses])[:-1]
     values = table.reshape(*shape, -1).copy()
-    # Twice: the second time removes what rounding left.
+    # Twice: the second pass removes rounding errors.
     for _ in range(2):
         means = [
             np.einsum(f"{letters},{letters}P->{letters.replace(axis, '')}P", weight, values)

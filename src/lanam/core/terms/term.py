@@ -47,7 +47,7 @@ class SmoothTerm:
 
     @property
     def kind(self) -> str:
-        """What the user calls such a term."""
+        """The user-facing kind of the term."""
         return joint_kind(self.features) if self.joint else "smooth"
 
     @property
@@ -98,7 +98,7 @@ class LevelTerm:
 
     @property
     def kind(self) -> str:
-        """What the user calls such a term."""
+        """The user-facing kind of the term."""
         return "categorical" if isinstance(self.entries, Categories) else "level"
 
     @cached_property
@@ -135,7 +135,7 @@ class MixedTerm:
 
     @property
     def kind(self) -> str:
-        """What the user calls such a term."""
+        """The user-facing kind of the term."""
         return joint_kind(self.features)
 
     @cached_property
