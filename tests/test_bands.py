@@ -1,4 +1,4 @@
-"""Bands hold what they say, at single points and for whole functions: in draws from the posterior."""
+"""Coverage of pointwise and simultaneous bands, in posterior draws."""
 
 import json
 from dataclasses import replace
@@ -16,29 +16,29 @@ from lanam.core.model.fitted import FittedModel, FittedTerm
 from lanam.core.terms import knots as core_knots
 from lanam.data import as_frame, learn_schema, learn_table
 from lanam.explain import bands, explain_global
-from lanam.explain.bands import Banded, even_normals, require_coverage
+from lanam.explain.bands import Banded, require_coverage, stratified_normals
 from lanam.explain.evaluation import read_values
 from lanam.explain.values import plain
 from tests.core import in_memory
 
 CITIES = ("Bonn", "Rome", "Oslo", "Lima", "Cairo")
 
-#: The coverage of a band is known to about this much: it stands on 1000 draws, and the test on 4000.
+#: Monte Carlo error of a band's coverage: the band is from 1000 draws, the test from 4000.
 CLOSE = {0.5: 0.06, 0.8: 0.05, 0.95: 0.03}
 
 
 def make_table(n_rows=600, seed=0):
-    """Numbers with gaps, levels with gaps, jagged single values, a pair; and the target without noise."""
+    """Columns of all kinds with missing values, an interaction; and the noiseless target."""
     rng = np.random.default_rng(seed)
     age, bmi = rng.uniform(20.0, 80.0, n_rows), rng.normal(27.0, 4.0, n_rows)
     city, week = rng.choice(CITIES, n_rows), rng.integers(0, 25, n_rows).astype(float)
     target = np.sin(age / 12.0) + 0.6 * (city == "Rome") - 0.8 * (city == "Oslo")
     target += rng.normal(0.0, 0.7, 25)[week.astype(int)] + 0.02 * (age - 50.0) * (bmi - 27.0) / 4.0
-    gap, lost = rng.random(n_rows) < 0.1, rng.random(n_rows) < 0.1
-    target += 0.5 * gap + 0.7 * lost
+    absent, lost = rng.random(n_rows) < 0.1, rng.random(n_rows) < 0.1
+    target += 0.5 * absent + 0.7 * lost
     X = pd.DataFrame(
         {
-            "age": np.where(gap, np.nan, age),
+            "age": np.where(absent, np.nan, age),
             "bmi": bmi,
             "city": np.where(lost, None, city),
             "week": week,
@@ -68,7 +68,7 @@ def several(data):
 
 @pytest.fixture(scope="module")
 def wide():
-    """A column of so many levels that they have no coordinates of their own."""
+    """A high-cardinality column, whose categories have no coordinates."""
     rng = np.random.default_rng(5)
     street, age = rng.integers(0, 1100, 5000), rng.uniform(20.0, 80.0, 5000)
     y = rng.normal(0.0, 0.8, 1100)[street] + np.sin(age / 12.0) + 0.4 * rng.standard_normal(5000)
@@ -81,7 +81,7 @@ def wide():
 
 
 def rows_inside(shape, schema):
-    """Rows at all places of a term that lie within the data, and their means and deviations there."""
+    """Rows at all points of a term within the data, with its means and standard deviations there."""
     codes = []
     for k, feature in enumerate(shape.features):
         values = list(shape.second_values if k else shape.values)
@@ -107,14 +107,14 @@ def rows_inside(shape, schema):
 
 
 def whole_coverage(model, schema, shape, coverage, simultaneous):
-    """How many of other draws of a term's function lie in its band wherever they are inside."""
+    """Fraction of new draws of a term's function that lie in its band everywhere."""
     rows, mean, std = rows_inside(shape, schema)
     index = [term.features for term in model.terms].index(shape.features)
     if shape.kind == "level":
         index = [term.kind for term in model.terms].index("level")
     functions = scoring.sample_links(model, rows, 4000, np.random.default_rng(99), [index])
     half = shape.half_width(coverage, simultaneous)
-    # Rows read the tables in single precision.
+    # Interpolation weights are in single precision.
     return (np.abs(functions - mean) <= half * std * (1.0 + 1e-5) + 1e-9).all(axis=1).mean(axis=0)
 
 
@@ -124,9 +124,9 @@ class TestSimultaneous:
     def test_the_whole_function_lies_in_it(self, gaussian, name, coverage):
         shape = gaussian.explain_global()[name]
         assert shape.active
-        found = whole_coverage(gaussian._model, gaussian._schema, shape, coverage, True)
-        assert found == pytest.approx(coverage, abs=CLOSE[coverage])
-        # At single points the same coverage leaves many functions outside somewhere.
+        actual = whole_coverage(gaussian._model, gaussian._schema, shape, coverage, True)
+        assert actual == pytest.approx(coverage, abs=CLOSE[coverage])
+        # Pointwise bands leave many functions outside somewhere.
         assert (
             whole_coverage(gaussian._model, gaussian._schema, shape, coverage, False)
             < coverage - 0.1
@@ -137,19 +137,19 @@ class TestSimultaneous:
         shape = several.explain_global()[name]
         assert shape.largest_deviations.shape == (1000, 3)
         assert shape.half_width(0.95, simultaneous=True).shape == (3,)
-        found = whole_coverage(several._model, several._schema, shape, 0.95, True)
-        np.testing.assert_allclose(found, 0.95, atol=CLOSE[0.95])
+        actual = whole_coverage(several._model, several._schema, shape, 0.95, True)
+        np.testing.assert_allclose(actual, 0.95, atol=CLOSE[0.95])
 
-    def test_very_many_levels(self, wide):
+    def test_high_cardinality(self, wide):
         model, schema = wide
         shape = explain_global(model, schema)["street"]
-        found = whole_coverage(model, schema, shape, 0.95, True)
-        assert found == pytest.approx(0.95, abs=CLOSE[0.95])
-        # Nearly independent levels: the largest of so many normal deviations.
+        actual = whole_coverage(model, schema, shape, 0.95, True)
+        assert actual == pytest.approx(0.95, abs=CLOSE[0.95])
+        # Nearly independent categories: the maximum of as many normal deviations.
         independent = norm.ppf(0.5 + 0.5 * 0.95 ** (1.0 / len(shape.values)))
         assert shape.half_width(0.95, simultaneous=True) == pytest.approx(independent, rel=0.05)
 
-    def test_never_narrower_than_at_single_points(self, gaussian, several):
+    def test_never_narrower_than_pointwise(self, gaussian, several):
         for explanation in (gaussian.explain_global(), several.explain_global()):
             for shape in explanation:
                 for coverage in (0.05, 0.5, 0.95, 0.999):
@@ -159,14 +159,14 @@ class TestSimultaneous:
                     assert (all_lower <= lower).all()
                     assert (all_upper >= upper).all()
 
-    def test_chance_cannot_make_it_narrower(self):
+    def test_monte_carlo_error_cannot_make_it_narrower(self):
         function = Banded()
         function.largest_deviations = np.array([0.1, 0.2])
         assert function.half_width(0.95, simultaneous=True) == norm.ppf(0.975)
 
-    def test_one_free_number_has_nothing_simultaneous(self):
+    def test_one_degree_of_freedom_is_pointwise(self):
         # A line through the origin with an uncertain slope: inside somewhere is inside everywhere, but
-        # for the origin, where there is no doubt.
+        # for the origin, which is certain.
         column = core_knots.summarise(np.array([-3.0, -1.0, 0.0, 1.0, 3.0]), np.ones(5))
         knots = core_knots.place_knots(column, 256)
         line = knots.values
@@ -193,25 +193,25 @@ class TestSimultaneous:
             np.testing.assert_allclose(
                 shape.band(coverage, simultaneous=True), shape.band(coverage), rtol=2e-3, atol=2e-3
             )
-        # Its importance is |2 + 0.1 z| times the mean of |x|: from draws as even.
+        # Its importance is |2 + 0.1 z| times the mean of |x|, from stratified draws.
         assert shape.importance_std == pytest.approx(0.1 * 8.0 / 5.0, rel=5e-3)
 
     def test_one_coordinate_is_exact(self):
-        draws = np.sort(np.abs(even_normals(1, 1000, np.random.default_rng(0))[0]))
+        draws = np.sort(np.abs(stratified_normals(1, 1000, np.random.default_rng(0))[0]))
         for coverage in (0.5, 0.8, 0.95):
             assert np.quantile(draws, coverage) == pytest.approx(
                 norm.ppf(0.5 + 0.5 * coverage), rel=2e-3
             )
 
     def test_draws_are_normal(self):
-        draws = even_normals(5, 20_000, np.random.default_rng(0))
+        draws = stratified_normals(5, 20_000, np.random.default_rng(0))
         np.testing.assert_allclose(np.cov(draws), np.eye(5), atol=0.03)
         np.testing.assert_allclose(draws.mean(axis=1), 0.0, atol=0.03)
         inside = [(np.abs(number) < 1.96).mean() for number in draws]
         np.testing.assert_allclose(inside, 0.95, atol=0.01)
 
     def test_places_beyond_the_data_do_not_count(self, gaussian):
-        # Their functions may be anything, and would widen the band for nothing.
+        # They are uncertain, and would widen the band needlessly.
         shape = gaussian.explain_global()["age"]
         model, schema = gaussian._model, gaussian._schema
         rows, mean, std = rows_inside(shape, schema)
@@ -224,7 +224,7 @@ class TestSimultaneous:
                 np.quantile(largest, coverage), rel=0.03
             )
 
-    def test_switched_off(self, gaussian):
+    def test_dropped_terms(self, gaussian):
         for shape in gaussian.explain_global().switched_off:
             assert len(shape.largest_deviations) == 0
             for simultaneous in (False, True):
@@ -232,7 +232,7 @@ class TestSimultaneous:
                 np.testing.assert_array_equal(lower, 0.0)
                 np.testing.assert_array_equal(upper, 0.0)
 
-    def test_long_tables_are_drawn_in_parts_and_fewer_times(self, gaussian, several, monkeypatch):
+    def test_large_tables_have_chunks_and_fewer_draws(self, gaussian, several, monkeypatch):
         for model in (gaussian, several):
             at_once = model.explain_global()["city"]
             monkeypatch.setattr(bands, "_CHUNK_VALUES", 1)
@@ -245,7 +245,7 @@ class TestSimultaneous:
 
 
 class TestBands:
-    def test_at_single_points(self, gaussian):
+    def test_pointwise(self, gaussian):
         shape = gaussian.explain_global()["age"]
         for coverage, half in ((0.5, 0.6744898), (0.9, 1.6448536), (0.95, 1.9599640)):
             lower, upper = shape.band(coverage)
@@ -253,7 +253,7 @@ class TestBands:
             np.testing.assert_allclose(upper, shape.mean + half * shape.std, atol=1e-7)
             assert shape.half_width(coverage) == pytest.approx(half)
 
-    def test_of_what_is_no_value(self, gaussian):
+    def test_missing_and_other_values(self, gaussian):
         city = gaussian.explain_global()["city"]
         for simultaneous in (False, True):
             bands = city.others_band(0.9, simultaneous)
@@ -277,11 +277,11 @@ class TestBands:
                 if shape.active:
                     half = np.quantile(known["largest_deviations"], 0.95, axis=0)
                     _, upper = shape.band(0.95, simultaneous=True)
-                    found = np.array(known["mean"]) + half * np.array(known["std"])
-                    np.testing.assert_allclose(found, upper, rtol=1e-12)
+                    actual = np.array(known["mean"]) + half * np.array(known["std"])
+                    np.testing.assert_allclose(actual, upper, rtol=1e-12)
 
     @pytest.mark.parametrize("coverage", [0.0, 1.0, -0.5, 95])
-    def test_coverage_is_a_share(self, gaussian, data, coverage):
+    def test_invalid_coverage(self, gaussian, data, coverage):
         shape, local = gaussian.explain_global()["age"], gaussian.explain_local(data[0][:2])
         calls = [
             lambda: shape.band(coverage),
@@ -355,35 +355,37 @@ class TestRows:
         for model in (gaussian, several):
             local = model.explain_local(data[0][:7])
             half = 1.2815516
-            found = local.contribution_interval(0.8)
-            assert found.shape == (*local.contributions.shape, 2)
+            actual = local.contribution_interval(0.8)
+            assert actual.shape == (*local.contributions.shape, 2)
             np.testing.assert_allclose(
-                found[..., 0], local.contributions - half * local.contributions_std, atol=1e-7
+                actual[..., 0], local.contributions - half * local.contributions_std, atol=1e-7
             )
             np.testing.assert_allclose(
-                found[..., 1], local.contributions + half * local.contributions_std, atol=1e-7
+                actual[..., 1], local.contributions + half * local.contributions_std, atol=1e-7
             )
-            found = local.prediction_interval(0.8)
-            assert found.shape == (*local.prediction.shape, 2)
+            actual = local.prediction_interval(0.8)
+            assert actual.shape == (*local.prediction.shape, 2)
             np.testing.assert_allclose(
-                found[..., 1] - found[..., 0], 2.0 * half * local.prediction_std, rtol=1e-6
+                actual[..., 1] - actual[..., 0], 2.0 * half * local.prediction_std, rtol=1e-6
             )
-            np.testing.assert_allclose(found.mean(axis=-1), local.prediction)
+            np.testing.assert_allclose(actual.mean(axis=-1), local.prediction)
 
     def test_responses_are_the_models_intervals_of_the_mean(self, gaussian, counts, classes, data):
         X = data[0][:20]
         for model in (gaussian, counts, classes):
-            found = model.explain_local(X).response_interval(0.9)
+            actual = model.explain_local(X).response_interval(0.9)
             np.testing.assert_allclose(
-                found, model.predict_interval(X, coverage=0.9, kind="mean"), rtol=1e-6
+                actual, model.predict_interval(X, coverage=0.9, kind="mean"), rtol=1e-6
             )
         local = classes.explain_local(X)
         np.testing.assert_allclose(
             local.response_interval(0.9), expit(local.prediction_interval(0.9))
         )
 
-    def test_several_classes_have_no_response_of_one_score(self, several, data):
-        with pytest.raises(ValueError, match="scores of all: take the model's predict_interval"):
+    def test_several_classes_have_no_response_interval(self, several, data):
+        with pytest.raises(
+            ValueError, match="depends on all logits: use the model's predict_interval"
+        ):
             several.explain_local(data[0][:2]).response_interval()
 
     def test_frames(self, gaussian, several, data):
@@ -407,7 +409,7 @@ class TestRows:
             assert json.loads(local.to_json()) == known
 
 
-def test_json_has_words_for_classes_of_any_kind(several):
+def test_json_of_class_labels_of_any_type(several):
     days = np.array(["2024-05-01", "2024-05-02", "2024-05-03"], dtype="datetime64[D]")
     explanation = explain_global(several._model, several._schema, days)
     assert json.loads(explanation.to_json())["classes"] == [str(day) for day in days]

@@ -1,4 +1,4 @@
-"""coverage_report: its figures against the scores and methods they are made of, and its words."""
+"""coverage_report: its numbers against the underlying scores and methods, and its text."""
 
 import json
 import warnings
@@ -50,7 +50,7 @@ def slow_chance(inside, level):
 
 
 class TestIntervals:
-    def test_a_record_a_level(self, regressor, held_out):
+    def test_one_record_per_coverage(self, regressor, held_out):
         X, y = held_out
         report = coverage_report(regressor, X, y, levels=LEVELS)
         assert (report.kind, report.n_rows, report.estimator) == (
@@ -113,26 +113,28 @@ class TestIntervals:
         assert "80% intervals: coverage 100.0% on 200 rows, above the 95% range" in wide.verdict
         assert "coverage at 50% differs significantly" in wide.verdict
 
-    def test_after_calibrate_both_are_told(self, calibrated, held_out):
+    def test_after_calibrate_both_are_reported(self, calibrated, held_out):
         X, y = held_out
         report = coverage_report(calibrated, X, y, levels=(0.9, 0.99))
         first, second = report.rows
         own = calibrated.predict_interval(X, 0.9, calibrated=False)
-        mended = calibrated.predict_interval(X, 0.9)
+        calibrated_intervals = calibrated.predict_interval(X, 0.9)
         assert first["size"] == pytest.approx(np.mean(own[:, 1] - own[:, 0]))
-        assert first["calibrated_size"] == pytest.approx(np.mean(mended[:, 1] - mended[:, 0]))
-        inside = (mended[:, 0] <= y) & (y <= mended[:, 1])
+        assert first["calibrated_size"] == pytest.approx(
+            np.mean(calibrated_intervals[:, 1] - calibrated_intervals[:, 0])
+        )
+        inside = (calibrated_intervals[:, 0] <= y) & (y <= calibrated_intervals[:, 1])
         assert first["calibrated_observed"] == pytest.approx(inside.mean())
-        # 45 of 50 places: a Beta-binomial
+        # rank 45 of 50: a Beta-binomial
         expected = tuple(betabinom.ppf([0.025, 0.975], 200, 45, 5) / 200)
         assert (first["calibrated_lowest"], first["calibrated_highest"]) == expected
-        assert second["calibrated_observed"] is None  # 49 rows allow 0.98
+        assert second["calibrated_observed"] is None  # 49 rows allow a coverage of 0.98
         assert "too few rows" in str(report)
         assert "90% calibrated intervals: coverage" in report.verdict
         assert report.calibrated
         assert np.isnan(report.to_frame("pandas")["calibrated_size"][1])
 
-    def test_weights_are_repetitions(self, regressor, held_out):
+    def test_weights_are_frequencies(self, regressor, held_out):
         X, y = held_out
         weight = np.random.default_rng(0).integers(0, 3, size=200)
         rows = np.repeat(np.arange(200), weight)
@@ -146,29 +148,29 @@ class TestIntervals:
         assert own == pytest.approx(other, rel=1e-10)
         assert weighted.n_rows == (weight > 0).sum()
 
-    def test_weights_that_hardly_count_rows_are_told(self, regressor, held_out):
+    def test_weights_that_are_hardly_frequencies_warn(self, regressor, held_out):
         with pytest.warns(
             UserWarning, match="is 1000 for every row, and its sum of 200000"
-        ) as told:
+        ) as caught:
             coverage_report(regressor, *held_out, sample_weight=np.full(200, 1000.0))
-        assert told[0].filename == __file__
+        assert caught[0].filename == __file__
 
-    def test_other_levels_are_judged_together(self):
-        # A calibrated model with four more levels: of four, one is off by chance more often than one.
+    def test_other_coverages_are_tested_jointly(self):
+        # Calibrated coverages: without a correction, one of four is significant too often.
         rng = np.random.default_rng(0)
-        told = alone = 0
+        rejected = alone = 0
         for _ in range(1000):
             place = rng.uniform(size=300)
             rows = [
                 {"level": level, "chance": binomial_p_value((place <= level).mean(), level, 300)}
                 for level in (0.5, 0.8, 0.9, 0.95, 0.99)
             ]
-            told += bool(_significant(rows[3], rows))
+            rejected += bool(_significant(rows[3], rows))
             alone += min(row["chance"] for row in rows) <= 0.05
-        assert 0.01 < told / 1000 <= 0.05
+        assert 0.01 < rejected / 1000 <= 0.05
         assert alone / 1000 > 0.08
 
-    def test_levels_are_named_in_their_order_by_holms_rule(self):
+    def test_holms_correction(self):
         chances = {0.5: 0.02, 0.8: 0.001, 0.9: 0.015, 0.95: 0.0, 0.99: 0.9}
         rows = [{"level": level, "chance": chance} for level, chance in chances.items()]
         (sentence,) = _significant(rows[3], rows)
@@ -177,7 +179,7 @@ class TestIntervals:
         (sentence,) = _significant(rows[3], rows)
         assert sentence == "coverage at 80%, 90% differs significantly, too (Holm)"
 
-    def test_what_is_new_in_rows_is_said_once(self, held_out):
+    def test_unseen_values_are_reported_once(self, held_out):
         X, y = held_out
         X = X.assign(kind=np.where(np.arange(200) % 2, "even", "odd"))
         model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
@@ -185,12 +187,12 @@ class TestIntervals:
         labels = np.where(y > 0, "yes", "no")
         classifier = LANAMClassifier(interactions=0, random_state=0).fit(X, labels)
         for own, target in ((model, y), (classifier, labels)):
-            with warnings.catch_warnings(record=True) as told:
+            with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 coverage_report(own, new, target)
-            assert len(told) == 1
-            assert "'NEW'" in str(told[0].message)
-            assert told[0].filename == __file__
+            assert len(caught) == 1
+            assert "'NEW'" in str(caught[0].message)
+            assert caught[0].filename == __file__
 
 
 def counts(n_rows, seed):
@@ -208,7 +210,7 @@ def model_of_counts():
 
 
 class TestCounts:
-    def test_counts_are_expected_to_be_inside_more_often_than_asked(self, model_of_counts):
+    def test_expected_coverage_of_counts_exceeds_the_nominal(self, model_of_counts):
         model = model_of_counts
         X, y, hours = counts(600, 1)
         report = coverage_report(model, X, y, exposure=hours, levels=(0.5, 0.9))
@@ -218,11 +220,13 @@ class TestCounts:
             lower, upper = model.predict_interval(X, row["level"], exposure=hours).T
             own = np.mean((lower <= y) & (y <= upper))
             assert row["observed"] == pytest.approx(own)
-            # the model's own draws of new counts fall inside as often as it expects
+            # simulated counts are covered as often as the model predicts
             draws = model.sample(X, 400, random_state=0, exposure=hours)
             new = np.random.default_rng(0).poisson(draws)
             inside = ((lower <= new) & (new <= upper)).mean()
-            assert row["expected"] == pytest.approx(inside, abs=0.02)  # dispersion is not drawn
+            assert row["expected"] == pytest.approx(
+                inside, abs=0.02
+            )  # the dispersion is not sampled
         assert set(report.scores) == {
             "nll",
             "rmse",
@@ -234,7 +238,7 @@ class TestCounts:
         )
         assert "expected" in str(report)
 
-    def test_true_counts_look_calibrated(self, model_of_counts):
+    def test_correct_counts_are_calibrated(self, model_of_counts):
         model = model_of_counts
         X, y, hours = counts(600, 1)
         curve = coverage_report(model, X, y, exposure=hours).curve
@@ -312,19 +316,19 @@ class TestClasses:
             coverage_report(model, X, y[1:])
 
 
-def test_what_chance_gives_a_calibrated_model_is_what_it_gives():
+def test_the_limit_of_the_calibration_error():
     rng = np.random.default_rng(0)
     p = rng.beta(0.7, 1.5, size=150)
     drawn = rng.uniform(size=(2000, 150)) < p
     errors = [metrics.expected_calibration_error(y, p) for y in drawn]
     limit = _calibration_error_limit(p, np.ones(150))
-    # Gaussian sums in bins of some ten rows
+    # Gaussian approximation in bins of about ten rows
     assert np.mean(np.array(errors) <= limit) == pytest.approx(0.95, abs=0.02)
     twice = _calibration_error_limit(p, np.full(150, 2.0))
     assert twice == pytest.approx(limit / np.sqrt(2))
 
 
-def test_a_report_is_data_and_words(regressor, held_out):
+def test_export_and_text(regressor, held_out):
     report = coverage_report(regressor, *held_out, levels=LEVELS)
     facts = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert facts["rows"][0]["level"] == 0.5

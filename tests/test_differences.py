@@ -1,4 +1,4 @@
-"""Differences of two values are what draws of the whole model say, with only that column changed."""
+"""Differences of two values, against posterior draws of predictions with only that column changed."""
 
 import json
 import re
@@ -16,24 +16,24 @@ from lanam.explain import Contrast, Difference, explain_global
 
 CITIES = ("Bonn", "Rome", "Oslo", "Lima", "Cairo")
 PAIRS = [("age", "bmi"), ("age", "city")]
-#: Small networks, and no search for what the noise depends on: as much to compare, less to wait for.
+#: Small networks and constant noise, for speed.
 QUICK = {"hidden_sizes": (16,), "pair_hidden_sizes": (16,), "random_state": 0}
 NUMBERS = QUICK | {"noise": "constant"}
 
 
 def make_table(n_rows=700, seed=0):
-    """Numbers and levels with gaps, jagged single values, pairs; and the target without noise."""
+    """Columns of all kinds with missing values, interactions; and the noiseless target."""
     rng = np.random.default_rng(seed)
     age, bmi = rng.uniform(20.0, 80.0, n_rows), rng.normal(27.0, 4.0, n_rows)
     city, week = rng.choice(CITIES, n_rows), rng.integers(0, 25, n_rows).astype(float)
     target = np.sin(age / 12.0) + 0.6 * (city == "Rome") - 0.8 * (city == "Oslo") + 0.1 * (bmi - 27)
     target += rng.normal(0.0, 0.7, 25)[week.astype(int)] + 0.03 * week
     target += 0.03 * (age - 50.0) * ((bmi - 27.0) / 4.0 + (city == "Rome"))
-    gap, lost = rng.random(n_rows) < 0.1, rng.random(n_rows) < 0.1
-    target += 0.5 * gap + 0.7 * lost
+    absent, lost = rng.random(n_rows) < 0.1, rng.random(n_rows) < 0.1
+    target += 0.5 * absent + 0.7 * lost
     X = pd.DataFrame(
         {
-            "age": np.where(gap, np.nan, age),
+            "age": np.where(absent, np.nan, age),
             "bmi": bmi,
             "city": np.where(lost, None, city),
             "week": week,
@@ -88,68 +88,70 @@ def two_rows(X, column, first, second, **held):
     return pd.concat([X[:1].assign(**held)] * 2).assign(**{column: [first, second]})
 
 
-def compare_with_draws(found, draws):
+def compare_with_draws(actual, draws):
     apart = draws[:, 0] - draws[:, 1]
-    # Of 4000 draws: means to 0.016 of a deviation, deviations to 1.1%.
-    np.testing.assert_allclose((apart.mean(axis=0) - found.mean) / found.std, 0.0, atol=0.07)
-    np.testing.assert_allclose(apart.std(axis=0), found.std, rtol=0.05)
-    np.testing.assert_allclose((apart > 0.0).mean(axis=0), found.probability, atol=0.035)
-    inside = ((apart >= found.lower) & (apart <= found.upper)).mean(axis=0)
-    np.testing.assert_allclose(inside, found.coverage, atol=0.02)
+    # 4000 draws: means to 0.016 standard deviations, standard deviations to 1.1%.
+    np.testing.assert_allclose((apart.mean(axis=0) - actual.mean) / actual.std, 0.0, atol=0.07)
+    np.testing.assert_allclose(apart.std(axis=0), actual.std, rtol=0.05)
+    np.testing.assert_allclose((apart > 0.0).mean(axis=0), actual.probability, atol=0.035)
+    inside = ((apart >= actual.lower) & (apart <= actual.upper)).mean(axis=0)
+    np.testing.assert_allclose(inside, actual.coverage, atol=0.02)
 
 
 class TestAgainstDraws:
-    def test_smooth_and_single_values_count_together(self, model, data):
-        found = model.explain_global().difference("week", 20, 3, coverage=0.9)
-        assert set(found.terms) <= {"week", "week (levels)"}
-        assert found.terms
-        assert found.left_out == ()
-        compare_with_draws(found, links(model, two_rows(data[0], "week", 20.0, 3.0), 4000))
+    def test_smooth_and_per_value_effects_are_summed(self, model, data):
+        actual = model.explain_global().difference("week", 20, 3, coverage=0.9)
+        assert set(actual.terms) <= {"week", "week (levels)"}
+        assert actual.terms
+        assert actual.left_out == ()
+        compare_with_draws(actual, links(model, two_rows(data[0], "week", 20.0, 3.0), 4000))
 
     @pytest.mark.parametrize("first", [71.3, None])
-    def test_with_pairs_it_is_the_difference_of_predictions(self, model, data, first):
+    def test_with_interactions_it_is_the_difference_of_predictions(self, model, data, first):
         explanation = model.explain_global()
         held = {"bmi": 31.0, "city": "Rome"}
-        found = explanation.difference("age", first, 30, given=held)
+        actual = explanation.difference("age", first, 30, given=held)
         rows = two_rows(data[0], "age", first, 30.0, **held).astype({"age": float})
-        compare_with_draws(found, links(model, rows, 4000))
+        compare_with_draws(actual, links(model, rows, 4000))
         local = model.explain_local(rows)
-        np.testing.assert_allclose(found.mean, local.prediction[0] - local.prediction[1])
+        np.testing.assert_allclose(actual.mean, local.prediction[0] - local.prediction[1])
         pairs = {pair.name for pair in explanation.pairs if pair.active}
         assert pairs == {"age x bmi", "age x city"}
-        assert found.left_out == ()
-        assert pairs <= set(found.terms)
-        assert found.given == held
+        assert actual.left_out == ()
+        assert pairs <= set(actual.terms)
+        assert actual.given == held
 
     def test_levels(self, model, data):
         explanation = model.explain_global()
         for first, second in (("Oslo", "Rome"), ("Oslo", None)):
-            found = explanation.difference("city", first, second, given={"age": 40})
+            actual = explanation.difference("city", first, second, given={"age": 40})
             rows = two_rows(data[0], "city", first, second, age=40.0)
-            compare_with_draws(found, links(model, rows, 4000))
+            compare_with_draws(actual, links(model, rows, 4000))
 
     def test_every_class_has_its_own(self, model, data):
-        found = model.explain_global().difference("age", 60, 30)
-        shape = () if found.link != "softmax" else (3,)
-        for number in (found.mean, found.std, found.lower, found.upper, found.probability):
+        actual = model.explain_global().difference("age", 60, 30)
+        shape = () if actual.link != "softmax" else (3,)
+        for number in (actual.mean, actual.std, actual.lower, actual.upper, actual.probability):
             assert np.shape(number) == shape
         if shape:
-            assert found.mean.sum() == pytest.approx(0.0, abs=1e-9)
+            assert actual.mean.sum() == pytest.approx(0.0, abs=1e-9)
 
     def test_ratios(self, model):
-        found = model.explain_global().difference("age", 60, 30)
-        if found.link in ("log", "logit"):
-            assert found.ratio == pytest.approx(np.exp(found.mean))
-            assert found.ratio_interval == pytest.approx((np.exp(found.lower), np.exp(found.upper)))
-            assert found.to_dict()["ratio_interval"] == list(found.ratio_interval)
-            beyond = replace(found, mean=1000.0, upper=1001.0)
+        actual = model.explain_global().difference("age", 60, 30)
+        if actual.link in ("log", "logit"):
+            assert actual.ratio == pytest.approx(np.exp(actual.mean))
+            assert actual.ratio_interval == pytest.approx(
+                (np.exp(actual.lower), np.exp(actual.upper))
+            )
+            assert actual.to_dict()["ratio_interval"] == list(actual.ratio_interval)
+            beyond = replace(actual, mean=1000.0, upper=1001.0)
             assert beyond.ratio == np.inf
             assert "ratio inf" in str(beyond)
             assert json.loads(beyond.to_json())["ratio"] is None
         else:
-            assert found.ratio is found.ratio_interval is None
+            assert actual.ratio is actual.ratio_interval is None
 
-    def test_turned_round(self, model):
+    def test_antisymmetric(self, model):
         explanation = model.explain_global()
         here, back = explanation.difference("age", 60, 30), explanation.difference("age", 30, 60)
         np.testing.assert_allclose(here.mean, -np.asarray(back.mean))
@@ -160,25 +162,25 @@ class TestAgainstDraws:
     def test_the_same_value_twice(self, model):
         explanation = model.explain_global()
         for column, value in (("age", 47.3), ("age", np.nan), ("city", "Oslo"), ("week", 7)):
-            found = explanation.difference(column, value, value)
-            np.testing.assert_array_equal(found.mean, 0.0)
-            np.testing.assert_array_equal(found.std, 0.0)
-            np.testing.assert_array_equal(found.probability, 0.0)
-            assert "adds exactly 0" in str(found)
+            actual = explanation.difference(column, value, value)
+            np.testing.assert_array_equal(actual.mean, 0.0)
+            np.testing.assert_array_equal(actual.std, 0.0)
+            np.testing.assert_array_equal(actual.probability, 0.0)
+            assert "changes nothing" in str(actual)
 
     def test_json(self, model):
-        found = model.explain_global().difference("city", "Oslo", None, coverage=0.8)
-        known = json.loads(found.to_json())
+        actual = model.explain_global().difference("city", "Oslo", None, coverage=0.8)
+        known = json.loads(actual.to_json())
         assert known["first"] == "Oslo"
         assert known["second"] is None
         assert known["coverage"] == 0.8
-        np.testing.assert_array_equal(known["mean"], found.mean)
-        assert known["terms"] == list(found.terms)
-        assert known == found.to_dict()
+        np.testing.assert_array_equal(known["mean"], actual.mean)
+        assert known["terms"] == list(actual.terms)
+        assert known == actual.to_dict()
 
 
 class TestAverage:
-    """Pairs on average over the other columns: brute force is every row with both values."""
+    """Interactions averaged over the other columns: by brute force, every row with both values."""
 
     @pytest.mark.parametrize(
         ("column", "first", "second"),
@@ -187,24 +189,26 @@ class TestAverage:
     def test_it_is_the_mean_over_rows_of_differences_of_predictions(
         self, model, data, column, first, second
     ):
-        found = model.explain_global().difference(column, first, second, given="average")
+        actual = model.explain_global().difference(column, first, second, given="average")
         sides = [data[0].assign(**{column: np.float64(at)}) for at in (first or np.nan, second)]
         here, there = (model.explain_local(side).prediction for side in sides)
-        np.testing.assert_allclose(found.mean, (here - there).mean(axis=0), rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(actual.mean, (here - there).mean(axis=0), rtol=1e-5, atol=1e-7)
         draws = links(model, pd.concat(sides), 400)
         of_rows = draws.reshape(400, 2, len(data[0]), *draws.shape[2:]).mean(axis=2)
         apart = of_rows[:, 0] - of_rows[:, 1]
-        np.testing.assert_allclose(apart.std(axis=0), found.std, rtol=0.15)  # four errors
-        assert found.left_out == ()
+        np.testing.assert_allclose(apart.std(axis=0), actual.std, rtol=0.15)  # four standard errors
+        assert actual.left_out == ()
         expected = ("bmi", "city") if column == "age" else ("age",)
-        assert found.averaged == expected
-        text = f"; on average over {' and '.join(expected)} in the training data"
-        assert text in str(found)
+        assert actual.averaged == expected
+        text = f"; averaged over {' and '.join(expected)} in the training data"
+        assert text in str(actual)
 
     @pytest.mark.parametrize(
         ("column", "first", "second"), [("age", 71.3, 30.0), ("city", "Oslo", "Rome")]
     )
-    def test_the_deviation_by_the_dense_covariance(self, gaussian, data, column, first, second):
+    def test_the_standard_deviation_by_the_dense_covariance(
+        self, gaussian, data, column, first, second
+    ):
         from lanam.core.model import scoring
 
         inner = gaussian._model
@@ -214,23 +218,23 @@ class TestAverage:
             readers = scoring._readers(inner, columns)
             design.append(scoring._mean_and_design(inner, readers, len(columns))[1].mean(axis=0))
         apart = design[0] - design[1]
-        found = gaussian.explain_global().difference(column, first, second, given="average")
-        # Rows read tables with single-precision fractions.
-        assert found.std == pytest.approx(np.sqrt(apart @ inner.covariance @ apart), rel=1e-5)
+        actual = gaussian.explain_global().difference(column, first, second, given="average")
+        # Interpolation weights are in single precision.
+        assert actual.std == pytest.approx(np.sqrt(apart @ inner.covariance @ apart), rel=1e-5)
 
-    def test_weights_count(self, data):
+    def test_weighted_averages(self, data):
         X, y = data[0][["age", "bmi"]][:200], data[1][:200]
         weight = np.random.default_rng(0).integers(0, 4, 200)
         pairs = LANAMRegressor(interactions=[("age", "bmi")], **NUMBERS)
         model = pairs.fit(X, y, sample_weight=weight)
-        found = model.explain_global().difference("bmi", 32, 24, given="average")
+        actual = model.explain_global().difference("bmi", 32, 24, given="average")
         apart = model.predict(X.assign(bmi=32.0)) - model.predict(X.assign(bmi=24.0))
-        assert "age x bmi" in found.terms
-        assert found.mean == pytest.approx(np.average(apart, weights=weight), rel=1e-5)
-        assert found.mean != pytest.approx(apart.mean(), rel=1e-3)
+        assert "age x bmi" in actual.terms
+        assert actual.mean == pytest.approx(np.average(apart, weights=weight), rel=1e-5)
+        assert actual.mean != pytest.approx(apart.mean(), rel=1e-3)
 
-    def test_columns_that_go_along_are_not_compared_with_it(self):
-        # y = a b, and b is large where a is: rows with a large a have more, the same b on average does not.
+    def test_correlated_columns(self):
+        # y = a b with correlated a and b: the conditional difference is positive, the marginal one zero.
         rng = np.random.default_rng(0)
         a, noise = rng.normal(size=(2, 1000))
         X = pd.DataFrame({"a": a, "b": 0.8 * a + 0.6 * noise})
@@ -243,61 +247,62 @@ class TestAverage:
         assert average.mean == pytest.approx(apart.mean(), abs=1e-5)
         assert abs(average.mean) < 0.3
 
-    def test_without_pairs_nothing_changes(self, explanation):
+    def test_without_interactions_nothing_changes(self, explanation):
         plain = explanation.difference("week", 20, 3).to_dict()
         assert explanation.difference("week", 20, 3, given="average").to_dict() == plain
 
     def test_every_value(self, explanation):
         contrast = explanation.differences("age", 30.0, given="average")
         for k in range(0, len(contrast.values), 9):
-            found = explanation.difference("age", contrast.values[k], 30.0, given="average")
-            assert contrast.mean[k] == pytest.approx(found.mean, abs=1e-12)
-            assert contrast.std[k] == pytest.approx(found.std, abs=1e-12)
+            actual = explanation.difference("age", contrast.values[k], 30.0, given="average")
+            assert contrast.mean[k] == pytest.approx(actual.mean, abs=1e-12)
+            assert contrast.std[k] == pytest.approx(actual.std, abs=1e-12)
         assert contrast.averaged == ("bmi", "city")
 
 
 class TestOverlap:
     def test_bands_that_overlap_may_hide_a_difference(self, explanation):
-        # Errors that both points share do not count: the difference is known better than its ends.
+        # Common errors cancel: the difference is less uncertain than its ends.
         mean, std = explanation.evaluate("bmi", [29.0, 28.0])
-        found = explanation.difference("bmi", 29, 28)
-        assert found.mean == pytest.approx(mean[0] - mean[1])
-        assert found.std < 0.5 * np.hypot(*std)
+        actual = explanation.difference("bmi", 29, 28)
+        assert actual.mean == pytest.approx(mean[0] - mean[1])
+        assert actual.std < 0.5 * np.hypot(*std)
 
 
 class TestWords:
     def test_numbers(self, gaussian):
-        found = gaussian.explain_global().difference("bmi", 30, 25.5, coverage=0.9)
+        actual = gaussian.explain_global().difference("bmi", 30, 25.5, coverage=0.9)
         pattern = (
-            r"^bmi: 30 against 25\.5 adds \+0\.\d\d\d? \(90%: \+0\.\d+ to \+0\.\d+\) to the prediction; "
-            r"above zero with probability more than 0\.999; "
-            r"without age x bmi, which depends on age: for the age found with each bmi, not for the same "
-            r"\(see given\)$"
+            r"^bmi: 30 vs 25\.5 changes the prediction by \+0\.\d\d\d? \(90%: \+0\.\d+ to \+0\.\d+\); "
+            r"positive with probability more than 0\.999; "
+            r"without age x bmi: averaged over age conditional on bmi \(see given\)$"
         )
-        assert re.match(pattern, str(found)), str(found)
+        assert re.match(pattern, str(actual)), str(actual)
 
     def test_what_is_left_out(self, explanation):
-        found = explanation.difference("age", 60, 30)
-        assert found.left_out == ("age x bmi", "age x city")
-        assert found.left_out_columns == ("bmi", "city")
-        assert str(found).endswith(
-            "; without age x bmi and age x city, which depend on bmi and city: for the bmi and city found "
-            "with each age, not for the same (see given)"
+        actual = explanation.difference("age", 60, 30)
+        assert actual.left_out == ("age x bmi", "age x city")
+        assert actual.left_out_columns == ("bmi", "city")
+        assert str(actual).endswith(
+            "; without age x bmi and age x city: averaged over bmi and city conditional on age "
+            "(see given)"
         )
         held = explanation.difference("age", 60, None, given={"city": None, "bmi": 25.0})
-        assert str(held).endswith("; with bmi at 25 and city at (missing)")
-        assert "age: 60 against (missing) adds" in str(held)
+        assert str(held).endswith("; at bmi = 25 and city = (missing)")
+        assert "age: 60 vs (missing) changes" in str(held)
 
     def test_links(self, model):
         text = str(model.explain_global().difference("age", 60, 30))
         link = model.explain_global().link
         words = {
-            "identity": " to the prediction; above zero with probability ",
-            "log": " to the logarithm of the rate; above zero with probability ",
-            "logit": " to the log-odds of True; above zero with probability ",
-            "softmax": "age: 60 against 30 adds to the centred logit of each class; without",
+            "identity": " changes the prediction by ",
+            "log": " changes the logarithm of the rate by ",
+            "logit": " changes the log-odds of True by ",
+            "softmax": " of each class; without",
         }
+        assert text.startswith("age: 60 vs 30 changes ")
         assert words[link] in text
+        assert text.count("; positive with probability ") == (3 if link == "softmax" else 1)
         assert ("odds ratio " in text) == (link == "logit")
         assert ("rate ratio " in text) == (link == "log")
         assert text.count("\n") == (3 if link == "softmax" else 0)
@@ -306,44 +311,42 @@ class TestWords:
 
     def test_values_beyond_the_data(self, explanation, data):
         bmi, age = data[0]["bmi"], data[0]["age"]
-        found = explanation.difference("bmi", 1000, 30)
-        assert found.beyond == (("bmi", 1000.0, bmi.min(), bmi.max()),)
-        assert str(found).endswith(
-            f"; 1000 lies beyond the data ({bmi.min():.4g} to {bmi.max():.4g})"
+        actual = explanation.difference("bmi", 1000, 30)
+        assert actual.beyond == (("bmi", 1000.0, bmi.min(), bmi.max()),)
+        assert str(actual).endswith(
+            f"; 1000 is outside the data range ({bmi.min():.4g} to {bmi.max():.4g})"
         )
-        assert found.to_dict()["beyond"] == [["bmi", 1000.0, bmi.min(), bmi.max()]]
+        assert actual.to_dict()["beyond"] == [["bmi", 1000.0, bmi.min(), bmi.max()]]
         ends = explanation.difference("bmi", bmi.min(), bmi.max(), given={"age": -5})
         assert ends.beyond == (("age", -5.0, age.min(), age.max()),)
         assert str(ends).endswith(
-            f"; with age at -5; age at -5 lies beyond the data ({age.min():.4g} to {age.max():.4g})"
+            f"; at age = -5; age = -5 is outside the data range ({age.min():.4g} to {age.max():.4g})"
         )
         assert explanation.difference("age", None, 30).beyond == ()
         assert explanation.difference("city", "Rome", None).beyond == ()
         contrast = explanation.differences("bmi", 1000)
-        assert contrast.beyond == found.beyond
+        assert contrast.beyond == actual.beyond
 
     def test_columns_without_an_effect(self, explanation):
-        found = explanation.difference("noise", 1, 0)
-        assert found.terms == ()
-        assert (found.mean, found.std, found.probability) == (0.0, 0.0, 0.0)
-        assert str(found) == (
-            "noise: 1 against 0 adds nothing, as noise alone has no effect (dropped: not supported by "
-            "the data)"
-        )
-        found = explanation.difference("same", 1, 0)
-        assert "no effect (dropped: constant column)" in str(found)
+        actual = explanation.difference("noise", 1, 0)
+        assert actual.terms == ()
+        assert (actual.mean, actual.std, actual.probability) == (0.0, 0.0, 0.0)
+        assert str(actual) == (f"noise: 1 vs 0 changes nothing: no main effect ({actual.status})")
+        actual = explanation.difference("same", 1, 0)
+        assert f"no main effect ({actual.status})" in str(actual)
+        assert actual.status.endswith("constant column")
 
     @pytest.mark.parametrize("scale", [1e-12, 1e-5, 1e5])
     def test_numbers_of_any_size(self, data, scale):
         model = LANAMRegressor(interactions=0, **NUMBERS).fit(data[0], data[1] * scale)
-        found = model.explain_global().difference("bmi", 35, 25)
-        words = str(found).split()
-        assert float(words[5]) == pytest.approx(found.mean, rel=0.05)
-        assert float(words[7]) == pytest.approx(found.lower, rel=0.1)
-        assert len(str(found)) < 160
+        actual = model.explain_global().difference("bmi", 35, 25)
+        words = str(actual).split()
+        assert float(words[8]) == pytest.approx(actual.mean, rel=0.05)
+        assert float(words[10]) == pytest.approx(actual.lower, rel=0.1)
+        assert len(str(actual)) < 160
 
 
-def test_truth_values_and_numbers_as_levels():
+def test_booleans_and_numbers_as_categories():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"member": rng.random(300) < 0.4, "zone": rng.integers(1, 5, 300)})
     y = X["member"] + 0.5 * (X["zone"] == 3) + 0.2 * rng.standard_normal(300)
@@ -351,8 +354,10 @@ def test_truth_values_and_numbers_as_levels():
     explanation = model.explain_global()
     assert explanation.difference("member", True, False).mean == pytest.approx(1.0, abs=0.1)
     assert explanation.difference("zone", 3, 1.0).mean == pytest.approx(0.5, abs=0.15)
-    assert str(explanation.difference("zone", 3, 3.0)) == "zone: 3 against 3 adds exactly 0"
-    with pytest.raises(ValueError, match="'yes' cannot be a value of column 'member': its levels"):
+    assert str(explanation.difference("zone", 3, 3.0)) == "zone: 3 vs 3 changes nothing"
+    with pytest.raises(
+        ValueError, match="'yes' cannot be a value of column 'member': its categories"
+    ):
         explanation.difference("member", "yes", False)
 
 
@@ -361,8 +366,11 @@ class TestErrors:
         ("arguments", "message"),
         [
             (("ages", 1, 2), r"names the column 'ages', which X does not have; did you mean 'age'"),
-            (("age", "old", 2), r"'old' cannot be a value of column 'age': it holds numbers, from"),
-            (("city", "Rome", 3), r"3 cannot be a value of column 'city': its levels are 'Bonn', "),
+            (("age", "old", 2), r"'old' cannot be a value of column 'age': it is numeric, from"),
+            (
+                ("city", "Rome", 3),
+                r"3 cannot be a value of column 'city': its categories are 'Bonn', ",
+            ),
             (("age", np.inf, 2), r"inf cannot be a value of column 'age'"),
             (("bmi", None, 2), r"column 'bmi' had no missing values in the training data"),
             (("bmi", 1, np.nan), r"column 'bmi' had no missing values in the training data"),
@@ -378,10 +386,10 @@ class TestErrors:
         [
             (
                 {"bmi": 30},
-                r"'age' interacts with 'city', and given does not say where: add a value",
+                r"'age' interacts with 'city', which given does not contain: add a value",
             ),
-            ({}, r"'age' interacts with 'bmi' and 'city', and given does not say where"),
-            ("mean", r"given='mean' is not known: pass 'average', or values of the other columns"),
+            ({}, r"'age' interacts with 'bmi' and 'city', which given does not contain"),
+            ("mean", r"given='mean' is not valid: pass 'average', or values of the other columns"),
             ({"bmi": 30, "town": 1}, r"given names the column 'town', which X does not have"),
             ({"age": 30}, r"given holds the column 'age' itself, whose values are compared"),
             ({"bmi": None, "city": "Rome"}, r"column 'bmi' had no missing values"),
@@ -394,9 +402,9 @@ class TestErrors:
 
     def test_a_whole_row_may_be_given(self, explanation, data):
         row = data[0].iloc[3].drop("age").to_dict()
-        found = explanation.difference("age", 60, 30, given=row)
-        assert list(found.given) == ["bmi", "city"]
-        # A column without a pair has nothing that could depend on others.
+        actual = explanation.difference("age", 60, 30, given=row)
+        assert list(actual.given) == ["bmi", "city"]
+        # A column without interactions does not depend on others.
         assert explanation.difference("week", 3, 4, given={"bmi": 30}).given == {}
 
     def test_references(self, explanation):
@@ -416,7 +424,7 @@ class TestErrors:
             lambda: alone.differences("age", 30),
             lambda: alone.evaluate("age", [30]),
         ):
-            with pytest.raises(ValueError, match="made without its model"):
+            with pytest.raises(ValueError, match="explanation has no model"):
                 call()
 
     def test_the_model_is_not_part_of_the_data(self, explanation):
@@ -424,27 +432,27 @@ class TestErrors:
         assert "FittedModel" not in repr(explanation)
 
 
-class TestNewLevels:
-    def test_one_has_its_wide_band(self, explanation):
-        with pytest.warns(UserWarning, match="that the training data did not have") as told:
-            found = explanation.difference("city", "Quito", "Rome")
-        assert told[0].filename == __file__
+class TestUnseenCategories:
+    def test_one_has_a_wide_band(self, explanation):
+        with pytest.warns(UserWarning, match="unseen categor") as caught:
+            actual = explanation.difference("city", "Quito", "Rome")
+        assert caught[0].filename == __file__
         known = explanation.difference("city", "Oslo", "Rome")
-        assert found.std > 2.0 * known.std
-        with pytest.warns(UserWarning, match="that the training data did not have") as told:
-            found = explanation.difference("age", 50, 40, given={"bmi": 30, "city": "Quito"})
-        assert told[0].filename == __file__
-        assert found.std > 0.0
+        assert actual.std > 2.0 * known.std
+        with pytest.warns(UserWarning, match="unseen categor") as caught:
+            actual = explanation.difference("age", 50, 40, given={"bmi": 30, "city": "Quito"})
+        assert caught[0].filename == __file__
+        assert actual.std > 0.0
 
-    @pytest.mark.filterwarnings("ignore:.*that the training data did not have")
-    def test_two_cannot_be_told_apart(self, explanation):
-        with pytest.raises(ValueError, match=r"'Quito' and 'Graz' are both new or too rare"):
+    @pytest.mark.filterwarnings("ignore:.*unseen categor")
+    def test_two_cannot_be_distinguished(self, explanation):
+        with pytest.raises(ValueError, match=r"'Quito' and 'Graz' are both unseen or too rare"):
             explanation.difference("city", "Quito", "Graz")
         assert explanation.difference("city", "Quito", "Quito").std == 0.0
 
     @pytest.mark.filterwarnings("ignore:of the .* categories of column")
-    def test_very_many_and_rare_ones(self, monkeypatch):
-        # Of two such columns only one can have all of its levels; a thousand would take their time.
+    def test_high_cardinality_and_rare_ones(self, monkeypatch):
+        # Of two such columns only one keeps all categories; the limit is lowered for speed.
         monkeypatch.setattr(prepare, "_WIDE", 30)
         rng = np.random.default_rng(2)
         street, shop = rng.integers(0, 60, 1500), np.minimum(rng.geometric(0.1, 1500), 50)
@@ -454,10 +462,10 @@ class TestNewLevels:
         model = LANAMRegressor(interactions=0, **NUMBERS).fit(X, y)
         assert model._model.terms[0].coupling is not None
         explanation = model.explain_global()
-        found = explanation.difference("street", "12", "40")
-        compare_with_draws(found, links(model, two_rows(X, "street", "12", "40"), 4000))
+        actual = explanation.difference("street", "12", "40")
+        compare_with_draws(actual, links(model, two_rows(X, "street", "12", "40"), 4000))
         rare = sorted(set(X["shop"]) - set(explanation["shop"].values))
-        with pytest.raises(ValueError, match="both new or too rare to be told apart"):
+        with pytest.raises(ValueError, match="both unseen or too rare"):
             explanation.difference("shop", rare[0], rare[1])
         assert explanation.difference("shop", rare[0], "shop 1").std > 0.0
         contrast = explanation.differences("street", "12")
@@ -487,15 +495,15 @@ class TestContrast:
         lower, upper = contrast.band(0.8)
         assert len(contrast.values) == len(contrast.mean) == len(contrast.inside) > 3
         for k in range(0, len(contrast.values), 7):
-            found = explanation.difference(column, contrast.values[k], reference, 0.8, given)
-            assert isinstance(found, Difference)
-            np.testing.assert_allclose(contrast.mean[k], found.mean, atol=1e-12)
-            np.testing.assert_allclose(contrast.std[k], found.std, atol=1e-12)
-            np.testing.assert_allclose(lower[k], found.lower, atol=1e-12)
-            np.testing.assert_allclose(upper[k], found.upper, atol=1e-12)
-        assert (contrast.terms, contrast.left_out) == (found.terms, found.left_out)
+            actual = explanation.difference(column, contrast.values[k], reference, 0.8, given)
+            assert isinstance(actual, Difference)
+            np.testing.assert_allclose(contrast.mean[k], actual.mean, atol=1e-12)
+            np.testing.assert_allclose(contrast.std[k], actual.std, atol=1e-12)
+            np.testing.assert_allclose(lower[k], actual.lower, atol=1e-12)
+            np.testing.assert_allclose(upper[k], actual.upper, atol=1e-12)
+        assert (contrast.terms, contrast.left_out) == (actual.terms, actual.left_out)
 
-    def test_all_differences_lie_in_it_at_once(self, model, data):
+    def test_the_simultaneous_band_covers_all_differences(self, model, data):
         contrast = model.explain_global().differences("age", 30.0, {"bmi": 29.0, "city": "Oslo"})
         inner = contrast.values[contrast.inside]
         rows = pd.concat([data[0][:1].assign(bmi=29.0, city="Oslo")] * (len(inner) + 2))
@@ -512,7 +520,7 @@ class TestContrast:
             assert (lower <= single[0]).all()
             assert (upper >= single[1]).all()
 
-    def test_single_values_are_compared_where_they_are(self, explanation):
+    def test_contrasts_of_single_values(self, explanation):
         assert explanation["week (levels)"].active
         values = explanation.differences("week", 3).values
         np.testing.assert_array_equal(values, np.arange(25.0))
@@ -525,7 +533,7 @@ class TestContrast:
         assert len(contrast.largest_deviations) == 0
         assert len(explanation.differences("same", 1.0).values) == 0
 
-    def test_the_same_each_time(self, explanation):
+    def test_deterministic(self, explanation):
         one, other = (explanation.differences("age", 30).to_dict() for _ in range(2))
         assert one == other
         assert json.loads(explanation.differences("age", 30).to_json()) == one
@@ -536,14 +544,14 @@ class TestContrast:
             everything = contrast.to_frame(coverage=0.8)
             assert isinstance(everything, pd.DataFrame)
             assert set(everything["term"]) == {column}
-            frame, gap = everything[: contrast.mean.size], everything[contrast.mean.size :]
-            if column == "bmi":  # it has no gaps
+            frame, missing_row = everything[: contrast.mean.size], everything[contrast.mean.size :]
+            if column == "bmi":  # without missing values
                 assert contrast.missing_mean is contrast.missing_std is None
-                assert gap.empty
+                assert missing_row.empty
                 with pytest.raises(ValueError, match="'bmi' had no missing values in the training"):
                     contrast.missing_band()
             else:
-                self.compare_missing(model, contrast, gap)
+                self.compare_missing(model, contrast, missing_row)
             np.testing.assert_array_equal(frame["mean"], contrast.mean.ravel())
             np.testing.assert_array_equal(frame["lower"], contrast.band(0.8)[0].ravel())
             np.testing.assert_array_equal(
@@ -555,19 +563,20 @@ class TestContrast:
             np.testing.assert_array_equal(frame["inside"], np.repeat(contrast.inside, n_classes))
 
     @staticmethod
-    def compare_missing(model, contrast, gap):
+    def compare_missing(model, contrast, missing_row):
         """The last row of a frame is the difference of a missing value."""
-        found = model.explain_global().difference(contrast.column, None, contrast.reference, 0.8)
-        np.testing.assert_allclose(contrast.missing_mean, found.mean, atol=1e-12)
-        np.testing.assert_allclose(contrast.missing_std, found.std, atol=1e-12)
-        assert set(gap["level"]) == {"(missing)"}
-        assert gap["value"].isna().all()
-        assert gap["inside"].all()
-        np.testing.assert_array_equal(gap["mean"], np.ravel(contrast.missing_mean))
-        np.testing.assert_array_equal(gap["std"], np.ravel(contrast.missing_std))
-        np.testing.assert_allclose(gap["lower"], np.ravel(found.lower), atol=1e-12)
+        actual = model.explain_global().difference(contrast.column, None, contrast.reference, 0.8)
+        np.testing.assert_allclose(contrast.missing_mean, actual.mean, atol=1e-12)
+        np.testing.assert_allclose(contrast.missing_std, actual.std, atol=1e-12)
+        assert set(missing_row["level"]) == {"(missing)"}
+        assert missing_row["value"].isna().all()
+        assert missing_row["inside"].all()
+        np.testing.assert_array_equal(missing_row["mean"], np.ravel(contrast.missing_mean))
+        np.testing.assert_array_equal(missing_row["std"], np.ravel(contrast.missing_std))
+        np.testing.assert_allclose(missing_row["lower"], np.ravel(actual.lower), atol=1e-12)
         np.testing.assert_array_equal(
-            gap["simultaneous_upper"], np.ravel(contrast.missing_band(0.8, simultaneous=True)[1])
+            missing_row["simultaneous_upper"],
+            np.ravel(contrast.missing_band(0.8, simultaneous=True)[1]),
         )
 
     def test_frames_in_the_users_library(self, data):
@@ -578,7 +587,7 @@ class TestContrast:
 
 class TestEvaluate:
     @pytest.mark.filterwarnings("ignore::UserWarning")
-    def test_it_is_what_predict_terms_says(self, model, data):
+    def test_it_agrees_with_predict_terms(self, model, data):
         explanation = model.explain_global()
         names = [term.name for term in model.terms_]
         values = {
@@ -597,7 +606,7 @@ class TestEvaluate:
                 np.testing.assert_allclose(mean, means[:, index], rtol=1e-9, atol=1e-12)
                 np.testing.assert_allclose(std, stds[:, index], rtol=1e-6, atol=1e-9)
 
-    def test_between_knots_it_is_the_functions_deviation(self, explanation):
+    def test_the_standard_deviation_between_knots(self, explanation):
         bmi = explanation["bmi"]
         values, means, stds = (table[bmi.inside] for table in (bmi.values, bmi.mean, bmi.std))
         middle = 0.5 * (values[:-1] + values[1:])
@@ -617,32 +626,34 @@ class TestEvaluate:
         with pytest.raises(KeyError, match="no term 'size'"):
             explanation.evaluate("size", [1])
         with pytest.raises(
-            ValueError, match=r"'age x bmi' is a pair: give values of 'bmi' as second"
+            ValueError, match=r"'age x bmi' is an interaction: pass values of 'bmi' as second"
         ):
             explanation.evaluate("age x bmi", [40])
-        with pytest.raises(ValueError, match="'age' is of one column: leave second_values out"):
+        with pytest.raises(ValueError, match="'age' has one column: leave second_values out"):
             explanation.evaluate("age", [40], [30])
-        with pytest.raises(ValueError, match="must be as many, and there are 1 and 2"):
+        with pytest.raises(ValueError, match="must have equal lengths, and have 1 and 2"):
             explanation.evaluate("age x bmi", [40], [30, 31])
         with pytest.raises(ValueError, match="'x' cannot be a value of column 'bmi'"):
             explanation.evaluate("bmi", [20, "x"])
 
-    def test_values_beyond_the_data_are_told(self, explanation, data):
+    def test_extrapolation_warns(self, explanation, data):
         with pytest.warns(
-            UserWarning, match=r"'bmi': 2 of 3 values lie beyond .*, 99 the far"
-        ) as told:
+            UserWarning, match=r"'bmi': 2 of 3 values are outside .*, the farthest 99"
+        ) as caught:
             explanation.evaluate("bmi", [-1, 30, 99])
-        assert told[0].filename == __file__
-        with pytest.warns(UserWarning, match=r"'bmi': 1 of 1 values lies beyond the training data"):
+        assert caught[0].filename == __file__
+        with pytest.warns(
+            UserWarning, match=r"'bmi': 1 of 1 values is outside the range of the training data"
+        ):
             explanation.evaluate("age x bmi", [40], [99])
         bmi = data[0]["bmi"]
-        explanation.evaluate("bmi", [bmi.min(), bmi.max()])  # warns of nothing
+        explanation.evaluate("bmi", [bmi.min(), bmi.max()])  # no warning
         explanation.evaluate("age", [None, 40])
 
-    def test_new_values_are_told(self, explanation):
-        with pytest.warns(UserWarning, match="'Quito'") as told:
+    def test_unseen_values_warn(self, explanation):
+        with pytest.warns(UserWarning, match="'Quito'") as caught:
             mean, std = explanation.evaluate("city", ["Quito", "Rome"])
-        assert told[0].filename == __file__
+        assert caught[0].filename == __file__
         assert std[0] == pytest.approx(explanation["city"].unseen_std)
         assert mean[0] == pytest.approx(explanation["city"].unseen_mean)
 

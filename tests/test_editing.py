@@ -627,7 +627,7 @@ class TestReport:
         assert "edited by hand, 2 times" in text
         for record in edited.edits_:
             assert edit_words(record) in text
-        assert "those of the fit, and so is the noise: intervals of new observations do not" in text
+        assert "those of the fit, and so is the noise: prediction intervals do not" in text
         shapes = {shape["name"]: shape for shape in page.data["shapes"]}
         assert shapes["age"]["edited"] == [[30.0, 60.0]]
         assert shapes["bmi"]["edited"] == []

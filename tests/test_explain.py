@@ -1,4 +1,4 @@
-"""Explanations say what the model does, in the user's units."""
+"""Explanations agree with the model, in the units of the columns."""
 
 import json
 
@@ -48,24 +48,24 @@ def classifier(data):
 
 
 class TestGlobal:
-    def test_terms_stand_in_the_models_order(self, model, explanation):
+    def test_terms_are_in_the_models_order(self, model, explanation):
         assert [shape.name for shape in explanation] == [term.name for term in model.terms_]
         assert len(explanation) == len(model.terms_)
         assert explanation.intercept == model.intercept_
         assert explanation.link == "identity"
 
-    def test_active_terms_come_by_importance(self, explanation):
+    def test_active_terms_are_sorted_by_importance(self, explanation):
         names = [shape.name for shape in explanation.active]
         assert set(names) >= {"income", "recipe (levels)"}
         importances = [shape.importance for shape in explanation.active]
         assert importances == sorted(importances, reverse=True)
         assert {"noise", "same"} <= {shape.name for shape in explanation.switched_off}
 
-    def test_a_curve_is_what_predict_terms_says(self, model, data, explanation):
+    def test_curves_agree_with_predict_terms(self, model, data, explanation):
         income = explanation["income"]
         rows = data[0][:50]
         means, stds = model.predict_terms(rows, return_std=True)
-        # Rows read the tables in single precision.
+        # Interpolation weights are in single precision.
         np.testing.assert_allclose(
             np.interp(rows["income"], income.values, income.mean), means[:, 0], atol=1e-5
         )
@@ -80,10 +80,10 @@ class TestGlobal:
         assert inner[-1] == pytest.approx(data[0]["income"].max())
         assert not income.inside[0]
         assert not income.inside[-1]
-        # Where there is no data the band is wider than where there is.
+        # Bands are wider outside the data.
         assert income.std[0] > income.std[income.inside].max()
 
-    def test_density_is_a_share(self, explanation):
+    def test_densities_are_fractions_of_rows(self, explanation):
         for shape in explanation:
             assert shape.density.sum() == pytest.approx(1.0)
             assert len(shape.values) == len(shape.mean) == len(shape.std) == len(shape.density)
@@ -91,10 +91,10 @@ class TestGlobal:
     def test_importance_is_the_mean_absolute_contribution(self, model, data, explanation):
         contributions = np.abs(model.predict_terms(data[0])).mean(axis=0)
         for shape, contribution in zip(explanation, contributions, strict=True):
-            # The table's mean counts a row between two knots at both of them.
+            # In the table a row between two knots counts at both of them.
             assert shape.importance == pytest.approx(contribution, rel=0.01, abs=1e-12)
 
-    def test_levels_have_an_unseen_value(self, model, data, explanation):
+    def test_single_values_have_an_unseen_entry(self, model, data, explanation):
         levels = explanation["recipe (levels)"]
         np.testing.assert_array_equal(levels.values, np.arange(150.0))
         assert levels.unseen_std > levels.std.max()
@@ -106,7 +106,7 @@ class TestGlobal:
 
     @pytest.mark.filterwarnings("ignore:.*are missing, and none was in the training data")
     @pytest.mark.filterwarnings("ignore:.*is missing, and none was in the training data")
-    def test_a_missing_value_where_none_was(self, model, data, explanation):
+    def test_an_unexpected_missing_value(self, model, data, explanation):
         income = explanation["income"]
         assert income.missing_mean is income.missing_std is income.missing_density is None
         row = data[0][:1].assign(income=np.nan)
@@ -114,7 +114,7 @@ class TestGlobal:
         assert mean[0, 0] == income.unseen_mean == 0.0
         assert std[0, 0] == pytest.approx(income.unseen_std)
 
-    def test_a_column_of_one_value(self, explanation):
+    def test_a_constant_column(self, explanation):
         same = explanation["same"]
         assert same.values.tolist() == [7.0]
         assert same.mean.tolist() == same.std.tolist() == [0.0]
@@ -134,18 +134,18 @@ class TestGlobal:
         assert isinstance(frame, pd.DataFrame)
         part = frame[frame["term"] == "income"]
         np.testing.assert_array_equal(part["value"], explanation["income"].values)
-        # A value that is not among a term's single ones has a row of its own.
+        # Unseen values of a per-value term have their own row.
         n_other = sum(shape.kind == "level" for shape in explanation)
         assert len(frame) == sum(shape.mean.size for shape in explanation) + n_other
         model = LANAMRegressor(random_state=0).fit(pl.from_pandas(data[0][:100]), data[1][:100])
         assert isinstance(model.explain_global().to_frame(), pl.DataFrame)
         assert isinstance(model.summary().to_frame(), pl.DataFrame)
 
-    def test_the_same_each_time(self, model, explanation):
+    def test_deterministic(self, model, explanation):
         assert model.explain_global().to_dict() == explanation.to_dict()
 
 
-def test_the_importances_deviation_is_the_posteriors():
+def test_the_standard_deviation_of_the_importance():
     # A line through the origin with an uncertain slope: its importance is |2 + 0.1 z| mean |x|.
     column = core_knots.summarise(np.array([-3.0, -1.0, 1.0, 3.0]), np.ones(4))
     knots = core_knots.place_knots(column, 256)
@@ -175,7 +175,7 @@ def test_the_importances_deviation_is_the_posteriors():
     schema = learn_schema(["x"], np.array([[-3.0], [3.0]]))
     (shape,) = explain_global(model, schema)
     assert shape.importance == pytest.approx(2.0 * 2.0)
-    # From 256 draws, so known to a few per cent.
+    # 256 draws: accurate to a few per cent.
     assert shape.importance_std == pytest.approx(0.1 * 2.0, rel=0.15)
     np.testing.assert_allclose(shape.std, 0.1 * np.abs(line))
     np.testing.assert_array_equal(shape.inside, np.abs(line) <= 3.0)
@@ -194,7 +194,7 @@ class TestLocal:
         np.testing.assert_array_equal(local.prediction, model.predict(data[0][:20]))
         np.testing.assert_array_equal(local.response, local.prediction)
 
-    def test_its_deviations_are_the_models(self, model, data):
+    def test_standard_deviations_are_the_models(self, model, data):
         local = model.explain_local(data[0][:20])
         means, stds = model.predict_terms(data[0][:20], return_std=True)
         np.testing.assert_array_equal(local.contributions, means)
@@ -234,7 +234,7 @@ class TestLocal:
 
 
 class TestSummary:
-    def test_rows_by_importance_and_the_switched_off_last(self, model):
+    def test_rows_are_sorted_by_importance_with_dropped_terms_last(self, model):
         rows = model.summary().rows
         assert len(rows) == len(model.terms_)
         active = [row["status"] == "active" for row in rows]
@@ -242,7 +242,7 @@ class TestSummary:
         importances = [row["importance"] for row in rows]
         assert importances == sorted(importances, reverse=True)
 
-    def test_the_band_is_two_deviations(self, model, explanation):
+    def test_the_band_is_two_standard_deviations(self, model, explanation):
         for row in model.summary().rows:
             expected = 2.0 * explanation[row["term"]].importance_std
             assert row["importance_band"] == pytest.approx(expected)
@@ -258,7 +258,7 @@ class TestSummary:
         assert "converged after" in lines[1]
         assert lines[3].split()[:3] == ["term", "kind", "importance"]
         table = lines[4 : 4 + len(model.terms_)]
-        # The columns stand under their headings.
+        # Columns are aligned with their headers.
         at = lines[3].index("status")
         assert all(line[at:].startswith(("active", "dropped")) for line in table)
         assert lines[len(table) + 4] == ""

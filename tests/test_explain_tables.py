@@ -1,4 +1,4 @@
-"""Explanations of real tables: categories, missing values, counts and classes are all there to be read."""
+"""Explanations of tables with categories and missing values, of counts and of classes."""
 
 import json
 from dataclasses import replace
@@ -24,22 +24,22 @@ EFFECT = dict(zip(CITIES, (0.0, 0.8, -0.7, 0.3, 1.0), strict=True))
 
 
 def make_table(n_rows=1200, seed=0):
-    """A table with every kind of column and pair, and the noiseless target."""
+    """A table with every kind of column and interaction, and the noiseless target."""
     rng = np.random.default_rng(seed)
     city = rng.choice(CITIES, n_rows, p=[0.4, 0.3, 0.15, 0.1, 0.05])
     size = rng.choice(["small", "medium", "large"], n_rows)
     zone = np.minimum(rng.geometric(0.07, n_rows), 40)
     age, income = rng.uniform(20.0, 80.0, n_rows), rng.lognormal(10.0, 0.5, n_rows)
-    gap, lost = rng.random(n_rows) < 0.12, rng.random(n_rows) < 0.06
+    absent, lost = rng.random(n_rows) < 0.12, rng.random(n_rows) < 0.06
     target = np.sin(age / 12.0) + np.array([EFFECT[name] for name in city])
     target += np.where(city == "Rome", 0.03, -0.01) * (age - 50.0)
     target += 0.9 * ((size == "large") & (city == "Oslo")) + rng.normal(0.0, 0.5, 41)[zone]
-    target += np.where(gap, 0.9, 0.0) + np.where(gap & (size == "small"), 0.8, 0.0)
+    target += np.where(absent, 0.9, 0.0) + np.where(absent & (size == "small"), 0.8, 0.0)
     target += 0.02 * (zone % 3 - 1) * (age - 50.0)
     table = pd.DataFrame(
         {
             "age": age,
-            "income": np.where(gap, np.nan, income),
+            "income": np.where(absent, np.nan, income),
             "city": np.where(lost, None, city),
             "size": pd.Categorical(size, ["small", "medium", "large"], ordered=True),
             "zone": zone,
@@ -75,7 +75,7 @@ def explanation(model):
 
 @pytest.fixture(scope="module")
 def hard_rows(data):
-    """Rows with gaps where there were gaps and where there were none, and with new levels."""
+    """Rows with missing values, also in columns without any in the training data, and unseen categories."""
     X = data[0][:40].astype({"size": object, "member": object, "zone": object, "same": object})
     for row, column in enumerate(["age", "income", "city", "size", "zone", "member", "same"]):
         X.loc[row, column] = np.nan if column in ("age", "income") else None
@@ -92,7 +92,7 @@ def is_missing(value):
 
 
 def reads(values, others, kind, value):
-    """The entries of an axis that a value reads, with their weights; None if it has none to read."""
+    """The entries of an axis at a value, with interpolation weights; None without an entry."""
     if is_missing(value):
         return [(len(values) + others.index("(missing)"), 1.0)] if "(missing)" in others else None
     if kind == "categorical":
@@ -106,7 +106,7 @@ def reads(values, others, kind, value):
 
 
 def read_shape(term, row):
-    """What a term of one column adds to a row, from the plain data alone."""
+    """The contribution of a univariate term to a row, from the plain data alone."""
     value, values = row[term["feature_names"][0]], term["values"]
     zero = 0.0 * np.array(term["mean"]).sum(axis=0)
     if is_missing(value):
@@ -121,7 +121,7 @@ def read_shape(term, row):
 
 
 def read_surface(term, row):
-    """What a pair adds to a row, from the plain data alone."""
+    """The contribution of an interaction to a row, from the plain data alone."""
     axes = ((term["values"], term["others"]), (term["second_values"], term["second_others"]))
     cells = [row[name] for name in term["feature_names"]]
     entries = [
@@ -155,16 +155,18 @@ def test_the_table_has_every_kind_of_term(explanation):
     assert active >= {"age x city", "city x size", "income x size", "age x zone"}
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # new levels and new gaps are counted in one
+@pytest.mark.filterwarnings(
+    "ignore::UserWarning"
+)  # one warning counts unseen categories and missing values
 def test_predictions_can_be_read_off_the_plain_data(model, explanation, data, hard_rows):
     plain = json.loads(json.dumps(explanation.to_dict(), allow_nan=False))
     for rows in (data[0][:100], hard_rows):
-        # Rows read the tables in single precision.
+        # Interpolation weights are in single precision.
         np.testing.assert_allclose(read_prediction(plain, rows), model.predict(rows), atol=2e-5)
 
 
 class TestShapes:
-    def test_levels_stand_in_the_datas_order(self, data, explanation):
+    def test_categories_are_in_the_order_of_the_data(self, data, explanation):
         city, zone = explanation["city"], explanation["zone"]
         assert city.values.tolist() == sorted(CITIES)
         assert explanation["size"].values.tolist() == ["small", "medium", "large"]
@@ -176,7 +178,7 @@ class TestShapes:
         assert city.feature_kinds == ("categorical",)
         assert explanation["age"].feature_kinds == ("numeric",)
 
-    def test_densities_are_shares_of_the_rows(self, data, explanation):
+    def test_densities_are_fractions_of_the_rows(self, data, explanation):
         city, income = explanation["city"], explanation["income"]
         shares = data[0]["city"].value_counts(normalize=False) / len(data[0])
         np.testing.assert_allclose(city.density, shares[city.values.tolist()])
@@ -197,7 +199,7 @@ class TestShapes:
             ("zone", None, "unseen"),
         ],
     )
-    def test_what_is_not_a_value(self, model, data, explanation, name, value, key):
+    def test_missing_and_unseen_values(self, model, data, explanation, name, value, key):
         row = data[0][:1].astype({"zone": object})
         row[name] = [value]
         means, stds = model.predict_terms(row, return_std=True)
@@ -215,7 +217,7 @@ class TestShapes:
         assert city.unseen_std > city.missing_std
         assert city.unseen_std > city.std.max()
 
-    def test_nothing_is_unseen_where_gaps_are_known(self, explanation):
+    def test_no_unseen_entry_with_missing_values(self, explanation):
         assert explanation["income"].unseen_mean is explanation["income"].unseen_std is None
 
     def test_columns_that_cannot_have_a_term(self, explanation):
@@ -234,7 +236,7 @@ class TestShapes:
         assert again.status == "dropped: same values as another column"
         assert len(again.values) == 0
 
-    def test_single_values_with_gaps(self):
+    def test_single_values_with_missing_values(self):
         rng = np.random.default_rng(0)
         recipe = rng.integers(0, 60, 900).astype(float)
         y = rng.normal(0.0, 1.0, 60)[recipe.astype(int)] + 0.1 * rng.standard_normal(900)
@@ -254,7 +256,7 @@ class TestShapes:
 
 @pytest.fixture(scope="module")
 def streets():
-    """A column of so many levels that they have no coordinates of their own, and its model."""
+    """A high-cardinality column, whose categories have no coordinates, and its model."""
     rng = np.random.default_rng(5)
     street, age = rng.integers(0, 1100, 6000), rng.uniform(20.0, 80.0, 6000)
     y = rng.normal(0.0, 0.8, 1100)[street] + np.sin(age / 12.0) + 0.4 * rng.standard_normal(6000)
@@ -268,8 +270,8 @@ def streets():
     return X, columns, schema, model
 
 
-class TestVeryManyLevels:
-    def test_the_importances_deviation_is_the_posteriors(self, streets):
+class TestHighCardinality:
+    def test_the_standard_deviation_of_the_importance(self, streets):
         *_, schema, model = streets
         term, rng = model.terms[0], np.random.default_rng(0)
         importances = []
@@ -280,39 +282,39 @@ class TestVeryManyLevels:
             own = np.sqrt(term.own_variance) * rng.standard_normal(len(term.mean))
             importances.append(term.data_mass @ np.abs(term.mean + shared + own))
         shape = explain_global(model, schema)["street"]
-        # Either is known to about 5%.
+        # Both are accurate to about 5%.
         assert shape.importance_std == pytest.approx(np.std(importances), rel=0.2)
         pairs = describe_pairs(model, schema, "evidence")
         rows = summarise(model, schema, pairs, estimator="E", n_rows=9).rows
         (band,) = [row["importance_band"] for row in rows if row["term"] == "street"]
         assert band == pytest.approx(2.0 * shape.importance_std)
 
-    def test_it_is_exact_where_no_effect_changes_its_sign(self, streets):
+    def test_it_is_exact_without_sign_changes(self, streets):
         *_, schema, model = streets
         term = model.terms[0]
         above = replace(term, mean=term.mean + 100.0, importance=100.0 + term.data_mass @ term.mean)
         shape = explain_global(replace(model, terms=(above, *model.terms[1:])), schema)["street"]
         shared = term.data_mass @ term.coupling
         variance = shared @ model.covariance @ shared + term.data_mass**2 @ term.own_variance
-        # From 256 draws, so known to a few per cent.
+        # 256 draws: accurate to a few per cent.
         assert shape.importance_std == pytest.approx(np.sqrt(variance), rel=0.15)
 
-    def test_rows_read_the_shape(self, streets):
+    def test_rows_agree_with_the_shape(self, streets):
         X, columns, schema, model = streets
         shape = explain_global(model, schema)["street"]
         local = explain_local(model, schema, columns[:300])
-        for found, table, missing in (
+        for actual, table, missing in (
             (local.contributions, shape.mean, shape.missing_mean),
             (local.contributions_std, shape.std, shape.missing_std),
         ):
             known = dict(zip(shape.values, table, strict=True))
             wanted = [known.get(name, missing) for name in X["street"][:300]]
-            np.testing.assert_allclose(found[:, 0], wanted, rtol=1e-9)
+            np.testing.assert_allclose(actual[:, 0], wanted, rtol=1e-9)
         assert (local.contributions_std > 0.0).all()
         assert shape.unseen_std > shape.std.max()
 
-    def test_the_rarest_are_read_as_new_ones(self, monkeypatch):
-        # Of two such columns only one can have all of its levels; a thousand would take their time.
+    def test_the_rarest_read_as_unseen(self, monkeypatch):
+        # Of two such columns only one keeps all categories; the limit is lowered for speed.
         monkeypatch.setattr(prepare, "_WIDE", 30)
         rng = np.random.default_rng(2)
         street, shop = rng.integers(0, 60, 1500), np.minimum(rng.geometric(0.1, 1500), 50)
@@ -339,7 +341,7 @@ class TestVeryManyLevels:
         np.testing.assert_allclose(means[rare, index], shape.unseen_mean)
         np.testing.assert_allclose(stds[rare, index], shape.unseen_std)
         plain = json.loads(json.dumps(explanation.to_dict(), allow_nan=False))
-        # Rows read the tables in single precision.
+        # Interpolation weights are in single precision.
         np.testing.assert_allclose(read_prediction(plain, X), model.predict(X), atol=1e-5)
         frame = explanation.to_frame()
         assert frame.groupby("term")["density"].sum().to_list() == pytest.approx([1.0, 1.0])
@@ -357,20 +359,20 @@ class TestSurfaces:
         assert pair.others == ("(missing)",)
         assert pair.mean.shape == (len(pair.values) + 1, 3 + 2)
 
-    def test_densities_are_shares_of_the_rows(self, data, explanation):
+    def test_densities_are_fractions_of_the_rows(self, data, explanation):
         X, pair = data[0], explanation["city x size"]
         assert pair.density.sum() == pytest.approx(1.0)
-        both = (X["city"] == "Oslo") & (X["size"] == "large")
-        assert pair.density[sorted(CITIES).index("Oslo"), 2] == pytest.approx(both.mean())
+        combined = (X["city"] == "Oslo") & (X["size"] == "large")
+        assert pair.density[sorted(CITIES).index("Oslo"), 2] == pytest.approx(combined.mean())
         lost = X["city"].isna() & (X["size"] == "small")
         assert pair.density[5, 0] == pytest.approx(lost.mean())
-        # No other levels were there, and no gaps in the second column.
+        # There were no other categories, and no missing values in the second column.
         assert not pair.density[6].any()
         assert not pair.density[:, 3:].any()
         assert pair.inside[5, 0]
         assert not pair.inside[6].any()
 
-    def test_rare_levels_are_taken_together(self, data, explanation):
+    def test_rare_categories_are_grouped(self, data, explanation):
         pair = explanation["age x zone"]
         counts = data[0]["zone"].value_counts()
         own = pair.second_values.tolist()
@@ -381,7 +383,7 @@ class TestSurfaces:
         assert pair.density[:, -1].sum() == pytest.approx(rare.sum() / len(data[0]))
 
     @pytest.mark.filterwarnings("ignore::UserWarning")
-    def test_a_gap_where_none_was(self, model, data, explanation):
+    def test_an_unexpected_missing_value(self, model, data, explanation):
         row = data[0][:1].assign(age=np.nan)
         means, stds = model.predict_terms(row, return_std=True)
         index = [term.name for term in explanation].index("age x city")
@@ -406,7 +408,7 @@ def frames(request, data):
 
 
 class TestFrames:
-    def test_numbers_and_levels_have_a_column_each(self, frames):
+    def test_numbers_and_labels_have_separate_columns(self, frames):
         _, frame, _, local = frames
         for table in (frame, local):
             for name in ("value", "second_value"):
@@ -435,7 +437,7 @@ class TestFrames:
         zones = frame.filter(pl.col("term") == "zone")["level"].to_list()
         assert zones[:3] == ["1", "2", "3"]
 
-    def test_rows_in_the_users_words(self, frames, data):
+    def test_rows_in_the_users_labels(self, frames, data):
         *_, local, frame = frames
         names = [term.name for term in local.terms]
         city = names.index("city")
@@ -455,7 +457,7 @@ class TestFrames:
     @pytest.mark.parametrize(
         ("library", "text"), [(pl.DataFrame, pl.String), (pa.table, pa.string())]
     )
-    def test_text_is_text_where_there_is_none(self, data, library, text):
+    def test_string_columns_without_strings(self, data, library, text):
         X = library({"age": data[0]["age"][:200].to_numpy()})
         model = LANAMRegressor(random_state=0).fit(X, data[1][:200])
         for explanation in (model.explain_global(), model.explain_local(X[:2])):
@@ -516,7 +518,7 @@ class TestCounts:
 
 
 class TestSummary:
-    def test_what_is_not_a_number_is_counted(self, model):
+    def test_categorical_and_missing_columns_are_counted(self, model):
         summary = model.summary()
         head = "1200 rows of 9 columns (6 categorical, 3 with missing values): "
         assert head in str(summary).splitlines()[0]
@@ -535,7 +537,7 @@ LABELS = ("bus", "car", "train")
 
 @pytest.fixture(scope="module")
 def choices():
-    """A table, a choice of three with its scores, and what the core makes of them."""
+    """A table, three classes with their logits, and the fitted core model."""
     X, target = make_table(seed=3)
     X = X[["age", "income", "city", "size"]]
     scores = np.column_stack([target, X["age"] / 40.0 - 1.0 - target, np.full(len(X), 0.5)])
@@ -571,7 +573,7 @@ class TestClasses:
         mean, _ = scoring.link_moments(model, columns[:60])
         np.testing.assert_allclose(read_prediction(plain, X[:60]), mean, atol=2e-5)
 
-    def test_rows_taken_apart(self, choices):
+    def test_local_explanations_of_classes(self, choices):
         _, columns, schema, model = choices
         local = explain_local(model, schema, columns[:20], LABELS)
         n_terms = len(local.terms)
@@ -590,13 +592,13 @@ class TestClasses:
         assert part["contribution"][:-1].sum() == pytest.approx(local.prediction[4, 1])
         assert part["contribution"].iloc[-1] == local.prediction[4, 1]
 
-    def test_the_intercepts_deviation(self, choices):
+    def test_the_standard_deviation_of_the_intercept(self, choices):
         _, columns, schema, model = choices
         local = explain_local(model, schema, columns[:1], LABELS)
         own = model.contrasts @ model.covariance[-2:, -2:] @ model.contrasts.T
         np.testing.assert_allclose(local.intercept_std, np.sqrt(np.diag(own)))
 
-    def test_a_frame_with_a_row_a_class(self, several):
+    def test_a_frame_with_one_row_per_class(self, several):
         frame = several.to_frame()
         part = frame[frame["term"] == "city"]
         assert part["class"].tolist() == list(LABELS) * 7
@@ -606,7 +608,7 @@ class TestClasses:
             for term in several
         )
 
-    def test_the_importances_deviation_is_the_posteriors(self, choices, several):
+    def test_the_standard_deviation_of_the_importance(self, choices, several):
         *_, model = choices
         rng = np.random.default_rng(0)
         for index, shape in enumerate(several):
@@ -622,7 +624,7 @@ class TestClasses:
                 outputs = np.column_stack([term.table @ part for part in np.split(draw, 2)])
                 function = term.mean + outputs @ model.contrasts.T
                 importances.append((term.data_mass @ np.abs(function)).mean())
-            # Either is known to about 5%.
+            # Both are accurate to about 5%.
             assert shape.importance_std == pytest.approx(np.std(importances), rel=0.2)
 
     def test_without_labels_classes_are_counted(self, choices):

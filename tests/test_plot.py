@@ -1,4 +1,4 @@
-"""Drawings show what the explanation says."""
+"""Plots show the values of the explanation."""
 
 import builtins
 from dataclasses import replace
@@ -19,7 +19,7 @@ from lanam.interactions import InteractionScores
 from lanam.plot import plot_interaction, plot_interaction_matrix, plot_shapes
 from tests.core import in_memory
 
-#: What is drawn need not be learned well: small networks, and no search for what the noise depends on.
+#: Plots do not need an accurate fit: small networks, and constant noise.
 QUICK = {"hidden_sizes": (8,), "pair_hidden_sizes": (8,), "random_state": 0}
 NUMBERS = QUICK | {"noise": "constant"}
 
@@ -65,7 +65,7 @@ def test_a_panel_for_each_active_term_most_important_first(explanation):
     assert axes.flat[0].figure.get_axes() == list(axes)
 
 
-def test_the_note_names_what_is_switched_off(explanation):
+def test_the_note_names_dropped_terms(explanation):
     figure = plot_shapes(explanation)[0].figure
     n_off = len(explanation.switched_off)
     assert f"{n_off} of {len(explanation)} terms are dropped" in words(figure)
@@ -73,7 +73,7 @@ def test_the_note_names_what_is_switched_off(explanation):
     assert "contribution to the prediction" in words(figure)
 
 
-def test_the_line_is_the_mean_and_the_band_two_deviations(explanation):
+def test_mean_and_band_of_two_standard_deviations(explanation):
     (ax,) = plot_shapes(explanation, terms=["sex"])
     shape = explanation["sex"]
     line = max(ax.get_lines(), key=lambda line: len(line.get_xdata()))
@@ -90,7 +90,7 @@ def test_few_values_are_marked(explanation):
     np.testing.assert_array_equal(marks[0].get_xdata(), [1.0, 2.0])
 
 
-def test_levels_are_marks_with_bars(explanation):
+def test_single_values_have_error_bars(explanation):
     (ax,) = plot_shapes(explanation, terms=["recipe (levels)"])
     shape = explanation["recipe (levels)"]
     marks = [line for line in ax.get_lines() if line.get_marker() == "o"]
@@ -108,7 +108,7 @@ def test_panels_share_a_scale_that_shows_every_curve(explanation):
         assert high > shape.mean[shape.inside].max()
 
 
-def test_panels_may_have_scales_of_their_own(explanation):
+def test_separate_scales(explanation):
     axes = plot_shapes(explanation, share_y=False)
     assert len({ax.get_ylim() for ax in axes}) == len(axes) > 1
     for ax, shape in zip(axes, explanation.active, strict=True):
@@ -116,7 +116,7 @@ def test_panels_may_have_scales_of_their_own(explanation):
         assert ax.get_ylim() == alone.get_ylim()
 
 
-def test_the_panel_ends_little_beyond_the_data(explanation):
+def test_limits_of_the_panel(explanation):
     (ax,) = plot_shapes(explanation, terms=["sex"])
     left, right = ax.get_xlim()
     assert 0.8 < left < 1.0
@@ -125,7 +125,7 @@ def test_the_panel_ends_little_beyond_the_data(explanation):
     assert len(shaded) == 2
 
 
-def test_data_far_out_is_left_out_and_counted():
+def test_outliers_are_cut_off_and_counted():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.standard_normal(1000)})
     X.iloc[0, 0] = 1e4
@@ -135,7 +135,7 @@ def test_data_far_out_is_left_out_and_counted():
     assert "% of the data are not shown" in ax.get_xlabel()
 
 
-def test_own_axes(explanation):
+def test_given_axes(explanation):
     figure, own = plt.subplots(2, 2)
     axes = plot_shapes(explanation, terms=["sex"], axes=own)
     assert list(axes) == [own[0, 0]]
@@ -163,7 +163,7 @@ def test_a_model_without_active_terms(data):
     assert "no term is active" in words(axes.flat[0].figure)
 
 
-def test_a_classifier_is_drawn_in_log_odds(data):
+def test_a_classifier_is_plotted_in_log_odds(data):
     model = LANAMClassifier(**QUICK).fit(data[0], data[1] > np.median(data[1]))
     assert "log-odds" in words(plot_shapes(model.explain_global())[0].figure)
 
@@ -197,7 +197,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def with_pairs(table):
-    # Of these, "a x b" is tried in vain.
+    # The candidate "a x b" is dropped.
     return LANAMRegressor(interactions=3, **NUMBERS).fit(*table)
 
 
@@ -207,12 +207,12 @@ def pairs(with_pairs):
 
 
 def drawn(ax):
-    """The colours of a panel's surface, before limits."""
+    """The values of a panel's surface, before the colour limits."""
     return ax.collections[0].get_array()
 
 
 class TestPlotInteraction:
-    def test_the_most_important_pair_by_default(self, pairs):
+    def test_the_most_important_interaction_by_default(self, pairs):
         mean, std = plot_interaction(pairs)
         surface = pairs["a x c"]
         np.testing.assert_array_equal(np.ravel(drawn(mean)), surface.mean.T.ravel())
@@ -241,7 +241,7 @@ class TestPlotInteraction:
             assert ax.get_xlim() == pytest.approx((table[0]["a"].min(), table[0]["a"].max()))
             assert ax.get_ylim() == pytest.approx((table[0]["c"].min(), table[0]["c"].max()))
 
-    def test_cells_without_data_are_veiled(self, pairs):
+    def test_cells_without_data_are_greyed_out(self, pairs):
         mean, _ = plot_interaction(pairs)
         veil = mean.collections[1].get_array()
         surface = pairs["a x c"]
@@ -250,7 +250,7 @@ class TestPlotInteraction:
             assert bool(np.ma.getmaskarray(veil)[i, j]) == bool(corners.any())
         assert 0 < np.ma.getmaskarray(veil).sum() < veil.size
 
-    def test_own_axes(self, pairs):
+    def test_given_axes(self, pairs):
         figure, own = plt.subplots(1, 2)
         axes = plot_interaction(pairs, axes=own)
         assert list(axes) == list(own)
@@ -264,11 +264,11 @@ class TestPlotInteraction:
             plot_interaction(pairs, axes=own)
 
     @pytest.mark.parametrize("term", ["a", "a x b", "a x d", "c x a", ("a", "d"), ("a", "a"), ()])
-    def test_unknown_pairs(self, pairs, term):
+    def test_unknown_interactions(self, pairs, term):
         with pytest.raises(KeyError, match=r"no interaction .* has \['a x c', 'b x c'\]"):
             plot_interaction(pairs, term)
 
-    def test_no_active_pair(self, explanation):
+    def test_no_active_interaction(self, explanation):
         with pytest.raises(ValueError, match="no interaction is active"):
             plot_interaction(explanation)
 
@@ -279,7 +279,7 @@ class TestPlotInteraction:
         assert "log-odds" in words(figure)
         assert "prediction" not in words(figure)
 
-    def test_contours_where_the_mean_is_sure(self, pairs):
+    def test_contours_of_significance(self, pairs):
         mean, _ = plot_interaction(pairs)
         assert {"-4 sd", "-2 sd", "2 sd", "4 sd"} & {text.get_text() for text in mean.texts}
 
@@ -296,7 +296,7 @@ class TestPlotInteraction:
         model = LANAMRegressor(**NUMBERS).fit(table[0] * scale, table[1])
         plot_interaction(model.explain_global())[0].figure.canvas.draw()
 
-    def test_curves_and_surfaces_are_drawn_apart(self, pairs):
+    def test_curves_and_surfaces_have_separate_plots(self, pairs):
         axes = plot_shapes(pairs)
         assert [ax.get_xlabel() for ax in axes] == [
             shape.name for shape in pairs.active if shape.kind == "smooth"
@@ -309,9 +309,9 @@ class TestPlotInteraction:
 
 
 def dots_of(ax):
-    """The marks of pairs in the model."""
-    found = [line for line in ax.get_lines() if line.get_label() == "in the model"]
-    return found[0] if found else None
+    """The marks of interactions in the model."""
+    actual = [line for line in ax.get_lines() if line.get_label() == "in the model"]
+    return actual[0] if actual else None
 
 
 class TestPlotInteractionMatrix:
@@ -326,7 +326,7 @@ class TestPlotInteractionMatrix:
         assert len(ax.texts) == 6
         for text in ax.texts:
             j, i = (round(place) for place in text.get_position())
-            # To one digit after the point, or none.
+            # With one decimal, or none.
             assert float(text.get_text()) == pytest.approx(scores.matrix()[i, j], abs=0.51)
         assert "score: log evidence gain (nats)" in words(ax.figure)
         assert ax.get_title(loc="left") == "Dots: interactions in the model."
@@ -339,7 +339,7 @@ class TestPlotInteractionMatrix:
         assert "score: mutual_information" in text
         assert "nats" not in text
 
-    def test_own_axes(self, with_pairs):
+    def test_given_axes(self, with_pairs):
         figure, own = plt.subplots()
         assert plot_interaction_matrix(with_pairs.interaction_scores_, axes=own) is own
         assert len(figure.get_axes()) == 2
@@ -374,7 +374,7 @@ class TestPlotInteractionMatrix:
         ax = plot_interaction_matrix(
             InteractionScores(tuple(rows), "evidence", tuple(f"x{k}" for k in range(50)))
         )
-        # A column's best score is its number, plus one but for the last.
+        # A column's best score is its index, plus one except for the last.
         names = [label.get_text() for label in ax.get_xticklabels()]
         assert names == [f"x{k}" for k in range(10, 50)]
         assert "10 columns with lower scores are not shown" in ax.get_title(loc="left")
@@ -384,7 +384,7 @@ class TestPlotInteractionMatrix:
 
 
 class TestNames:
-    def test_dollars_are_no_formulas(self, table):
+    def test_dollar_signs_are_verbatim(self, table):
         X = table[0].set_axis(["income ($) per rent ($)", "a_$^$", "{$x$}"], axis=1)
         model = LANAMRegressor(interactions=3, **NUMBERS).fit(X, table[1])
         figures = [
@@ -398,7 +398,7 @@ class TestNames:
             assert named
             assert not any(text.get_parse_math() for text in named)
 
-    def test_long_names_are_cut_and_still_told_apart(self, table):
+    def test_long_names_are_cut_and_distinct(self, table):
         X = table[0].rename(columns=lambda name: f"{name}_{'long' * 20}")
         model = LANAMRegressor(**NUMBERS).fit(X, table[1])
         ax = plot_interaction_matrix(model.interaction_scores_)
@@ -411,18 +411,18 @@ class TestNames:
 
 @pytest.fixture(scope="module")
 def shops():
-    """Sales of shops: levels, many of them, gaps and pairs of all kinds."""
+    """Sales of shops: few and many categories, missing values, and all kinds of interactions."""
     rng = np.random.default_rng(0)
     n_rows = 1500
     city = rng.choice(["Bonn", "Rome", "Oslo"], n_rows, p=[0.5, 0.3, 0.2])
     size = rng.choice(["small", "large"], n_rows)
     shop = np.minimum(rng.geometric(0.04, n_rows), 70)
-    age, gap = rng.uniform(0.0, 10.0, n_rows), rng.random(n_rows) < 0.2
-    y = rng.normal(0.0, 1.0, 71)[shop] + (city == "Rome") * 0.2 * age + 1.5 * gap
-    y += 1.0 * ((city == "Oslo") & (size == "large")) + 0.7 * gap * (size == "large")
+    age, missing = rng.uniform(0.0, 10.0, n_rows), rng.random(n_rows) < 0.2
+    y = rng.normal(0.0, 1.0, 71)[shop] + (city == "Rome") * 0.2 * age + 1.5 * missing
+    y += 1.0 * ((city == "Oslo") & (size == "large")) + 0.7 * missing * (size == "large")
     X = pd.DataFrame(
         {
-            "age": np.where(gap, np.nan, age),
+            "age": np.where(missing, np.nan, age),
             "city": np.where(rng.random(n_rows) < 0.1, None, city),
             "size": size,
             "shop": [f"shop ${number:02d}$ of a long name" for number in shop],
@@ -441,7 +441,7 @@ def sales(shops):
 
 
 def marks(ax, marker="o"):
-    """Lines of an axes that are marks of one kind, and filled or not."""
+    """Lines of an Axes with one kind of marker, filled or hollow."""
     return [
         line for line in ax.get_lines() if line.get_marker() == marker and len(line.get_xdata())
     ]
@@ -452,7 +452,7 @@ def tick_words(ax):
 
 
 class TestLevels:
-    def test_dots_with_bars_under_their_names(self, sales):
+    def test_categories_are_dots_with_error_bars(self, sales):
         (ax,) = plot_shapes(sales, terms=["city"])
         shape = sales["city"]
         assert tick_words(ax) == ["Bonn", "Oslo", "Rome", "missing", "unseen"]
@@ -474,7 +474,7 @@ class TestLevels:
         shares = np.array([*shape.density, shape.missing_density])
         np.testing.assert_allclose(heights / heights[0], shares / shares[0])
 
-    def test_rare_levels_stand_with_new_ones(self, sales):
+    def test_rare_categories_are_grouped_with_unseen_ones(self, sales):
         shape = sales["city"]
         rare = replace(shape, density=0.9 * shape.density, unseen_density=0.1 * shape.density.sum())
         (ax,) = plot_shapes(replace(sales, terms=(rare,)))
@@ -484,7 +484,7 @@ class TestLevels:
         (ax,) = plot_shapes(replace(sales, terms=(shape,)))
         assert "Other categories" not in words(ax.figure)
 
-    def test_of_many_levels_the_most_frequent(self, sales):
+    def test_the_most_frequent_of_many_categories(self, sales):
         (ax,) = plot_shapes(sales, terms=["shop"])
         shape = sales["shop"]
         n_levels = len(shape.values)
@@ -498,14 +498,14 @@ class TestLevels:
         assert not any(label.get_parse_math() for label in ax.get_xticklabels()[:20])
         ax.figure.canvas.draw()
 
-    def test_labels_of_any_kind_can_be_read(self, shops):
+    def test_labels_are_legible(self, shops):
         names = {"Bonn": "", "Rome": "two\nlines", "Oslo": "  "}
         X = shops[0][["city"]].replace(names)
         model = LANAMRegressor(**NUMBERS).fit(X, shops[1])
         (ax,) = plot_shapes(model.explain_global())
         assert tick_words(ax)[:3] == ["''", "'  '", "two lines"]
 
-    def test_the_note_says_what_the_marks_are(self, sales):
+    def test_the_key_explains_the_marks(self, sales):
         note = words(plot_shapes(sales)[0].figure)
         assert "Dots: categories. Hollow: unseen category." in note
         assert "Diamonds: missing values." in note
@@ -540,12 +540,12 @@ class TestMissing:
         assert curve.get_xdata().max() < mark.get_xdata()[0]
         assert mark.get_xdata()[0] < ax.get_xlim()[1]
 
-    def test_without_gaps_there_is_none(self, explanation):
+    def test_no_diamond_without_missing_values(self, explanation):
         for ax in plot_shapes(explanation):
             assert not marks(ax, "D")
             assert "missing" not in ax.get_xlabel()
 
-    def test_single_values_with_gaps(self):
+    def test_single_values_with_missing_values(self):
         rng = np.random.default_rng(0)
         recipe = rng.integers(0, 60, 900).astype(float)
         y = rng.normal(0.0, 1.0, 60)[recipe.astype(int)] + 0.1 * rng.standard_normal(900)
@@ -555,7 +555,7 @@ class TestMissing:
         assert len(marks(ax)[0].get_xdata()) == 60
         assert len(marks(ax, "D")) == 1
 
-    def test_columns_of_nothing_and_the_same_twice(self, shops):
+    def test_empty_and_duplicate_columns(self, shops):
         X = shops[0][["city", "age"]].assign(empty=np.nan, again=shops[0]["age"], one="x")
         explanation = LANAMRegressor(**NUMBERS).fit(X, shops[1]).explain_global()
         axes = plot_shapes(explanation, terms=["empty", "again", "one"])
@@ -566,7 +566,7 @@ class TestMissing:
 
 
 class TestTiles:
-    def test_levels_run_upwards_beside_numbers(self, sales):
+    def test_categories_are_vertical_beside_numbers(self, sales):
         for name in ("age x city", "age x size", "size x age"):
             if name not in [pair.name for pair in sales.pairs]:
                 continue
@@ -576,13 +576,13 @@ class TestTiles:
             assert mean.get_ylabel() in ("city", "size")
             mean.figure.canvas.draw()
 
-    def test_numbers_beside_levels(self, sales):
+    def test_numbers_beside_categories(self, sales):
         surface = sales["age x city"]
         mean, _ = plot_interaction(sales, "age x city")
         labels = [label.get_text() for label in mean.get_yticklabels()]
         assert labels == ["Bonn", "Oslo", "Rome", "missing"]
         assert "missing" in tick_words(mean)
-        # Values and gaps of either column: four blocks of tiles, and a veil over each.
+        # Values and missing values of either column: four blocks of tiles, each with a mask.
         assert len(mean.collections) == 8
         block = np.asarray(mean.collections[0].get_array())
         middles = 0.5 * (
@@ -612,7 +612,7 @@ class TestTiles:
             assert text.get_fontweight() == ("bold" if sure else "normal")
         assert "Bold: the mean is at least two standard deviations" in words(mean.figure)
 
-    def test_gaps_beside_a_surface(self, sales):
+    def test_missing_values_beside_a_surface(self, sales):
         surface = sales["age x weight"]
         mean, _ = plot_interaction(sales, "age x weight")
         n_first, n_second = len(surface.values), len(surface.second_values)
@@ -645,7 +645,7 @@ class TestUnits:
         figure = plot_shapes(model.explain_global())[0].figure
         assert "contribution to the log rate" in words(figure)
 
-    def test_two_classes_are_named_if_they_are_known(self, sales):
+    def test_two_classes_are_named(self, sales):
         known = replace(sales, family=BERNOULLI, classes=("no", "yes"))
         assert "log-odds of yes" in words(plot_shapes(known)[0].figure)
 
@@ -668,7 +668,7 @@ def choice(shops):
 
 
 class TestClasses:
-    def test_a_colour_a_class(self, choice):
+    def test_one_colour_per_class(self, choice):
         axes = plot_shapes(choice, terms=["city", "age"])
         figure = axes[0].figure
         (legend,) = figure.legends
@@ -682,11 +682,13 @@ class TestClasses:
         assert len({line.get_xdata()[0] for line in dots}) == 3
         curves = [line for line in axes[1].get_lines() if len(line.get_xdata()) > 3]
         assert len({str(line.get_linestyle()) + line.get_marker() for line in curves}) == 3
-        gaps = [line for line in axes[1].get_lines() if len(line.get_xdata()) == 1]
-        assert [line.get_marker() for line in gaps] == [line.get_marker() for line in dots]
-        assert [line.get_ydata()[0] for line in gaps] == choice["age"].missing_mean.tolist()
-        assert "centred logit of each class" in words(figure)
-        assert "Centred logits are log-probabilities" in words(figure)
+        missing_marks = [line for line in axes[1].get_lines() if len(line.get_xdata()) == 1]
+        assert [line.get_marker() for line in missing_marks] == [line.get_marker() for line in dots]
+        assert [line.get_ydata()[0] for line in missing_marks] == choice[
+            "age"
+        ].missing_mean.tolist()
+        assert "centred logit of each" in " ".join(words(figure).split())
+        assert "minus their mean over the classes" in " ".join(words(figure).split())
         figure.canvas.draw()
 
     def test_some_classes(self, choice):
@@ -699,13 +701,13 @@ class TestClasses:
         ):
             plot_shapes(choice, classes=["tram"])
 
-    def test_own_axes_have_a_legend_of_their_own(self, choice):
+    def test_given_axes_have_a_legend(self, choice):
         figure, own = plt.subplots()
         plot_shapes(choice, terms=["age"], axes=own)
         assert not figure.legends
         assert len(own.get_legend().get_texts()) == 3
 
-    def test_a_pair_has_a_row_a_class(self, choice):
+    def test_an_interaction_has_one_row_per_class(self, choice):
         surface = choice["age x city"]
         axes = plot_interaction(choice, "age x city")
         assert axes.shape == (3, 2)
@@ -725,7 +727,7 @@ class TestClasses:
         with pytest.raises(ValueError, match="two axes for each of 3 classes, and there are 2"):
             plot_interaction(choice, axes=own)
 
-    def test_of_many_classes_those_with_the_largest_effects(self, choice):
+    def test_the_classes_with_the_largest_effects(self, choice):
         def widen(table):
             return np.concatenate([table * factor for factor in (0.1, 1.0, 0.5, 2.0)], axis=-1)
 
@@ -752,7 +754,7 @@ class TestClasses:
 
 
 class TestStrip:
-    """The bars below a curve: how the data is spread."""
+    """The histogram below a curve."""
 
     @staticmethod
     def bars(x):
@@ -760,10 +762,10 @@ class TestStrip:
         model = LANAMRegressor(interactions=0, level_effects=False, **NUMBERS)
         explanation = model.fit(x[:, None], y).explain_global()
         (ax,) = plot_shapes(explanation)
-        found = [bar for bar in ax.patches if bar.get_facecolor()[:3] == (0x8C / 255,) * 3]
-        return found
+        actual = [bar for bar in ax.patches if bar.get_facecolor()[:3] == (0x8C / 255,) * 3]
+        return actual
 
-    def test_of_few_values_each_has_its_bar_around_it(self):
+    def test_few_values_have_one_bar_each(self):
         values = np.array([0.0, 1.0, 2.0, 3.5, 7.0])
         counts = [30, 10, 20, 40, 5]
         bars = self.bars(np.repeat(values, counts))
@@ -773,7 +775,7 @@ class TestStrip:
         np.testing.assert_allclose(heights / heights.max(), np.array(counts) / 40)
         assert all(bar.get_width() == pytest.approx(7.0 / 40) for bar in bars)
 
-    def test_of_many_there_are_bins(self):
+    def test_many_values_are_binned(self):
         x = np.random.default_rng(0).uniform(0.0, 6.0, 500)
         bars = self.bars(x)
         assert len(bars) == 40

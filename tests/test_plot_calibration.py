@@ -1,4 +1,4 @@
-"""Drawings of calibration and retention show what the curves say."""
+"""Plots of calibration and retention show the values of the curves."""
 
 from types import SimpleNamespace
 
@@ -23,13 +23,13 @@ def _no_window():
     plt.close("all")
 
 
-def said(ax):
+def text_of(ax):
     return " ".join(text.get_text().replace("\n", " ") for text in ax.figure.findobj(plt.Text))
 
 
 @pytest.fixture(scope="module")
 def reliability():
-    """A model that is too sure of itself, so that some bins are beyond chance and some are not."""
+    """An overconfident model: some bins are outside the range under calibration, some inside."""
     rng = np.random.default_rng(0)
     probability = rng.random(2000)
     seen = rng.random(2000) < 0.25 + 0.5 * probability
@@ -54,20 +54,20 @@ def lines_with(ax, **facts):
 
 def curve_line(ax, curve):
     """The one line through all points of the curve."""
-    found = [
+    actual = [
         line
         for line in ax.get_lines()
         if np.array_equal(line.get_xdata(), curve.expected)
         and np.array_equal(line.get_ydata(), curve.observed)
         and line.get_linestyle() != "None"
     ]
-    assert len(found) == 1
-    return found[0]
+    assert len(actual) == 1
+    return actual[0]
 
 
 class TestCalibration:
     @pytest.mark.parametrize("kind", ["reliability", "quantiles"])
-    def test_the_line_the_diagonal_and_the_range_of_chance(self, kind, request):
+    def test_curve_diagonal_and_range_if_calibrated(self, kind, request):
         curve = request.getfixturevalue(kind)
         ax = plot_calibration(curve)
         curve_line(ax, curve)
@@ -80,7 +80,7 @@ class TestCalibration:
                 tuple(point) for point in np.column_stack([curve.expected, ends]).round(12)
             } <= vertices
 
-    def test_marks_beyond_chance_are_filled(self, reliability):
+    def test_markers_outside_the_range_are_filled(self, reliability):
         ax = plot_calibration(reliability)
         marks = lines_with(ax, linestyle="None")
         white = next(line for line in marks if line.get_markerfacecolor() == "white")
@@ -94,7 +94,7 @@ class TestCalibration:
         np.testing.assert_array_equal(filled.get_xdata(), reliability.expected[beyond])
         np.testing.assert_array_equal(white.get_xdata(), reliability.expected[np.invert(beyond)])
 
-    def test_bars_are_shares_of_rows(self, reliability):
+    def test_bars_are_fractions_of_rows(self, reliability):
         bars = plot_calibration(reliability).patches
         heights = np.array([bar.get_height() for bar in bars])
         np.testing.assert_allclose(
@@ -102,7 +102,7 @@ class TestCalibration:
         )
         middles = [bar.get_x() + bar.get_width() / 2 for bar in bars]
         np.testing.assert_allclose(middles, reliability.expected)
-        # They stay below the curve's part.
+        # They stay below the curve.
         assert all(bar.get_y() + bar.get_height() < -0.02 for bar in bars)
 
     def test_between_levels_of_quantiles_all_rows_are_counted(self, quantiles):
@@ -117,15 +117,15 @@ class TestCalibration:
     def test_words(self, reliability, quantiles):
         ax = plot_calibration(reliability)
         assert [ax.get_xlabel(), ax.get_ylabel()] == ["predicted probability", "observed frequency"]
-        assert f"ECE {reliability.error:.2g} 2,000 rows" in said(ax)
-        assert "Shaded: the 95% range if calibrated" in said(ax)
-        assert "rows in each bin" in said(ax)
+        assert f"ECE {reliability.error:.2g} 2,000 rows" in text_of(ax)
+        assert "Shaded: the 95% range if calibrated" in text_of(ax)
+        assert "rows in each bin" in text_of(ax)
         ax = plot_calibration(quantiles)
         assert ax.get_xlabel() == "level of the predicted quantile"
-        assert f"quantile calibration error {quantiles.error:.2g} 500 rows" in said(ax)
-        assert "rows between levels" in said(ax)
+        assert f"quantile calibration error {quantiles.error:.2g} 500 rows" in text_of(ax)
+        assert "rows between levels" in text_of(ax)
 
-    def test_several_differ_in_more_than_colour(self, reliability):
+    def test_several_curves_are_distinct_without_colours(self, reliability):
         rng = np.random.default_rng(1)
         probability = rng.random(300)
         other = reliability_curve(rng.random(300) < probability, probability)
@@ -140,14 +140,14 @@ class TestCalibration:
             f"b: ECE {other.error:.2g}",
         ]
         assert not any(text.get_parse_math() for text in texts)
-        assert not ax.collections  # whose range would it be?
+        assert not ax.collections  # ranges are shown for a single curve only
         faces = {bar.get_facecolor() for bar in ax.patches}
         assert len(faces) == 2
         assert len(ax.patches) == len(reliability.share) + len(other.share)
-        assert "Shaded" not in said(ax)
-        assert "Filled: outside the 95% range if calibrated" in said(ax)
+        assert "Shaded" not in text_of(ax)
+        assert "Filled: outside the 95% range if calibrated" in text_of(ax)
 
-    def test_reports_have_a_curve(self, reliability):
+    def test_reports_are_accepted(self, reliability):
         ax = plot_calibration(SimpleNamespace(curve=reliability))
         curve_line(ax, reliability)
         ax = plot_calibration({"a": SimpleNamespace(curve=reliability), "b": reliability})
@@ -160,23 +160,23 @@ class TestCalibration:
         np.testing.assert_allclose(bar, [[0.6, curve.lower[0]], [0.6, curve.upper[0]]])
         ax.figure.canvas.draw()
 
-    def test_given_axes_are_used_and_the_figure_left_alone(self, reliability):
+    def test_given_axes_do_not_change_the_figure(self, reliability):
         figure, own = plt.subplots(1, 2, figsize=(8, 3))
         assert plot_calibration(reliability, own[1]) is own[1]
         assert not own[0].lines
         assert figure.get_supxlabel() == ""
         assert tuple(figure.get_size_inches()) == (8, 3)
 
-    def test_other_things(self, reliability, quantiles):
-        with pytest.raises(TypeError, match="expected a CalibrationCurve, got a float"):
+    def test_invalid_input(self, reliability, quantiles):
+        with pytest.raises(TypeError, match="expected CalibrationCurve, got float"):
             plot_calibration(0.3)
-        with pytest.raises(TypeError, match=r"got a list: use coverage_report"):
+        with pytest.raises(TypeError, match=r"got list: use coverage_report"):
             plot_calibration({"a": [reliability]})
         with pytest.raises(ValueError, match=r"of one kind .* \['quantiles', 'reliability'\]"):
             plot_calibration({"a": reliability, "b": quantiles})
         with pytest.raises(ValueError, match="there is no CalibrationCurve to plot"):
             plot_calibration({})
-        with pytest.raises(ValueError, match="no more than 8 curves"):
+        with pytest.raises(ValueError, match="at most 8 curves"):
             plot_calibration({str(k): reliability for k in range(9)})
         plot_calibration({str(k): reliability for k in range(8)}).figure.canvas.draw()
 
@@ -197,7 +197,7 @@ class TestRetention:
         assert ax.get_xlim() == (1.0, 0.0)  # all rows on the left
         assert ax.get_xlabel() == "rows retained, least uncertain first"
         assert ax.get_ylabel() == "accuracy of the retained rows"
-        assert f"area under the curve {retention.area:.3g}, 300 rows" in said(ax)
+        assert f"area under the curve {retention.area:.3g}, 300 rows" in text_of(ax)
         ax.figure.canvas.draw()
         assert [label.get_text() for label in ax.get_xticklabels()][-1] == "100%"
 
@@ -208,25 +208,25 @@ class TestRetention:
         (patch,) = plot_retention(tiny).patches
         assert abs(patch.get_width()) == 1.0
 
-    def test_several_differ_in_more_than_colour(self, retention):
+    def test_several_curves_are_distinct_without_colours(self, retention):
         other = RetentionCurve(retention.retained, 0.9 * retention.value, "accuracy", 0.7, 100)
         ax = plot_retention({"a": retention, "$b$ $c$": other})
         assert [line.get_linestyle() for line in ax.get_lines()] == ["-", "--"]
         texts = [text.get_text() for text in ax.get_legend().get_texts()]
         assert texts == [f"a: area {retention.area:.3g}", "$b$ $c$: area 0.7"]
-        assert "300 rows" not in said(ax)
+        assert "300 rows" not in text_of(ax)
         (patch,) = ax.patches
         assert abs(patch.get_width()) == pytest.approx(0.3)
 
-    def test_given_axes_are_used_and_the_figure_left_alone(self, retention):
+    def test_given_axes_do_not_change_the_figure(self, retention):
         figure, own = plt.subplots(1, 2, figsize=(8, 3))
         assert plot_retention(retention, own[0]) is own[0]
         assert not own[1].lines
         assert figure.get_supxlabel() == ""
         assert tuple(figure.get_size_inches()) == (8, 3)
 
-    def test_other_things(self, retention, reliability):
-        with pytest.raises(TypeError, match="expected a RetentionCurve, got a Calibration"):
+    def test_invalid_input(self, retention, reliability):
+        with pytest.raises(TypeError, match="expected RetentionCurve, got Calibration"):
             plot_retention(reliability)
         error = RetentionCurve(retention.retained, retention.value, "rmse", 0.5, 10)
         with pytest.raises(ValueError, match=r"of one measure .* \['accuracy', 'rmse'\]"):

@@ -1,4 +1,4 @@
-"""The drawing of importances shows what the explanation says."""
+"""The plot of importances shows the values of the explanation."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def explanation(model):
     return model.explain_global()
 
 
-def said(ax):
+def text_of(ax):
     return " ".join(text.get_text().replace("\n", " ") for text in ax.figure.findobj(plt.Text))
 
 
@@ -55,11 +55,11 @@ def test_bars_are_importances_and_lines_their_intervals(explanation, coverage):
         np.testing.assert_allclose(segment[:, 0], np.maximum(ends, 0.0))
     assert ax.yaxis_inverted()
     assert ax.get_xlim()[0] == 0.0
-    assert f"Error bars: {100 * coverage:g}% credible intervals." in said(ax)
-    assert "mean absolute contribution to the prediction" in said(ax)
+    assert f"Error bars: {100 * coverage:g}% credible intervals." in text_of(ax)
+    assert "mean absolute contribution to the prediction" in text_of(ax)
 
 
-def test_an_interval_does_not_go_below_zero(explanation):
+def test_intervals_are_truncated_at_zero(explanation):
     wide = tuple(replace(term, importance_std=10.0) for term in explanation)
     (lines,) = plot_importance(replace(explanation, terms=wide)).collections
     assert all(segment[0, 0] == 0.0 for segment in lines.get_segments())
@@ -71,22 +71,22 @@ def test_pairs_are_hatched(explanation):
         name: bool(bar.get_hatch()) for name, bar in zip(names_of(ax), ax.patches, strict=True)
     }
     assert hatched == {"a x c": True, "a": False, "b": False, "c": False}
-    assert "Solid: main effects. Hatched: interactions." in said(ax)
-    assert "Hatched" not in said(plot_importance(explanation, terms=["a", "b"]))
+    assert "Solid: main effects. Hatched: interactions." in text_of(ax)
+    assert "Hatched" not in text_of(plot_importance(explanation, terms=["a", "b"]))
 
 
-def test_what_is_not_drawn_is_said(explanation):
+def test_terms_that_are_not_shown_are_noted(explanation):
     n_off = len(explanation.switched_off)
     assert n_off
     ax = plot_importance(explanation)
     verb = "is" if n_off == 1 else "are"
-    assert f"{n_off} of {len(explanation)} terms {verb} dropped: " in said(ax)
-    assert "noise" in said(ax)
-    assert "active but not shown" not in said(ax)
+    assert f"{n_off} of {len(explanation)} terms {verb} dropped: " in text_of(ax)
+    assert "noise" in text_of(ax)
+    assert "active but not shown" not in text_of(ax)
     fewer = plot_importance(explanation, max_terms=1)
     assert names_of(fewer) == [explanation.active[0].name]
-    assert "3 terms are active but not shown." in said(fewer)
-    assert "1 term is active but not shown." in said(plot_importance(explanation, max_terms=3))
+    assert "3 terms are active but not shown." in text_of(fewer)
+    assert "1 term is active but not shown." in text_of(plot_importance(explanation, max_terms=3))
 
 
 def test_terms_by_name_in_this_order(explanation):
@@ -95,7 +95,7 @@ def test_terms_by_name_in_this_order(explanation):
     ax = plot_importance(explanation, terms=["noise", "b"])
     assert names_of(ax) == ["noise", "b"]
     assert ax.patches[0].get_width() == explanation["noise"].importance
-    off = said(ax).split("dropped: ")[1]  # what is drawn is not said to be left out
+    off = text_of(ax).split("dropped: ")[1]  # terms that are shown are not listed
     assert "silent" in off
     assert "noise" not in off
     with pytest.raises(KeyError, match="no term 'd'"):
@@ -108,13 +108,13 @@ def many(explanation, n_terms):
     return replace(explanation, terms=tuple(terms))
 
 
-def test_of_many_terms_thirty_unless_told(explanation):
+def test_thirty_terms_by_default(explanation):
     ax = plot_importance(many(explanation, 45))
     assert names_of(ax) == [f"column {k}" for k in range(30)]
-    assert "15 terms are active but not shown." in said(ax)
+    assert "15 terms are active but not shown." in text_of(ax)
     everything = plot_importance(many(explanation, 45), max_terms=None)
     assert len(everything.patches) == 45
-    # Each has as much room as one of a few.
+    # Bars have the same height, however many there are.
     few = plot_importance(many(explanation, 5)).figure.get_figheight()
     assert everything.figure.get_figheight() - few == pytest.approx(40 * 0.32, abs=0.2)
 
@@ -122,11 +122,11 @@ def test_of_many_terms_thirty_unless_told(explanation):
 def test_no_term(explanation):
     none = replace(explanation, terms=explanation.switched_off)
     ax = plot_importance(none)
-    assert "no term is active" in said(ax)
+    assert "no term is active" in text_of(ax)
     ax.figure.canvas.draw()
 
 
-def test_given_axes_are_used_and_the_figure_left_alone(explanation):
+def test_given_axes_do_not_change_the_figure(explanation):
     figure, own = plt.subplots(1, 2, figsize=(8, 3))
     assert plot_importance(explanation, own[0]) is own[0]
     assert not own[1].patches
@@ -136,15 +136,15 @@ def test_given_axes_are_used_and_the_figure_left_alone(explanation):
 
 def test_units(explanation):
     softmax = replace(explanation, family=SOFTMAX, classes=("a", "b", "c"))
-    assert "contribution to the centred logits" in said(plot_importance(softmax))
+    assert "contribution to the centred logits" in text_of(plot_importance(softmax))
     logit = replace(explanation, family=BERNOULLI, classes=("no", "$yes$ $x$"))
     ax = plot_importance(logit)
     assert ax.get_xlabel() == "mean absolute contribution to the log-odds of $yes$ $x$"
     assert not ax.xaxis.label.get_parse_math()
 
 
-def test_other_things(explanation, model):
-    with pytest.raises(TypeError, match="expected a GlobalExplanation, got a LANAMRegressor"):
+def test_invalid_input(explanation, model):
+    with pytest.raises(TypeError, match="expected GlobalExplanation, got LANAMRegressor"):
         plot_importance(model)
     with pytest.raises(ValueError, match="coverage=2 must lie between 0 and 1"):
         plot_importance(explanation, coverage=2)

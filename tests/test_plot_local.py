@@ -1,4 +1,4 @@
-"""The drawing of a row's contributions shows what the explanation says."""
+"""The plot of a row's contributions shows the values of the explanation."""
 
 from dataclasses import replace
 
@@ -49,8 +49,8 @@ def choices():
     return LANAMClassifier(interactions=0, random_state=0).fit(X, names).explain_local(X[:30])
 
 
-def said(ax):
-    """All that is written, in one line."""
+def text_of(ax):
+    """All text of the figure, in one line."""
     return " ".join(text.get_text().replace("\n", " ") for text in ax.figure.findobj(plt.Text))
 
 
@@ -59,20 +59,20 @@ def bars_of(ax):
 
 
 def whiskers(ax):
-    """The ends of the intervals, from the top down."""
+    """The bounds of the intervals, from the top down."""
     (lines,) = ax.collections
     return np.array([segment[:, 0] for segment in lines.get_segments()])
 
 
 def left_out_by_hand(local, row, coverage):
-    """Terms whose interval includes zero, one after the other."""
+    """Indices of the terms whose interval includes zero."""
     z = norm.ppf(0.5 + coverage / 2)
-    found = []
+    actual = []
     for k, term in enumerate(local.terms):
         mean, std = local.contributions[row, k], local.contributions_std[row, k]
         if term.active and mean - z * std <= 0.0 <= mean + z * std:
-            found.append(k)
-    return found
+            actual.append(k)
+    return actual
 
 
 def drawn_by_hand(local, row, coverage=0.95):
@@ -99,19 +99,19 @@ def test_bars_are_contributions_and_lines_their_intervals(local, row, coverage):
     assert ax.yaxis_inverted()
 
 
-def test_what_includes_zero_is_left_out_and_counted(local):
+def test_intervals_that_include_zero_are_left_out_and_counted(local):
     counts = set()
     for row in range(len(local)):
         out = left_out_by_hand(local, row, 0.95)
         ax = plot_local(local, row)
-        text = said(ax)
+        text = text_of(ax)
         plt.close(ax.figure)
         counts.add(len(out))
         total = local.contributions[row, out].sum()
         if len(out) > 1:
             assert f"{len(out)} terms are left out: their 95% intervals include zero;" in text
-            found = float(text.split("their total contribution is ")[1].split(". ")[0].rstrip("."))
-            assert found == pytest.approx(total, abs=0.006)
+            actual = float(text.split("their total contribution is ")[1].split(". ")[0].rstrip("."))
+            assert actual == pytest.approx(total, abs=0.006)
         elif len(out) == 1:
             assert (
                 "1 term is left out: its 95% interval includes zero; its contribution is " in text
@@ -134,11 +134,11 @@ def test_everything(local):
     hollow = [bare and not bar.get_hatch() for bare, bar in zip(white, bars_of(ax), strict=True)]
     assert hollow == [k in out for k in order]
     assert True in hollow
-    assert "left out" not in said(ax)
-    assert "Hollow: the interval includes zero." in said(ax)
+    assert "left out" not in text_of(ax)
+    assert "Hollow: the interval includes zero." in text_of(ax)
 
 
-def test_signs_are_told_without_colours(local):
+def test_signs_are_distinct_without_colours(local):
     seen = set()
     for row in range(5):
         ax = plot_local(local, row)
@@ -148,10 +148,10 @@ def test_signs_are_told_without_colours(local):
             assert filled == (bar.get_width() > 0)
             seen.add(filled)
     assert seen == {True, False}
-    assert "Solid: positive." in said(ax)
+    assert "Solid: positive." in text_of(ax)
 
 
-def test_names_have_values_levels_gaps_and_pairs(local):
+def test_labels_have_the_values_of_the_row(local):
     X, _ = table()
     row = int(np.flatnonzero(X["weight"][:30].isna())[0])
     ax = plot_local(local, row, everything=True)
@@ -161,7 +161,7 @@ def test_names_have_values_levels_gaps_and_pairs(local):
     assert f"age = {X['age'][row]:.4g}\nx city = {X['city'][row]}" in names
 
 
-def test_large_whole_numbers_and_long_levels():
+def test_large_integers_and_long_labels():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(
         {
@@ -226,17 +226,17 @@ def test_max_terms(local):
     largest, *smaller = drawn_by_hand(local, row)
     ax = plot_local(local, row, max_terms=1)
     assert [bar.get_width() for bar in bars_of(ax)] == [local.contributions[row, largest]]
-    assert f"{unsure} term" in said(ax)
+    assert f"{unsure} term" in text_of(ax)
     total = local.contributions[row, smaller].sum()
     words = f"{len(smaller)} terms are not shown, with smaller contributions; their total contribution is"
-    assert f"{words} {total:+.2f}." in said(ax)
-    # All may be drawn, so what is not is there because it is small.
+    assert f"{words} {total:+.2f}." in text_of(ax)
+    # All terms may be shown, so the hidden ones are the smallest.
     ax = plot_local(local, row, max_terms=1, everything=True)
-    assert f"{len(smaller) + unsure} terms are not shown, with smaller contributions" in said(ax)
-    assert "left out" not in said(ax)
+    assert f"{len(smaller) + unsure} terms are not shown, with smaller contributions" in text_of(ax)
+    assert "left out" not in text_of(ax)
 
 
-def test_switched_off_terms_are_neither_drawn_nor_left_out(local):
+def test_dropped_terms_are_not_counted_as_left_out(local):
     terms = tuple(
         replace(term, active=False) if k == 0 else term for k, term in enumerate(local.terms)
     )
@@ -246,26 +246,26 @@ def test_switched_off_terms_are_neither_drawn_nor_left_out(local):
     n_off = sum(not term.active for term in terms)
     ax = plot_local(less, 0, everything=True)
     assert len(bars_of(ax)) == len(terms) - n_off
-    assert f"{n_off} of {len(terms)} terms" in said(ax)
+    assert f"{n_off} of {len(terms)} terms" in text_of(ax)
 
 
-def test_nothing_is_sure(local):
+def test_all_intervals_include_zero(local):
     wide = replace(local, contributions_std=np.full_like(local.contributions_std, 1e3))
     ax = plot_local(wide, 0)
     assert not bars_of(ax)
-    assert "all credible intervals include zero" in said(ax)
-    assert "terms are left out: their 95% intervals include zero" in said(ax)
+    assert "all credible intervals include zero" in text_of(ax)
+    assert "terms are left out: their 95% intervals include zero" in text_of(ax)
     ax.figure.canvas.draw()
 
 
-def test_given_axes_are_used_and_the_figure_left_alone(local):
+def test_given_axes_do_not_change_the_figure(local):
     figure, own = plt.subplots(1, 2, figsize=(9, 3))
     assert plot_local(local, 1, own[1]) is own[1]
     assert not own[0].patches
     assert figure.get_axes() == list(own)
     assert figure.get_supxlabel() == ""
     assert figure.get_figheight() == 3
-    # What was left out is said there too.
+    # The terms that are left out are stated there, too.
     out = left_out_by_hand(local, 1, 0.95)
     assert out
     assert f"{len(out)} term" in own[1].get_xlabel()
@@ -331,7 +331,7 @@ def test_one_of_several_classes(choices, label):
     name = choices.classes[place]
     title = ax.get_title(loc="left")
     assert title.startswith(f"Row 4: probability of {name} is {choices.response[row, place]:.3g}\n")
-    assert f"score {choices.prediction[row, place]:.2f}" in title
+    assert f"centred logit {choices.prediction[row, place]:.2f}" in title
     assert f"contribution to the centred logit of {name}" in ax.get_xlabel()
     named = [text for text in ax.figure.findobj(plt.Text) if "$" in text.get_text()]
     assert not any(text.get_parse_math() for text in named)
@@ -344,7 +344,7 @@ def test_unknown_class(choices):
 
 
 @pytest.mark.parametrize("row", [-1, 30, 1.0, "0", None])
-def test_rows_that_there_are_not(local, row):
+def test_invalid_rows(local, row):
     with pytest.raises(ValueError, match="must be one of the explained rows, 0 to 29"):
         plot_local(local, row)
 
@@ -374,5 +374,5 @@ def test_explanations_of_the_other_kind(local):
         TypeError, match=r"GlobalExplanation, .* LocalExplanation: use explain_global"
     ):
         plot_interaction(local)
-    with pytest.raises(TypeError, match=r"InteractionScores .* use a model's interaction_scores_"):
+    with pytest.raises(TypeError, match=r"InteractionScores, .* use a model's interaction_scores_"):
         plot_interaction_matrix(local)

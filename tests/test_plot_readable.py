@@ -1,4 +1,4 @@
-"""Drawings of many terms with awkward names can be read: nothing is cut off, and nothing needs colours."""
+"""Plots of many terms with awkward names are legible: nothing is cut off or depends on colours."""
 
 import warnings
 from dataclasses import replace
@@ -23,10 +23,10 @@ from lanam.plot import (
     plot_retention,
     plot_shapes,
 )
-from lanam.plot.common import write, write_aside
+from lanam.plot.common import write_left_label, write_notes
 from lanam.text import cut
 
-#: What is drawn need not be learned well: small networks, and no search for what the noise depends on.
+#: Plots do not need an accurate fit: small networks, and constant noise.
 QUICK = {"hidden_sizes": (8,), "pair_hidden_sizes": (8,), "random_state": 0}
 NUMBERS = QUICK | {"noise": "constant"}
 
@@ -94,7 +94,7 @@ def texts_of(figure):
 
 
 def assert_nothing_is_cut_off(ax):
-    """All that is written and drawn lies within the figure."""
+    """All artists lie within the figure."""
     figure = np.ravel(ax)[0].figure
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
@@ -109,7 +109,7 @@ def assert_nothing_is_cut_off(ax):
         assert box.y0 >= frame.y0 - 1
         assert box.x1 <= frame.x1 + 1
         assert box.y1 <= frame.y1 + 1
-    # Notes and what stands beside the panels do not run into them, nor into each other.
+    # Notes and labels beside the panels do not overlap with them, nor with each other.
     for one, other in [*((a, b) for a in inner for b in beside), *combinations(beside, 2)]:
         across = min(one.x1, other.x1) - max(one.x0, other.x0)
         up = min(one.y1, other.y1) - max(one.y0, other.y0)
@@ -149,7 +149,7 @@ def test_few_shapes(wide, n_terms):
     axes = plot_shapes(wide[0], max_terms=n_terms, simultaneous=True)
     assert len(axes) == n_terms
     assert_nothing_is_cut_off(axes)
-    # Notes take no room from the panels.
+    # Notes do not shrink the panels.
     assert axes[0].get_window_extent().height > 1.4 * axes[0].figure.dpi
 
 
@@ -261,8 +261,8 @@ class TestSignsOfPairs:
         explanation = wide[0]
         (surface,) = explanation.pairs
         mean, std = plot_interaction(explanation)
-        (area,) = (found for found in mean.collections if getattr(found, "hatches", [None])[0])
-        assert not [found for found in std.collections if getattr(found, "hatches", [None])[0]]
+        (area,) = (actual for actual in mean.collections if getattr(actual, "hatches", [None])[0])
+        assert not [actual for actual in std.collections if getattr(actual, "hatches", [None])[0]]
         (path,) = area.get_paths()
         for i, j in ((3, 3), (3, -4), (-4, 3), (-4, -4)):
             point = surface.values[i], surface.second_values[j]
@@ -289,18 +289,18 @@ class TestSignsOfPairs:
                     assert any(inside) == (value < 0)
         # So are missing ages, each city in its tile.
         slot = mean.get_xlim()[1] - 0.01
-        found = {
+        actual = {
             round(patch.get_y() + patch.get_height() / 2)
             for patch in hatched
             if patch.get_x() <= slot <= patch.get_x() + patch.get_width()
         }
-        gaps = surface.mean[len(surface.values), :3]
-        assert found == {row for row in range(3) if gaps[row] < 0}
+        missing_row = surface.mean[len(surface.values), :3]
+        assert actual == {row for row in range(3) if missing_row[row] < 0}
 
     def test_the_colour_bar_is_hatched_alike(self, mixed):
         mean, _ = plot_interaction(mixed)
         bar = next(ax for ax in mean.figure.get_axes() if ax.get_label() == "<colorbar>")
-        (patch,) = (found for found in bar.patches if found.get_hatch())
+        (patch,) = (actual for actual in bar.patches if actual.get_hatch())
         assert patch.get_y() == bar.get_ylim()[0]
         assert patch.get_y() + patch.get_height() == pytest.approx(0.0)
 
@@ -320,7 +320,7 @@ def test_calibration_and_retention():
     assert len(set(names)) == 3
 
 
-def test_glyphs_that_the_font_lacks_do_no_harm(wide):
+def test_missing_glyphs(wide):
     explanation = wide[0]
     terms = tuple(replace(term, name="体温の最高値") for term in explanation.active[:1])
     with warnings.catch_warnings():
@@ -337,10 +337,10 @@ class TestCut:
 
     def test_where_only_the_end_differs_in_the_middle(self):
         names = [f"temperature of the oven {k}" for k in range(20)]
-        found = cut(names, 16)
-        assert len(set(found)) == 20
-        assert {len(name) for name in found} == {16}
-        assert found[7] == "tempera...oven 7"
+        actual = cut(names, 16)
+        assert len(set(actual)) == 20
+        assert {len(name) for name in actual} == {16}
+        assert actual[7] == "tempera...oven 7"
 
     def test_the_same_name_twice_is_cut_as_one(self):
         assert cut(["temperature of the oven"] * 2, 14) == ["temperature..."] * 2
@@ -355,33 +355,33 @@ class TestNotes:
         figure.canvas.draw()
         return figure, ax, ax.get_window_extent()
 
-    def test_they_take_no_room_from_the_panels(self):
+    def test_they_do_not_shrink_the_panels(self):
         figure, ax, before = self.panel()
-        height = write(figure, ["many words " * 30, "more"])
+        height = write_notes(figure, ["many words " * 30, "more"])
         figure.canvas.draw()
         assert height > 0.8
         assert ax.get_window_extent().height > before.height - 0.1 * figure.dpi
 
     def test_a_label_beside_the_panels_stays_there(self):
         figure, _, _ = self.panel()
-        below = write(figure, ["many words " * 30])
-        write_aside(figure, "a long label that has to be wrapped to stay within", 0.0, below)
+        below = write_notes(figure, ["many words " * 30])
+        write_left_label(figure, "a long label that has to be wrapped to stay within", 0.0, below)
         figure.canvas.draw()
         box = figure._supylabel.get_window_extent()
         assert box.y0 > below * figure.dpi
         assert box.y1 < figure.bbox.y1
         assert figure.get_supylabel().count("\n") == 1
 
-    def test_and_below_what_is_above(self):
+    def test_a_label_beside_the_panels_with_a_legend(self):
         figure, _, _ = self.panel()
-        write_aside(figure, "label", 1.0, 0.0)
+        write_left_label(figure, "label", 1.0, 0.0)
         figure.canvas.draw()
         box = figure._supylabel.get_window_extent()
         assert 0.5 * (box.y0 + box.y1) == pytest.approx(0.75 * figure.dpi, abs=2)
 
 
 class TestBands:
-    def test_there_is_room_for_them(self, wide):
+    def test_they_fit_into_the_panels(self, wide):
         name = next(term.name for term in wide[0].active if term.kind == "smooth")
         limits = [
             plot_shapes(wide[0], [name], coverage=0.9, simultaneous=simultaneous)[0].get_ylim()
@@ -417,12 +417,12 @@ class TestBands:
         shape = explanation[name]
         (ax,) = plot_shapes(explanation, [name], coverage=0.9, simultaneous=True)
         inside = shape.inside
-        found = [
+        actual = [
             line.get_ydata() for line in ax.get_lines() if len(line.get_xdata()) == inside.sum()
         ]
         lower, upper = shape.band(0.9, simultaneous=True)
-        assert any(np.allclose(line, lower[inside]) for line in found)
-        assert any(np.allclose(line, upper[inside]) for line in found)
+        assert any(np.allclose(line, lower[inside]) for line in actual)
+        assert any(np.allclose(line, upper[inside]) for line in actual)
         assert self.band(ax).max() == pytest.approx(shape.band(0.9)[1].max())
         low, high = ax.get_ylim()
         bulk = inside & (np.cumsum(shape.density) > 0.01) & (np.cumsum(shape.density) < 0.99)
@@ -431,21 +431,22 @@ class TestBands:
         note = " ".join(text.get_text() for text in texts_of(ax.figure)).replace("\n", " ")
         assert "90% simultaneous credible band" in note
 
-    def test_of_levels_and_classes(self, classes):
+    def test_bands_of_categories_and_classes(self, classes):
         explanation = classes[0]
         shape = explanation["sex"]
         (ax,) = plot_shapes(explanation, ["sex"], simultaneous=True, classes=["home", "ward"])
         places = [list(explanation.classes).index(name) for name in ("home", "ward")]
-        segments = [np.array(found.get_segments()) for found in ax.collections]
+        segments = [np.array(actual.get_segments()) for actual in ax.collections]
         for k in places:
             for simultaneous in (False, True):
                 lower, upper = shape.band(0.95, simultaneous=simultaneous)
                 expected = np.column_stack([lower[:, k], upper[:, k]])
                 assert any(
-                    len(found) == 2 and np.allclose(found[:, :, 1], expected) for found in segments
+                    len(actual) == 2 and np.allclose(actual[:, :, 1], expected)
+                    for actual in segments
                 )
-        # A new level is not part of what is promised at once; missing values are.
-        singles = [found for found in segments if len(found) == 1]
+        # Simultaneous bands cover missing values, but not unseen categories.
+        singles = [actual for actual in segments if len(actual) == 1]
         assert len(singles) == 2 * 2 + 2
 
 
@@ -481,10 +482,10 @@ def drawings(small):
 
 
 class TestRefusals:
-    """What cannot be drawn on, and drawings of nothing."""
+    """Invalid axes, and plots of nothing."""
 
     @pytest.mark.parametrize("name", ["importance", "local", "calibration", "retention", "matrix"])
-    def test_one_panel_is_one_panel(self, drawings, name):
+    def test_one_axes_is_required(self, drawings, name):
         with pytest.raises(
             TypeError, match=r"ax(es)? must be one Axes of matplotlib, and is 3: as plt"
         ):
@@ -496,14 +497,14 @@ class TestRefusals:
             drawings[name](several)
         assert drawings[name](several[1]) is several[1]
 
-    def test_panels_are_panels(self, small):
+    def test_axes_are_required(self, small):
         explanation = small[0].explain_global()
         with pytest.raises(TypeError, match="every one of axes must be one Axes of matplotlib"):
             plot_shapes(explanation, axes=3)
         with pytest.raises(TypeError, match="every one of axes must be one Axes of matplotlib"):
             plot_interaction(explanation, axes=[plt.subplots()[1], "here"])
 
-    def test_nothing_is_not_drawn(self, small):
+    def test_empty_plots_are_refused(self, small):
         model, X = small
         explanation = model.explain_global()
         for most in (0, -1, 2.0, True):
@@ -523,7 +524,7 @@ class TestRefusals:
                 draw(explanation, terms="x0")
 
 
-def test_names_that_differ_at_the_end_have_labels_of_their_own(wide):
+def test_names_that_differ_at_the_end_have_distinct_labels(wide):
     long = "a" * 299
     terms = [replace(wide[0].shapes[0], name=long + end) for end in "bc"]
     labels = [ax.get_xlabel() for ax in plot_shapes(replace(wide[0], terms=tuple(terms)))]

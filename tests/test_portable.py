@@ -1,4 +1,4 @@
-"""A model's tables say everything: a reader that knows only their description scores rows as it does."""
+"""A model's portable tables are complete: a reader of their documentation reproduces its predictions."""
 
 import math
 
@@ -17,11 +17,11 @@ def portable(model):
     return explain_portable(model._model, model._schema, model._labels)
 
 
-# the reader: rows one by one, in loops, by the text of lanam.explain.portable and nothing else
+# the reader: row by row, in loops, from the docstring of lanam.explain.portable
 
 
 def read_axis(axis, value):
-    """Entries with their weights; None where there is none for a missing value."""
+    """Entries with interpolation weights; None for a missing value without an entry."""
     points = axis.points.tolist()
     if math.isnan(value):
         return None if axis.missing is None else [(axis.missing, 1.0)]
@@ -45,7 +45,7 @@ def read_axis(axis, value):
 
 
 def read_table(table, row):
-    """Entries of a term's table with their weights; None where a value is missing without an entry."""
+    """Entries of a term's table with weights; None for a missing value without an entry."""
     reads = [read_axis(axis, row[k]) for axis, k in zip(table.axes, table.features, strict=True)]
     if None in reads:
         return None
@@ -68,7 +68,7 @@ class Reader:
         self.n_outputs = self.contrasts.shape[1]
 
     def term(self, table, row):
-        """Mean, a vector for each output over all coordinates, and what comes on top of the covariance."""
+        """Mean, a vector over all coordinates for each output, and additional covariance."""
         size = len(self.model.factor)
         vectors = np.zeros((self.n_outputs, size))
         entries = read_table(table, row)
@@ -89,7 +89,7 @@ class Reader:
         return self.contrasts @ products @ products.T @ self.contrasts.T
 
     def row(self, row):
-        """Mean and covariance of the sum; mean and variances of every term, by its place."""
+        """Mean and covariance of the sum; mean and variances of every term, by index."""
         mean = np.atleast_1d(self.model.intercept).copy()
         vectors = np.zeros((self.n_outputs, len(self.model.factor)))
         vectors[:, -self.n_outputs :] = np.eye(self.n_outputs)
@@ -103,10 +103,10 @@ class Reader:
         return mean, self.covariance(vectors) + extra, terms
 
     def noise(self, row):
-        gaps = [self.model.gap_variance[k] for k, value in enumerate(row) if math.isnan(value)]
-        found = [(table, read_table(table, row)) for table in self.model.noise_tables]
-        logs = [weighted(table.mean, entries) for table, entries in found if entries is not None]
-        return self.model.noise_variance * math.exp(self.model.log_noise + sum(logs)) + sum(gaps)
+        extra = [self.model.missing_variance[k] for k, value in enumerate(row) if math.isnan(value)]
+        actual = [(table, read_table(table, row)) for table in self.model.noise_tables]
+        logs = [weighted(table.mean, entries) for table, entries in actual if entries is not None]
+        return self.model.noise_variance * math.exp(self.model.log_noise + sum(logs)) + sum(extra)
 
 
 def probit(odds, variance):
@@ -125,25 +125,25 @@ def class_probabilities(mean, covariance):
 
 
 def check(model, X, exposure=None):
-    """Everything a model says of rows, as the reader does."""
+    """All results of a model for rows, as the reader returns them."""
     reader, cells = Reader(portable(model)), model._columns(X)
     means, covariances, terms = zip(*map(reader.row, cells), strict=True)
     means, covariances = np.array(means), np.array(covariances)
     if hasattr(model, "classes_"):
         probability = model.predict_proba(X)
         if len(model.classes_) == 2:
-            found = [probit(m[0], v[0, 0]) for m, v in zip(means, covariances, strict=True)]
-            assert_close(found, probability[:, 1], "single precision")
+            actual = [probit(m[0], v[0, 0]) for m, v in zip(means, covariances, strict=True)]
+            assert_close(actual, probability[:, 1], "single precision")
         else:
-            found = [class_probabilities(m, v) for m, v in zip(means, covariances, strict=True)]
-            assert_close(found, probability, "single precision")
+            actual = [class_probabilities(m, v) for m, v in zip(means, covariances, strict=True)]
+            assert_close(actual, probability, "single precision")
     elif math.isnan(model.noise_std_):
         exposure = np.ones(len(X)) if exposure is None else exposure
         mean, std = model.predict(X, return_std=True, exposure=exposure)
         link, spread = means[:, 0], covariances[:, 0, 0]
         count = exposure * np.exp(link + 0.5 * spread)
         assert_close(count / mean, np.ones(len(X)), "single precision")
-        # Of the rate, which varies by more than what is not known of it.
+        # The rate varies by more than its posterior uncertainty.
         dispersion = reader.model.noise_variance
         second = np.exp(spread) * (1.0 + (dispersion - 1.0) / count)
         variance = count + count**2 * (second - 1.0)
@@ -156,18 +156,18 @@ def check(model, X, exposure=None):
         half = model.predict_interval(X, coverage=0.6826894921370859, kind="mean") @ [-0.5, 0.5]
         assert_close(np.sqrt(covariances[:, 0, 0]), half, "single precision")
     contributions, stds = model.predict_terms(X, return_std=True)
-    found, found_std = np.zeros_like(contributions), np.zeros_like(stds)
+    actual, found_std = np.zeros_like(contributions), np.zeros_like(stds)
     for i, own in enumerate(terms):
         for k, (mean, variance) in own.items():
-            found[i, k] = mean if contributions.ndim == 3 else mean[0]
+            actual[i, k] = mean if contributions.ndim == 3 else mean[0]
             found_std[i, k] = np.sqrt(variance if contributions.ndim == 3 else variance[0])
-    assert_close(found, contributions, "single precision")
+    assert_close(actual, contributions, "single precision")
     assert_close(found_std, stds, "single precision")
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "counts", "two", "many"])
-@pytest.mark.filterwarnings("ignore:column '")  # what is new in the rows, counted
-def test_a_reader_of_the_tables_says_what_the_model_says(kind):
+@pytest.mark.filterwarnings("ignore:column '")  # unseen values, counted
+def test_the_reader_agrees_with_the_model(kind):
     case = example(kind)
     check(case.model, case.X[:20], *(value[:20] for value in case.more.values()))
     X, more = hard_rows(case)
@@ -180,13 +180,13 @@ def test_the_examples_have_every_kind_of_table():
     kinds = {name: tuple(axis.kind for axis in table.axes) for name, table in tables.items()}
     assert kinds["zone (levels)"] == ("levels",)
     assert kinds["hour (levels)"] == ("bins",)
-    found = {tuple(sorted(kind)) for kind in kinds.values() if len(kind) == 2}
-    assert found == {("knots", "knots"), ("codes", "knots"), ("codes", "codes")}
-    # A gap without an entry, and one with.
+    actual = {tuple(sorted(kind)) for kind in kinds.values() if len(kind) == 2}
+    assert actual == {("knots", "knots"), ("codes", "knots"), ("codes", "codes")}
+    # A missing value without an entry, and one with.
     assert tables["load"].unknown_variance > 0.0
     assert tables["load"].axes[0].missing is None
     assert tables["gap"].unknown_variance is None
-    assert (portable(model).gap_variance > 0.0).any()
+    assert (portable(model).missing_variance > 0.0).any()
     assert portable(example("counts").model).noise_variance > 1.0
     assert portable(example("many").model).contrasts.shape == (3, 2)
     assert portable(example("many").model).tables[0].unknown_variance.shape == (3, 3)
@@ -209,7 +209,7 @@ def shops(n=500, n_levels=60, seed=0):
 
 
 @pytest.mark.filterwarnings("ignore:column '")
-class TestVeryManyLevels:
+class TestHighCardinality:
     @pytest.fixture(autouse=True)
     def _few_are_many(self, monkeypatch):
         monkeypatch.setattr(prepare, "_WIDE", 10)
@@ -236,17 +236,17 @@ class TestVeryManyLevels:
         check(model, self.rows(X))
 
     @pytest.mark.filterwarnings("ignore:of the 60 categories")
-    def test_levels_that_share_an_entry(self):
+    def test_categories_that_share_an_entry(self):
         X, y = shops()
         model = LANAMClassifier(hidden_sizes=(16,), interactions=0, random_state=0)
         model.fit(X, np.digitize(y, [-0.7, 0.7]))
         table = portable(model).tables[0]
-        # Two outputs: five levels have an entry, all others that of new ones.
+        # Two outputs: five categories have an entry, all others share that of unseen ones.
         assert (table.axes[0].points == table.axes[0].other).sum() == 55
         check(model, self.rows(X))
 
 
-def test_far_off_numbers_keep_their_digits():
+def test_outlying_numbers_keep_their_digits():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"tiny": 1e-200 * rng.normal(size=300), "huge": 1e130 * rng.normal(size=300)})
     y = 1e200 * X["tiny"] + np.sin(X["huge"] / 1e130) + 0.1 * rng.normal(size=300)
@@ -256,7 +256,7 @@ def test_far_off_numbers_keep_their_digits():
 
 
 def test_values_are_the_same_to_six_digits():
-    """A level that comes back in single precision is the same, one that differs is another."""
+    """A value that was rounded to single precision matches, a different one does not."""
     rng = np.random.default_rng(0)
     x = rng.integers(0, 25, 800) / 10.0 + 0.1
     y = rng.normal(size=25)[np.rint(10 * x - 1).astype(int)] + 0.1 * rng.normal(size=800)

@@ -183,7 +183,7 @@ class TestExplaining:
             mean, std = explanation.evaluate(NAME, rows["age"], rows["city"], rows["size"])
         assert_close(mean, expected[0], "single precision")
         assert_close(std**2, expected[1], "single precision")
-        with pytest.raises(ValueError, match=f"'{NAME}' is of 3 columns: give values of each"):
+        with pytest.raises(ValueError, match=f"'{NAME}' has 3 columns: pass values of each"):
             explanation.evaluate(NAME, rows["age"], rows["city"])
 
     def test_rows(self, model, rows):

@@ -9,7 +9,7 @@ import pytest
 
 from lanam import LANAMRegressor
 from lanam.data import Column
-from lanam.explain.portable import Axis, explain_portable
+from lanam.explain.portable import TableAxis, explain_portable
 from lanam.export import sql as sql_module
 from lanam.export.complete import results_of
 from lanam.export.sql_text import number, stretches, total
@@ -269,7 +269,7 @@ def test_intervals():
 def test_a_value_in_the_middle_of_two_levels_is_the_lower_one():
     """As in Python, for values so close that both match."""
     points = np.array([1.0, 1.0 + 2.0**-20])
-    axis, column = Axis("levels", points, 4, 2, 3), Column("x", "numeric", 1.0, 2.0)
+    axis, column = TableAxis("levels", points, 4, 2, 3), Column("x", "numeric", 1.0, 2.0)
     query = sql_module.choose(axis, column, "?1", lambda entry, *_: str(entry))
     values = [1.0, 1.0 + 2.0**-21, 1.0 + 2.0**-20, 1.0 - 2.0**-21, 1.5, None]
     with sqlite3.connect(":memory:") as database:

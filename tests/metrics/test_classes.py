@@ -1,4 +1,4 @@
-"""Scores of probabilities, against loops and scikit-learn."""
+"""Scores of predicted probabilities, against loops and scikit-learn."""
 
 import math
 
@@ -28,8 +28,8 @@ def slow_error(y, probability, n_bins):
             if k / n_bins <= p < (k + 1) / n_bins or (last and p == 1.0)
         ]
         if rows:
-            gap = np.mean([y[i] for i in rows]) - np.mean([probability[i] for i in rows])
-            total += len(rows) / len(y) * abs(gap)
+            difference = np.mean([y[i] for i in rows]) - np.mean([probability[i] for i in rows])
+            total += len(rows) / len(y) * abs(difference)
     return total
 
 
@@ -40,7 +40,7 @@ def test_likelihoods_are_scikit_learns_log_losses():
     )
 
 
-def test_a_certain_mistake_is_not_infinitely_bad():
+def test_losses_of_certain_mistakes_are_finite():
     assert metrics.bernoulli_nll([1], [0.0]) == pytest.approx(-math.log(1e-12))
     assert metrics.categorical_nll([1], [[1.0, 0.0]]) == pytest.approx(-math.log(1e-12))
     assert metrics.bernoulli_nll([1, 0], [1.0, 0.0]) == 0
@@ -55,8 +55,8 @@ def test_brier_scores():
         ]
     )
     assert metrics.brier_score(NUMBERS, TABLE) == pytest.approx(slow, rel=1e-12)
-    both = metrics.brier_score(Y, np.column_stack([1 - P, P]))
-    assert both == pytest.approx(2 * metrics.brier_score(Y, P), rel=1e-12)
+    combined = metrics.brier_score(Y, np.column_stack([1 - P, P]))
+    assert combined == pytest.approx(2 * metrics.brier_score(Y, P), rel=1e-12)
     assert metrics.root_brier_score(Y, P) == pytest.approx(math.sqrt(brier_score_loss(Y, P)))
 
 
@@ -105,18 +105,18 @@ def test_limits_are_binomial_quantiles():
         assert curve.upper[k] == binom.ppf(0.9, n, chance) / n
 
 
-def test_limits_hold_the_shares_of_a_calibrated_model():
+def test_ranges_cover_the_fractions_of_a_calibrated_model():
     inside = []
     for seed in range(200):
         own = np.random.default_rng(seed)
         p = own.uniform(size=200)
         curve = metrics.reliability_curve(own.uniform(size=200) < p, p)
         inside += list((curve.lower <= curve.observed) & (curve.observed <= curve.upper))
-    # whole numbers of rows make limits wider; four standard errors of 2000 shares
+    # the binomial is discrete, so ranges are wider; four standard errors of 2000 fractions
     assert 0.95 - 0.02 < np.mean(inside) < 0.99
 
 
-def test_bins_without_rows_are_left_out_and_ties_stay_together():
+def test_empty_bins_are_dropped_and_ties_share_a_bin():
     curve = metrics.reliability_curve([0, 1, 1], [0.05, 0.95, 0.95])
     np.testing.assert_allclose(curve.expected, [0.05, 0.95])
     ties = metrics.reliability_curve([0, 1, 0, 1], [0.3, 0.3, 0.3, 0.9], 4, strategy="quantile")
@@ -130,7 +130,7 @@ def test_bins_without_rows_are_left_out_and_ties_stay_together():
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-def test_a_curve_with_weights_is_that_of_repetitions(strategy):
+def test_weights_of_a_curve_are_frequencies(strategy):
     weight = rng.integers(0, 4, size=400)
     weighted = metrics.reliability_curve(Y, P, strategy=strategy, sample_weight=weight)
     rows = np.repeat(np.arange(400), weight)
@@ -153,7 +153,7 @@ def test_a_curve_with_weights_is_that_of_repetitions(strategy):
         (metrics.top_label_calibration_error, (NUMBERS, TABLE)),
     ],
 )
-def test_a_weight_is_a_repetition(score, columns):
+def test_weights_are_frequencies(score, columns):
     weight = rng.integers(0, 4, size=len(columns[0]))
     repeated = [np.repeat(column, weight, axis=0) for column in columns]
     weighted = score(*columns, sample_weight=weight)
@@ -161,7 +161,7 @@ def test_a_weight_is_a_repetition(score, columns):
     assert weighted != pytest.approx(score(*columns), rel=1e-6)
 
 
-def test_a_curve_as_data():
+def test_a_curve_exports():
     curve = metrics.reliability_curve(Y, P, 5)
     assert curve.to_dict()["expected"] == curve.expected.tolist()
     assert curve.to_dict()["kind"] == "reliability"
@@ -174,16 +174,16 @@ def test_a_curve_as_data():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: metrics.bernoulli_nll([0, 2], [0.5, 0.5]), "y must be 0 or 1.*2, in row 1"),
+        (lambda: metrics.bernoulli_nll([0, 2], [0.5, 0.5]), "y must be 0 or 1.*first 2 in row 1"),
         (lambda: metrics.bernoulli_nll([0, 1], [0.5, 1.5]), "probability must lie between 0 and 1"),
         (lambda: metrics.bernoulli_nll([0, 1], [0.5]), "probability has 1 values"),
-        (lambda: metrics.categorical_nll([0, 3], [[0.5, 0.5]] * 2), "class numbers from 0 to 1"),
-        (lambda: metrics.categorical_nll([0.5], [[0.5, 0.5]]), "class numbers from 0 to 1"),
+        (lambda: metrics.categorical_nll([0, 3], [[0.5, 0.5]] * 2), "class indices from 0 to 1"),
+        (lambda: metrics.categorical_nll([0.5], [[0.5, 0.5]]), "class indices from 0 to 1"),
         (lambda: metrics.categorical_nll([0], [[0.5, 0.6]]), "must sum to 1 in a row"),
         (lambda: metrics.categorical_nll([0], [[-0.5, 1.5]]), "must lie between 0 and 1"),
         (lambda: metrics.categorical_nll([0], [0.5]), r"a column for each class.*shape \(1,\)"),
         (lambda: metrics.categorical_nll([0, 1], [[0.5, 0.5]]), "1 rows, and y has 2 values"),
-        (lambda: metrics.reliability_curve([0], [0.5], 0), "n_bins=0 must be a whole number"),
+        (lambda: metrics.reliability_curve([0], [0.5], 0), "n_bins=0 must be an integer"),
         (lambda: metrics.reliability_curve([0], [0.5], strategy="even"), "strategy='even'"),
         (lambda: metrics.reliability_curve([0], [0.5], coverage=1.0), "coverage=1.0 must lie"),
     ],
@@ -193,5 +193,5 @@ def test_bad_input_is_refused(call, message):
         call()
 
 
-def test_rounding_beyond_one_is_forgiven():
+def test_probabilities_may_exceed_one_by_rounding():
     assert metrics.bernoulli_nll([1], [1.0 + 1e-12]) == 0.0

@@ -49,7 +49,7 @@ def test_the_unbiased_estimate_is_the_mean_over_pairs():
     assert skce(Y, MEAN, STD) == pytest.approx(expected, rel=1e-8)
 
 
-def test_the_biased_estimate_counts_rows_with_themselves():
+def test_the_biased_estimate_includes_the_diagonal():
     assert skce(Y, MEAN, STD, biased=True) == pytest.approx(TERMS.mean(), rel=1e-8)
     assert TERMS.mean() > 0
 
@@ -61,9 +61,9 @@ def test_bandwidths_can_be_set():
     assert error != pytest.approx(skce(Y, MEAN, STD, target_bandwidth=2.5), rel=1e-3)
 
 
-def test_parts_of_the_pairs_change_nothing(monkeypatch):
+def test_chunks_of_pairs_do_not_change_the_result(monkeypatch):
     whole = skce(Y, MEAN, STD), skce(Y, MEAN, STD, biased=True)
-    monkeypatch.setattr(kernel, "_CHUNK_PAIRS", 20)  # two rows at a time, the last one alone
+    monkeypatch.setattr(kernel, "_CHUNK_PAIRS", 20)  # chunks of two rows, and a last one
     assert skce(Y, MEAN, STD) == pytest.approx(whole[0], rel=1e-12)
     assert skce(Y, MEAN, STD, biased=True) == pytest.approx(whole[1], rel=1e-12)
 
@@ -81,7 +81,7 @@ def test_blocks_are_means_over_pairs_within_them():
 
 
 @pytest.mark.parametrize("biased", [False, True])
-def test_a_weight_is_a_repetition(biased):
+def test_weights_are_frequencies(biased):
     weight = np.array([1, 2, 0, 1, 3, 1, 1, 0, 1])
     rows = np.repeat(np.arange(9), weight)
     same = {"prediction_bandwidth": 1.0, "target_bandwidth": 1.0, "biased": biased}
@@ -111,18 +111,17 @@ def test_it_grows_with_miscalibration_and_not_with_the_unit():
     assert shifted == pytest.approx(errors[1], rel=1e-8)
 
 
-def test_bandwidths_of_many_rows_are_near_those_of_all(monkeypatch):
+def test_bandwidths_of_a_subsample_are_accurate(monkeypatch):
     y, mean = rng.normal(size=(2, 1500))
     all_rows = np.median(np.abs(y[:, None] - y)[np.triu_indices(1500, 1)])
-    some = kernel._bandwidth("b", None, (y,))
-    assert some == pytest.approx(all_rows, rel=0.02)
+    subsample = kernel._median_distance(y)
+    assert subsample == pytest.approx(all_rows, rel=0.02)
     order = rng.permutation(1500)
-    assert kernel._bandwidth("b", None, (y[order],)) == some
-    both = kernel._bandwidth("b", None, (y, mean))
-    assert kernel._bandwidth("b", None, (y[order], mean[order])) == both
+    assert kernel._median_distance(y[order]) == subsample
+    assert kernel._median_distance(y[order], mean[order]) == kernel._median_distance(y, mean)
 
 
-def test_equal_rows_have_a_bandwidth():
+def test_constant_data_has_a_bandwidth():
     assert np.isfinite(skce([0.0, 0.0, 0.0], 1.0, 1.0))
     assert np.isfinite(skce([0.0, 0.0, 0.0, 0.0, 5.0], 1.0, 1.0))
 
@@ -132,8 +131,8 @@ def test_equal_rows_have_a_bandwidth():
     [
         ({"target_bandwidth": 0.0}, "target_bandwidth=0.0 must be positive"),
         ({"prediction_bandwidth": -1.0}, "prediction_bandwidth=-1.0 must be positive"),
-        ({"block_size": 1}, "block_size=1 must be a whole number, 2 or more"),
-        ({"sample_weight": [1] + [0] * 8}, "pass two rows at least"),
+        ({"block_size": 1}, "block_size=1 must be an integer of at least 2"),
+        ({"sample_weight": [1] + [0] * 8}, "pass at least two rows"),
     ],
 )
 def test_bad_input_is_refused(options, message):
@@ -142,18 +141,18 @@ def test_bad_input_is_refused(options, message):
 
 
 @pytest.mark.parametrize(("n_rows", "block"), [(100, None), (240, 60)])
-def test_a_calibrated_model_is_above_what_chance_gives_five_times_of_a_hundred(n_rows, block):
+def test_a_calibrated_model_exceeds_the_limit_in_five_per_cent(n_rows, block):
     rng = np.random.default_rng(1)
     mean, std = rng.normal(size=n_rows), rng.uniform(0.5, 2.0, size=n_rows)
     draws = mean + std * rng.normal(size=(300, n_rows))
     most = kernel.skce_limit(draws[0], mean, std, block_size=block)
     errors = [skce(y, mean, std, block_size=block) for y in draws]
-    # Of 300, and against the quantile of 200 draws: three standard errors of both.
+    # 300 data sets, against the quantile of 200 draws: three standard errors of both.
     assert 0.01 < np.mean(np.array(errors) > most) < 0.11
     assert skce(mean + 0.5 * std * draws.std(), mean, std, block_size=block) > 2 * most
 
 
-def test_what_chance_gives_falls_with_rows_and_counts_weights():
+def test_the_limit_falls_with_rows_and_with_weights():
     rng = np.random.default_rng(2)
     mean = rng.normal(size=400)
     y = mean + rng.normal(size=400)

@@ -1,4 +1,4 @@
-"""Calibration of quantiles, against loops, and of counts."""
+"""Calibration of quantiles and of counts, against loops."""
 
 import numpy as np
 import pytest
@@ -27,16 +27,16 @@ def test_the_error_is_a_sum_over_levels(n_levels):
     assert metrics.quantile_calibration_error(pit, n_levels) == pytest.approx(slow, rel=1e-12)
 
 
-def test_a_row_at_a_level_is_not_above_it():
+def test_ties_with_a_level_count_as_below():
     assert metrics.quantile_calibration_curve([0.5, 0.75], 3).observed.tolist() == [0, 0.5, 1]
 
 
-def test_a_calibrated_model_gets_what_the_docstring_says():
+def test_the_expected_error_under_calibration():
     errors = [
         metrics.quantile_calibration_error(np.random.default_rng(k).uniform(size=50))
         for k in range(2000)
     ]
-    # its own standard deviation is about as large as it is
+    # its standard deviation is about as large as its mean
     assert np.mean(errors) == pytest.approx(1.65 / 50, rel=0.1)
 
 
@@ -52,17 +52,17 @@ def test_the_curve():
     assert curve.error == metrics.quantile_calibration_error(pit, 4)
 
 
-def test_counts_of_a_true_model_are_calibrated_only_between_both_probabilities():
+def test_counts_need_both_probabilities():
     rate = rng.uniform(0.2, 2.0, size=20_000)
     y = rng.poisson(rate)
     upto, below = poisson.cdf(y, rate), poisson.cdf(y - 1, rate)
     curve = metrics.quantile_calibration_curve(upto, below=below)
-    # four standard errors, at most those of a share among 20,000
+    # four standard errors of a fraction of 20,000 rows
     np.testing.assert_allclose(curve.observed, curve.expected, atol=0.0142)
     assert metrics.quantile_calibration_error(upto) > 100 * curve.error
 
 
-def test_counts_are_spread_evenly_as_random_ones_are():
+def test_counts_match_the_randomised_pit():
     y, rate = rng.poisson(1.5, size=40), 2.0
     upto, below = poisson.cdf(y, rate), poisson.cdf(y - 1, rate)
     curve = metrics.quantile_calibration_curve(upto, below=below)
@@ -93,7 +93,7 @@ def test_bad_input_is_refused(call, message):
 
 
 @pytest.mark.parametrize(("n_rows", "n_levels"), [(20, 9), (300, 9), (300, 3)])
-def test_a_calibrated_model_is_above_what_chance_gives_five_times_of_a_hundred(n_rows, n_levels):
+def test_a_calibrated_model_exceeds_the_limit_in_five_per_cent(n_rows, n_levels):
     most = quantile_error_limit(n_rows, n_levels)
     draws = np.random.default_rng(3).uniform(size=(2000, n_rows))
     errors = [metrics.quantile_calibration_error(pit, n_levels) for pit in draws]

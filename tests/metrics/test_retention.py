@@ -1,4 +1,4 @@
-"""Retention curves, against a loop over the kept rows."""
+"""Retention curves, against a loop over the retained rows."""
 
 import numpy as np
 import pytest
@@ -29,23 +29,23 @@ def test_fewer_points_lie_on_the_same_curve():
     assert metrics.retention_curve(right, doubt).retained[-1] == 1.0
 
 
-def test_errors_have_their_mean_rooted():
+def test_the_root_of_mean_squared_errors():
     error, std = rng.normal(size=30) ** 2, rng.uniform(size=30)
     curve = metrics.retention_curve(error, std, name="rmse", root=True, n_points=30)
     np.testing.assert_allclose(curve.value, np.sqrt(slow_curve(error, std)), rtol=1e-12)
     assert list(curve.to_frame().columns) == ["retained", "rmse"]
 
 
-def test_equal_uncertainty_has_no_order():
+def test_ties_in_uncertainty_are_averaged():
     right, doubt = np.array([1, 0, 1, 0]), np.array([0.2, 0.2, 0.1, 0.2])
-    expected = [1.0, 2 / 3, 5 / 9, 0.5]  # one right, then thirds of a right one
+    expected = [1.0, 2 / 3, 5 / 9, 0.5]  # one correct row, then thirds of another
     for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
         curve = metrics.retention_curve(right[order], doubt[order], n_points=4)
         np.testing.assert_allclose(curve.value, [1.0, (1 + 1 / 3) / 2, (1 + 2 / 3) / 3, 0.5])
         np.testing.assert_allclose(curve.value, expected)
 
 
-def test_a_weight_is_a_repetition():
+def test_weights_are_frequencies():
     right, doubt = rng.integers(0, 2, size=30), rng.uniform(size=30)
     weight = rng.integers(0, 4, size=30)
     weighted = metrics.retention_curve(right, doubt, sample_weight=weight)
@@ -54,17 +54,17 @@ def test_a_weight_is_a_repetition():
     assert weighted.area == pytest.approx(repeated.area)
 
 
-def test_the_area_is_the_mean_over_shares():
+def test_the_area_is_the_mean_over_fractions():
     flat = metrics.retention_curve(np.full(10, 0.7), np.arange(10))
     assert flat.area == pytest.approx(0.7)
-    # right first: 1 until a half, then 1 / (2 r)
+    # correct rows first: 1 up to a half, then 1 / (2 r)
     falling = metrics.retention_curve([1, 0], [0.0, 1.0], n_points=1000)
     assert falling.area == pytest.approx(0.5 + 0.5 * np.log(2), abs=1e-3)
     rising = metrics.retention_curve([1, 0], [1.0, 0.0], n_points=1000)
     assert rising.area < falling.area
 
 
-def test_of_a_classifier_the_accuracy_of_the_most_confident():
+def test_retention_of_a_classifier():
     X = rng.normal(size=(60, 2))
     y = np.array(["a", "b", "c"])[rng.integers(0, 3, size=60)]
     model = LogisticRegression().fit(X, y)
@@ -75,7 +75,7 @@ def test_of_a_classifier_the_accuracy_of_the_most_confident():
     assert curve.value[-1] == pytest.approx(model.score(X, y))
 
 
-def test_of_a_regressor_the_error_of_the_most_certain():
+def test_retention_of_a_regressor():
     X = rng.normal(size=(60, 2))
     y = X[:, 0] + rng.normal(size=60)
     model = BayesianRidge().fit(X, y)
@@ -99,7 +99,7 @@ def test_bad_input_is_refused(call, message):
         call()
 
 
-def test_classes_have_no_exposure_and_no_strange_labels():
+def test_exposure_and_unknown_labels_are_refused_for_classes():
     model = LogisticRegression().fit([[0.0], [1.0]], ["a", "b"])
     with pytest.raises(ValueError, match="exposure is for counts, and"):
         metrics.retention_of(model, [[0.0]], ["a"], exposure=1.0)

@@ -1,4 +1,4 @@
-"""Scores of numbers, against integrals and loops."""
+"""Scores of predicted numbers, against integrals and loops."""
 
 import itertools
 import math
@@ -72,7 +72,7 @@ def test_coverage_counts_both_ends_and_width_is_a_mean():
         (metrics.quantile_calibration_error, (norm.cdf(Y),)),
     ],
 )
-def test_a_weight_is_a_repetition(score, columns):
+def test_weights_are_frequencies(score, columns):
     weight = np.array([3, 1, 0, 2, 1, 4, 1])
     repeated = [np.repeat(column, weight) for column in columns]
     weighted = score(*columns, sample_weight=weight)
@@ -80,7 +80,7 @@ def test_a_weight_is_a_repetition(score, columns):
     assert weighted != pytest.approx(score(*columns), rel=1e-6)
 
 
-def test_draws_with_weights_are_repetitions():
+def test_weights_of_draws_are_frequencies():
     draws = rng.normal(size=(5, 3))
     weighted = metrics.crps_sample(Y[:3], draws, sample_weight=[2, 0, 1])
     repeated = metrics.crps_sample(Y[[0, 0, 2]], draws[:, [0, 0, 2]])
@@ -97,14 +97,14 @@ def test_draws_with_weights_are_repetitions():
         ),
         (lambda: metrics.rmse([[1.0]], [1.0]), r"y must have one dimension, and has the shape"),
         (lambda: metrics.rmse([], []), "y is empty"),
-        (lambda: metrics.rmse(["a"], [1.0]), "y must be numbers"),
+        (lambda: metrics.rmse(["a"], [1.0]), "y must be numeric"),
         (
             lambda: metrics.gaussian_nll([1.0, 2.0], 0.0, [1.0, 0.0]),
-            "std must be positive: 1 of 2 values break that, the first, 0, in row 1",
+            "std must be positive: violated by 1 of 2 values, first 0 in row 1",
         ),
         (
             lambda: metrics.interval_width([0.0, 2.0], [1.0, 1.0]),
-            "upper must not lie below lower: 1 of 2",
+            "upper must not lie below lower: violated by 1 of 2",
         ),
         (lambda: metrics.crps_sample([1.0, 2.0], np.zeros((2, 3))), "draws must have a column"),
         (lambda: metrics.crps_sample([1.0], [[np.inf]]), "draws have values that are not finite"),

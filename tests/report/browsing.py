@@ -1,4 +1,4 @@
-"""What a page shows of rows, and what the model says of them."""
+"""Predictions that a page shows, and those of the model."""
 
 import re
 
@@ -8,16 +8,16 @@ import pytest
 
 from tests.report.examples import CLASSES, example
 
-#: Means of the tables are exact; only sums are in another order.
+#: Tables of means are exact; sums differ by rounding.
 EXACT = 1e-12
-#: What the report promises.
+#: The tolerance that the report documents.
 MEAN, BAND = 1e-6, 0.01
-#: What it keeps: variances are made of single-precision numbers.
+#: The actual tolerance: variances are computed from single-precision numbers.
 CLOSE_BAND = 1e-4
 
 
 class Expected:
-    """Everything the page shows of rows, by the model's public methods."""
+    """All results for rows, by the model's public methods."""
 
     def __init__(self, model, X, coverage=0.95, exposure=None):
         more = {} if exposure is None else {"exposure": exposure}
@@ -45,7 +45,7 @@ class Expected:
 
 
 class Found:
-    """The same by the page's results."""
+    """The same from the page's results."""
 
     def __init__(self, results):
         def of(key):
@@ -67,21 +67,21 @@ PLAIN = """(result) => ({
 })"""
 
 
-def assert_agree(found, expected):
-    assert found.names == expected.names
+def assert_agree(actual, expected):
+    assert actual.names == expected.names
     scale = np.abs(expected.mean).max()
-    np.testing.assert_allclose(found.mean, expected.mean, rtol=0.0, atol=EXACT * scale)
-    np.testing.assert_allclose(found.terms, expected.terms, rtol=0.0, atol=EXACT * scale)
-    np.testing.assert_allclose(found.response, expected.response, rtol=MEAN)
+    np.testing.assert_allclose(actual.mean, expected.mean, rtol=0.0, atol=EXACT * scale)
+    np.testing.assert_allclose(actual.terms, expected.terms, rtol=0.0, atol=EXACT * scale)
+    np.testing.assert_allclose(actual.response, expected.response, rtol=MEAN)
     width = np.ptp(expected.intervals, axis=-1)[..., None]
-    assert np.abs((found.intervals - expected.intervals) / width).max() < CLOSE_BAND
-    np.testing.assert_allclose(found.stds, expected.stds, rtol=CLOSE_BAND, atol=1e-6 * scale)
+    assert np.abs((actual.intervals - expected.intervals) / width).max() < CLOSE_BAND
+    np.testing.assert_allclose(actual.stds, expected.stds, rtol=CLOSE_BAND, atol=1e-6 * scale)
     if expected.newInterval is None:
         return
-    np.testing.assert_allclose(found.newStd, expected.newStd, rtol=CLOSE_BAND)
-    off = np.abs(found.newInterval - expected.newInterval)
+    np.testing.assert_allclose(actual.newStd, expected.newStd, rtol=CLOSE_BAND)
+    off = np.abs(actual.newInterval - expected.newInterval)
     if np.all(expected.newInterval == np.rint(expected.newInterval)):
-        # A probability that just reaches a level may just not reach it: whole numbers then differ.
+        # Quantiles of counts are integers, which rounding may shift by one.
         assert np.all(off <= np.maximum(1.0, BAND * expected.newInterval))
         assert (off > 0.0).mean() < 0.05
     else:
@@ -89,13 +89,13 @@ def assert_agree(found, expected):
 
 
 def cells_of(model, X):
-    """Rows as the page reads them."""
+    """Rows, encoded for the page."""
     cells = model._columns(X)
     return [[None if value != value else value for value in row] for row in cells.tolist()]
 
 
 def score(page, cells, coverage, exposure=None):
-    """Rows by the page's own scorer."""
+    """Rows scored by the page."""
     exposure = [1.0] * len(cells) if exposure is None else list(map(float, exposure))
     code = f"""([rows, exposure, coverage]) => {{
       const plain = {PLAIN};
@@ -107,14 +107,14 @@ def score(page, cells, coverage, exposure=None):
 
 
 def present(page):
-    """The result that is shown, and the row that it is of."""
+    """The result shown, and its row."""
     result = page.evaluate(f"() => ({PLAIN})(lanam.whatIf.result)")
     row = page.evaluate("() => Array.from(lanam.whatIf.row, (v) => (Number.isNaN(v) ? null : v))")
     return Found([result]), row
 
 
 def frame_of(model, row):
-    """A row that the page has, as a table for the model."""
+    """A row of the page, as a frame for the model."""
     values = {}
     for column, value in zip(model._schema.columns, row, strict=True):
         if column.kind == "categorical":
@@ -139,16 +139,16 @@ def ends_of(text):
 
 
 def shown(value, half=0.0):
-    """Four digits are shown, and tenths of a percent; of what has a band, three digits of its half."""
+    """Tolerance of displayed numbers: four digits, or three digits of the half-width."""
     return pytest.approx(value, rel=6e-4, abs=max(6e-4, 6e-3 * half))
 
 
 def check_shown(page, kind, coverage=0.95, exposure=None):
-    """What the page has computed and what it shows, against the model; returns the row."""
+    """Compare computed and displayed results with the model; returns the row."""
     model = example(kind).model
-    found, row = present(page)
+    actual, row = present(page)
     expected = Expected(model, frame_of(model, row), coverage, exposure)
-    assert_agree(found, expected)
+    assert_agree(actual, expected)
     name = f"{100 * coverage:g}%"
     lines = page.locator("#responses .bands").all_inner_texts()
     if kind == "many":
@@ -161,18 +161,18 @@ def check_shown(page, kind, coverage=0.95, exposure=None):
             )
             band = rows.nth(k).locator("small").inner_text()
             assert ends_of(f": {band}") == shown(expected.intervals[0, k].tolist())
-        assert f"Below each probability: its {name} band." in lines
+        assert f"Below each probability: its {name} credible interval." in lines
         return row
     value = as_number(page.locator("#responses .value").inner_text())
     ends = expected.intervals[0, 0]
     half = 0.0 if kind == "two" else 0.5 * float(ends[1] - ends[0])
     assert value == shown(expected.response[0, 0], half)
-    (mean,) = (line for line in lines if line.startswith(f"{name} band of the"))
+    (mean,) = (line for line in lines if line.startswith(f"{name} credible interval of the"))
     assert ends_of(mean) == shown(ends.tolist(), half)
     if expected.newInterval is not None:
-        (new,) = (line for line in lines if line.startswith(f"{name} of new observations"))
+        (new,) = (line for line in lines if line.startswith(f"{name} prediction interval"))
         assert new.endswith("(calibrated)") == (kind == "calibrated")
-        # One whole number more or less, see above.
+        # Counts may differ by one, see above.
         slack = 1.0 if kind == "counts" else 6e-3 * half
         low, high = ends_of(new)
         assert low == pytest.approx(expected.newInterval[0, 0], rel=6e-4, abs=6e-4 + slack)

@@ -26,7 +26,7 @@ def report_of(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def page_of(report_of):
-    """A kind's report, taken apart."""
+    """A kind's report, parsed."""
     return cache(lambda kind: Page.read(report_of(kind)))
 
 
@@ -34,7 +34,7 @@ def page_of(report_of):
 
 
 def find_chromium():
-    """The browser: what CHROMIUM names, or the system's; never one that is downloaded."""
+    """Path of the browser: $CHROMIUM or that of the system; none is downloaded."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
@@ -48,10 +48,10 @@ def browser():
             "no chromium was found: install it (Debian and Ubuntu: apt install chromium), or name one "
             "in the environment as CHROMIUM"
         )
-        # Where everything must be tested, nothing is left out silently.
+        # In CI no test is skipped silently.
         (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
     with sync_playwright() as playwright:
-        # One process for all pages keeps what it has compiled of plotly, which is most of opening one.
+        # One process for all pages caches the compiled plotly, most of the time of opening a page.
         options = ["--no-sandbox", "--renderer-process-limit=1", "--disable-site-isolation-trials"]
         browser = playwright.chromium.launch(executable_path=path, args=options)
         yield browser
@@ -60,7 +60,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def _context_of(browser):
-    """A browser's context by its settings; pages in one share a process, and the reports keep nothing."""
+    """A browser context by its settings; its pages share a process, and reports store no state."""
     made = {}
 
     def of(**settings):
@@ -76,7 +76,7 @@ def _context_of(browser):
 
 
 class Window:
-    """A report opened from disk with the network off, and whatever went wrong in it."""
+    """A report opened from disk without a network, and its errors."""
 
     def __init__(self, context, path, color_scheme="light"):
         self.page = context.new_page()
@@ -119,21 +119,21 @@ def _windows(_context_of, report_of):
     return of
 
 
-#: Every choice back to what it is when a page is opened.
+#: Resets all controls to their initial state.
 _AS_IT_WAS = """() => {
   const element = (id) => document.getElementById(id);
-  const told = (id, kind) => element(id).dispatchEvent(new Event(kind));
+  const notify = (id, kind) => element(id).dispatchEvent(new Event(kind));
   if (element("theme").value !== "auto") {
     element("theme").value = "auto";
-    told("theme", "change");
+    notify("theme", "change");
   }
   element("everything").checked = false;
   element("exposure").value = 1;
-  told("exposure", "input");
+  notify("exposure", "input");
   for (const id of ["coverage", "class"]) {
     const first = [...element(id).options].findIndex((option) => option.defaultSelected);
     element(id).selectedIndex = Math.max(first, 0);
-    told(id, "change");
+    notify(id, "change");
   }
   element("reset").click();
   scrollTo({ top: 0, behavior: "instant" });
@@ -142,14 +142,14 @@ _AS_IT_WAS = """() => {
 
 @pytest.fixture
 def page_in_browser(_windows):
-    """An example's open report, as it was when it was opened; afterwards nothing must have gone wrong."""
+    """An example's open report in its initial state; afterwards there must be no errors."""
     used = []
 
     def fresh(kind):
         window = _windows(kind)
         used.append(window)
         page = window.page
-        page.bring_to_front()  # a page behind another draws seldom, and is waited for
+        page.bring_to_front()  # a page in the background renders rarely
         page.evaluate(_AS_IT_WAS)
         return page
 
@@ -160,7 +160,7 @@ def page_in_browser(_windows):
 
 @pytest.fixture
 def open_report(_context_of):
-    """Open a report in a window of its own."""
+    """Open a report in a new window."""
     opened = []
 
     def of(path, color_scheme="light", **settings):

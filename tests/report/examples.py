@@ -1,4 +1,4 @@
-"""One model of every kind, small and quick to fit, with names that would break a careless page."""
+"""One small model of every kind, with names that would break unescaped HTML."""
 
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -15,10 +15,10 @@ BROKEN = "</script><b onclick='alert(2)'>x\u2028y"
 CITIES = ("Bern", "Oslo", "Rome", BROKEN)
 CLASSES = ("high & <b>mighty</b>", "low", "mid")
 
-#: Every mix of columns: knots and knots with gaps, knots and levels, levels twice.
+#: All kinds of interactions: numeric with missing values, numeric and categorical, two categorical.
 PAIRS = [("load", "gap"), ("load", CITY), (CITY, "size"), ("gap", "size")]
 
-#: Options of models that only need to be there.
+#: Options for quick, inaccurate fits.
 QUICK = {"hidden_sizes": (8,), "pair_hidden_sizes": (8,), "random_state": 0}
 
 N_FIT, N_HELD = 1200, 200
@@ -26,7 +26,7 @@ N_FIT, N_HELD = 1200, 200
 
 @dataclass(frozen=True)
 class Example:
-    """A fitted model, and rows that it has not seen."""
+    """A fitted model, and held-out rows."""
 
     model: Any
     X: pd.DataFrame
@@ -43,7 +43,7 @@ def make_table(n=N_FIT + N_HELD, seed=0):
     load, gap = rng.normal(50.0, 12.0, n), rng.uniform(0.0, 1.0, n)
     lost = rng.random(n) < 0.15
     f = np.sin(load / 8.0) + 0.5 * (city == "Oslo") + 3.0 * gap + 0.8 * lost - 1.5
-    # Effects of single values, and of stretches too many to be values.
+    # Per-value effects, of single values and of bins.
     f += rng.normal(0.0, 0.8, 30)[zone] + rng.normal(0.0, 0.8, 48)[(hour * 2.0).astype(int)]
     f += np.where(city == "Rome", 0.06, -0.03) * (load - 50.0)
     f += 1.2 * ((city == BROKEN) & (size == "L"))
@@ -82,14 +82,14 @@ def example(kind):
         model = LANAMRegressor(**_options(interactions=PAIRS))
         y = f + 0.25 * rng.normal(size=len(X))
     elif kind == "noisy":
-        # With columns that are missing, one that never is, and one that nothing else depends on.
+        # Columns with and without missing values, and one without an effect on the mean.
         model = LANAMRegressor(**_options(interactions=0))
         loud = 0.02 * (X["load"] - 50.0) + 0.5 * X["noise"] + 1.1 * (X[CITY] == "Oslo")
         y = f + 0.25 * np.exp(loud.to_numpy()) * rng.normal(size=len(X))
     elif kind == "counts":
         model = LANAMRegressor(likelihood="poisson", **_options(interactions=PAIRS[1:3]))
         more = {"exposure": rng.uniform(0.5, 4.0, len(X))}
-        # Clusters, so that counts vary more than Poisson's.
+        # Clusters, so that counts are overdispersed.
         y = rng.poisson(
             more["exposure"] * np.exp(0.5 * f + 1.0) * rng.gamma(3.0, 1.0 / 3.0, len(X))
         )
@@ -106,9 +106,9 @@ def example(kind):
 
 @cache
 def only_noisy():
-    """A model of which a column, "kind", only says how large the noise is, and its data."""
+    """A model in which the column "kind" only affects the noise, and its data."""
     rng = np.random.default_rng(0)
-    # Every row twice, with opposite noise: no kind has another mean.
+    # Every row twice, with opposite noise: all kinds have the same mean.
     kind = rng.choice(["calm", "mild", "wild"], 300, p=[0.4, 0.2, 0.4])
     X = pd.DataFrame({"x": rng.uniform(0.0, 2.0, 300), "kind": kind})
     sd = np.exp(2.0 * X["x"] - 2.0) * X["kind"].map({"calm": 1.0, "mild": 0.2, "wild": 3.0})
@@ -122,7 +122,7 @@ KINDS = ("gaussian", "calibrated", "counts", "two", "many")
 
 
 def hard_rows(example, n=40, seed=1):
-    """Rows to be scored, and their exposures: also gaps, old and new, new levels, and far-off values."""
+    """Rows to score and their exposures, with missing values, unseen categories, and outlying values."""
     rng = np.random.default_rng(seed)
     X = example.X[:n].reset_index(drop=True).astype({"zone": float})
     for name in X.columns:

@@ -1,4 +1,4 @@
-"""A page taken apart with the standard library's parser."""
+"""A page, parsed with the standard library."""
 
 import base64
 import gzip
@@ -12,7 +12,7 @@ _VOID = {"meta", "input", "br", "link", "img", "hr"}
 
 
 class Element:
-    """An element with its attributes, what it contains, and its text."""
+    """An element with its attributes, content and text."""
 
     def __init__(self, tag, attributes=()):
         self.tag, self.attributes, self.parts = tag, dict(attributes), []
@@ -23,11 +23,11 @@ class Element:
 
     @property
     def words(self):
-        """The text as it is shown: white space is one space."""
+        """The text with collapsed white space."""
         return " ".join(self.text.split())
 
     def all(self, tag=None, **attributes):
-        """Everything in it of a tag, and with these attributes."""
+        """All descendants with a tag and attributes."""
         for part in self.parts:
             if isinstance(part, Element):
                 own = part.attributes
@@ -36,11 +36,11 @@ class Element:
                 yield from part.all(tag, **attributes)
 
     def one(self, tag=None, **attributes):
-        (found,) = self.all(tag, **attributes)
-        return found
+        (actual,) = self.all(tag, **attributes)
+        return actual
 
     def rows(self):
-        """The cells of a table's rows, the head's first."""
+        """The cells of a table, header first."""
         return [
             [cell.words for cell in row.parts if isinstance(cell, Element)]
             for row in self.all("tr")
@@ -77,7 +77,7 @@ class Page(Element, HTMLParser):
 
     @cached_property
     def data(self):
-        """What the scripts read."""
+        """The data of the scripts."""
         return json.loads(gzip.decompress(base64.b64decode(self.one(id="data").text)))
 
     @property
@@ -88,7 +88,7 @@ class Page(Element, HTMLParser):
 
 
 def unpacked(packed):
-    """An array as it was before its bytes were sorted."""
+    """An array, unpacked."""
     kind = np.dtype(f"<{packed['kind']}")
     sorted_bytes = np.frombuffer(base64.b64decode(packed["data"]), dtype=np.uint8)
     return sorted_bytes.reshape(kind.itemsize, -1).T.copy().view(kind).ravel()

@@ -1,4 +1,4 @@
-"""The report in a real browser, opened from disk with the network off: for every reader and every model."""
+"""The report in a browser, opened from disk without a network: accessibility and unusual models."""
 
 import numpy as np
 import pandas as pd
@@ -54,7 +54,7 @@ def contrast(first, second):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_words_stand_out_from_what_is_behind_them(page_in_browser, theme):
+def test_contrast_of_text(page_in_browser, theme):
     page = page_in_browser("gaussian")
     page.select_option("#theme", theme)
     names = ("paper", "card", "warn", "ink", "soft", "accent", "minus", "curve")
@@ -68,10 +68,10 @@ def test_words_stand_out_from_what_is_behind_them(page_in_browser, theme):
         ("accent", "paper"), ("accent", "card"), ("minus", "paper"),
     ):  # fmt: skip
         assert contrast(colours[front], colours[back]) >= 4.5, (front, back)
-    # Curves and bars: three are enough for what is not text.
+    # Curves and bars: a contrast of three suffices for graphics.
     for front in ("curve", "minus"):
         assert contrast(colours[front], colours["card"]) >= 3.0
-    # Nothing that is read is made paler by being seen through.
+    # No text is faded by transparency.
     page.check("#everything")
     page.select_option("#coverage", label="99%")
     faint = page.evaluate("""() => [...document.querySelectorAll("#what-if *")]
@@ -96,10 +96,10 @@ def test_every_control_has_a_name(page_in_browser):
         assert [one["id"] for one in controls if not one["name"]] == []
         names = [one["name"] for one in controls if one["id"].startswith("field-")]
         assert CITY in names
-        assert len(names) == len(set(names)), "controls of different columns are told apart"
+        assert len(names) == len(set(names)), "controls of different columns have distinct names"
 
 
-def test_drawings_have_words(drawn):
+def test_charts_have_descriptions(drawn):
     for kind in KINDS:
         page = drawn(kind)
         labels = page.locator("[role=img]").evaluate_all(
@@ -107,7 +107,7 @@ def test_drawings_have_words(drawn):
         )
         assert page.locator(".chart:not([role=img])").count() == 0
         assert all(labels)
-        # Plotly keeps one out of sight to measure texts with.
+        # Plotly has a hidden one to measure text.
         bare = page.locator("svg:not([aria-hidden], [role=img] svg, #js-plotly-tester)")
         assert bare.evaluate_all("(all) => all.map((one) => one.outerHTML)") == []
 
@@ -127,14 +127,14 @@ def test_tab_reaches_every_control_in_order(page_in_browser):
       document.body.focus();
       document.body.removeAttribute("tabindex");
     }""")
-    found = []
+    actual = []
     for _ in range(expected):
         page.keyboard.press("Tab")
         place = (
             "document.activeElement.dataset.place ?? document.activeElement.outerHTML.slice(0, 80)"
         )
-        found.append(page.evaluate(place))
-    assert found == [str(k) for k in range(expected)]
+        actual.append(page.evaluate(place))
+    assert actual == [str(k) for k in range(expected)]
 
 
 def test_focus_can_be_seen(page_in_browser):
@@ -162,7 +162,7 @@ def test_on_a_phone(open_report, report_of, kind):
     page = open_report(report_of(kind), **phone)
     page.evaluate("lanam.drawAll()")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    # The prediction stays in sight while the last of the fields is changed.
+    # The prediction stays visible while the last input is changed.
     page.evaluate("""() => [...document.querySelectorAll(".field")].at(-1)
         .scrollIntoView({ block: "end", behavior: "instant" })""")
     page.wait_for_timeout(50)
@@ -172,7 +172,7 @@ def test_on_a_phone(open_report, report_of, kind):
     assert answer["y"] < field["y"] < 844
 
 
-def test_the_prediction_stays_in_sight_on_a_desk(page_in_browser):
+def test_the_prediction_stays_visible_on_a_desktop(page_in_browser):
     page = page_in_browser("gaussian")
     page.evaluate("""() => [...document.querySelectorAll(".field")].at(-1)
         .scrollIntoView({ block: "end", behavior: "instant" })""")
@@ -192,11 +192,11 @@ def test_no_term_at_all(open_report, tmp_path):
     page = open_report(model.report(tmp_path / "r.html", X, y))
     page.evaluate("lanam.drawAll()")
     assert as_number(page.inner_text("#responses .value")) == shown(model.predict(X[:1])[0])
-    assert "No term of one column is active." in page.inner_text("#shapes")
+    assert "No univariate term is active." in page.inner_text("#shapes")
 
 
-def test_only_levels_and_an_exposure(open_report, tmp_path):
-    """The only box is that of the exposure: Enter in it must not send the form."""
+def test_only_categories_and_an_exposure(open_report, tmp_path):
+    """Enter in the only input, the exposure, must not submit the form."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"place": rng.choice(["in", "out"], 300)})
     y = rng.poisson(np.where(X["place"] == "in", 2.0, 9.0))

@@ -1,4 +1,4 @@
-"""The report as a file: whole, without a network, with words that stay words, and with every number."""
+"""The report as a file: self-contained, escaped, and with correct numbers."""
 
 import base64
 import errno
@@ -67,7 +67,7 @@ class TestNoNetwork:
             element.tag for element in page.all()
         }
 
-    def test_style_and_scripts_ask_for_nothing(self, page_of, kind):
+    def test_style_and_scripts_request_nothing(self, page_of, kind):
         page = page_of(kind)
         style, script = page.one("style").text, page.script
         assert "url(" not in style
@@ -78,7 +78,7 @@ class TestNoNetwork:
             "eval(", "new Function", "localStorage",
         ):  # fmt: skip
             assert word not in script, word
-        # The names of XML's languages are no addresses.
+        # XML namespaces are not addresses.
         addresses = set(re.findall(r"https?://[^\s\"'`]*", script + style))
         assert addresses <= {"http://www.w3.org/2000/svg"}
 
@@ -91,7 +91,7 @@ class TestNoNetwork:
         )
         rules = dict(rule.split(maxsplit=1) for rule in policy.split(";"))
         assert rules["default-src"] == "'none'"
-        # Only the page's own scripts run, word for word.
+        # The policy allows exactly the page's scripts.
         library = gzip.decompress(base64.b64decode(page_of(kind).one(id="library").text))
         texts = (page_of(kind).script.encode(), library)
         hashes = [base64.b64encode(hashlib.sha256(text).digest()).decode() for text in texts]
@@ -100,7 +100,7 @@ class TestNoNetwork:
         assert not re.search(r"https?:|\*|unsafe-eval", policy)
 
 
-def test_without_scripts_the_reader_is_told(page_of):
+def test_without_scripts_there_is_a_notice(page_of):
     assert "need JavaScript" in page_of("gaussian").one("noscript").text
 
 
@@ -111,7 +111,7 @@ def test_the_same_call_writes_the_same_bytes(gaussian, report_of, tmp_path):
 
 @pytest.fixture(scope="module")
 def thirty():
-    """A model of thirty columns, with some pairs."""
+    """A model of thirty columns, with some interactions."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(600, 30)), columns=[f"column {k}" for k in range(30)])
     y = np.sin(2.0 * X).sum(axis=1) + X["column 0"] * X["column 1"] + X["column 2"] * X["column 3"]
@@ -127,12 +127,12 @@ def test_thirty_columns_are_less_than_eight_megabytes(thirty, tmp_path):
     assert path.stat().st_size < 8e6
 
 
-# words stay words
+# escaping
 
 
 @pytest.mark.parametrize("kind", KINDS)
 class TestHostileNames:
-    def test_no_element_comes_of_them(self, page_of, kind):
+    def test_they_create_no_elements(self, page_of, kind):
         page = page_of(kind)
         known = (
             "html head meta title style body a header h1 p nav label select option noscript "
@@ -147,7 +147,7 @@ class TestHostileNames:
         bold = [element.attributes for element in page.all("b")]
         assert all(attributes == {} for attributes in bold)
 
-    def test_they_are_shown_as_they_are(self, page_of, kind):
+    def test_they_are_shown_verbatim(self, page_of, kind):
         page = page_of(kind)
         tables = [table.rows() for table in page.one(id="overview").all("table")]
         (row,) = (row for row in tables[0] if row[0] == CITY)
@@ -155,7 +155,7 @@ class TestHostileNames:
             assert city in row[2]
         assert "</script><b onclick='alert(2)'>x" in row[2]
 
-    def test_they_come_through_to_the_scripts(self, page_of, kind):
+    def test_they_reach_the_scripts(self, page_of, kind):
         page = page_of(kind)
         columns = page.data["columns"]
         assert columns[2]["name"] == CITY
@@ -178,20 +178,20 @@ def test_a_hostile_title(plain, write):
     assert page.one("title").text == page.one("h1").text == title
 
 
-def test_a_title_of_its_own(plain, write):
+def test_a_custom_title(plain, write):
     assert write(plain[0]).one("h1").text == "LANAMRegressor on 200 rows"
 
 
 # writing the file
 
 
-def test_the_path_comes_back(plain, tmp_path):
+def test_the_path_is_returned(plain, tmp_path):
     path = tmp_path / "r.html"
     assert plain[0].report(str(path)) == path
     assert path.is_file()
 
 
-def test_a_file_that_is_there_is_replaced(plain, tmp_path):
+def test_an_existing_file_is_replaced(plain, tmp_path):
     path = tmp_path / "r.html"
     path.write_text("old")
     plain[0].report(path)
@@ -199,7 +199,7 @@ def test_a_file_that_is_there_is_replaced(plain, tmp_path):
     assert os.listdir(tmp_path) == ["r.html"]
 
 
-def test_others_may_read_it_as_any_new_file(plain, tmp_path):
+def test_permissions_of_a_new_file(plain, tmp_path):
     (tmp_path / "any").touch()
     path = plain[0].report(tmp_path / "r.html")
     assert path.stat().st_mode == (tmp_path / "any").stat().st_mode
@@ -241,7 +241,7 @@ def test_a_page_that_fails_leaves_the_old_file(plain, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["r.html"]
 
 
-def test_a_folder_that_is_not_there(plain, tmp_path):
+def test_a_missing_folder(plain, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere: create it first"):
         plain[0].report(tmp_path / "nowhere" / "r.html")
 
@@ -252,7 +252,7 @@ def test_a_path_that_is_a_folder(plain, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["jinja2", "plotly"])
-def test_what_to_install(plain, tmp_path, monkeypatch, name):
+def test_missing_dependencies_are_named(plain, tmp_path, monkeypatch, name):
     for module in [*sys.modules]:
         if module.split(".")[0] == name:
             monkeypatch.delitem(sys.modules, module)
@@ -262,7 +262,7 @@ def test_what_to_install(plain, tmp_path, monkeypatch, name):
     assert os.listdir(tmp_path) == []
 
 
-# what is passed
+# arguments
 
 
 def test_before_the_fit(tmp_path):
@@ -271,7 +271,7 @@ def test_before_the_fit(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["y", "exposure", "sample_weight"])
-def test_what_belongs_to_rows_needs_rows(plain, tmp_path, name):
+def test_arguments_about_rows_need_rows(plain, tmp_path, name):
     with pytest.raises(ValueError, match="belong to rows: pass X as well"):
         plain[0].report(tmp_path / "r.html", **{name: plain[2]})
 
@@ -283,18 +283,18 @@ def test_exposure_is_for_counts(plain, tmp_path):
 
 
 @pytest.mark.parametrize("coverage", [0.0, 1.0, 95])
-def test_no_such_coverage(plain, tmp_path, coverage):
+def test_invalid_coverage(plain, tmp_path, coverage):
     with pytest.raises(ValueError, match="coverage"):
         plain[0].report(tmp_path / "r.html", coverage=coverage)
 
 
-def test_as_many_targets_as_rows(plain, tmp_path):
+def test_lengths_of_targets(plain, tmp_path):
     model, X, y = plain
     with pytest.raises(ValueError, match=r"200.*199|199.*200"):
         model.report(tmp_path / "r.html", X, y[1:])
 
 
-# the rows that can be picked
+# example rows
 
 
 class TestRows:
@@ -307,9 +307,9 @@ class TestRows:
         np.testing.assert_array_equal(cells, gaussian.model._columns(gaussian.X)[places])
         assert rows["observed"] == gaussian.y[places].tolist()
         assert rows["exposure"] is None
-        assert "5 of the 200 rows" in page.one("footer").words
+        assert "5 of the 200 given rows" in page.one("footer").words
 
-    def test_not_more_than_there_are(self, gaussian, write):
+    def test_fewer_rows_than_requested(self, gaussian, write):
         rows = write(gaussian.model, gaussian.X[:7], n_rows=50).data["rows"]
         assert rows["names"] == [f"row {place}" for place in range(7)]
         assert rows["observed"] is None
@@ -321,7 +321,7 @@ class TestRows:
     def test_none(self, gaussian, write):
         page = write(gaussian.model, gaussian.X, gaussian.y, n_rows=0)
         assert page.data["rows"] is None
-        assert "no rows of the data in it" in page.one("footer").words
+        assert "contains no rows of the data" in page.one("footer").words
         assert page.data["calibration"] is not None
 
     def test_exposure_of_counts(self, page_of):
@@ -339,16 +339,16 @@ class TestRows:
 
 
 class TestCoverage:
-    def test_the_usual_ones(self, plain, write):
+    def test_default_coverages(self, plain, write):
         levels = write(plain[0]).data["levels"]
         assert [level["name"] for level in levels] == ["50%", "80%", "90%", "95%", "99%"]
         assert [level["name"] for level in levels if level["first"]] == ["95%"]
 
-    def test_one_of_them_first(self, plain, write):
+    def test_the_initial_coverage(self, plain, write):
         levels = write(plain[0], coverage=0.8).data["levels"]
         assert [level["name"] for level in levels if level["first"]] == ["80%"]
 
-    def test_one_more(self, plain, write):
+    def test_an_additional_coverage(self, plain, write):
         levels = write(plain[0], coverage=0.975).data["levels"]
         assert len(levels) == 6
         (own,) = (level for level in levels if level["first"])
@@ -356,12 +356,12 @@ class TestCoverage:
         assert own["z"] == own["z_new"] == pytest.approx(2.2414027)
         assert own["tail_new"] == pytest.approx(0.0125)
 
-    def test_calibration_decides_of_new_observations(self, page_of):
+    def test_prediction_intervals_are_calibrated(self, page_of):
         own = example("calibrated").model.calibration_
         for level in page_of("calibrated").data["levels"]:
             assert level["z_new"] == own.threshold(level["coverage"])
 
-    def test_too_few_rows_for_a_level(self, plain, write):
+    def test_too_few_rows_for_a_coverage(self, plain, write):
         _, X, y = plain
         model = LANAMRegressor(interactions=0, **QUICK).fit(X[:150], y[:150])
         model.calibrate(X[150:], y[150:])
@@ -376,8 +376,8 @@ class TestCalibration:
         case = example(kind)
         expected = coverage_report(case.model, case.X, case.y, **case.more)
         section = page_of(kind).one(id="calibration")
-        found = [table.rows() for table in section.all("table")]
-        assert found == [[list(row) for row in table] for table in expected.tables()]
+        actual = [table.rows() for table in section.all("table")]
+        assert actual == [[list(row) for row in table] for table in expected.tables()]
         assert section.one("p", **{"class": "verdict"}).text == expected.verdict
         scores = section.one("dl")
         assert [
@@ -393,7 +393,7 @@ class TestCalibration:
         page = write(gaussian.model, gaussian.X, gaussian.y, sample_weight=weight)
         expected = coverage_report(gaussian.model, gaussian.X, gaussian.y, sample_weight=weight)
         assert expected.verdict in page.one(id="calibration").text
-        assert "On the 133 rows" in page.one(id="calibration").words
+        assert "On the 133 given rows" in page.one(id="calibration").words
 
     def test_without_targets(self, gaussian, write):
         page = write(gaussian.model, gaussian.X)
@@ -402,7 +402,7 @@ class TestCalibration:
         assert not list(page.one(id="calibration").all("table"))
 
 
-# what the model says of itself
+# the overview
 
 
 def facts_of(page):
@@ -417,12 +417,12 @@ class TestOverview:
         head, *rows = page_of("gaussian").one(id="overview").one("table").rows()
         assert head == ["column", "kind", "values", "missing"]
         assert [row[0] for row in rows] == list(gaussian.X.columns)
-        found = {row[0]: row[1:] for row in rows}
+        actual = {row[0]: row[1:] for row in rows}
         X = gaussian.model._schema.columns[0]
-        assert found["load"] == ["numeric", f"{X.lowest:.4g} to {X.highest:.4g}", ""]
-        assert found["size"] == ["categorical", "3 levels: L, M, S", ""]
-        assert re.fullmatch(r"1[0-9]\.\d%", found["gap"][2])
-        assert found["same"][1] == "1 to 1"
+        assert actual["load"] == ["numeric", f"{X.lowest:.4g} to {X.highest:.4g}", ""]
+        assert actual["size"] == ["categorical", "3 categories: L, M, S", ""]
+        assert re.fullmatch(r"1[0-9]\.\d%", actual["gap"][2])
+        assert actual["same"][1] == "1 to 1"
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_the_fit(self, page_of, kind):
@@ -435,18 +435,18 @@ class TestOverview:
         calibrated = facts.get("intervals")
         assert calibrated == ("calibrated with 100 held-out rows" if kind == "calibrated" else None)
 
-    def test_noise_that_differs(self, write):
+    def test_heteroscedastic_noise(self, write):
         case = only_noisy()
         page = write(case.model, case.X[:50], n_rows=0)
         noise = case.model.predict_noise(case.X[:50])
         assert facts_of(page)["noise"] == (
-            f"sd {noise.min():.3g} to {noise.max():.3g} over the rows given, with x, kind"
+            f"sd {noise.min():.3g} to {noise.max():.3g} over the given rows, depends on x, kind"
         )
         assert f"{case.model.noise_std_:.4g}noise (sd), on average" in page.one(id="overview").words
-        # The rows of the fit are not there any more.
-        assert facts_of(write(case.model))["noise"] == "differs from row to row, with x, kind"
+        # The training rows are not available.
+        assert facts_of(write(case.model))["noise"] == "heteroscedastic, depends on x, kind"
 
-    def test_noise_that_does_not_differ(self, plain, write):
+    def test_homoscedastic_noise(self, plain, write):
         model, X, _ = plain
         page = write(model, X)
         assert model.noise_terms_ == ()
@@ -456,18 +456,18 @@ class TestOverview:
         assert "on average" not in overview
         assert page.data["model"]["noise_tables"] == []
 
-    def test_options_left_alone(self, write):
+    def test_default_options(self, write):
         X, y = plain_data()
         assert facts_of(write(LANAMRegressor().fit(X, y)))["options"] == "the defaults"
 
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-    def test_a_fit_that_did_not_end(self, plain, write):
+    def test_a_fit_that_did_not_converge(self, plain, write):
         _, X, y = plain
         model = LANAMRegressor(interactions=0, max_iter=1, **QUICK).fit(X, y)
         page = write(model)
         warnings = [part.words for part in page.one(id="overview").all("p", **{"class": "warning"})]
         assert len(warnings) == 1
-        assert "had not converged" in warnings[0]
+        assert "did not converge" in warnings[0]
         assert not list(write(plain[0]).one(id="overview").all("p", **{"class": "warning"}))
 
 
@@ -488,14 +488,14 @@ class TestTerms:
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_importances_as_data(self, page_of, kind):
-        found = {one["name"]: one for one in page_of(kind).data["importances"]}
+        actual = {one["name"]: one for one in page_of(kind).data["importances"]}
         explanation = example(kind).model.explain_global()
-        assert list(found) == [term.name for term in explanation.active]
+        assert list(actual) == [term.name for term in explanation.active]
         for term in explanation.active:
-            assert found[term.name]["importance"] == pytest.approx(term.importance, rel=1e-5)
-            assert found[term.name]["std"] == pytest.approx(term.importance_std, rel=1e-5)
+            assert actual[term.name]["importance"] == pytest.approx(term.importance, rel=1e-5)
+            assert actual[term.name]["std"] == pytest.approx(term.importance_std, rel=1e-5)
 
-    def test_why_terms_are_off(self, write):
+    def test_reasons_of_dropped_terms(self, write):
         X, y = plain_data(300)
         X["same"], X["empty"], X["twin"] = 3.0, np.nan, X["a"]
         X["noise"] = np.random.default_rng(9).normal(size=300)
@@ -503,36 +503,35 @@ class TestTerms:
         page = write(model)
         reasons = dict(item.words.split(": ", 1) for item in page.one(id="importances").all("li"))
         assert set(reasons) == {"same", "empty", "twin", "noise"}
-        assert reasons["same"] == "the column has the same value everywhere"
-        assert reasons["empty"] == "the column has no values"
-        assert reasons["twin"] == "another column has the same values"
+        assert reasons["same"] == "constant column"
+        assert reasons["empty"] == "no values"
+        assert reasons["twin"] == "same values as another column"
         assert re.fullmatch(
-            r"the data does not pay for it: .* \(it was worth -?\d+\.\d in log evidence\)",
-            reasons["noise"],
+            r"not supported by the data \(log evidence gain -?\d+\.\d\)", reasons["noise"]
         )
         unused = next(page.one(id="inputs").all("p")).words
-        assert unused.endswith("they change nothing: same, empty, twin, noise.")
+        assert unused.endswith("they have no effect: same, empty, twin, noise.")
 
-    def test_off_but_of_use_for_the_noise(self, write):
+    def test_dropped_but_used_for_the_noise(self, write):
         page = write(only_noisy().model)
         (off,) = (item.words for item in page.one(id="importances").all("li"))
-        assert off.startswith("kind: the data does not pay for it")
-        assert off.endswith("; the noise differs with it")
+        assert off.startswith("kind: not supported by the data")
+        assert off.endswith("; the noise depends on it")
         assert [column["used"] for column in page.data["columns"]] == [True, True]
         assert not list(page.one(id="inputs").all("p"))
 
-    def test_no_term_but_noise(self, write):
+    def test_no_term_but_heteroscedastic_noise(self, write):
         X = pd.DataFrame({"kind": ["calm", "wild"] * 200})
         noise = np.random.default_rng(0).normal(size=200).repeat(2) * np.tile([1.0, 5.0], 200)
-        # With opposite noise as well, no kind has another mean.
+        # With opposite noise as well, all kinds have the same mean.
         y = np.concatenate([noise, -noise])
         model = LANAMRegressor(**QUICK).fit(pd.concat([X, X], ignore_index=True), y)
         lead = write(model).one("p", **{"class": "lead"}).words
-        assert lead.endswith("predicts the same for every row, but not the same noise.")
+        assert lead.endswith("the prediction is constant, with heteroscedastic noise.")
 
-    def test_nothing_is_off(self, plain, write):
+    def test_no_dropped_terms(self, plain, write):
         page = write(plain[0])
-        assert "Nothing: every column is in use." in page.one(id="importances").text
+        assert "None: all terms are active." in page.one(id="importances").text
         assert not list(page.one(id="inputs").all("p"))
 
     def test_pairs_with_their_scores(self, page_of):
@@ -547,7 +546,7 @@ class TestTerms:
             [score["score"] for score in scores], rel=5e-3
         )
 
-    def test_no_pairs_no_section(self, plain, write):
+    def test_no_interactions_no_section(self, plain, write):
         page = write(plain[0])
         assert not list(page.all(id="pairs"))
         links = [link.attributes["href"] for link in page.one("nav").all("a")]
@@ -556,7 +555,7 @@ class TestTerms:
 
 class TestHeadings:
     @pytest.mark.parametrize("kind", KINDS)
-    def test_sections_have_one_and_say_so(self, page_of, kind):
+    def test_sections_are_labelled_by_their_headings(self, page_of, kind):
         page = page_of(kind)
         assert page.one("html").attributes["lang"] == "en"
         assert len(list(page.all("h1"))) == 1
@@ -566,7 +565,7 @@ class TestHeadings:
         names = [part.attributes["id"] for part in page.all() if "id" in part.attributes]
         assert len(names) == len(set(names)), "ids are there once"
 
-    def test_pictures_have_words(self, page_of):
+    def test_images_have_descriptions(self, page_of):
         for part in page_of("gaussian").all(role="img"):
             assert part.attributes["aria-label"]
 
@@ -613,8 +612,9 @@ def test_names_that_look_alike(write):
     model = LANAMRegressor(interactions=[("a", "b")], **QUICK).fit(X, y)
     page = write(model, X, y)
     _, *rows = page.one(id="importances").one("table").rows()
+    shown_kinds = {"pair": "interaction"}
     assert sorted((row[0], row[1]) for row in rows) == sorted(
-        (term.name, term.kind) for term in model.terms_
+        (term.name, shown_kinds.get(term.kind, term.kind)) for term in model.terms_
     )
     names = [table["name"] for table in page.data["model"]["tables"]]
     assert names.count("a x b") == 2
@@ -623,22 +623,25 @@ def test_names_that_look_alike(write):
 def test_a_polars_frame_writes_the_same(write, tmp_path):
     X, y = plain_data()
     X["c"] = np.where(X["a"] > 0.0, "up", "down")
-    twin = pl.DataFrame(X.to_dict("list"))
+    polars_frame = pl.DataFrame(X.to_dict("list"))
     model = LANAMRegressor(interactions=0, **QUICK)
     first = model.fit(X, y).report(tmp_path / "pandas.html", X, y).read_bytes()
-    assert model.fit(twin, y).report(tmp_path / "polars.html", twin, y).read_bytes() == first
+    assert (
+        model.fit(polars_frame, y).report(tmp_path / "polars.html", polars_frame, y).read_bytes()
+        == first
+    )
 
 
-def test_a_sentence_for_every_link(page_of):
-    told = {kind: page_of(kind).one(id="overview").words for kind in KINDS}
-    assert "in the target's own unit" in told["gaussian"]
-    assert "The logarithm of the expected count" in told["counts"]
-    assert "The log-odds of well are" in told["two"]
-    assert "Each class has a logit" in told["many"]
+def test_an_explanation_for_every_link(page_of):
+    overviews = {kind: page_of(kind).one(id="overview").words for kind in KINDS}
+    assert "in the target's unit" in overviews["gaussian"]
+    assert "The logarithm of the expected count" in overviews["counts"]
+    assert "The log-odds of well are" in overviews["two"]
+    assert "Each class has a logit" in overviews["many"]
 
 
-class TestVeryManyLevels:
-    """Of so many levels only some are in the file: the most frequent, and those of the rows."""
+class TestHighCardinality:
+    """Of many categories the file has the most frequent, and those of the example rows."""
 
     @pytest.fixture
     def shops(self, monkeypatch):
@@ -651,7 +654,7 @@ class TestVeryManyLevels:
         y = rng.normal(size=40)[shop] + 0.2 * rng.normal(size=len(shop))
         return LANAMRegressor(interactions=0, **QUICK).fit(X, y), X, y
 
-    def test_those_that_can_be_chosen(self, shops, write):
+    def test_categories_to_choose_from(self, shops, write):
         model, X, _ = shops
         (column,) = write(model).data["columns"]
         common = [f"shop {k:02d}" for k in range(28, 40)]
@@ -674,7 +677,7 @@ class TestVeryManyLevels:
             unpacked(table["mean"]), np.concatenate([means[kept], means[-2:]])
         )
 
-    def test_levels_of_an_ordinary_column_all_stay_in_the_tables(self, monkeypatch, write):
+    def test_all_categories_of_an_ordinary_column_are_kept(self, monkeypatch, write):
         monkeypatch.setattr(lanam.report.fields, "_MAX_LEVELS", 3)
         model = example("gaussian").model
         data = write(model).data
@@ -683,6 +686,6 @@ class TestVeryManyLevels:
         assert table["axes"][0]["n_entries"] == 6
 
 
-def test_a_level_that_breaks_lines_is_one(page_of):
+def test_a_category_with_line_breaks(page_of):
     levels = dict(page_of("gaussian").data["columns"][2]["levels"])
     assert BROKEN in levels.values()

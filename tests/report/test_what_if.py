@@ -1,4 +1,4 @@
-"""The what-if page in a real browser: what it computes and shows is what the model says."""
+"""The what-if page in a browser: its results agree with the model."""
 
 import json
 import re
@@ -34,7 +34,7 @@ from tests.report.examples import (
     only_noisy,
 )
 
-# What is new in rows is counted in one warning.
+# Unseen values are counted in one warning.
 pytestmark = pytest.mark.filterwarnings("ignore:column '")
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -55,7 +55,7 @@ def test_rows_score_as_the_model_scores_them(page_in_browser, kind):
         assert_agree(score(page, cells, coverage, *more.values()), expected)
 
 
-def test_very_many_levels(open_report, tmp_path, monkeypatch):
+def test_high_cardinality(open_report, tmp_path, monkeypatch):
     monkeypatch.setattr(prepare, "_WIDE", 10)
     monkeypatch.setattr(lanam.report.fields, "_MAX_LEVELS", 12)
     rng = np.random.default_rng(0)
@@ -70,14 +70,14 @@ def test_very_many_levels(open_report, tmp_path, monkeypatch):
     assert_agree(score(page, cells_of(model, rows), 0.95), Expected(model, rows))
     # A level that is not in the file reads as a new one.
     other = X[X["shop"] == "shop 05"][:1]
-    found = score(page, cells_of(model, other), 0.95)
-    assert_agree(found, Expected(model, other.assign(shop="new")))
+    actual = score(page, cells_of(model, other), 0.95)
+    assert_agree(actual, Expected(model, other.assign(shop="new")))
 
 
-# noise that differs from row to row
+# heteroscedastic noise
 
 
-def test_noise_by_numbers_and_levels_known_new_and_missing(page_in_browser):
+def test_noise_by_seen_unseen_and_missing_values(page_in_browser):
     model, page = example("noisy").model, page_in_browser("noisy")
     assert {"load", CITY, "noise"} <= {term.name for term in model.noise_terms_ if term.active}
     row = frame_of(model, present(page)[1])
@@ -86,12 +86,12 @@ def test_noise_by_numbers_and_levels_known_new_and_missing(page_in_browser):
     rows.loc[1, "load"], rows.loc[2, "load"] = 80.0, np.nan
     rows.loc[3, "noise"], rows.loc[4, "noise"] = 2.0, np.nan
     rows.loc[5, CITY], rows.loc[6, CITY], rows.loc[7, CITY] = "Oslo", "never seen", None
-    # Every one of them has another noise: none could be left out.
+    # All of them have different noise: none could be left out.
     assert len(set(model.predict_noise(rows).round(6))) == len(rows)
     assert_agree(score(page, cells_of(model, rows), 0.95), Expected(model, rows))
 
 
-def test_a_column_that_only_says_how_large_the_noise_is(open_report, tmp_path):
+def test_a_column_that_only_affects_the_noise(open_report, tmp_path):
     case = only_noisy()
     assert [term.name for term in case.model.terms_ if term.active] == ["x"]
     assert {term.name for term in case.model.noise_terms_ if term.active} == {"x", "kind"}
@@ -99,28 +99,28 @@ def test_a_column_that_only_says_how_large_the_noise_is(open_report, tmp_path):
     widths = {}
     for place in (0, 1, 2, -1, "NaN"):
         page.select_option("#field-1", value=str(place))
-        found, row = present(page)
+        actual, row = present(page)
         expected = Expected(case.model, frame_of(case.model, row))
-        assert_agree(found, expected)
-        told = page.locator("#responses .bands").first.inner_text()
+        assert_agree(actual, expected)
+        line = page.locator("#responses .bands").first.inner_text()
         half = 0.5 * np.ptp(expected.intervals)
-        assert ends_of(told) == shown(expected.newInterval[0].tolist(), half)
-        widths[place] = np.ptp(found.newInterval)
+        assert ends_of(line) == shown(expected.newInterval[0].tolist(), half)
+        widths[place] = np.ptp(actual.newInterval)
     assert widths[2] > 2.0 * widths[0] > 4.0 * widths[1]
     # Contributions are to the mean.
     page.check("#everything")
     assert page.locator("#contributions .contribution").count() == 1
 
 
-def test_very_many_levels_of_the_noise(open_report, tmp_path, monkeypatch):
+def test_high_cardinality_noise(open_report, tmp_path, monkeypatch):
     monkeypatch.setattr(lanam.report.fields, "_MAX_LEVELS", 2)
     case = only_noisy()
     page = open_report(case.model.report(tmp_path / "r.html"))
     rows = pd.DataFrame({"x": 1.0, "kind": ["calm", "wild", "new", None]})
     assert_agree(score(page, cells_of(case.model, rows), 0.95), Expected(case.model, rows))
     # A level that is not in the file reads as a new one.
-    found = score(page, cells_of(case.model, rows[:1].assign(kind="mild")), 0.95)
-    assert_agree(found, Expected(case.model, rows[2:3]))
+    actual = score(page, cells_of(case.model, rows[:1].assign(kind="mild")), 0.95)
+    assert_agree(actual, Expected(case.model, rows[2:3]))
 
 
 # fields
@@ -147,7 +147,7 @@ class TestFields:
         assert check_shown(page, kind)[0] == pytest.approx(column["low"], rel=1e-9)
         assert float(page.input_value("#field-0")) == pytest.approx(column["low"], rel=1e-6)
 
-    def test_a_number_typed(self, page_in_browser, kind):
+    def test_a_typed_number(self, page_in_browser, kind):
         page = page_in_browser(kind)
         page.fill("#field-0", "61.25")
         assert check_shown(page, kind)[0] == 61.25
@@ -155,7 +155,7 @@ class TestFields:
         assert float(slider.input_value()) == pytest.approx(61.25, abs=0.5)
         assert page.input_value("#field-0") == "61.25"
 
-    def test_missing_where_it_was_and_where_it_was_not(self, page_in_browser, kind):
+    def test_missing_values_with_and_without_an_entry(self, page_in_browser, kind):
         page = page_in_browser(kind)
         for index in (0, 1):
             page.check(f"#field-{index}-missing")
@@ -175,14 +175,14 @@ class TestFields:
             True
         ) == 1
         values = page.locator("#field-2 option").evaluate_all("(all) => all.map((o) => o.value)")
-        assert labels[-2:] == ["(a new level)", "(missing)"]
+        assert labels[-2:] == ["(unseen category)", "(missing)"]
         seen = set()
         for value in values:
             page.select_option("#field-2", value=value)
             row = check_shown(page, kind)
             assert row[2] == (None if value == "NaN" else float(value))
             seen.add(json.dumps(present(page)[0].mean.tolist()))
-        # Levels that are too rare to differ would read the same; here all differ.
+        # Rare categories would share an entry; here all differ.
         assert len(seen) == len(values)
 
     def test_rows(self, page_in_browser, kind):
@@ -196,8 +196,12 @@ class TestFields:
             assert page.input_value("#row") == str(place)
             observed = page.locator("#responses .bands").last.inner_text()
             assert observed.startswith("observed: ")
-            told, own = observed.removeprefix("observed: "), case.y[place]
-            assert told == own if isinstance(own, str) else as_number(told) == shown(own, 0.1)
+            displayed, own = observed.removeprefix("observed: "), case.y[place]
+            assert (
+                displayed == own
+                if isinstance(own, str)
+                else as_number(displayed) == shown(own, 0.1)
+            )
             if exposure is not None:
                 assert float(page.input_value("#exposure")) == pytest.approx(exposure[0])
 
@@ -227,7 +231,7 @@ class TestFields:
         assert widths[-1] > 3.0 * widths[0]
 
 
-def test_whole_numbers_step_by_one(page_in_browser):
+def test_integers_step_by_one(page_in_browser):
     page = page_in_browser("gaussian")
     page.locator("#field-4-slider").focus()
     page.keyboard.press("Home")
@@ -246,14 +250,14 @@ def test_a_number_outside_the_data(page_in_browser):
     assert note.count() == 0
 
 
-def test_half_a_number_changes_nothing(page_in_browser):
+def test_incomplete_numbers_are_ignored(page_in_browser):
     page = page_in_browser("gaussian")
     before = check_shown(page, "gaussian")
     page.fill("#field-0", "")
     assert check_shown(page, "gaussian") == before
 
 
-def test_a_change_says_so_and_keeps_the_place(page_in_browser):
+def test_a_changed_row_is_marked(page_in_browser):
     page = page_in_browser("gaussian")
 
     def row():
@@ -272,7 +276,7 @@ def test_a_change_says_so_and_keeps_the_place(page_in_browser):
     assert row() == "row 0"
 
 
-def test_enter_does_not_load_the_page_anew(page_in_browser):
+def test_enter_does_not_reload_the_page(page_in_browser):
     page = page_in_browser("gaussian")
     page.evaluate("window.still = 'here'")
     page.fill("#field-0", "44")
@@ -282,7 +286,7 @@ def test_enter_does_not_load_the_page_anew(page_in_browser):
     assert page.input_value("#field-0") == "44"
 
 
-def test_typical_values_are_in_the_middle(page_in_browser):
+def test_typical_values_are_medians(page_in_browser):
     page, case = page_in_browser("gaussian"), example("gaussian")
     row = check_shown(page, "gaussian")
     assert row[0] == pytest.approx(case.X["load"].median(), abs=3.0)
@@ -294,7 +298,7 @@ def test_exposure(page_in_browser):
     for exposure in ("3", "0.25", "400"):
         page.fill("#exposure", exposure)
         check_shown(page, "counts", exposure=float(exposure))
-    # What is no exposure changes nothing, and takes no time.
+    # An invalid exposure is ignored.
     page.fill("#exposure", "0")
     page.fill("#exposure", "")
     check_shown(page, "counts", exposure=400.0)
@@ -305,7 +309,7 @@ def test_exposure_is_for_counts(page_in_browser, kind):
     assert not page_in_browser(kind).is_visible("#exposure")
 
 
-def test_a_coverage_that_calibration_cannot_give(open_report, tmp_path):
+def test_a_coverage_that_cannot_be_calibrated(open_report, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 1))
     y = X[:, 0] + rng.standard_t(3, size=150)
@@ -313,11 +317,11 @@ def test_a_coverage_that_calibration_cannot_give(open_report, tmp_path):
         LANAMRegressor(interactions=0, **QUICK).fit(X[:120], y[:120]).calibrate(X[120:], y[120:])
     )
     page = open_report(model.report(tmp_path / "r.html", X))
-    told = page.locator("#responses .bands")
-    assert "too few" not in told.first.inner_text()
+    lines = page.locator("#responses .bands")
+    assert "too few" not in lines.first.inner_text()
     page.select_option("#coverage", label="99%")
-    assert told.first.inner_text() == (
-        "99% of new observations: 30 held-out rows are too few to calibrate so much"
+    assert lines.first.inner_text() == (
+        "99% prediction interval: 30 held-out rows are too few to calibrate this coverage"
     )
 
 
@@ -325,7 +329,7 @@ def test_a_coverage_that_calibration_cannot_give(open_report, tmp_path):
 
 
 def check_contributions(page, kind, place, everything, coverage=0.95):
-    """Bars against the model: which, in which order, how long, and what is said of those left out."""
+    """Bars against the model: terms, order, lengths, and the note on those left out."""
     model = example(kind).model
     _, row = present(page)
     expected = Expected(model, frame_of(model, row), coverage)
@@ -337,14 +341,14 @@ def check_contributions(page, kind, place, everything, coverage=0.95):
     sure = np.abs(means) > halves
     kept = [k for k in order if sure[k] or everything]
     bars = page.locator("#contributions .contribution")
-    found = bars.evaluate_all("""(all) => all.map((bar) => ({
+    actual = bars.evaluate_all("""(all) => all.map((bar) => ({
         name: bar.dataset.term, figure: bar.querySelector(".number").firstChild.textContent,
         half: bar.querySelector(".number small").textContent, unsure: bar.classList.contains("unsure"),
         fill: parseFloat(bar.querySelector(".fill").style.width),
         whisker: parseFloat(bar.querySelector(".whisker").style.width),
     }))""")
-    assert [bar["name"] for bar in found] == [expected.names[k] for k in kept]
-    for bar, k in zip(found, kept, strict=True):
+    assert [bar["name"] for bar in actual] == [expected.names[k] for k in kept]
+    for bar, k in zip(actual, kept, strict=True):
         assert as_number(bar["figure"].removeprefix("+")) == pytest.approx(
             means[k], rel=6e-3, abs=1e-9
         )
@@ -357,8 +361,8 @@ def check_contributions(page, kind, place, everything, coverage=0.95):
     hidden = len(order) - len(kept)
     if hidden:
         assert note.startswith(f"{hidden} term")
-        assert f"whose {100 * coverage:g}% band includes zero" in note
-        together = re.search(r"together ([+−][\d.,]+)\. ", note)[1]
+        assert f"as their {100 * coverage:g}% intervals include zero" in note
+        together = re.search(r"total contribution ([+−][\d.,]+)\. ", note)[1]
         left = means[[k for k in order if k not in kept]].sum()
         assert as_number(together.replace("+", "")) == pytest.approx(left, rel=6e-3, abs=1e-3)
     else:
@@ -370,7 +374,7 @@ def check_contributions(page, kind, place, everything, coverage=0.95):
 
 @pytest.mark.parametrize("kind", KINDS)
 class TestContributions:
-    def test_those_that_may_be_zero_are_left_out_and_counted(self, page_in_browser, kind):
+    def test_intervals_that_include_zero_are_left_out_and_counted(self, page_in_browser, kind):
         page = page_in_browser(kind)
         page.select_option("#row", value="7")
         page.select_option("#coverage", label="99%")
@@ -381,19 +385,19 @@ class TestContributions:
         assert page.locator("#contributions .contribution").count() == n_active
 
 
-def test_values_stand_beside_the_names(page_in_browser):
+def test_values_are_shown_with_the_names(page_in_browser):
     page = page_in_browser("gaussian")
     page.check("#everything")
     page.fill("#field-0", "61.25")
     page.check("#field-1-missing")
     bars = page.locator("#contributions .contribution")
-    told = dict(
+    displayed = dict(
         bars.evaluate_all("""(all) => all.map((bar) =>
           [bar.dataset.term, bar.querySelector("small").textContent])""")
     )
-    assert told["load"] == "61.25"
-    assert told["gap"] == "missing"
-    assert told[f"load x {CITY}"].startswith("61.25 × ")
+    assert displayed["load"] == "61.25"
+    assert displayed["gap"] == "missing"
+    assert displayed[f"load x {CITY}"].startswith("61.25 × ")
 
 
 def test_contributions_to_every_class(page_in_browser):
@@ -402,4 +406,4 @@ def test_contributions_to_every_class(page_in_browser):
     for place, name in enumerate(CLASSES):
         page.select_option("#class", value=str(place))
         check_contributions(page, "many", place, everything=True)
-        assert f"score of {name}" in page.inner_text("#left-out")
+        assert f"centred logit of {name}" in page.inner_text("#left-out")

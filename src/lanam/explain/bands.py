@@ -47,7 +47,7 @@ def half_width(coverage: float) -> float:
     return float(ndtri(0.5 + 0.5 * require_coverage(coverage)))
 
 
-def ascending(largest_deviations: Array) -> Array:
+def sorted_deviations(largest_deviations: Array) -> Array:
     """Draws of a function's largest deviation, sorted (separately for each class) and rounded."""
     return np.sort(largest_deviations, axis=0).round(_DECIMALS)
 
@@ -139,12 +139,12 @@ def term_draws(
     n_draws = draw_count(n_entries)
     if term.coupling is None:
         # A square factor of the term's own covariance: fewer normal numbers than for the whole model.
-        own = model.cov_cholesky[model.blocks[index]]
-        table, root = term.table, np.asarray(np.linalg.qr(own.T, mode="r")).T
+        block = model.cov_cholesky[model.blocks[index]]
+        table, root = term.table, np.asarray(np.linalg.qr(block.T, mode="r")).T
     else:
         table, root = term.coupling, model.cov_cholesky
     contrasts = np.ones((1, 1)) if model.contrasts is None else model.contrasts
-    outputs = (root @ even_normals(root.shape[1], n_draws, rng)).reshape(
+    outputs = (root @ stratified_normals(root.shape[1], n_draws, rng)).reshape(
         contrasts.shape[1], table.shape[1], n_draws
     )
     coordinates = np.tensordot(contrasts, outputs, axes=1)
@@ -153,12 +153,12 @@ def term_draws(
         part = slice(start, start + size)
         deviations = table[part] @ coordinates
         if term.own_variance is not None:
-            own = np.sqrt(term.own_variance[part])[:, None]
-            deviations += own * rng.standard_normal(deviations.shape)
+            own_std = np.sqrt(term.own_variance[part])[:, None]
+            deviations += own_std * rng.standard_normal(deviations.shape)
         yield part, deviations
 
 
-def even_normals(size: int, n_draws: int, rng: np.random.Generator) -> Array:
+def stratified_normals(size: int, n_draws: int, rng: np.random.Generator) -> Array:
     """Standard normal draws (size, n_draws) with stratified norms.
 
     The norms are evenly spaced quantiles of their distribution, which reduces the variance of band limits;
@@ -204,7 +204,7 @@ def importance_and_largest_deviations(
         standard *= precision[:, part, None]
         largest = np.maximum(largest, standard.max(axis=1))
     by_draw = largest.T.reshape(-1, *std.shape[1:])
-    return _deviation(term, importances), ascending(by_draw)
+    return _deviation(term, importances), sorted_deviations(by_draw)
 
 
 def _importances(term: FittedTerm, part: slice, draws: Array) -> Array:

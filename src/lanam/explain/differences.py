@@ -63,21 +63,20 @@ class Compared(OnLinkScale, PlainData):
         """Remarks on interactions and on extrapolation."""
         remarks = []
         if self.given:
-            places = " and ".join(f"{name} at {_shown(at)}" for name, at in self.given.items())
-            remarks.append(f"with {places}")
+            places = " and ".join(f"{name} = {_shown(at)}" for name, at in self.given.items())
+            remarks.append(f"at {places}")
         if self.averaged:
             columns = " and ".join(self.averaged)
-            remarks.append(f"on average over {columns} in the training data")
+            remarks.append(f"averaged over {columns} in the training data")
         if self.left_out:
-            depend = "depends" if len(self.left_out) == 1 else "depend"
             columns = " and ".join(self.left_out_columns)
             remarks.append(
-                f"without {' and '.join(self.left_out)}, which {depend} on {columns}: for the {columns} "
-                f"found with each {self.column}, not for the same (see given)"
+                f"without {' and '.join(self.left_out)}: averaged over {columns} conditional on "
+                f"{self.column} (see given)"
             )
         for column, value, lowest, highest in self.beyond:
-            place = _shown(value) if column == self.column else f"{column} at {_shown(value)}"
-            remarks.append(f"{place} lies beyond the data ({lowest:.4g} to {highest:.4g})")
+            place = _shown(value) if column == self.column else f"{column} = {_shown(value)}"
+            remarks.append(f"{place} is outside the data range ({lowest:.4g} to {highest:.4g})")
         return remarks
 
 
@@ -106,7 +105,7 @@ class Difference(Compared):
     >>> model = LANAMRegressor(interactions=0, random_state=0).fit(X[["bmi", "bp"]], y)
     >>> difference = model.explain_global().difference("bmi", 35, 25)
     >>> print(difference)
-    bmi: 35 against 25 adds +... (95%: +... to +...) to the prediction; above zero with probability ...
+    bmi: 35 vs 25 changes the prediction by +... (95%: +... to +...); positive with probability ...
     >>> bool(difference.lower > 0)
     True
     """
@@ -138,12 +137,12 @@ class Difference(Compared):
         return super().to_dict() | {name: plain(value) for name, value in ratios.items()}
 
     def __str__(self) -> str:
-        head = f"{self.column}: {_shown(self.first)} against {_shown(self.second)}"
+        head = f"{self.column}: {_shown(self.first)} vs {_shown(self.second)}"
         remarks = "".join(f"; {remark}" for remark in self._remarks())
         if not self.terms:
-            return f"{head} adds nothing, as {self.column} alone has no effect ({self.status}){remarks}"
+            return f"{head} changes nothing: no main effect ({self.status}){remarks}"
         if not np.any(self.std):
-            return f"{head} adds exactly 0{remarks}"
+            return f"{head} changes nothing{remarks}"
         words, link = self.family.words, self.family.link
         scale = words.scale
         numbers = zip(
@@ -153,15 +152,15 @@ class Difference(Compared):
         if link.several:
             assert self.classes is not None
             lines = [
-                f"  {label}: {self._band(*ends)}; above zero with probability {_share(share)}"
-                for label, (*ends, share) in zip(self.classes, numbers, strict=True)
+                f"  {label}: {self._band(*ends)}; positive with probability {_probability(positive)}"
+                for label, (*ends, positive) in zip(self.classes, numbers, strict=True)
             ]
-            return "\n".join([f"{head} adds to {scale} of each class{remarks}:", *lines])
+            return "\n".join([f"{head} changes {scale} of each class{remarks}:", *lines])
         if link.classes and self.classes is not None:
             scale = f"{scale} of {self.classes[1]}"
-        *ends, share = next(numbers)
-        parts = [f"{head} adds {self._band(*ends)} to {scale}"]
-        parts.append(f"above zero with probability {_share(share)}")
+        *ends, positive = next(numbers)
+        parts = [f"{head} changes {scale} by {self._band(*ends)}"]
+        parts.append(f"positive with probability {_probability(positive)}")
         if self.ratio is not None and self.ratio_interval is not None:
             form = number_format(self.ratio_interval[1], 3)
             low, high = (f"{end:{form}}" for end in self.ratio_interval)
@@ -169,7 +168,7 @@ class Difference(Compared):
         return "; ".join(parts) + remarks
 
     def _band(self, mean: float, std: float, lower: float, upper: float) -> str:
-        # To two digits of the standard deviation; where that is very small, four of the number.
+        # Two digits of the standard deviation or, if that is tiny, four of the number.
         decimals = 1 - math.floor(math.log10(std)) if std > 0.0 else 9
         form = f"+.{max(decimals, 0)}f" if decimals < 9 else "+.4g"
         ends = f"{lower:{form}} to {upper:{form}}"
@@ -253,11 +252,11 @@ def _shown(value: object) -> str:
 
 
 def _exp(number: float | Array) -> float:
-    with np.errstate(over="ignore"):  # a ratio beyond all floats is infinite
+    with np.errstate(over="ignore"):  # overflow to infinity
         return float(np.exp(number))
 
 
-def _share(probability: float) -> str:
+def _probability(probability: float) -> str:
     if 0.0005 <= probability < 0.9995:
         return f"{probability:.3f}"
     return "more than 0.999" if probability > 0.5 else "less than 0.001"

@@ -28,7 +28,7 @@ from lanam.data import (
     warn_of,
     warn_user,
 )
-from lanam.explain.bands import around, ascending, draw_count, half_width, uncertain
+from lanam.explain.bands import around, draw_count, half_width, sorted_deviations, uncertain
 from lanam.explain.differences import Contrast, Difference
 from lanam.explain.ranges import is_beyond, is_inside
 from lanam.explain.tables import axis_values, describe_terms
@@ -55,14 +55,14 @@ def evaluate(source: ModelSource, index: int, values: Sequence[object]) -> tuple
     """Mean and standard deviation of a term at values of its columns, one list per column."""
     features = source.model.terms[index].features
     columns = [source.schema.columns[feature] for feature in features]
-    codes = [read_values(column, own) for column, own in zip(columns, values, strict=True)]
-    if len({len(own) for own in codes}) > 1:
-        numbers = " and ".join(str(len(own)) for own in codes)
-        raise ValueError(f"values and second_values must be as many, and there are {numbers}")
+    codes = [read_values(column, cells) for column, cells in zip(columns, values, strict=True)]
+    if len({len(cells) for cells in codes}) > 1:
+        numbers = " and ".join(str(len(cells)) for cells in codes)
+        raise ValueError(f"values and second_values must have equal lengths, and have {numbers}")
     rows = np.zeros((len(codes[0]), source.schema.n_columns))
-    for column, feature, own in zip(columns, features, codes, strict=True):
-        rows[:, feature] = own
-        _warn_of_beyond(column, own)
+    for column, feature, cells in zip(columns, features, codes, strict=True):
+        rows[:, feature] = cells
+        _warn_of_beyond(column, cells)
     mean, variance = scoring.sum_moments(source.model, [index], rows)
     return mean, deviations(variance)
 
@@ -73,20 +73,20 @@ def _warn_of_beyond(column: Column, codes: Array) -> None:
     if beyond.any():
         far = codes[beyond]
         farthest = far[np.argmax(np.abs(far - 0.5 * column.lowest - 0.5 * column.highest))]
-        lie = "lies" if beyond.sum() == 1 else "lie"
+        verb = "is" if beyond.sum() == 1 else "are"
         warn_user(
             UserWarning(
-                f"column {column.name!r}: {beyond.sum()} of {len(codes)} values {lie} beyond the training "
-                f"data ({column.lowest:.4g} to {column.highest:.4g}), {farthest:.4g} the farthest: what "
-                "the function is there no data says"
+                f"column {column.name!r}: {beyond.sum()} of {len(codes)} values {verb} outside the range "
+                f"of the training data ({column.lowest:.4g} to {column.highest:.4g}), the farthest "
+                f"{farthest:.4g}: the function is extrapolated there"
             )
         )
 
 
 def deviations(variance: Array) -> Array:
     """Standard deviations from variances (n,), or from the classes' covariances (n, C, C)."""
-    own = np.diagonal(variance, axis1=-2, axis2=-1) if variance.ndim > 1 else variance
-    return np.sqrt(np.maximum(own, 0.0))
+    diagonal = np.diagonal(variance, axis1=-2, axis2=-1) if variance.ndim > 1 else variance
+    return np.sqrt(np.maximum(diagonal, 0.0))
 
 
 def read_values(column: Column, values: object) -> Array:
@@ -113,11 +113,11 @@ def _refusal(column: Column, values: list[object]) -> ValueError:
             break
     if column.kind == CATEGORICAL:
         shown = ", ".join(map(repr, column.levels[:_MAX_LEVELS]))
-        more = len(column.levels) - _MAX_LEVELS
-        known = f"its levels are {shown}" + (f" and {more} more" if more > 0 else "")
+        n_more = len(column.levels) - _MAX_LEVELS
+        domain = f"its categories are {shown}" + (f" and {n_more} more" if n_more > 0 else "")
     else:
-        known = f"it holds numbers, from {column.lowest:g} to {column.highest:g}"
-    return ValueError(f"{value!r} cannot be a value of column {column.name!r}: {known}")
+        domain = f"it is numeric, from {column.lowest:g} to {column.highest:g}"
+    return ValueError(f"{value!r} cannot be a value of column {column.name!r}: {domain}")
 
 
 @dataclass(frozen=True)
@@ -144,13 +144,13 @@ def difference(
     """The contribution of the first of two values minus that of the second."""
     compared = _compare(source, column, given)
     codes = _read(source, compared.feature, values)
-    _require_told_apart(source.model, compared.feature, codes, values)
+    _require_distinct(source.model, compared.feature, codes, values)
     rows = np.stack([compared.row, compared.row])
     rows[:, compared.feature] = codes
     means, variances = scoring.sum_moments(compared.model, compared.terms, rows[:1], rows[1:])
     mean, std = means[0], deviations(variances)[0]
     lower, upper = around(mean, std, half_width(coverage))
-    sure = np.divide(mean, std, out=np.where(mean > 0.0, np.inf, -np.inf), where=std > 0.0)
+    z = np.divide(mean, std, out=np.where(mean > 0.0, np.inf, -np.inf), where=std > 0.0)
     first, second = (None if is_missing(value) else value for value in values)
     return Difference(
         **compared.facts,
@@ -162,7 +162,7 @@ def difference(
         coverage=coverage,
         lower=scalar(lower),
         upper=scalar(upper),
-        probability=scalar(ndtr(sure)),
+        probability=scalar(ndtr(z)),
     )
 
 
@@ -175,17 +175,17 @@ def contrast(
 ) -> Contrast:
     """The contributions of all values of a column minus that of ``reference``; ``rng`` for the band."""
     compared = _compare(source, column, given)
-    known = source.schema.columns[compared.feature]
+    schema_column = source.schema.columns[compared.feature]
     code = _read(source, compared.feature, [reference])
     values = _values(source, compared)
     n_values = len(values)
-    missing = [None] if known.missing and n_values else []
-    codes = [read_values(known, values), read_values(known, missing), code]
+    missing = [None] if schema_column.missing and n_values else []
+    codes = [read_values(schema_column, values), read_values(schema_column, missing), code]
     rows = np.tile(compared.row, (n_values + len(missing) + 1, 1))
     rows[:, compared.feature] = np.concatenate(codes)
     mean, variance = scoring.sum_moments(compared.model, compared.terms, rows[:-1], rows[-1:])
     std = deviations(variance)
-    inside = np.concatenate([is_inside(values, known), np.ones(len(missing), dtype=bool)])
+    inside = np.concatenate([is_inside(values, schema_column), np.ones(len(missing), dtype=bool)])
     return Contrast(
         **compared.facts,
         beyond=_beyond(source, compared, [reference]),
@@ -217,7 +217,7 @@ def _largest_deviations(
     apart = np.abs(draws[:, :-1] - draws[:, -1:] - mean)
     counts = uncertain(std) & inside.reshape(-1, *[1] * (std.ndim - 1))
     standard = np.divide(apart, std, out=np.zeros_like(apart), where=counts)
-    return ascending(standard.max(axis=1))
+    return sorted_deviations(standard.max(axis=1))
 
 
 def _compare(
@@ -227,7 +227,7 @@ def _compare(
     model, schema = source.model, source.schema
     if isinstance(given, str) and given != AVERAGE:
         raise ValueError(
-            f"given={given!r} is not known: pass {AVERAGE!r}, or values of the other columns by name"
+            f"given={given!r} is not valid: pass {AVERAGE!r}, or values of the other columns by name"
         )
     feature = find_column(column, schema.names, "the difference")
     active = [k for k, term in enumerate(model.terms) if term.active and feature in term.features]
@@ -273,19 +273,19 @@ def _averaged(term: FittedTerm, feature: int) -> FittedTerm:
 
     def by_entry(table: Array) -> Array:
         """A table as (entries of the column, entries of all others)."""
-        own = np.moveaxis(table.reshape(*grid.shape, *table.shape[1:]), place, 0)
-        return own.reshape(len(grid.axes[place]), -1, *table.shape[1:])
+        moved = np.moveaxis(table.reshape(*grid.shape, *table.shape[1:]), place, 0)
+        return moved.reshape(len(grid.axes[place]), -1, *table.shape[1:])
 
-    share = by_entry(term.data_mass)
+    mass = by_entry(term.data_mass)
 
     def mean_of(table: Array) -> Array:
-        return np.asarray(np.tensordot(by_entry(table), share.sum(axis=0), axes=(1, 0)))
+        return np.asarray(np.tensordot(by_entry(table), mass.sum(axis=0), axes=(1, 0)))
 
     return replace(
         term,
         features=(feature,),
         entries=grid.axes[place],
-        data_mass=share.sum(axis=1),
+        data_mass=mass.sum(axis=1),
         mean=mean_of(term.mean),
         table=mean_of(term.table),
         edited=None,
@@ -297,8 +297,8 @@ def _beyond(
 ) -> tuple[tuple[str, float, float, float], ...]:
     """The values, also of the other columns, that lie beyond the range of the training data."""
     columns = {column.name: column for column in source.schema.columns}
-    own = compared.facts["column"]
-    places = [*((own, value) for value in values), *compared.facts["given"].items()]
+    compared_name = compared.facts["column"]
+    places = [*((compared_name, value) for value in values), *compared.facts["given"].items()]
     return tuple(
         (name, float(value), columns[name].lowest, columns[name].highest)
         for name, value in places
@@ -319,9 +319,9 @@ def _require_partners(
     lost = [names[partner] for partner in sorted(partners) if partner not in held]
     if lost:
         raise ValueError(
-            f"{names[feature]!r} interacts with {' and '.join(map(repr, lost))}, and given does not say "
-            f"where: add a value for each, pass given={AVERAGE!r} for their mean over the training data, "
-            "or leave given out to compare without pairs"
+            f"{names[feature]!r} interacts with {' and '.join(map(repr, lost))}, which given does not "
+            f"contain: add a value for each, pass given={AVERAGE!r} to average over the training data, "
+            "or leave given out to compare without interactions"
         )
 
 
@@ -330,13 +330,13 @@ def _read(source: ModelSource, feature: int, values: Sequence[object]) -> Array:
     column = source.schema.columns[feature]
     if not column.missing and any(map(is_missing, values)):
         raise ValueError(
-            f"column {column.name!r} had no missing values in the training data, so that the model "
-            "knows no effect of one: give a value"
+            f"column {column.name!r} had no missing values in the training data, so that their effect "
+            "is unknown: pass a value"
         )
     return read_values(column, values)
 
 
-def _require_told_apart(
+def _require_distinct(
     model: FittedModel, feature: int, codes: Array, values: tuple[Any, Any]
 ) -> None:
     """Refuse two different categories that share the entry of unseen ones."""
@@ -346,8 +346,8 @@ def _require_told_apart(
             places = entries.locate(codes).index
             if (places == entries.n_own + 1).all() and values[0] != values[1]:
                 raise ValueError(
-                    f"{values[0]!r} and {values[1]!r} are both new or too rare to be told apart: all "
-                    "such levels have one effect, and nothing is known of their difference"
+                    f"{values[0]!r} and {values[1]!r} are both unseen or too rare: such categories share "
+                    "one effect, and their difference is unknown"
                 )
 
 
@@ -356,8 +356,8 @@ def _values(source: ModelSource, compared: _Comparison) -> Values:
     model, feature = source.model, compared.feature
     column = source.schema.columns[feature]
     chosen = [model.terms[k] for k in compared.terms]
-    own = [term.entries for term in model.terms if term.features == (feature,)]
-    axes = [axis for axis in own if isinstance(axis, Knots | Levels | Categories)]
+    main_effects = [term.entries for term in model.terms if term.features == (feature,)]
+    axes = [axis for axis in main_effects if isinstance(axis, Knots | Levels | Categories)]
     if not axes:
         return np.empty(0, dtype=object if column.kind == CATEGORICAL else np.float64)
     if column.kind == CATEGORICAL:

@@ -11,7 +11,7 @@ from lanam.core.arrays import Array
 from lanam.data import CATEGORICAL, make_frame
 from lanam.explain.bands import Banded, around
 from lanam.explain.terms import MISSING, Other, Shape, Surface, Term
-from lanam.explain.values import PLACES, OnLinkScale, Values, object_array
+from lanam.explain.values import PREFIXES, OnLinkScale, Values, object_array
 
 #: Columns with one entry per class already.
 _BY_CLASS = ("mean", "contribution", "std", "lower", "upper")
@@ -22,8 +22,8 @@ def explanation_frame(columns: dict[str, Any], explanation: OnLinkScale) -> Any:
     classes = explanation.classes if explanation.family.link.several else None
     cells: dict[str, Any] = {}
     for name, column in columns.items():
-        own = classes is None or name.removeprefix("simultaneous_") in _BY_CLASS
-        spread = column if own else np.repeat(column, len(classes or ()))
+        per_class = classes is None or name.removeprefix("simultaneous_") in _BY_CLASS
+        spread = column if per_class else np.repeat(column, len(classes or ()))
         cells[name] = spread.tolist() if spread.dtype == object else spread
         if name == "term" and classes is not None:
             cells["class"] = list(classes) * len(column)
@@ -54,7 +54,7 @@ def _grid_cells(sides: Sequence[tuple[Array, Values]], n_places: int) -> dict[st
     sides = [*sides, *[blank] * (n_places - len(sides))]
     entries = np.indices([len(numbers) for numbers, _ in sides]).reshape(n_places, -1)
     cells: dict[str, Any] = {}
-    for prefix, (numbers, labels), own in zip(PLACES, sides, entries, strict=False):
+    for prefix, (numbers, labels), own in zip(PREFIXES, sides, entries, strict=False):
         cells |= {f"{prefix}value": numbers[own], f"{prefix}level": labels[own]}
     return cells
 

@@ -40,11 +40,11 @@ def draw_curve(facts: dict[str, Any], name: str) -> Any:
     title = f"Term: {name} (continuous), {_BAND}"
     low, high = facts["density"]["names"][0], facts["density"]["names"][-1]
     beside = _BESIDE * (high - low)
-    figure, *more = (
+    figure, *further = (
         _plots().plot_line(part, title=title, xtitle=name, name=label, color=colour)
         for part, label, colour in parts
     )
-    for other in more:
+    for other in further:
         figure.add_traces([trace for trace in other.data if trace.type == "scatter"])
     for part, _, colour in parts:
         if "missing" in part:
@@ -78,8 +78,8 @@ def draw_pair(facts: dict[str, Any], name: str, columns: Sequence[str]) -> Any:
     """A heat map; with several classes the one selected in a menu."""
     facts, name, columns = _verbatim(facts), _verbatim(name), _verbatim(list(columns))
     parts = _by_class(facts)
-    figure, *more = (_heat_map(part, name, columns) for part, _, _ in parts)
-    for other in more:
+    figure, *further = (_heat_map(part, name, columns) for part, _, _ in parts)
+    for other in further:
         figure.add_traces(other.data)
     for trace, (_, label, _) in zip(figure.data, parts, strict=True):
         trace.update(name=label, visible=trace is figure.data[0])
@@ -147,15 +147,15 @@ def _by_class(facts: dict[str, Any]) -> list[tuple[dict[str, Any], str, str]]:
         return [(facts, "Main", colour)]
     from plotly.colors import qualitative
 
-    found = []
+    functions = []
     for place, label in enumerate(facts["meta"]["label_names"]):
         part = _of_class(facts, place)
         if "missing" in facts:
             part["missing"] = _of_class(facts["missing"], place)
         if place:  # the data's histogram is drawn once
             part.pop("density", None)
-        found.append((part, label, qualitative.Plotly[place % len(qualitative.Plotly)]))
-    return found
+        functions.append((part, label, qualitative.Plotly[place % len(qualitative.Plotly)]))
+    return functions
 
 
 def _of_class(facts: dict[str, Any], place: int) -> dict[str, Any]:

@@ -4,9 +4,9 @@ A row is a number for each column: its value, or the code of its category; NaN i
 for an unseen category.
 
 Every active term is a table over the entries of its axes. A row is located at one entry of an axis or
-between two (:class:`Axis`); with several axes at all combinations, the last axis varying fastest. There the
-term's ``mean`` and row ``t`` of the ``table`` are interpolated linearly. With the rows of all terms in the
-order of the coordinates, a one for the intercept at the end and the factor ``F``,
+between two (:class:`TableAxis`); with several axes at all combinations, the last axis varying fastest.
+There the term's ``mean`` and row ``t`` of the ``table`` are interpolated linearly. With the rows of all
+terms in the order of the coordinates, a one for the intercept at the end and the factor ``F``,
 
     mean = intercept + sum of the terms' means,     variance = |F' [t_1, t_2, ..., 1]|^2
 
@@ -20,7 +20,7 @@ and its ``own_variance`` to the variance.
 
 A new observation of a Gaussian response has noise with the variance
 
-    noise_variance exp(log_noise + sum of the noise_tables' means) + gap_variance of missing values
+    noise_variance exp(log_noise + sum of the noise_tables' means) + missing_variance of missing values
 
 where a missing value without an entry adds nothing to the exponent. Noise tables have no coordinates.
 If the noise is not Gaussian, ``shape`` is its distribution in units of its standard deviation.
@@ -45,7 +45,7 @@ from lanam.families import Family, find_family
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class TableAxis:
     """The entries of a term's table along one column.
 
     Attributes
@@ -71,7 +71,7 @@ class Axis:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class TermTable:
     """One active term: its index in ``terms_``, its columns, and its tables over their entries.
 
     Attributes
@@ -86,7 +86,7 @@ class Table:
         Of a missing value without an entry, a covariance with several classes; None if every axis has one.
     coupling, own_variance
         (B, R) and (B,) of a high-cardinality term, else None.
-    share
+    data_mass
         (B,) fractions of the training data at the entries.
     edited
         (B,) whether each entry was edited after the fit; None if none was.
@@ -95,14 +95,14 @@ class Table:
     name: str
     index: int
     features: tuple[int, ...]
-    axes: tuple[Axis, ...]
+    axes: tuple[TableAxis, ...]
     mean: Array
     table: Array
     start: int
     unknown_variance: Array | None
     coupling: Array | None
     own_variance: Array | None
-    share: Array
+    data_mass: Array
     edited: NDArray[np.bool_] | None
 
 
@@ -116,7 +116,7 @@ class PortableModel(OnLinkScale):
         (R, R), lower triangular.
     noise_variance
         Of Gaussian noise; for counts, the dispersion; 0 for classes.
-    gap_variance
+    missing_variance
         Additional noise variance of a missing value in each column.
     log_noise, noise_tables
         Of heteroscedastic noise, else 0 and none.
@@ -129,13 +129,13 @@ class PortableModel(OnLinkScale):
     family: Family
     classes: Labels
     intercept: Array
-    tables: tuple[Table, ...]
+    tables: tuple[TermTable, ...]
     factor: Array
     noise_variance: float
-    gap_variance: Array
+    missing_variance: Array
     contrasts: Array | None
     log_noise: float = 0.0
-    noise_tables: tuple[Table, ...] = ()
+    noise_tables: tuple[TermTable, ...] = ()
     shape: NoiseShape | None = None
 
 
@@ -144,7 +144,9 @@ def explain_portable(
 ) -> PortableModel:
     """The tables of a fitted model; ``classes`` are a classifier's labels."""
     names = [term.name for term in describe_terms(model, schema)]
-    gaps = np.zeros(schema.n_columns) if model.missing_variance is None else model.missing_variance
+    missing = (
+        np.zeros(schema.n_columns) if model.missing_variance is None else model.missing_variance
+    )
     return PortableModel(
         family=find_family(model.likelihood),
         classes=class_labels(model, classes),
@@ -156,7 +158,7 @@ def explain_portable(
         ),
         factor=model.cov_cholesky,
         noise_variance=float(model.noise_variance),
-        gap_variance=np.array(gaps, dtype=np.float64),
+        missing_variance=np.array(missing, dtype=np.float64),
         contrasts=model.contrasts,
         log_noise=0.0 if model.noise is None else float(model.noise.intercept),
         noise_tables=() if model.noise is None else _noise_tables(model.noise, schema),
@@ -164,7 +166,7 @@ def explain_portable(
     )
 
 
-def _noise_tables(noise: FittedModel, schema: Schema) -> tuple[Table, ...]:
+def _noise_tables(noise: FittedModel, schema: Schema) -> tuple[TermTable, ...]:
     names = [term.name for term in describe_terms(noise, schema)]
     return tuple(
         replace(
@@ -181,12 +183,12 @@ def _noise_tables(noise: FittedModel, schema: Schema) -> tuple[Table, ...]:
     )
 
 
-def _table(model: FittedModel, index: int, name: str) -> Table:
+def _table(model: FittedModel, index: int, name: str) -> TermTable:
     term = model.terms[index]
     assert term.entries is not None
     axes = tuple(map(_axis, term.entries.axes))
     complete = all(axis.missing is not None or axis.other is not None for axis in axes)
-    return Table(
+    return TermTable(
         name=name,
         index=index,
         features=term.features,
@@ -197,19 +199,19 @@ def _table(model: FittedModel, index: int, name: str) -> Table:
         unknown_variance=None if complete else scoring.unknown_spread(model, index),
         coupling=term.coupling,
         own_variance=term.own_variance,
-        share=term.data_mass,
+        data_mass=term.data_mass,
         edited=term.edited,
     )
 
 
-def _axis(entries: Knots | Levels | Categories) -> Axis:
+def _axis(entries: Knots | Levels | Categories) -> TableAxis:
     if isinstance(entries, Categories):
         last = entries.n_own + 1
-        return Axis("codes", entries.entry_of, len(entries), entries.n_own, last)
+        return TableAxis("codes", entries.entry_of, len(entries), entries.n_own, last)
     if isinstance(entries, Knots):
         missing = len(entries.points) if entries.missing else None
-        return Axis("knots", entries.values, len(entries), missing, None)
+        return TableAxis("knots", entries.values, len(entries), missing, None)
     # Without an entry for missing values, theirs is that of everything else: the last.
     kind, points = ("levels", entries.points) if entries.exact else ("bins", entries.edges)
-    own = points * entries.scale
-    return Axis(kind, own, len(entries), len(entries.points), len(entries) - 1)
+    scaled = points * entries.scale
+    return TableAxis(kind, scaled, len(entries), len(entries.points), len(entries) - 1)

@@ -76,5 +76,5 @@ def is_inside(values: Values, column: Column) -> NDArray[np.bool_]:
 
 def is_beyond(values: Array, column: Column) -> NDArray[np.bool_]:
     """Which values are numbers outside the range of the training data."""
-    known = np.isfinite(column.lowest) and np.isfinite(column.highest)
-    return np.asarray(~is_inside(values, column) & ~np.isnan(values) & known)
+    has_range = np.isfinite(column.lowest) and np.isfinite(column.highest)
+    return np.asarray(~is_inside(values, column) & ~np.isnan(values) & has_range)

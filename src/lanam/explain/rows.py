@@ -20,7 +20,7 @@ from lanam.explain.shapley import ToShap
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import Term
 from lanam.explain.values import (
-    PLACES,
+    PREFIXES,
     GivenLabels,
     Labels,
     PlainData,
@@ -111,7 +111,7 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
         """The explanation as plain data, ready for JSON; None for missing values."""
         facts = super().to_dict()
         for place, values in enumerate(facts.pop("column_values")):
-            facts[f"{PLACES[place]}values"] = values
+            facts[f"{PREFIXES[place]}values"] = values
         return facts
 
     def contribution_interval(self, coverage: float = 0.95) -> Array:
@@ -164,8 +164,8 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
         """
         if self.family.link.several:
             raise ValueError(
-                "the probability of one of several classes depends on the scores of all: take the "
-                "model's predict_interval, which draws them together"
+                "with more than two classes a probability depends on all logits: use the model's "
+                "predict_interval"
             )
         return self.family.link.inverse(self.prediction_interval(coverage))
 
@@ -184,7 +184,7 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
             "term": object_array(names * n_rows),
         }
         for place, values in enumerate(self.column_values):
-            prefix = PLACES[place]
+            prefix = PREFIXES[place]
             cells = [row_cells(values[:, k], term, place) for k, term in enumerate(self.terms)]
             blank = np.full(n_rows, np.nan), object_array([None] * n_rows)
             numbers, levels = zip(blank, *cells, blank, strict=True)
@@ -213,20 +213,20 @@ def explain_local(
     mean, variance = scoring.link_moments(model, columns)
     n_places = max([2, *(len(term.features) for term in model.terms)])
     features = [[*term.features, *[None] * n_places][:n_places] for term in model.terms]
-    own = np.diagonal(variance, axis1=-2, axis2=-1) if variance.ndim > 1 else variance
+    diagonal = np.diagonal(variance, axis1=-2, axis2=-1) if variance.ndim > 1 else variance
     return LocalExplanation(
         intercept=scalar(np.asarray(model.intercept)),
         intercept_std=_intercept_std(model),
         terms=describe_terms(model, schema),
         column_values=tuple(
-            _values_of(schema, columns, [own[place] for own in features])
+            _values_of(schema, columns, [columns_of_term[place] for columns_of_term in features])
             for place in range(n_places)
         ),
         contributions=scoring.term_means(model, columns),
         contributions_std=np.sqrt(scoring.term_variances(model, columns)),
         edited=scoring.edited_rows(model, columns),
         prediction=mean,
-        prediction_std=np.sqrt(np.maximum(own, 0.0)),
+        prediction_std=np.sqrt(np.maximum(diagonal, 0.0)),
         response=family.mean(mean, variance),
         family=family,
         classes=class_labels(model, classes),

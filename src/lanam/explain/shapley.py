@@ -73,7 +73,12 @@ class ToShap(OnLinkScale):
         active = np.array([term.active for term in self.terms])
         margin[:, np.count_nonzero(shares[active], axis=0) > 1] = np.nan
         several = values.ndim == 3
-        return _shap().Explanation(
+        try:
+            import shap
+        except ImportError as error:
+            message = "to_shap needs shap: install it with `pip install lanam[shap]`"
+            raise ImportError(message) from error
+        return shap.Explanation(
             values,
             base_values=np.broadcast_to(scores[0], (len(values), *np.shape(scores[0]))).copy(),
             data=self._cells(names, shares),
@@ -101,9 +106,9 @@ class ToShap(OnLinkScale):
         columns: list[Sequence[float | str]] = []
         for place in range(len(names)):
             # The first term with a share of one is the column's main effect, or a kept interaction.
-            own = int(np.flatnonzero(shares[:, place] == 1.0)[0])
-            n_columns = len(self.terms[own].features)
-            cells = [values[:, own].tolist() for values in self.column_values[:n_columns]]
+            term_index = int(np.flatnonzero(shares[:, place] == 1.0)[0])
+            n_columns = len(self.terms[term_index].features)
+            cells = [values[:, term_index].tolist() for values in self.column_values[:n_columns]]
             if n_columns > 1:
                 # In brackets, as shap strips trailing zeros from strings.
                 columns.append([f"({cell_words(*row)})" for row in zip(*cells, strict=True)])
@@ -136,18 +141,7 @@ def _players(terms: Sequence[Term], keep: bool) -> tuple[list[str], Array]:
 
 def _numbers_or_text(cells: Sequence[Any]) -> Sequence[float | str]:
     """A column as floats if all its values are numeric, else as strings."""
-    known = [cell for cell in cells if not is_missing(cell)]
-    if all(isinstance(cell, Real) and not isinstance(cell, bool) for cell in known):
+    present = [cell for cell in cells if not is_missing(cell)]
+    if all(isinstance(cell, Real) and not isinstance(cell, bool) for cell in present):
         return [np.nan if is_missing(cell) else float(cell) for cell in cells]
     return [MISSING if is_missing(cell) else str(cell) for cell in cells]
-
-
-def _shap() -> Any:
-    """The shap package, or an error that says how to install it."""
-    try:
-        import shap
-    except ImportError as error:
-        raise ImportError(
-            "to_shap needs shap: install it with `pip install lanam[shap]`"
-        ) from error
-    return shap

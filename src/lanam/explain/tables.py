@@ -61,7 +61,7 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
         facts = scalar(mean[place]), scalar(std[place])
         return *facts, float(term.data_mass[place]), bool(edited[place])
 
-    own, missing, unseen = _places(term.entries)
+    value_entries, missing, unseen = _places(term.entries)
     if missing is not None and term.data_mass[missing] == 0.0:
         missing = None
     of_unseen = None if unseen is None else entry(unseen)
@@ -70,18 +70,18 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
         of_unseen = scalar(anything[0]), scalar(anything[1]), 0.0, bool(edited.all())
     values = axis_values(term.entries, column)
     within = term.data_mass > 0.0
-    within[own] = inside = is_inside(values, column)
+    within[value_entries] = inside = is_inside(values, column)
     importance_std, largest = importance_and_largest_deviations(model, index, std, within, rng)
     return Shape(
         **_facts(term, schema),
         importance_std=importance_std,
         values=values,
-        mean=mean[own],
-        std=std[own],
-        density=term.data_mass[own],
+        mean=mean[value_entries],
+        std=std[value_entries],
+        density=term.data_mass[value_entries],
         inside=inside,
         largest_deviations=largest,
-        edited=edited[own],
+        edited=edited[value_entries],
         **_entry_facts("missing", None if missing is None else entry(missing)),
         **_entry_facts("unseen", of_unseen),
     )
@@ -173,8 +173,8 @@ def _unknown(term: FittedTerm, mean: Array, std: Array) -> tuple[Array, Array]:
 def _places(entries: Knots | Levels | Categories) -> tuple[IntArray, int | None, int | None]:
     """The entries of the values, of missing ones and of unseen ones."""
     if isinstance(entries, Categories):
-        own = entries.entry_of[entries.entry_of < entries.n_own]
-        return own, entries.n_own, entries.n_own + 1
+        value_entries = entries.entry_of[entries.entry_of < entries.n_own]
+        return value_entries, entries.n_own, entries.n_own + 1
     n_points = len(entries.points)
     missing = n_points if entries.missing else None
     # Bins cover all values; only missing ones may have no entry.
@@ -185,8 +185,8 @@ def _places(entries: Knots | Levels | Categories) -> tuple[IntArray, int | None,
 def axis_values(axis: Axis | Levels, column: Column) -> Values:
     """Numbers in the column's unit, or the labels of the categories with their own entry."""
     if isinstance(axis, Categories):
-        own = np.flatnonzero(axis.entry_of < axis.n_own)
-        return object_array([column.levels[code] for code in own])
+        codes = np.flatnonzero(axis.entry_of < axis.n_own)
+        return object_array([column.levels[code] for code in codes])
     return axis.values.copy()
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, Intercept
 from lanam.explain.bands import Banded, around, half_width
-from lanam.explain.values import PLACES, PlainData, Values, plain
+from lanam.explain.values import PREFIXES, PlainData, Values, plain
 from lanam.text import cut
 
 #: Entries of tables for missing values, and for categories (or single values) without their own entry.
@@ -307,5 +307,5 @@ class Surface(TabulatedTerm):
         facts = {name: plain(value) for name, value in vars(self).items() if name != "axes"}
         for place, axis in enumerate(self.axes):
             for name in ("values", "others"):
-                facts[PLACES[place] + name] = plain(getattr(axis, name))
+                facts[PREFIXES[place] + name] = plain(getattr(axis, name))
         return facts

@@ -15,7 +15,7 @@ from lanam.data.cells import is_missing
 from lanam.families import Family
 
 #: Prefixes of the keys of a term's first, second, ... column.
-PLACES = ("", "second_", "third_", "fourth_", "fifth_", "sixth_")
+PREFIXES = ("", "second_", "third_", "fourth_", "fifth_", "sixth_")
 
 #: A column's values: numbers, or labels as objects.
 Values: TypeAlias = NDArray[Any]
@@ -86,7 +86,7 @@ class PlainData:
         for name, value in vars(self).items():
             if name == "family":
                 facts["link"] = value.link.name
-            elif name != "backend":
+            elif name not in ("backend", "source"):
                 facts[name] = plain(value)
         return facts
 
@@ -114,12 +114,12 @@ class OnLinkScale:
 
     def class_index(self, label: object) -> int:
         """The index of a class; an error names the classes of the model."""
-        known = list(self.classes or ())
-        if not known:
+        labels = list(self.classes or ())
+        if not labels:
             raise ValueError(f"label={label!r} names a class, and the model has none: leave it out")
-        if label not in known:
-            raise ValueError(f"label={label!r} is not among the model's classes: {known}")
-        return known.index(label)
+        if label not in labels:
+            raise ValueError(f"label={label!r} is not among the model's classes: {labels}")
+        return labels.index(label)
 
 
 def cell_words(*cells: object) -> str:

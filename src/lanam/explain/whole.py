@@ -23,7 +23,6 @@ from lanam.explain.values import (
     PlainData,
     class_labels,
     object_array,
-    plain,
     scalar,
 )
 from lanam.families import Family, find_family
@@ -134,16 +133,16 @@ class GlobalExplanation(PlainData, ShownTerms):
         True
         """
         term = self[name]
-        own = [values, *(more for more in (second_values, *further_values) if more is not None)]
+        optional = [given for given in (second_values, *further_values) if given is not None]
         n_columns = len(term.features)
-        if len(own) != n_columns:
-            need = {
-                1: "is of one column: leave second_values out",
-                2: f"is a pair: give values of {term.feature_names[-1]!r} as second_values",
+        if 1 + len(optional) != n_columns:
+            remedies = {
+                1: "has one column: leave second_values out",
+                2: f"is an interaction: pass values of {term.feature_names[-1]!r} as second_values",
             }
-            each = f"is of {n_columns} columns: give values of each, in the order of its name"
-            raise ValueError(f"the term {name!r} {need.get(n_columns, each)}")
-        return evaluate(self._source(), self.terms.index(term), own)
+            many = f"has {n_columns} columns: pass values of each, in the order of its name"
+            raise ValueError(f"the term {name!r} {remedies.get(n_columns, many)}")
+        return evaluate(self._source(), self.terms.index(term), [values, *optional])
 
     def difference(
         self,
@@ -225,19 +224,10 @@ class GlobalExplanation(PlainData, ShownTerms):
     def _source(self) -> ModelSource:
         if self.source is None:
             raise ValueError(
-                "this explanation was made without its model, which knows what lies between the "
-                "tables' entries: take one from the model's explain_global()"
+                "this explanation has no model, which is needed here: use one from the model's "
+                "explain_global()"
             )
         return self.source
-
-    def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain data, ready for JSON."""
-        return {
-            "intercept": plain(self.intercept),
-            "link": self.link,
-            "classes": plain(self.classes),
-            "terms": plain(self.terms),
-        }
 
     def to_frame(self, coverage: float = 0.95) -> Any:
         """One row per term and value, as a frame of the library that the model was fitted with.

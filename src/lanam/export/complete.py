@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lanam.data import Schema, find_column
 from lanam.errors import InputError, Setting
-from lanam.explain.portable import Axis, PortableModel, Table
+from lanam.explain.portable import PortableModel, TableAxis, TermTable
 
 Array = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class CompleteTerm:
 
     name: str
     features: tuple[int, ...]
-    axes: tuple[Axis, ...]
+    axes: tuple[TableAxis, ...]
     mean: Array
     share: Array
     rows: Array
@@ -110,7 +110,7 @@ class CompleteModel:
         """
         terms = (*self.terms, *self.noise_terms)
         read = {feature for term in terms for feature in term.features}
-        read |= set(np.flatnonzero(self.portable.gap_variance).tolist())
+        read |= set(np.flatnonzero(self.portable.missing_variance).tolist())
         return tuple(sorted(read or {0}))
 
 
@@ -123,7 +123,7 @@ def complete(portable: PortableModel) -> CompleteModel:
     return CompleteModel(portable, terms, noise_terms, intercept, contrasts)
 
 
-def _term(table: Table, n_classes: int) -> CompleteTerm:
+def _term(table: TermTable, n_classes: int) -> CompleteTerm:
     shape = tuple(axis.n_entries for axis in table.axes)
     lacking = tuple(axis.missing is None for axis in table.axes)
     padding = [(0, int(lack)) for lack in lacking]
@@ -146,7 +146,7 @@ def _term(table: Table, n_classes: int) -> CompleteTerm:
         features=table.features,
         axes=tuple(map(_with_missing, table.axes)),
         mean=padded(table.mean.reshape(len(table.mean), -1)),
-        share=padded(table.share),
+        share=padded(table.data_mass),
         rows=padded(table.table if table.coupling is None else table.coupling),
         start=table.start if table.coupling is None else 0,
         own_covariance=own,
@@ -154,7 +154,7 @@ def _term(table: Table, n_classes: int) -> CompleteTerm:
     )
 
 
-def _with_missing(axis: Axis) -> Axis:
+def _with_missing(axis: TableAxis) -> TableAxis:
     if axis.missing is not None:
         return axis
     return replace(axis, n_entries=axis.n_entries + 1, missing=axis.n_entries)

@@ -12,7 +12,7 @@ import numpy as np
 
 from lanam.conformal import Calibration
 from lanam.data import Column, Schema
-from lanam.explain.portable import Axis, PortableModel
+from lanam.explain.portable import PortableModel, TableAxis
 from lanam.explain.values import json_text, plain
 from lanam.export.complete import CompleteTerm, complete
 from lanam.version import __version__
@@ -75,7 +75,7 @@ def lookup_tables(
     }
     if not variance:
         return facts
-    missing = zip(schema.names, portable.gap_variance.tolist(), strict=True)
+    missing = zip(schema.names, portable.missing_variance.tolist(), strict=True)
     return facts | {
         "factor": [_short(row[: k + 1]) for k, row in enumerate(portable.factor.tolist())],
         "contrasts": model.contrasts.tolist(),
@@ -133,7 +133,7 @@ def _short(numbers: list[float]) -> list[float]:
     return [float(format(number, _DIGITS)) for number in numbers]
 
 
-def _axis(axis: Axis, column: str) -> dict[str, object]:
+def _axis(axis: TableAxis, column: str) -> dict[str, object]:
     return {
         "column": column,
         "kind": axis.kind,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lanam.data import CATEGORICAL, Column, Schema
-from lanam.explain.portable import Axis, PortableModel
+from lanam.explain.portable import PortableModel, TableAxis
 from lanam.explain.values import plain
 from lanam.export.complete import CompleteModel, CompleteTerm, complete, hook_of, model_names
 from lanam.version import __version__
@@ -305,7 +305,7 @@ def _read(graph: _Graph, term: CompleteTerm, model: CompleteModel, variance: boo
     return graph("MatMul", weights, table)
 
 
-def _weights(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
+def _weights(graph: _Graph, axis: TableAxis, column: Column, feature: int) -> str:
     """The weight of every entry of an axis (n, n_entries)."""
     if axis.kind != "knots":
         entries = _entries(graph, axis, column, feature)
@@ -325,7 +325,7 @@ def _weights(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
     return graph("Concat", graph("Mul", hats, present), absent, axis=1)
 
 
-def _entries(graph: _Graph, axis: Axis, column: Column, feature: int) -> str:
+def _entries(graph: _Graph, axis: TableAxis, column: Column, feature: int) -> str:
     """The entry of every row (n, 1)."""
     assert axis.missing is not None
     other = -1 if axis.other is None else axis.other  # bins have none, and need none
@@ -466,7 +466,7 @@ def _noise(graph: _Graph, model: CompleteModel) -> str:
         factor = graph("Exp", graph.sum_of([graph.constant(portable.log_noise), *logs]))
         variance = graph("Mul", variance, factor)
     parts = [variance]
-    for feature in np.flatnonzero(portable.gap_variance).tolist():
-        variance = graph.constant(portable.gap_variance[feature])
+    for feature in np.flatnonzero(portable.missing_variance).tolist():
+        variance = graph.constant(portable.missing_variance[feature])
         parts.append(graph("Mul", graph.as_double(graph.is_missing(feature)), variance))
     return graph.sum_of(parts)

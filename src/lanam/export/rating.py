@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from lanam.data import Column, Schema
-from lanam.explain.portable import Axis, PortableModel
-from lanam.explain.values import PLACES, cell_words, plain
+from lanam.explain.portable import PortableModel, TableAxis
+from lanam.explain.values import PREFIXES, cell_words, plain
 from lanam.export.complete import Array, CompleteModel, CompleteTerm, complete
 
 #: Digits of figures, and of numbers that predictions depend on.
@@ -57,7 +57,7 @@ def _n_places(model: CompleteModel) -> int:
 
 def _header(model: CompleteModel) -> list[str]:
     cells = ("column", "kind", "value", "below")
-    places = [f"{PLACES[k]}{name}" for k in range(_n_places(model)) for name in cells]
+    places = [f"{PREFIXES[k]}{name}" for k in range(_n_places(model)) for name in cells]
     portable = model.portable
     if model.n_classes > 1:
         labels = list(map(str, portable.classes or ()))
@@ -114,7 +114,7 @@ def _lines(model: CompleteModel, term: CompleteTerm, schema: Schema) -> Iterator
         yield _line(model, term.name, cells, meaning, *at)
 
 
-def _entries(axis: Axis, column: Column) -> list[tuple[int, list[str], str]]:
+def _entries(axis: TableAxis, column: Column) -> list[tuple[int, list[str], str]]:
     """The entries of an axis: index, cells (kind, value, upper end) and meaning.
 
     Missing values may share an entry with unseen ones: both are listed.
@@ -128,7 +128,7 @@ def _entries(axis: Axis, column: Column) -> list[tuple[int, list[str], str]]:
     return entries
 
 
-def _points(axis: Axis, column: Column) -> Iterator[tuple[list[str], str]]:
+def _points(axis: TableAxis, column: Column) -> Iterator[tuple[list[str], str]]:
     points = axis.points.tolist()
     if axis.kind == "codes":
         labels = dict(zip(points, column.levels, strict=True))

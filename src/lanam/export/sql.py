@@ -20,7 +20,7 @@ import numpy as np
 
 from lanam.data import CATEGORICAL, Column, Schema
 from lanam.editing import Edit, edit_words
-from lanam.explain.portable import Axis, PortableModel
+from lanam.explain.portable import PortableModel, TableAxis
 from lanam.export.complete import (
     Array,
     CompleteModel,
@@ -180,7 +180,7 @@ Read = tuple[int, int | None, str]
 Leaf = Callable[[int, int | None, str], str]
 
 
-def choose(axis: Axis, column: Column, value: str, leaf: Leaf) -> str:
+def choose(axis: TableAxis, column: Column, value: str, leaf: Leaf) -> str:
     """A CASE expression for the position of a column's value on an axis."""
     assert axis.missing is not None
 
@@ -366,8 +366,8 @@ class _Query:
     def _noise(self) -> str:
         portable = self.model.portable
         missing = [
-            f"CASE WHEN x{f} IS NULL THEN {number(portable.gap_variance[f])} ELSE 0e0 END"
-            for f in np.flatnonzero(portable.gap_variance).tolist()
+            f"CASE WHEN x{f} IS NULL THEN {number(portable.missing_variance[f])} ELSE 0e0 END"
+            for f in np.flatnonzero(portable.missing_variance).tolist()
         ]
         variance = number(portable.noise_variance)
         if self.model.noise_terms:

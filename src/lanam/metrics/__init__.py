@@ -1,8 +1,7 @@
 """Scores of predictions, and how well they are calibrated.
 
-Functions take arrays and return a number, or a plain value: a curve or a report. A ``sample_weight`` counts
-how often each row was seen. :func:`coverage_report` is the one to start with: it asks a fitted model all
-of it.
+Functions take arrays and return a number, a curve or a report. ``sample_weight`` are frequency weights.
+:func:`coverage_report` evaluates a fitted model.
 """
 
 from lanam.metrics.classes import (

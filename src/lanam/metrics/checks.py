@@ -30,7 +30,7 @@ def read_vector(name: str, values: ArrayLike, n_rows: int | None = None) -> Arra
         problem = "{argument} must have one dimension, and has the shape {value}"
         raise InputError(problem, argument=name, value=vector.shape)
     if not len(vector):
-        raise InputError("{argument} is empty: scores need a row at least", argument=name)
+        raise InputError("{argument} is empty: scores need at least one row", argument=name)
     if n_rows is not None and len(vector) != n_rows:
         problem = "{argument} has {value} values, and there are {n_rows} rows"
         raise InputError(problem, argument=name, value=len(vector), n_rows=n_rows)
@@ -82,7 +82,7 @@ def read_classes(y: ArrayLike, probabilities: ArrayLike) -> tuple[IntArray, Arra
     _refuse("probabilities", total, np.abs(total - 1.0) > _SUM_TOLERANCE, "must sum to 1 in a row")
     n_classes = table.shape[1]
     wrong = (numbers < 0) | (numbers >= n_classes) | (numbers != np.floor(numbers))
-    _refuse("y", numbers, wrong, f"must be class numbers from 0 to {n_classes - 1}")
+    _refuse("y", numbers, wrong, f"must be class indices from 0 to {n_classes - 1}")
     return numbers.astype(np.intp), table
 
 
@@ -97,7 +97,7 @@ def class_numbers(y: ArrayLike, classes: ArrayLike) -> IntArray:
 def read_count(name: str, value: object, least: int = 1) -> int:
     """An integer that is at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name}={value!r} must be a whole number, {least} or more")
+        raise ValueError(f"{name}={value!r} must be an integer of at least {least}")
     return int(value)
 
 
@@ -122,7 +122,7 @@ def _finite(name: str, values: ArrayLike) -> Array:
     try:
         array: Array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        problem = "{argument} must be numbers, and is not: {error}"
+        problem = "{argument} must be numeric: {error}"
         raise InputError(problem, argument=name, error=str(error)) from None
     bad = ~np.isfinite(array)
     if bad.any():
@@ -144,5 +144,7 @@ def _between(name: str, probability: Array) -> Array:
 def _refuse(name: str, values: Array, bad: NDArray[np.bool_], rule: str) -> None:
     if bad.any():
         first = tuple(int(k) for k in np.argwhere(bad)[0])
-        what = f"{bad.sum()} of {bad.size} values break that, the first, {values[first]:g}, in row {{row}}"
+        what = (
+            f"violated by {bad.sum()} of {bad.size} values, first {values[first]:g} in row {{row}}"
+        )
         raise InputError(f"{{argument}} {rule}: {what}", argument=name, row=first[0])

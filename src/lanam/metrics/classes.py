@@ -36,8 +36,8 @@ def bernoulli_nll(y: ArrayLike, probability: ArrayLike, *, sample_weight: Weight
     0.6931
     """
     truth, probability = read_binary(y, probability)
-    own = np.where(truth == 1.0, probability, 1.0 - probability)
-    return -weighted_mean(np.log(np.maximum(own, _LEAST_PROBABILITY)), sample_weight)
+    predicted = np.where(truth == 1.0, probability, 1.0 - probability)
+    return -weighted_mean(np.log(np.maximum(predicted, _LEAST_PROBABILITY)), sample_weight)
 
 
 def categorical_nll(
@@ -53,8 +53,8 @@ def categorical_nll(
     0.6931
     """
     numbers, table = read_classes(y, probabilities)
-    own = table[np.arange(len(numbers)), numbers]
-    return -weighted_mean(np.log(np.maximum(own, _LEAST_PROBABILITY)), sample_weight)
+    predicted = table[np.arange(len(numbers)), numbers]
+    return -weighted_mean(np.log(np.maximum(predicted, _LEAST_PROBABILITY)), sample_weight)
 
 
 def accuracy(y: ArrayLike, probabilities: ArrayLike, *, sample_weight: Weights = None) -> float:

@@ -90,7 +90,7 @@ def coverage_report(
     """
     levels = tuple(require_coverage(level) for level in np.ravel(levels).tolist())
     if not levels:
-        raise ValueError("levels is empty: pass one at least, for example (0.9, 0.95)")
+        raise ValueError("levels is empty: pass at least one, for example (0.9, 0.95)")
     classes = is_classifier(model)
     if classes:
         refuse_exposure(exposure)
@@ -168,10 +168,10 @@ def _report_of_classes(
     sample_weight: Weights,
 ) -> CoverageReport:
     numbers = class_numbers(y, model.classes_)
-    each = np.arange(len(probabilities))
-    if len(numbers) != len(each):
-        raise ValueError(f"X has {len(each)} rows and y has {len(numbers)} values")
-    weight = read_weights(sample_weight, len(each))
+    index = np.arange(len(probabilities))
+    if len(numbers) != len(index):
+        raise ValueError(f"X has {len(index)} rows and y has {len(numbers)} values")
+    weight = read_weights(sample_weight, len(index))
     warn_of_weights(weight)
     right = probabilities.argmax(axis=1) == numbers
     confidence = probabilities.max(axis=1)
@@ -187,7 +187,7 @@ def _report_of_classes(
 
     def covered(level: float, calibrated: bool) -> _Covered:
         sets = model.predict_set(X, coverage=level, calibrated=calibrated)
-        return sets[each, numbers], sets.sum(axis=1), (sets * probabilities).sum(axis=1)
+        return sets[index, numbers], sets.sum(axis=1), (sets * probabilities).sum(axis=1)
 
     return CoverageReport(
         kind="classes",

@@ -244,4 +244,4 @@ def exposure_option(model: Any, exposure: ArrayLike | None) -> dict[str, ArrayLi
 def refuse_exposure(exposure: ArrayLike | None) -> None:
     """Raise an error if a classifier is given an exposure."""
     if exposure is not None:
-        raise ValueError("exposure is what counts are counted over, and the model predicts classes")
+        raise ValueError("exposure is for counts, and the model predicts classes")

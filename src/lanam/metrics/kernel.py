@@ -104,8 +104,8 @@ def skce(
             pairs -= size
     if pairs <= 0.0:
         raise ValueError(
-            "the unbiased estimate compares pairs of rows, and rows count as one in all: pass two rows "
-            "at least, or biased=True"
+            "the unbiased estimate needs pairs of rows, and the weights sum to one or less: pass at least "
+            "two rows, or biased=True"
         )
     return float(total / pairs)
 
@@ -165,12 +165,12 @@ def _terms(first: Array, second: Array, near: float, alike: float) -> Array:
     y, mean, std = first[:3]
     other_y, other_mean, other_std = second[:3]
     distance = np.hypot(mean - other_mean, std - other_std)
-    own, other = std**2, other_std**2
+    variance, other_variance = std**2, other_std**2
     surplus = (
         _mean_kernel(y - other_y, 0.0, alike)
-        - _mean_kernel(mean - other_y, own, alike)
-        - _mean_kernel(y - other_mean, other, alike)
-        + _mean_kernel(mean - other_mean, own + other, alike)
+        - _mean_kernel(mean - other_y, variance, alike)
+        - _mean_kernel(y - other_mean, other_variance, alike)
+        + _mean_kernel(mean - other_mean, variance + other_variance, alike)
     )
     return np.asarray(np.exp(-distance / near) * surplus)
 

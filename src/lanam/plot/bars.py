@@ -12,15 +12,15 @@ from lanam.explain import GlobalExplanation, Shape, Surface
 from lanam.explain.terms import term_names
 from lanam.plot.common import (
     VERBATIM,
-    Look,
-    count,
+    Style,
     in_percent,
-    named,
     panel_or_new,
     require,
     require_axes,
     require_terms,
-    write,
+    term_count,
+    term_list,
+    write_notes,
 )
 from lanam.text import number_format
 
@@ -34,7 +34,7 @@ _FRAME = 1.7
 _WIDTH = 9.0
 
 #: Bars can be distinguished without colours.
-_LOOKS: dict[str, Look] = {
+_LOOKS: dict[str, Style] = {
     "solid": {"facecolor": "#8fb0d3"},
     "hatched": {"facecolor": "white", "hatch": "////"},
     "hollow": {"facecolor": "white", "linestyle": (0, (1, 1))},
@@ -151,7 +151,7 @@ def plot_importance(
         low, high = term.importance_interval(coverage)
         look = "hatched" if term.joint else "solid"
         bars.append(Bar(name, term.importance, low, high, look))
-    ax, own = bar_panel(ax, len(bars))
+    ax, is_new = bar_panel(ax, len(bars))
     draw_bars(ax, bars)
     ax.set_xlim(left=0.0)
     several = explanation.family.link.several
@@ -159,8 +159,8 @@ def plot_importance(
     ax.set_xlabel(f"mean absolute contribution to the {unit}", **VERBATIM)
     if not bars:
         ax.text(0.5, 0.5, "no term is active", transform=ax.transAxes, ha="center", va="center")
-    if own:
-        write(ax, _notes(explanation, drawn, coverage))
+    if is_new:
+        write_notes(ax, _notes(explanation, drawn, coverage))
     return ax
 
 
@@ -172,11 +172,11 @@ def _notes(
         key = f"Solid: main effects. Hatched: interactions. {key}"
     notes = [key] if drawn else []
     if edited := [term for term in drawn if term.was_edited]:
-        notes.append(f"{count(len(edited), 'edited by hand')}: {named(edited)}.")
+        notes.append(f"{term_count(len(edited), 'edited by hand')}: {term_list(edited)}.")
     off = [term for term in explanation.switched_off if term not in drawn]
     hidden = sum(term not in drawn for term in explanation.active)
     if hidden:
-        notes.append(f"{count(hidden, 'active but not shown')}.")
+        notes.append(f"{term_count(hidden, 'active but not shown')}.")
     if off:
-        notes.append(f"{count(len(off), 'dropped', len(explanation))}: {named(off)}.")
+        notes.append(f"{term_count(len(off), 'dropped', len(explanation))}: {term_list(off)}.")
     return notes

@@ -14,12 +14,12 @@ from lanam.plot.common import (
     MARKERS,
     MAX_NAME,
     VERBATIM,
-    Look,
+    Style,
     by_name,
     in_percent,
     panel_or_new,
-    write,
     write_legend,
+    write_notes,
 )
 from lanam.text import cut
 
@@ -89,7 +89,7 @@ def plot_calibration(
     kinds = sorted({curve.kind for curve in curves.values()})
     if len(kinds) > 1:
         raise ValueError(f"curves of one kind can be compared, and these are of {kinds}")
-    ax, own = panel_or_new("ax", ax, 5.4, 6.2)
+    ax, is_new = panel_or_new("ax", ax, 5.4, 6.2)
     ax.plot([0.0, 1.0], [0.0, 1.0], color="0.45", linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
     names = cut(list(curves), MAX_NAME)
     alone = len(curves) == 1
@@ -105,8 +105,8 @@ def plot_calibration(
         ax.text(0.03, 0.98, text, transform=ax.transAxes, va="top", fontsize="small")
     else:
         write_legend(ax.legend(loc="upper left", fontsize="small", frameon=False))
-    if own:
-        write(ax, [_key(list(curves.values()))])
+    if is_new:
+        write_notes(ax, [_key(list(curves.values()))])
     return ax
 
 
@@ -131,12 +131,12 @@ def _draw_calibrated_range(ax: Axes, curve: CalibrationCurve) -> None:
 
 def _draw_curve(ax: Axes, curve: CalibrationCurve, k: int, label: str) -> None:
     """Draw the curve, with hollow markers inside the range of a calibrated model."""
-    look: Look = {"color": CLASS_COLOURS[k], "zorder": 3}
+    look: Style = {"color": CLASS_COLOURS[k], "zorder": 3}
     x, y = curve.expected, curve.observed
     ax.plot(x, y, linestyle=LINE_STYLES[k], linewidth=1.5, **look)
     beyond = (y < curve.lower) | (y > curve.upper)
     for some, face in ((~beyond, "white"), (beyond, CLASS_COLOURS[k])):
-        style: Look = {"marker": MARKERS[k], "markersize": 5.5, "markerfacecolor": face}
+        style: Style = {"marker": MARKERS[k], "markersize": 5.5, "markerfacecolor": face}
         ax.plot(x[some], y[some], linestyle="none", **style, **look)
     ax.plot(
         [],
@@ -235,12 +235,14 @@ def plot_retention(
     """
     from matplotlib.ticker import PercentFormatter
 
-    found = by_name(curves, RetentionCurve, "use retention_curve")
-    measures = sorted({curve.name for curve in found.values()})
+    by_label = by_name(curves, RetentionCurve, "use retention_curve")
+    measures = sorted({curve.name for curve in by_label.values()})
     if len(measures) > 1:
         raise ValueError(f"curves of one measure can be compared, and these are of {measures}")
-    ax, own = panel_or_new("ax", ax, 6.0, 4.4)
-    for k, (name, curve) in enumerate(zip(cut(list(found), MAX_NAME), found.values(), strict=True)):
+    ax, is_new = panel_or_new("ax", ax, 6.0, 4.4)
+    for k, (name, curve) in enumerate(
+        zip(cut(list(by_label), MAX_NAME), by_label.values(), strict=True)
+    ):
         ax.plot(
             curve.retained,
             curve.value,
@@ -250,7 +252,7 @@ def plot_retention(
             label=f"{name}: area {curve.area:.3g}",
         )
     ax.set_xlim(1.0, 0.0)
-    few = _FEW_ROWS / min(curve.n_rows for curve in found.values())
+    few = _FEW_ROWS / min(curve.n_rows for curve in by_label.values())
     ax.axvspan(min(few, 1.0), 0.0, color="0.93", zorder=0, linewidth=0)
     ax.xaxis.set_major_formatter(PercentFormatter(1.0))
     ax.set_xlabel("rows retained, least uncertain first")
@@ -265,6 +267,6 @@ def plot_retention(
             fontsize="small",
             color="0.35",
         )
-    if own:
-        write(ax, [f"{_RETENTION_KEY} Shaded: fewer than {_FEW_ROWS} rows."])
+    if is_new:
+        write_notes(ax, [f"{_RETENTION_KEY} Shaded: fewer than {_FEW_ROWS} rows."])
     return ax

@@ -32,10 +32,10 @@ Direction: TypeAlias = Literal["x", "y"]
 LineStyle: TypeAlias = str | tuple[float, tuple[float, ...]]
 
 #: Keyword arguments of matplotlib.
-Look: TypeAlias = dict[str, Any]
+Style: TypeAlias = dict[str, Any]
 
 #: Names are text: dollar signs do not start a formula.
-VERBATIM: Look = {"parse_math": False}
+VERBATIM: Style = {"parse_math": False}
 
 #: Maximum numbers of characters of category labels, and of names of columns and classes.
 MAX_LABEL = 16
@@ -58,7 +58,7 @@ SLOT = 0.17
 _CURVE, _BAND = "#12436d", "#a9c4e0"
 
 #: The line between values and slots.
-SEPARATOR: Look = {
+SEPARATOR: Style = {
     "color": "0.75",
     "linewidth": 0.8,
     "linestyle": (0, (2, 2)),
@@ -66,7 +66,7 @@ SEPARATOR: Look = {
 }
 
 #: The background where a term was edited by hand.
-EDITED: Look = {
+EDITED: Style = {
     "facecolor": "none",
     "edgecolor": "#c28f2c",
     "hatch": "....",
@@ -157,18 +157,18 @@ def series_of(
                 "classes selects among more than two classes, and the model has fewer: leave it out"
             )
         return [Series(0, "")]
-    known = list(explanation.classes or ())
+    labels = list(explanation.classes or ())
     if classes is None:
-        places = _largest(terms, len(known), most)
+        places = _largest(terms, len(labels), most)
     else:
-        unknown = [name for name in classes if name not in known]
+        unknown = [name for name in classes if name not in labels]
         if unknown or not len(classes):
-            raise ValueError(f"classes={list(classes)!r} are not among the model's: {known}")
-        places = [known.index(name) for name in classes]
+            raise ValueError(f"classes={list(classes)!r} are not among the model's: {labels}")
+        places = [labels.index(name) for name in classes]
     shifts = (np.arange(len(places)) - 0.5 * (len(places) - 1)) * 0.7 / len(places)
     alpha = 0.3 if len(places) < 3 else 0.15  # many bands overlap
     return [
-        Series(place, str(known[place]), colour, colour, alpha, float(shift), line, marker)
+        Series(place, str(labels[place]), colour, colour, alpha, float(shift), line, marker)
         for place, colour, shift, line, marker in zip(
             places, cycle(CLASS_COLOURS), shifts, cycle(LINE_STYLES), cycle(MARKERS), strict=False
         )
@@ -187,8 +187,8 @@ def _largest(terms: Sequence[Shape | Surface], n_classes: int, most: int) -> lis
 def require(explanation: object, kind: type, remedy: str) -> None:
     """Refuse an explanation of another kind."""
     if not isinstance(explanation, kind):
-        found = type(explanation).__name__
-        raise TypeError(f"expected a {kind.__name__}, got a {found}: {remedy}")
+        given = type(explanation).__name__
+        raise TypeError(f"expected {kind.__name__}, got {given}: {remedy}")
 
 
 def require_axes(name: str, given: object) -> None:
@@ -199,9 +199,9 @@ def require_axes(name: str, given: object) -> None:
         return
     panels = np.asarray(given, dtype=object)
     several = panels.ndim > 0
-    found = f"{panels.size} in {type(given).__name__}" if several else repr(given)
+    got = f"{panels.size} in {type(given).__name__}" if several else repr(given)
     remedy = f"pass one of them, as {name}=axes[0]" if several else "as plt.subplots() returns them"
-    raise TypeError(f"{name} must be one Axes of matplotlib, and is {found}: {remedy}")
+    raise TypeError(f"{name} must be one Axes of matplotlib, and is {got}: {remedy}")
 
 
 def read_panels(given: object) -> NDArray[np.object_]:
@@ -242,7 +242,7 @@ def by_name(
     return curves
 
 
-def are_turned(labels: Sequence[str]) -> bool:
+def are_rotated(labels: Sequence[str]) -> bool:
     """Whether the tick labels below a panel are rotated."""
     return len(labels) > _MANY_LABELS or sum(map(len, labels)) > _MAX_CHARACTERS
 
@@ -251,7 +251,7 @@ def write_labels(
     ax: Axes, axis: Direction, places: Sequence[float], labels: Sequence[str], n_levels: int
 ) -> None:
     """Tick labels of categories; those after the first ``n_levels`` are not of the data, and italic."""
-    turned = axis == "x" and are_turned(labels)
+    turned = axis == "x" and are_rotated(labels)
     (ax.set_xticks if axis == "x" else ax.set_yticks)(
         places,
         labels,
@@ -273,10 +273,10 @@ def add_slots(
     low, high = limits
     end = high + slot * len(names)
     places = [high + (k + 0.5) * slot for k in range(len(names))]
-    own = ax.xaxis if axis == "x" else ax.yaxis
+    scale_axis = ax.xaxis if axis == "x" else ax.yaxis
     ticks = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
-    own.set_ticks([tick for tick in ticks if low <= tick <= high - 0.4 * slot])
-    own.set_ticks(places, names, minor=True, fontsize="small", color="0.35", style="italic")
+    scale_axis.set_ticks([tick for tick in ticks if low <= tick <= high - 0.4 * slot])
+    scale_axis.set_ticks(places, names, minor=True, fontsize="small", color="0.35", style="italic")
     ax.tick_params(axis=axis, which="minor", length=0)
     (ax.set_xlim if axis == "x" else ax.set_ylim)(low, end)
     (ax.axvline if axis == "x" else ax.axhline)(high, **SEPARATOR)
@@ -293,7 +293,7 @@ def write_in_tile(
     ax: Axes, place: tuple[float, float], text: str, colour: str, weight: str = "normal"
 ) -> None:
     """A number in the centre of its tile."""
-    look: Look = {"ha": "center", "va": "center", "fontsize": "x-small", "fontweight": weight}
+    look: Style = {"ha": "center", "va": "center", "fontsize": "x-small", "fontweight": weight}
     ax.text(*place, text, color=colour, **look)
 
 
@@ -302,19 +302,19 @@ def in_percent(coverage: float) -> str:
     return f"{100.0 * coverage:.4g}%"
 
 
-def count(number: int, what: str, of: int | None = None) -> str:
+def term_count(number: int, what: str, of: int | None = None) -> str:
     """A clause such as "2 of 5 terms are dropped"."""
     terms = "term" if number == 1 and of is None else "terms"
     some = f"{number} of {of}" if of is not None else f"{number}"
     return f"{some} {terms} {'is' if number == 1 else 'are'} {what}"
 
 
-def short(labels: NDArray[Any]) -> list[str]:
+def short_labels(labels: NDArray[Any]) -> list[str]:
     """Shortened tick labels."""
     return cut(labels.tolist(), MAX_LABEL)
 
 
-def named(terms: Sequence[Term]) -> str:
+def term_list(terms: Sequence[Term]) -> str:
     """The names of some terms, and the number of the others."""
     return few(term_names(terms), _MAX_NAMED)
 
@@ -330,7 +330,7 @@ def write_legend(legend: Legend) -> None:
         text.set_parse_math(False)
 
 
-def write(ax: Axes, notes: Sequence[str]) -> float:
+def write_notes(ax: Axes, notes: Sequence[str]) -> float:
     """Write notes below the panels of a figure, which grows by their height; that height in inches."""
     figure = own_figure(ax)
     width = int(figure.get_figwidth() * 14)
@@ -343,7 +343,7 @@ def write(ax: Axes, notes: Sequence[str]) -> float:
     return height
 
 
-def write_aside(ax: Axes, text: str, above: float, below: float) -> None:
+def write_left_label(ax: Axes, text: str, above: float, below: float) -> None:
     """A label left of all panels, centred between ``above`` and ``below`` inches of other text."""
     figure = own_figure(ax)
     height = figure.get_figheight()

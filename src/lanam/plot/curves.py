@@ -20,10 +20,10 @@ from lanam.plot.common import (
     SEPARATOR,
     SLOT,
     VERBATIM,
-    Look,
     Series,
+    Style,
     add_slots,
-    short,
+    short_labels,
     write_labels,
 )
 
@@ -49,13 +49,13 @@ _MAX_WIDTH = 36
 MAX_SHAPE_NAME = 2 * _MAX_WIDTH
 
 #: The simultaneous band, around the pointwise one.
-_OUTLINE: Look = {"linewidth": 0.8, "linestyle": "-", "zorder": 2}
+_OUTLINE: Style = {"linewidth": 0.8, "linestyle": "-", "zorder": 2}
 
 #: Maximum number of categories shown, the most frequent.
 _MAX_LABELS = 20
 
 
-def shown_levels(shape: Shape) -> IntArray:
+def shown_categories(shape: Shape) -> IntArray:
     """Indices of the most frequent categories, ascending."""
     return np.sort(np.argsort(-shape.density, kind="stable")[:_MAX_LABELS])
 
@@ -65,7 +65,7 @@ def name_lines(name: str) -> list[str]:
     return textwrap.wrap(name, _MAX_WIDTH)
 
 
-def drawn_others(shape: Shape) -> list[Other]:
+def slot_effects(shape: Shape) -> list[Other]:
     """The effects that have a slot: of missing values, and of other categories."""
     return [other for other in shape.others if other[0] in (MISSING, OTHER_LEVELS)]
 
@@ -73,7 +73,7 @@ def drawn_others(shape: Shape) -> list[Other]:
 def slot_names(shape: Shape) -> list[str]:
     """The names below these slots."""
     unseen = "other categories" if shape.unseen_density else "unseen"
-    return ["missing" if name == MISSING else unseen for name, *_ in drawn_others(shape)]
+    return ["missing" if name == MISSING else unseen for name, *_ in slot_effects(shape)]
 
 
 def draw_shape(
@@ -114,8 +114,14 @@ def _draw_numbers(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[str]
             ax.axvspan(start, end, color="0.93", zorder=0, linewidth=0)
     for start, end in edited_ranges(shape):
         ax.axvspan(max(start, left), min(end, right), **EDITED)
+    kept = shape.values <= (np.inf if shape.missing_density is None else right)
     for one in series:
-        (_draw_levels if shape.kind == "level" else _draw_curve)(ax, shape, one, right)
+        if shape.kind == "level":
+            moments = one.of(shape.mean)[kept], one.of(shape.std)[kept]
+            few = len(shape.values) <= _MANY_LEVELS
+            _draw_marks(ax, shape.values[kept], *moments, one, few=few)
+        else:
+            _draw_curve(ax, shape, one, right)
     tallest = _draw_density(ax, shape, lowest, highest)
     if shape.missing_density is not None:
         slot = SLOT * (right - left)
@@ -143,7 +149,7 @@ def _draw_curve(ax: Axes, shape: Shape, one: Series, right: float) -> None:
     )
     seen = shape.inside & (shape.density > 0.0)
     few = seen.sum() <= _FEW_VALUES
-    along: Look = {}
+    along: Style = {}
     if one.name and not few:  # markers identify the class, at places that differ between classes
         every = (0.1 * (one.shift + 0.5), 0.16)
         along = {"marker": one.marker, "markersize": 4, "markevery": every}
@@ -151,7 +157,7 @@ def _draw_curve(ax: Axes, shape: Shape, one: Series, right: float) -> None:
     inside = shape.inside & ((shape.missing_density is None) | (shape.values <= right))
     if few:  # in between there is no data
         marks = one.of(shape.mean)[inside & seen]
-        look: Look = {"marker": one.marker, "markersize": 4, "color": one.curve}
+        look: Style = {"marker": one.marker, "markersize": 4, "color": one.curve}
         ax.plot(shape.values[inside & seen], marks, linestyle="none", zorder=3, **look)
     if one.outer is not None:  # simultaneous within the data only
         for end in around(one.of(shape.mean), one.of(shape.std), one.outer):
@@ -169,20 +175,13 @@ def _up_to(shape: Shape, one: Series, right: float) -> tuple[Array, ...]:
     )
 
 
-def _draw_levels(ax: Axes, shape: Shape, one: Series, right: float) -> None:
-    few = len(shape.values) <= _MANY_LEVELS
-    kept = slice(None) if shape.missing_density is None else shape.values <= right
-    mean, std = one.of(shape.mean)[kept], one.of(shape.std)[kept]
-    _draw_marks(ax, shape.values[kept], mean, std, one, few=few)
-
-
 def _draw_marks(
     ax: Axes,
     places: ArrayLike,
     mean: Array,
     std: Array,
     one: Series,
-    style: Look | None = None,
+    style: Style | None = None,
     *,
     few: bool = True,
 ) -> None:
@@ -197,13 +196,13 @@ def _draw_marks(
     )
     if one.outer is not None:
         ax.vlines(places, *around(mean, std, one.outer), **_OUTLINE, color=one.curve)
-    look: Look = {"marker": one.marker, "markersize": 4.0 if few else 1.5} | (style or {})
+    look: Style = {"marker": one.marker, "markersize": 4.0 if few else 1.5} | (style or {})
     ax.plot(places, mean, linestyle="none", color=one.curve, zorder=3, **look)
 
 
 def _draw_categories(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[str]:
     """Draw the categories of a column; returns notes."""
-    shown = shown_levels(shape)
+    shown = shown_categories(shape)
     names = slot_names(shape)
     places = np.arange(len(shown), dtype=float)
     slots = [len(shown) + 0.4 + k for k in range(len(names))]
@@ -218,7 +217,9 @@ def _draw_categories(ax: Axes, shape: Shape, series: Sequence[Series]) -> list[s
     _draw_others(ax, shape, slots, 1.0, series, tallest)
     if names:
         ax.axvline(len(shown) - 0.3, **SEPARATOR)
-    write_labels(ax, "x", [*places, *slots], [*short(shape.values[shown]), *names], len(shown))
+    write_labels(
+        ax, "x", [*places, *slots], [*short_labels(shape.values[shown]), *names], len(shown)
+    )
     if len(shown) == len(shape.values):
         return []
     share = _percent(float(shape.density[shown].sum()))
@@ -235,7 +236,7 @@ def _draw_others(
 ) -> None:
     """Draw the effects of missing values and of other categories in their slots."""
     edited = dict(zip((name for name, *_ in shape.others), shape.others_edited, strict=True))
-    for place, (name, mean, std, density) in zip(places, drawn_others(shape), strict=True):
+    for place, (name, mean, std, density) in zip(places, slot_effects(shape), strict=True):
         if edited[name]:
             ax.axvspan(place - 0.5 * width, place + 0.5 * width, **EDITED)
         for one in series:
@@ -243,9 +244,9 @@ def _draw_others(
             style = {"markerfacecolor": "white"}
             if name == MISSING:
                 style = {} if one.name else {"marker": "D"}  # classes have their own markers
-            own = one if density > 0.0 else replace(one, outer=None)
+            banded = one if density > 0.0 else replace(one, outer=None)
             ends = one.of(np.asarray([mean])), one.of(np.asarray([std]))
-            _draw_marks(ax, at, *ends, own, style)
+            _draw_marks(ax, at, *ends, banded, style)
         if density > 0.0:
             left = np.array([place - 0.4 * width])
             _draw_strip(ax, left, np.array([density]), 0.8 * width, tallest)

@@ -23,10 +23,10 @@ from lanam.plot.common import (
     read_panels,
     require,
     series_of,
-    short,
-    write,
+    short_labels,
     write_in_tile,
     write_labels,
+    write_notes,
 )
 from lanam.plot.tiles import (
     Side,
@@ -126,15 +126,17 @@ def _find_pair(explanation: GlobalExplanation, term: str | tuple[str, str] | Non
         if not pairs:
             raise ValueError("no interaction is active: there is nothing to plot")
         return max(pairs, key=lambda pair: pair.importance)
-    for found in explanation.terms:
-        own = set() if isinstance(term, str) else set(term)
-        if isinstance(found, Surface) and (term == found.name or own == set(found.feature_names)):
-            if len(found.axes) > 2:
+    wanted = set() if isinstance(term, str) else set(term)
+    for surface in explanation.terms:
+        if not isinstance(surface, Surface):
+            continue
+        if term == surface.name or wanted == set(surface.feature_names):
+            if len(surface.axes) > 2:
                 raise ValueError(
-                    f"{found.name!r} has {len(found.axes)} columns, and only pairs can be plotted: its "
-                    f"tables are explanation[{found.name!r}].mean and .std"
+                    f"{surface.name!r} has {len(surface.axes)} columns, and only pairs can be plotted: "
+                    f"its tables are explanation[{surface.name!r}].mean and .std"
                 )
-            return found
+            return surface
     names = [pair.name for pair in explanation.pairs]
     raise KeyError(f"no interaction {term!r}; the model has {names}")
 
@@ -191,7 +193,7 @@ def _label_side(ax: Axes, axis: Direction, side: Side, width: int) -> None:
         add_slots(ax, axis, (low, high), (end - high) / len(side.others), side.others)
     elif not side.smooth:
         places = np.concatenate([part.middles for part in side.parts]).tolist()
-        write_labels(ax, axis, places, [*short(side.values), *side.others], len(side.values))
+        write_labels(ax, axis, places, [*short_labels(side.values), *side.others], len(side.values))
         set_limits(low, end)
     if side.others:
         (ax.axvline if axis == "x" else ax.axhline)(high, color="white", linewidth=2.0)
@@ -211,7 +213,7 @@ def _write_pair_note(ax: Axes, view: View, notes: Sequence[str]) -> None:
     keys.append(_VEIL_KEY)
     if view.surface.was_edited:
         keys.append(_EDITED_KEY)
-    write(ax, [" ".join([*keys, *notes])])
+    write_notes(ax, [" ".join([*keys, *notes])])
 
 
 def plot_interaction_matrix(scores: InteractionScores, axes: Axes | None = None) -> Axes:

@@ -19,13 +19,13 @@ from lanam.plot.common import (
     MAX_LABEL,
     MAX_NAME,
     VERBATIM,
-    count,
     in_percent,
-    named,
     require,
     require_axes,
     require_terms,
-    write,
+    term_count,
+    term_list,
+    write_notes,
 )
 from lanam.text import cut, number_format, one_line, shorten
 
@@ -89,18 +89,18 @@ def plot_local(
     account = _Account(local, int(row), _class_place(local, int(row), label), coverage)
     shown = account.chosen(everything, max_terms)
     bars = _bars(account, shown)
-    ax, own = bar_panel(ax, len(bars))
+    ax, is_new = bar_panel(ax, len(bars))
     draw_bars(ax, bars, signed=True)
     if not bars:
         words = "all credible intervals include zero"
         ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center")
-    first, *more = account.headline()
-    title = [f"Row {row}: {first}", *more, account.equation(shown)]
+    first, *further = account.headline()
+    title = [f"Row {row}: {first}", *further, account.equation(shown)]
     ax.set_title("\n".join(title), loc="left", fontsize="small", **VERBATIM)
     below = [f"contribution to the {account.unit}", *account.left_out(shown, everything)]
     ax.set_xlabel("\n".join(below), fontsize="small", **VERBATIM)
-    if own:
-        write(ax, _notes(account, bars))
+    if is_new:
+        write_notes(ax, _notes(account, bars))
     return ax
 
 
@@ -108,7 +108,7 @@ def _bars(account: _Account, shown: Sequence[int]) -> list[Bar]:
     """Bars of the terms: solid if positive, hatched if negative, hollow if the interval includes zero."""
     labels, (lower, upper) = account.labels(), account.ends
     direction = np.where(account.mean > 0.0, "solid", "hatched")
-    looks = np.where(account.sure, direction, "hollow").tolist()
+    looks = np.where(account.excludes_zero, direction, "hollow").tolist()
     return [Bar(labels[k], account.mean[k], lower[k], upper[k], looks[k]) for k in shown]
 
 
@@ -126,11 +126,11 @@ def _notes(account: _Account, bars: Sequence[Bar]) -> list[str]:
     if bars:
         words.append(f"Error bars: {in_percent(account.coverage)} credible intervals.")
     if off:
-        words.append(f"{count(off, 'dropped', len(local.terms))}.")
+        words.append(f"{term_count(off, 'dropped', len(local.terms))}.")
     edited = [term for term, own in zip(local.terms, local.edited[account.row], strict=True) if own]
     if edited:
         words.append(
-            f"{count(len(edited), 'edited by hand')} at the values of this row: {named(edited)}."
+            f"{term_count(len(edited), 'edited by hand')} at the values of this row: {term_list(edited)}."
         )
     return [" ".join(words)] if words else []
 
@@ -161,7 +161,7 @@ class _Account:
         return lower, upper
 
     @property
-    def sure(self) -> NDArray[np.bool_]:
+    def excludes_zero(self) -> NDArray[np.bool_]:
         """Which terms' intervals exclude zero."""
         lower, upper = self.ends
         return (lower > 0.0) | (upper < 0.0)
@@ -193,7 +193,7 @@ class _Account:
     def chosen(self, everything: bool, most: int | None) -> list[int]:
         """Indices of the terms to show, the largest contribution first."""
         order = np.argsort(-np.abs(self.mean), kind="stable")
-        wanted = self.active & (self.sure | everything)
+        wanted = self.active & (self.excludes_zero | everything)
         return [int(k) for k in order if wanted[k]][:most]
 
     def headline(self) -> list[str]:
@@ -229,7 +229,7 @@ class _Account:
         """Number and total contribution of the terms that are not shown, with the reason."""
         hidden = self.active
         hidden[list(shown)] = False
-        unsure = hidden & ~self.sure & (not everything)
+        unsure = hidden & ~self.excludes_zero & (not everything)
         smaller = hidden & ~unsure
         percent, one = in_percent(self.coverage), unsure.sum() == 1
         why = f"its {percent} interval includes" if one else f"their {percent} intervals include"
@@ -238,7 +238,7 @@ class _Account:
         for (what, reason), some in zip(reasons.items(), (unsure, smaller), strict=True):
             if some.any():
                 adds = "their total contribution is" if some.sum() > 1 else "its contribution is"
-                lines.append(f"{count(int(some.sum()), what)}{reason}")
+                lines.append(f"{term_count(int(some.sum()), what)}{reason}")
                 lines.append(f"{adds} {float(self.mean[some].sum()):+{self.form}}.")
         return lines
 

@@ -15,31 +15,31 @@ from lanam.explain.ranges import in_bulk
 from lanam.plot.common import (
     CLASS_COLOURS,
     MAX_NAME,
-    Look,
     Series,
-    are_turned,
-    count,
+    Style,
+    are_rotated,
     hidden_classes,
     in_percent,
-    named,
     own_figure,
     pyplot,
     read_panels,
     require,
     require_terms,
     series_of,
-    short,
-    write,
-    write_aside,
+    short_labels,
+    term_count,
+    term_list,
+    write_left_label,
     write_legend,
+    write_notes,
 )
 from lanam.plot.curves import (
     MAX_SHAPE_NAME,
     STRIP,
     draw_shape,
-    drawn_others,
     name_lines,
-    shown_levels,
+    shown_categories,
+    slot_effects,
     slot_names,
 )
 from lanam.text import cut
@@ -137,26 +137,26 @@ def plot_shapes(
         raise ValueError(
             "plot_shapes shows univariate terms: use plot_interaction for interactions"
         )
-    own = axes is None
+    is_new = axes is None
     names = [name_lines(name) for name in cut([shape.name for shape in shapes], MAX_SHAPE_NAME)]
-    panels = _new_panels(shapes, names, n_columns, share_y) if own else read_panels(axes)
+    panels = _new_panels(shapes, names, n_columns, share_y) if is_new else read_panels(axes)
     if len(panels) < len(shapes):
         raise ValueError(f"{len(shapes)} terms need as many axes, and there are {len(panels)}")
     panels = panels[: max(len(shapes), 1)]
     series = series_of(explanation, shapes, classes, len(CLASS_COLOURS))
-    drawings = [(shape, _sized(series, shape, coverage, simultaneous)) for shape in shapes]
-    for ax, lines, (shape, sized) in zip(panels, names, drawings, strict=False):
-        limits = _vertical_limits(drawings if share_y else [(shape, sized)])
+    sized_shapes = [(shape, _sized(series, shape, coverage, simultaneous)) for shape in shapes]
+    for ax, lines, (shape, sized) in zip(panels, names, sized_shapes, strict=False):
+        limits = _vertical_limits(sized_shapes if share_y else [(shape, sized)])
         draw_shape(ax, shape, lines, limits, sized)
     above = 0.0
     if shapes and len(series) > 1:
-        above = _draw_legend(panels[0], series, outside=own)
-    if own:
+        above = _draw_legend(panels[0], series, outside=is_new)
+    if is_new:
         key = _key(explanation, shapes, coverage, simultaneous)
         notes = _notes(explanation, shapes, key)
-        below = write(panels[0], [*notes, *hidden_classes(explanation, series)])
+        below = write_notes(panels[0], [*notes, *hidden_classes(explanation, series)])
         if shapes:
-            write_aside(panels[0], f"contribution to the {explanation.unit}", above, below)
+            write_left_label(panels[0], f"contribution to the {explanation.unit}", above, below)
     if not shapes:
         panels[0].set_axis_off()
         panels[0].text(0.5, 0.5, "no term is active", ha="center", va="center")
@@ -209,10 +209,10 @@ def _label_height(shape: Shape, n_lines: int) -> float:
     height = _LINE_HEIGHT * (n_lines - 1 + (shape.missing_density is not None))
     if shape.kind != "categorical":
         return height
-    shown = shown_levels(shape)
+    shown = shown_categories(shape)
     height += _LINE_HEIGHT * (len(shown) < len(shape.values))
-    labels = [*short(shape.values[shown]), *slot_names(shape)]
-    return height + (0.065 * max(map(len, labels)) if are_turned(labels) else 0.0)
+    labels = [*short_labels(shape.values[shown]), *slot_names(shape)]
+    return height + (0.065 * max(map(len, labels)) if are_rotated(labels) else 0.0)
 
 
 def _draw_legend(ax: Axes, series: Sequence[Series], *, outside: bool) -> float:
@@ -222,7 +222,7 @@ def _draw_legend(ax: Axes, series: Sequence[Series], *, outside: bool) -> float:
         ax.plot([], [], marker=one.marker, markersize=4, linestyle=one.line, color=one.curve)[0]
         for one in series
     ]
-    look: Look = {"handles": handles, "labels": names, "handlelength": 3.0}
+    look: Style = {"handles": handles, "labels": names, "handlelength": 3.0}
     above = 0.0
     if outside:
         width = 0.6 + 0.075 * max(map(len, names))  # of a name with its line, in inches
@@ -237,13 +237,13 @@ def _draw_legend(ax: Axes, series: Sequence[Series], *, outside: bool) -> float:
     return above
 
 
-def _vertical_limits(drawings: Sequence[tuple[Shape, list[Series]]]) -> tuple[float, float]:
+def _vertical_limits(sized_shapes: Sequence[tuple[Shape, list[Series]]]) -> tuple[float, float]:
     """Limits for all curves, for their bands within the bulk of the data, and for the histogram.
 
     Bands that are wide because of a few outlying rows may leave the panel.
     """
     low, high = 0.0, 0.0
-    for shape, series in drawings:
+    for shape, series in sized_shapes:
         shown, bulk = _shown(shape), in_bulk(shape)
         for one in series:
             half = one.outer or one.half
@@ -251,7 +251,7 @@ def _vertical_limits(drawings: Sequence[tuple[Shape, list[Series]]]) -> tuple[fl
             reach = np.where(bulk, half * one.of(shape.std), 0.0)
             low = min(low, float((mean - reach)[shown].min(initial=0.0)))
             high = max(high, float((mean + reach)[shown].max(initial=0.0)))
-            for _, other_mean, other_std, _ in drawn_others(shape):
+            for _, other_mean, other_std, _ in slot_effects(shape):
                 lower, upper = around(one.of(other_mean, 0), one.of(other_std, 0), half)
                 low, high = min(low, float(lower)), max(high, float(upper))
     height = (high - low) or 1.0
@@ -262,7 +262,7 @@ def _shown(shape: Shape) -> NDArray[np.bool_]:
     """Which values are shown."""
     if shape.kind != "categorical":
         return shape.inside
-    return np.isin(np.arange(len(shape.values)), shown_levels(shape))
+    return np.isin(np.arange(len(shape.values)), shown_categories(shape))
 
 
 def _notes(explanation: GlobalExplanation, drawn: Sequence[Shape], key: str) -> list[str]:
@@ -273,11 +273,11 @@ def _notes(explanation: GlobalExplanation, drawn: Sequence[Shape], key: str) -> 
     hidden = len(others) - len(pairs)
     lines = [key] if drawn else []
     if off:
-        lines.append(f"{count(len(off), 'dropped', len(explanation))}: {named(off)}.")
+        lines.append(f"{term_count(len(off), 'dropped', len(explanation))}: {term_list(off)}.")
     if hidden:
-        lines.append(f"{count(hidden, 'active but not shown')}.")
+        lines.append(f"{term_count(hidden, 'active but not shown')}.")
     if pairs:
-        lines.append(f"Interactions (see plot_interaction): {named(pairs)}.")
+        lines.append(f"Interactions (see plot_interaction): {term_list(pairs)}.")
     return lines
 
 

@@ -14,7 +14,7 @@ from lanam.core.arrays import Array
 from lanam.explain import MISSING, OTHER_LEVELS, Surface, SurfaceAxis
 from lanam.explain.ranges import trimmed
 from lanam.explain.values import Values
-from lanam.plot.common import EDITED, SLOT, VERBATIM, Look, write_in_tile
+from lanam.plot.common import EDITED, SLOT, VERBATIM, Style, write_in_tile
 from lanam.text import number_format
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _N_TILES = 80
 _MAX_TILES_WRITTEN = 42
 
 #: Hatching of negative values, for print without colours.
-_HATCHED: Look = {
+_HATCHED: Style = {
     "facecolor": "none",
     "hatch": "///",
     "edgecolor": (0.5, 0.5, 0.5, 0.6),
@@ -145,13 +145,13 @@ def _side(axis: SurfaceAxis) -> Side:
         blank = np.zeros((_N_TILES, len(others)))
         main = Section(edges, np.hstack([np.transpose(weights), blank]), smooth=True)
         step = 0.6 * SLOT * (high - low)
-    found = [k for k in range(len(others)) if density[n_values + k] > 0.0]
+    occurring = [k for k in range(len(others)) if density[n_values + k] > 0.0]
     parts = [main]
-    if found:
-        edges = main.edges[-1] + step * np.arange(len(found) + 1, dtype=np.float64)
-        parts.append(Section(edges, eye[[n_values + k for k in found]]))
+    if occurring:
+        edges = main.edges[-1] + step * np.arange(len(occurring) + 1, dtype=np.float64)
+        parts.append(Section(edges, eye[[n_values + k for k in occurring]]))
     words = {MISSING: "missing", OTHER_LEVELS: "other categories"}
-    names = tuple(words[others[k]] for k in found)
+    names = tuple(words[others[k]] for k in occurring)
     return Side(axis.name, values, tuple(parts), names)
 
 
@@ -164,7 +164,7 @@ def draw_blocks(
     unit: str,
 ) -> Colorbar:
     """Draw a table of an interaction; its colour bar."""
-    look: Look = {"vmin": limits[0], "vmax": limits[1], "cmap": colours, "rasterized": True}
+    look: Style = {"vmin": limits[0], "vmax": limits[1], "cmap": colours, "rasterized": True}
     images = [
         (_draw_surface if across.smooth and up.smooth else _draw_tiles)(
             ax, view, (across, up), table, look
@@ -176,15 +176,13 @@ def draw_blocks(
     return bar
 
 
-def _draw_surface(ax: Axes, view: View, block: Block, table: Array, look: Look) -> QuadMesh:
+def _draw_surface(ax: Axes, view: View, block: Block, table: Array, look: Style) -> QuadMesh:
     """The block where both columns are numeric."""
     image = ax.pcolormesh(*view.values, view.inner(table).T, shading="gouraud", **look)
     # Without data at any corner of a grid cell the posterior is the prior.
     data = view.inner(view.surface.density) > 0.0
     seen = _cells(data) | _cells(view.inner(view.surface.edited))
-    veil = _draw_veil(ax, *view.values, seen)
-    if view.across.others or view.up.others:
-        _clip(ax, *block, [image, veil])
+    _clip(ax, *block, [image, _draw_mask(ax, *view.values, seen)])
     return image
 
 
@@ -193,18 +191,18 @@ def _cells(corners: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(corners[1:, 1:] | corners[1:, :-1] | corners[:-1, 1:] | corners[:-1, :-1])
 
 
-def _draw_tiles(ax: Axes, view: View, block: Block, table: Array, look: Look) -> QuadMesh:
+def _draw_tiles(ax: Axes, view: View, block: Block, table: Array, look: Style) -> QuadMesh:
     """A block with categories or missing values along at least one column."""
     across, up = block
     image = ax.pcolormesh(across.edges, up.edges, view.read(table, *block).T, **look)
-    _draw_veil(ax, across.edges, up.edges, view.read(view.surface.density, *block) > 0.0)
+    _draw_mask(ax, across.edges, up.edges, view.read(view.surface.density, *block) > 0.0)
     return image
 
 
-def _draw_veil(ax: Axes, across: Array, up: Array, seen: NDArray[np.bool_]) -> QuadMesh:
-    veil = np.ma.masked_array(np.ones(seen.T.shape), mask=seen.T)
-    look: Look = {"cmap": "Greys", "vmin": 0.0, "vmax": 2.0, "alpha": 0.55, "linewidth": 0}
-    return ax.pcolormesh(across, up, veil, rasterized=True, **look)
+def _draw_mask(ax: Axes, across: Array, up: Array, seen: NDArray[np.bool_]) -> QuadMesh:
+    mask = np.ma.masked_array(np.ones(seen.T.shape), mask=seen.T)
+    look: Style = {"cmap": "Greys", "vmin": 0.0, "vmax": 2.0, "alpha": 0.55, "linewidth": 0}
+    return ax.pcolormesh(across, up, mask, rasterized=True, **look)
 
 
 def _clip(ax: Axes, across: Section, up: Section, artists: Sequence[Artist]) -> None:
@@ -243,8 +241,7 @@ def _hatch_surface(ax: Axes, view: View, block: Block, table: Array) -> None:
     )
     area.set_edgecolor(_HATCHED["edgecolor"])
     area.set_linewidth(0.0)
-    if view.across.others or view.up.others:
-        _clip(ax, *block, [area])
+    _clip(ax, *block, [area])
 
 
 def _areas(
@@ -258,7 +255,7 @@ def _areas(
             yield (one, along) if upright else (along, one)
 
 
-def _rectangle(across: Array, up: Array, look: Look = _HATCHED) -> Rectangle:
+def _rectangle(across: Array, up: Array, look: Style = _HATCHED) -> Rectangle:
     """A rectangle between the first and last of the edges."""
     from matplotlib.patches import Rectangle
 
@@ -269,12 +266,12 @@ def _rectangle(across: Array, up: Array, look: Look = _HATCHED) -> Rectangle:
 def draw_significance(ax: Axes, view: View, distance: Array) -> None:
     """Mark where the mean is two or more standard deviations from zero."""
     for across, up in view.blocks():
-        sure = np.abs(view.read(distance, across, up)) >= 2.0
+        significant = np.abs(view.read(distance, across, up)) >= 2.0
         if across.smooth and up.smooth:
             _draw_contours(ax, view, (across, up), view.inner(distance))
         elif across.smooth or up.smooth:
             grid = np.meshgrid(across.middles, up.middles, indexing="ij")
-            x, y = (np.where(sure, table, np.nan) for table in grid)
+            x, y = (np.where(significant, table, np.nan) for table in grid)
             lines = (x, y) if across.smooth else (x.T, y.T)
             ax.plot(*lines, color="0.15", linewidth=1.1)
 
@@ -284,8 +281,7 @@ def _draw_contours(ax: Axes, view: View, block: Block, inner: Array) -> None:
     levels = [level for level in (-4, -2, 2, 4) if inner.min() < level < inner.max()]
     if levels:
         lines = ax.contour(*view.values, inner.T, levels=levels, colors="0.2", linewidths=0.8)
-        if view.across.others or view.up.others:
-            _clip(ax, *block, [lines])
+        _clip(ax, *block, [lines])
         ax.clabel(lines, fmt="%d sd", fontsize="x-small")
 
 
@@ -334,11 +330,11 @@ def write_numbers(
     form = ("+" if signed else "") + number_format(largest, 2)
     for across, up in view.blocks():
         block = view.read(table, across, up)
-        sure = np.zeros(block.shape, dtype=bool)
+        significant = np.zeros(block.shape, dtype=bool)
         if distance is not None:
-            sure = np.abs(view.read(distance, across, up)) >= 2.0
+            significant = np.abs(view.read(distance, across, up)) >= 2.0
         for i, j in np.ndindex(*block.shape):
             dark = abs(block[i, j]) > 0.6 * largest if signed else block[i, j] < 0.6 * largest
             place = float(across.middles[i]), float(up.middles[j])
-            colour, weight = "white" if dark else "0.15", "bold" if sure[i, j] else "normal"
+            colour, weight = "white" if dark else "0.15", "bold" if significant[i, j] else "normal"
             write_in_tile(ax, place, format(block[i, j], form), colour, weight)

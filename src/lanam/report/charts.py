@@ -57,7 +57,7 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, object]:
         "feature": shape.features[0],
         "note": _note(
             shape,
-            f"{hidden} rarer levels are not drawn" if hidden else "",
+            f"{hidden} rarer categories are not shown" if hidden else "",
             f"{shape.missing_density:.1%} missing" if shape.missing_density else "",
         ),
         "description": _description(shape),
@@ -67,7 +67,7 @@ def _shape(shape: Shape, limits: tuple[float, float]) -> dict[str, object]:
     }
     if shape.kind == "categorical":
         labels = [str(label) for label in shape.values[shown]]
-        named = [name if density > 0.0 else "(new level)" for name, _, _, density in shape.others]
+        named = [name if density > 0.0 else "(unseen)" for name, _, _, density in shape.others]
         others = [
             {
                 "name": shown_name,
@@ -156,14 +156,14 @@ def _pair(pair: Surface) -> dict[str, object]:
 
 def _side(axis: SurfaceAxis) -> tuple[dict[str, object], Sequence[int]]:
     """One axis of an interaction, as numbers or as labels with missing and other values; its entries."""
-    name, values, share = one_line(axis.name), axis.values, axis.density
+    name, values, density = one_line(axis.name), axis.values, axis.density
     if axis.kind == CATEGORICAL:
-        seen = [k for k in range(len(share)) if k < len(values) or share[k] > 0.0]
+        seen = [k for k in range(len(density)) if k < len(values) or density[k] > 0.0]
         labels = [*map(str, values), *axis.others]
         labels = [labels[k] for k in seen]
         return {"name": name, "labels": labels, "ticks": cut(labels, _MAX_LABEL)}, seen
     numbers = np.flatnonzero(axis.inside[: len(values)])
-    own = values[numbers]
-    gaps = f" (without {MISSING})" if axis.others else ""
-    limits = rounded(trimmed(own, share[numbers], own), 9)
-    return {"name": name + gaps, "values": rounded(own, 9), "range": limits}, numbers.tolist()
+    inner = values[numbers]
+    suffix = f" (without {MISSING})" if axis.others else ""
+    limits = rounded(trimmed(inner, density[numbers], inner), 9)
+    return {"name": name + suffix, "values": rounded(inner, 9), "range": limits}, numbers.tolist()

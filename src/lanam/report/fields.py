@@ -37,18 +37,16 @@ def fields(material: Material) -> tuple[list[dict[str, object]], dict[int, IntAr
         if column.kind == CATEGORICAL:
             codes = _codes(material, index, shape)
             offered[index] = codes
-            facts["levels"] = [[int(code), _visible(column.levels[code])] for code in codes]
+            labels = [str(column.levels[code]) for code in codes]
+            # Blank labels are quoted.
+            labels = [name if name.strip() else repr(name) for name in labels]
+            facts["levels"] = [list(pair) for pair in zip(codes.tolist(), labels, strict=True)]
             facts["n_levels"] = len(column.levels)
             facts["typical"] = _most_frequent(shape, column.levels, codes)
         else:
             facts |= _numbers(material, index, shape)
         result.append(facts)
     return result, offered
-
-
-def _visible(level: object) -> str:
-    """A category's label, quoted if it is blank."""
-    return str(level) if str(level).strip() else repr(str(level))
 
 
 def _codes(material: Material, index: int, shape: Shape) -> IntArray:
@@ -78,10 +76,10 @@ def _numbers(material: Material, index: int, shape: Shape) -> dict[str, object]:
     column = material.schema.columns[index]
     inner = shape.values[shape.inside] if len(shape.values) else shape.values
     if not len(inner):
-        known = column.lowest == column.lowest
-        value = column.lowest if known else 0.0
+        has_range = column.lowest == column.lowest
+        value = column.lowest if has_range else 0.0
         ends = dict.fromkeys(("low", "high", "lowest", "highest"), value)
-        return {**ends, "step": "any", "typical": value if known else None}
+        return {**ends, "step": "any", "typical": value if has_range else None}
     low, high = trimmed(shape.values, shape.density, inner)
     below = np.cumsum(shape.density)
     median = float(shape.values[np.searchsorted(below, 0.5 * below[-1])])
@@ -106,9 +104,9 @@ def _is_whole(material: Material, index: int, shape: Shape) -> bool:
     exact = len(values) <= _FEW_KNOTS
     if material.rows is not None:
         cells = material.rows.cells[:, index]
-        known = cells[np.isfinite(cells)]
-        values = np.concatenate([values, known]) if exact else known
-        exact = exact or len(known) >= _ENOUGH_ROWS
+        finite = cells[np.isfinite(cells)]
+        values = np.concatenate([values, finite]) if exact else finite
+        exact = exact or len(finite) >= _ENOUGH_ROWS
     return bool(exact and len(values) and np.all(np.mod(values, 1.0) == 0.0))
 
 

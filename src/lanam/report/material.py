@@ -164,7 +164,7 @@ def _level(
     elif calibration is None:
         return Level(coverage, z, z, float(ndtr(-z)))
     elif coverage > calibration.most_coverage:
-        reason = f"{calibration.n_rows} held-out rows are too few to calibrate so much"
+        reason = f"{calibration.n_rows} held-out rows are too few to calibrate this coverage"
     elif near and calibration.threshold(coverage) > FARTHEST:
         reason = "too far out in the tails to be computed here: see predict_interval"
     else:

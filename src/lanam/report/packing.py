@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lanam.core.arrays import Array, IntArray
-from lanam.explain.portable import Axis, PortableModel, Table
+from lanam.explain.portable import PortableModel, TableAxis, TermTable
 from lanam.explain.values import plain
 from lanam.text import one_line
 
@@ -74,7 +74,7 @@ def pack_model(portable: PortableModel, normals: Array | None) -> dict[str, obje
         "intercept": pack(np.atleast_1d(portable.intercept)),
         "factor": pack(factor[np.tril_indices(len(factor))], "f4"),
         "noise_variance": portable.noise_variance,
-        "gap_variance": pack(portable.gap_variance),
+        "missing_variance": pack(portable.missing_variance),
         "log_noise": portable.log_noise,
         "noise_tables": [_pack_table(table) for table in portable.noise_tables],
         "shape": portable.shape and portable.shape.as_lists(),
@@ -84,7 +84,7 @@ def pack_model(portable: PortableModel, normals: Array | None) -> dict[str, obje
     }
 
 
-def _pack_table(table: Table) -> dict[str, object]:
+def _pack_table(table: TermTable) -> dict[str, object]:
     return {
         "name": one_line(table.name),
         "index": table.index,
@@ -104,7 +104,7 @@ def _pack_table(table: Table) -> dict[str, object]:
     }
 
 
-def with_levels(table: Table, codes: IntArray) -> Table:
+def with_levels(table: TermTable, codes: IntArray) -> TermTable:
     """A high-cardinality term restricted to the entries of these codes; others read as unseen."""
     (axis,) = table.axes
     assert axis.missing is not None
@@ -114,8 +114,8 @@ def with_levels(table: Table, codes: IntArray) -> Table:
     entries = np.concatenate([kept, [axis.missing, axis.other]])
     place = np.full(axis.n_entries, len(kept) + 1)
     place[entries] = np.arange(len(entries))
-    narrow = Axis("codes", place[axis.points], len(entries), len(kept), len(kept) + 1)
-    names = ("mean", "table", "coupling", "own_variance", "share", "edited")
+    narrow = TableAxis("codes", place[axis.points], len(entries), len(kept), len(kept) + 1)
+    names = ("mean", "table", "coupling", "own_variance", "data_mass", "edited")
     arrays: dict[str, Any] = {name: getattr(table, name) for name in names}
     chosen: dict[str, Any] = {k: None if a is None else a[entries] for k, a in arrays.items()}
     return replace(table, axes=(narrow,), **chosen)

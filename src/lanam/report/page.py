@@ -11,10 +11,11 @@ from types import ModuleType
 
 import numpy as np
 
+from lanam.core.model.fitted import UNSUPPORTED
 from lanam.data import CATEGORICAL, Column
 from lanam.editing import edit_words
 from lanam.explain import plain
-from lanam.explain.portable import Table
+from lanam.explain.portable import TermTable
 from lanam.explain.terms import term_names
 from lanam.explain.values import json_text
 from lanam.files import require_place, write_atomically
@@ -35,7 +36,7 @@ _SECTIONS = (
     ("what-if", "What if?"),
     ("importances", "Importances"),
     ("shapes", "Shapes"),
-    ("pairs", "Pairs"),
+    ("pairs", "Interactions"),
     ("calibration", "Calibration"),
 )
 
@@ -45,17 +46,13 @@ _MAX_PAIRS = 100
 #: Maximum number of names in a list.
 _MAX_NAMED = 8
 
-_REASONS = {
-    "dropped: not supported by the data": "the data does not pay for it: the model does as well without it",
-    "dropped: constant column": "the column has the same value everywhere",
-    "dropped: no values": "the column has no values",
-    "dropped: same values as another column": "another column has the same values",
-}
+#: Displayed kinds of terms.
+_KINDS = {"pair": "interaction", "level": "per-value"}
 
 #: The tables of a coverage report.
 _TABLES = {
-    "intervals": ("Intervals of new observations",),
-    "classes": ("Probabilities", "Sets of classes"),
+    "intervals": ("Prediction intervals",),
+    "classes": ("Probabilities", "Prediction sets"),
 }
 
 
@@ -105,7 +102,7 @@ def _libraries() -> tuple[ModuleType, str]:
     except ImportError as error:
         name = (error.name or str(error)).split(".")[0]
         raise ImportError(
-            f"a report needs {name}: install what it takes with `pip install lanam[report]`"
+            f"a report needs {name}: install it with `pip install lanam[report]`"
         ) from error
     return jinja2, get_plotlyjs()
 
@@ -116,7 +113,7 @@ def page_data(material: Material) -> dict[str, object]:
     shapes, bounds = shapes_data(explanation)
     columns, offered = fields(material)
 
-    def offering(table: Table) -> Table:
+    def offering(table: TermTable) -> TermTable:
         codes = offered.get(table.features[0])
         return table if codes is None else with_levels(table, codes)
 
@@ -213,38 +210,38 @@ def _overview(material: Material) -> dict[str, object]:
 def _facts(material: Material) -> list[tuple[str, str]]:
     facts = material.summary.facts
     ended = "converged" if facts["converged"] else "not converged"
-    told = [
+    lines = [
         ("model", facts["estimator"]),
         ("log evidence", f"{facts['log_evidence']:.1f}"),
         ("iterations", f"{facts['n_iter']} ({ended})"),
     ]
     if facts["classes"]:
-        told.append(("classes", _some([str(name) for name in facts["classes"]])))
+        lines.append(("classes", _some([str(name) for name in facts["classes"]])))
     if material.portable.noise_tables:
-        told.append(("noise", _noise(material)))
+        lines.append(("noise", _noise(material)))
     if facts["noise_skewness"] is not None:
-        told.append(("noise's shape", shape_words(facts)))
+        lines.append(("residual distribution", shape_words(facts)))
     if material.calibrated:
-        told.append(("intervals", f"calibrated with {material.calibrated:,} held-out rows"))
+        lines.append(("intervals", f"calibrated with {material.calibrated:,} held-out rows"))
     given = [f"{name}={value!r}" for name, value in material.arguments.items()]
-    told.append(("options", ", ".join(given) or "the defaults"))
-    return told
+    lines.append(("options", ", ".join(given) or "the defaults"))
+    return lines
 
 
 def _noise(material: Material) -> str:
     """The columns of the noise model, and the range of its standard deviations over the given rows."""
     names = _some([table.name for table in material.portable.noise_tables])
     if material.noise is None:
-        return f"differs from row to row, with {names}"
+        return f"heteroscedastic, depends on {names}"
     low, high = material.noise.min(), material.noise.max()
-    return f"sd {low:.3g} to {high:.3g} over the rows given, with {names}"
+    return f"sd {low:.3g} to {high:.3g} over the given rows, depends on {names}"
 
 
 def _column(column: Column, missing: float) -> dict[str, str]:
     if column.kind == CATEGORICAL:
         n_levels = len(column.levels)
-        plural = "s" if n_levels != 1 else ""
-        values = f"{n_levels} level{plural}: {_some([str(level) for level in column.levels])}"
+        plural = "ies" if n_levels != 1 else "y"
+        values = f"{n_levels} categor{plural}: {_some([str(level) for level in column.levels])}"
     elif column.lowest != column.lowest:
         values = "none"
     else:
@@ -267,32 +264,28 @@ def _terms_table(material: Material) -> dict[str, object]:
     for row in rows:
         active = row["status"] == "active"
         evidence = row["evidence"]
+        gain = "–" if evidence != evidence else f"{round(evidence, 1) + 0.0:.1f}"
         terms.append(
             {
                 "name": one_line(row["term"]),
-                "kind": row["kind"],
+                "kind": _KINDS.get(row["kind"], row["kind"]),
                 "active": active,
                 "importance": format(row["importance"], form) if active else "–",
                 "band": format(row["importance_band"], form) if active else "–",
                 "parameters": f"{row['effective_parameters']:.1f}" if active else "–",
-                "evidence": "–" if evidence != evidence else f"{round(evidence, 1) + 0.0:.1f}",
+                "evidence": gain,
                 "status": row["status"] + (", edited" if row["edited"] else ""),
             }
         )
         if not active:
-            reason = _reason(row["status"], evidence)
-            reason += "; the noise differs with it" if row["term"] in noise else ""
+            reason = row["status"].removeprefix("dropped: ")
+            if row["status"] == UNSUPPORTED and gain != "–":
+                reason += f" (log evidence gain {gain})"
+            reason += "; the noise depends on it" if row["term"] in noise else ""
             off.append({"name": one_line(row["term"]), "reason": reason})
     names, used = material.schema.names, material.used
     unused = [name for k, name in enumerate(names) if k not in used]
     return {"terms": terms, "off": off, "unused": _some(unused)}
-
-
-def _reason(status: str, evidence: float) -> str:
-    reason = _REASONS.get(status, status)
-    if status == "dropped: not supported by the data" and evidence == evidence:
-        return f"{reason} (it was worth {round(evidence, 1) + 0.0:.1f} in log evidence)"
-    return reason
 
 
 def _pairs_table(material: Material) -> dict[str, object]:
@@ -302,7 +295,7 @@ def _pairs_table(material: Material) -> dict[str, object]:
     return {
         "n_pairs": len(active),
         "has_pairs": bool(len(scores) or active),
-        "score_name": f"{scores.score} (nats)" if scores.score == "evidence" else scores.score,
+        "score_name": "log evidence gain (nats)" if scores.score == "evidence" else scores.score,
         "pair_scores": [
             {
                 "rank": row["rank"],
@@ -329,5 +322,5 @@ def _calibration_text(report: CoverageReport | None) -> dict[str, object] | None
         ],
         "scores": report.named_scores(),
         "curve": report.curve.kind,
-        "retention": report.retention.name,
+        "retention": {"rmse": "RMSE"}.get(report.retention.name, report.retention.name),
     }

@@ -1,10 +1,10 @@
-// The drawings, with plotly: each is made when it comes into sight, and anew when the colours change.
+// The charts, with plotly: drawn when they come into view, and again when the colours change.
 "use strict";
 
 (() => {
   const CONFIG = { displaylogo: false, responsive: true, displayModeBar: false };
 
-  // A share of the range is drawn beyond the data, as in lanam.plot.
+  // Extrapolated part of a curve, as a fraction of the range; as in lanam.plot.
   const BEYOND = 0.08;
 
   const drawings = [];
@@ -42,9 +42,9 @@
     return `rgba(${parts.join(",")},${alpha})`;
   }
 
-  // Plotly reads some HTML in its texts; names are words.
+  // Plotly interprets some HTML in texts; names are escaped.
   function words(text) {
-    // And what looks like a place for a number is none, either.
+    // Nor may a name contain a format specifier.
     return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("%{", "%\u200b{");
   }
 
@@ -74,7 +74,7 @@
     }
   }, { rootMargin: "400px" });
 
-  // Draw into an element when it is seen; `make` gives traces and layout.
+  // Draw into an element when it is visible; `make` returns traces and layout.
   function chart(element, make) {
     let shown = false;
     element.draw = () => {
@@ -94,7 +94,7 @@
     drawings.forEach((drawing) => drawing.now());
   }
 
-  // One of a term's functions: of several classes, that of one.
+  // The function of one class, if there are several.
   function part(array, place, nClasses) {
     return nClasses === 1 ? array : array.map((row) => row[place]);
   }
@@ -127,7 +127,7 @@
     ];
   }
 
-  // Dots with bars: levels, single values, missing ones.
+  // Dots with error bars: categories, single values, missing values.
   function dotTraces(x, means, stds, one, more = {}) {
     const line = colour(one.line);
     return {
@@ -138,7 +138,7 @@
     };
   }
 
-  // The data below a curve, in the lowest part of the panel.
+  // The histogram of the data, in the lowest part of the panel.
   function densityTrace(x, density, width) {
     const scale = 1 / Math.max(...density, 1e-12);
     return {
@@ -147,7 +147,7 @@
     };
   }
 
-  // The ground where a term was edited by hand.
+  // The background where a term was edited by hand.
   function editedGround(ranges, xref = "x") {
     return ranges.map(([x0, x1]) => ({ type: "rect", xref, yref: "paper", x0, x1, y0: 0, y1: 1, layer: "below",
       fillcolor: colour("warn"), line: { width: 1, dash: "dot", color: colour("soft") } }));
@@ -192,7 +192,7 @@
       ];
       const x = places.map((place) => place + shift);
       const trace = dotTraces(x, own(term.mean, "mean"), own(term.std, "std"), one);
-      // Hollow: what is not in the data. Diamonds: missing values, as beside a curve.
+      // Hollow: unseen category. Diamonds: missing values, as beside a curve.
       trace.marker.symbol = [
         ...term.labels.map(() => trace.marker.symbol),
         ...term.others.map((other) => other.symbol),
@@ -212,7 +212,7 @@
     }];
   }
 
-  // More levels have a panel of double width.
+  // Panels with more categories have double width.
   const MANY_LEVELS = 12;
 
   function shapeCard(report, term, sameScale) {
@@ -230,7 +230,7 @@
     return cardOf(term, broad ? "card broad" : "card", panel);
   }
 
-  // One legend for all drawings: the colour, dash and mark of every class.
+  // One legend for all charts: colour, dash and marker of every class.
   function showLegend(report) {
     const place = document.getElementById("legend");
     place.hidden = report.link !== "softmax";
@@ -247,11 +247,11 @@
     const grid = document.getElementById("shape-grid");
     const sameScale = document.getElementById("same-scale");
     report.shapes.forEach((term) => grid.append(shapeCard(report, term, sameScale)));
-    if (!report.shapes.length) grid.textContent = "No term of one column is active.";
+    if (!report.shapes.length) grid.textContent = "No univariate term is active.";
     sameScale.addEventListener("change", redraw);
   }
 
-  // Whether there is data at an entry of a pair or, between numbers, around it.
+  // Whether there is data at an entry of an interaction or, between numbers, next to it.
   function isSeen(pair, i, j) {
     const [down, along] = [pair.first.labels ? 0 : 1, pair.second.labels ? 0 : 1];
     for (let a = Math.max(i - down, 0); a <= Math.min(i + down, pair.seen.length - 1); a++) {
@@ -262,7 +262,7 @@
     return false;
   }
 
-  // Signs where the mean is surely not zero: not only colours tell them. Of many entries some.
+  // Signs where the mean is at least two standard deviations from zero, at a subset of many entries.
   function signTrace(pair, x, y) {
     const steps = [x, y].map((places) => Math.ceil(places.length / 10));
     const marks = [];
@@ -367,7 +367,7 @@
     const result = report.calibration;
     if (!result) return;
     const curve = result.curve;
-    const names = curve.kind === "quantiles" ? ["nominal level", "share of observations below"] : ["predicted probability", "observed share"];
+    const names = curve.kind === "quantiles" ? ["level of the predicted quantile", "fraction of observations below it"] : ["predicted probability", "observed frequency"];
     chart(document.getElementById("calibration-chart"), () => [[
       { x: curve.expected, y: curve.lower, mode: "lines", line: { width: 0 }, hoverinfo: "skip" },
       { x: curve.expected, y: curve.upper, mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: colour("band"), hoverinfo: "skip" },
@@ -381,9 +381,9 @@
     const kept = result.retention;
     chart(document.getElementById("retention-chart"), () => [[{
       x: kept.retained, y: kept.value, mode: "lines", line: { color: colour("curve"), width: 2 },
-      hovertemplate: "%{x:.0%} kept: %{y:.4g}<extra></extra>",
+      hovertemplate: "%{x:.0%} retained: %{y:.4g}<extra></extra>",
     }], layout({
-      xaxis: { range: [1.02, 0], tickformat: ".0%", title: { text: "share of rows kept, the most certain", font: { size: 11 } } },
+      xaxis: { range: [1.02, 0], tickformat: ".0%", title: { text: "rows retained, least uncertain first", font: { size: 11 } } },
       yaxis: { title: { text: words(kept.name), font: { size: 11 } } },
     })]);
   }

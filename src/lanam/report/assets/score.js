@@ -1,11 +1,11 @@
-// Rows to predictions, in the page: the steps that lanam.explain.portable describes. Nothing here knows
-// of the document, so a test can run it on any row.
+// Scoring of rows in the page, as defined in lanam.explain.portable. Independent of the document, so that
+// tests can run it on any row.
 "use strict";
 
 const lanam = {};
 
 (() => {
-  // Arrays come as base64 of their bytes, little-endian: first bytes first, then all second ones, and so on.
+  // Arrays are base64 of little-endian bytes: all first bytes, then all second bytes, and so on.
   const KINDS = { f4: Float32Array, f8: Float64Array, i4: Int32Array };
 
   function unpack(packed) {
@@ -46,7 +46,7 @@ const lanam = {};
     return low;
   }
 
-  // The entries of an axis at which a value reads, with their weights; null if there are none.
+  // The entries of an axis at a value, with interpolation weights; null if there are none.
   function locate(axis, value) {
     const points = axis.points;
     if (Number.isNaN(value)) return axis.missing === null ? null : [[axis.missing, 1]];
@@ -54,7 +54,7 @@ const lanam = {};
       const last = points.length - 1;
       const x = Math.min(Math.max(value, points[0]), points[last]);
       const left = Math.min(countBelow(points, x, true) - 1, last - 1);
-      // Positions are single-precision in Python, too.
+      // Weights are in single precision in Python, too.
       const right = Math.fround((x - points[left]) / (points[left + 1] - points[left]));
       if (right === 0) return [[left, 1]];
       return [[left, 1 - right], [left + 1, right]];
@@ -70,7 +70,7 @@ const lanam = {};
     return [[value >= 0 && value < points.length ? points[value] : axis.other, 1]];
   }
 
-  // The entries of a term's table at which a row reads.
+  // The entries of a term's table at a row.
   function corners(table, row) {
     let found = [[0, 1]];
     for (const [k, axis] of table.axes.entries()) {
@@ -109,7 +109,7 @@ const lanam = {};
       this.factor = unpack(model.factor);
       this.size = Math.round((Math.sqrt(8 * this.factor.length + 1) - 1) / 2);
       this.noiseVariance = model.noise_variance;
-      this.gapVariance = unpack(model.gap_variance);
+      this.missingVariance = unpack(model.missing_variance);
       this.contrasts = unpack(model.contrasts);
       this.normals = unpack(model.normals);
       this.nClasses = this.intercept.length;
@@ -143,8 +143,8 @@ const lanam = {};
       });
     }
 
-    // What one term adds: its mean for each class, vectors whose products are its covariance, and what
-    // comes on top of that.
+    // The contribution of a term: its mean for each class, vectors whose products are its covariance, and
+    // additional variance.
     term(table, row) {
       const found = corners(table, row);
       const extra = new Float64Array(this.nClasses * this.nClasses);
@@ -163,7 +163,7 @@ const lanam = {};
       return { mean, vectors: this.ofClasses(outputs), extra };
     }
 
-    // Whether what a term adds was changed by hand; for what may be any value, if all were.
+    // Whether a contribution was edited by hand; without an entry, whether all entries were.
     isEdited(table, row) {
       if (!table.edited) return false;
       const found = corners(table, row);
@@ -195,20 +195,20 @@ const lanam = {};
       return { mean, covariance, terms };
     }
 
-    // Variance of a row's noise: larger where something is missing that would have said something, and
-    // where columns say so. Of those, a missing value without an entry says nothing.
+    // Noise variance of a row: missing values add to it, noise tables scale it. A missing value without an
+    // entry does not change the exponent.
     rowNoise(row) {
       const exponent = this.noiseTables.reduce((sum, table) => {
         const found = corners(table, row);
         return found === null ? sum : sum + readRow(table.mean, 1, found)[0];
       }, this.logNoise);
       let variance = this.noiseVariance * Math.exp(exponent);
-      row.forEach((value, k) => { if (Number.isNaN(value)) variance += this.gapVariance[k]; });
+      row.forEach((value, k) => { if (Number.isNaN(value)) variance += this.missingVariance[k]; });
       return variance;
     }
 
-    // The prediction with its intervals; `level` is one of the report's coverages, with `z` of the
-    // normal distribution and, for new observations, `z_new`, which may be calibrated.
+    // The prediction with its intervals; `level` is one of the report's coverages, with the normal quantile
+    // `z` and, for new observations, `z_new`, which may be calibrated.
     score(row, level, exposure = 1) {
       const moments = this.linkMoments(row);
       const { mean, covariance } = moments;
@@ -249,8 +249,8 @@ const lanam = {};
     return level.z_new === null ? null : [mean - level.z_new * std, mean + level.z_new * std];
   }
 
-  // Noise that is not Gaussian: lanam.core.mixtures. An end has the tail's probability beyond it, and lies
-  // between those that the components have by themselves.
+  // Noise that is not Gaussian: lanam.core.model.mixtures. Bisection for the bound with the tail's
+  // probability, between the bounds of the single components.
   function mixtureInterval(mean, variance, noise, shape, level) {
     if (level.z_new === null) return null;
     const means = shape.means.map((value) => mean + Math.sqrt(noise) * value);
@@ -275,7 +275,7 @@ const lanam = {};
     return z > 0 ? tail : 1 - tail;
   }
 
-  // Several classes: lanam.families.softmax.softmax_log_probability.
+  // Several classes, as in lanam.families.softmax.
   function classProbabilities(mean, covariance) {
     const n = mean.length;
     const share = Array.from({ length: n }, (_, c) => {
@@ -290,7 +290,7 @@ const lanam = {};
     return share.map((value) => value / total);
   }
 
-  // Quantiles of draws with the same normal numbers that predict_interval takes.
+  // Quantiles of draws, with the normal numbers of predict_interval.
   function classIntervals(mean, covariance, normals, coverage) {
     const n = mean.length;
     const root = symmetricRoot(covariance, n);
@@ -364,7 +364,7 @@ const lanam = {};
     for (let k = 0; k < n; k++) turn(vectors, k * n + p, k * n + q);
   }
 
-  // Counts: lanam.core.predictive, with a lognormal rate.
+  // Counts with a lognormal rate, as in lanam.families.poisson_lognormal.
   function disperse(mean, variance, exposure, dispersion) {
     const more = Math.log1p((dispersion - 1) * Math.exp(-(Math.log(exposure) + mean + 0.5 * variance)));
     return { mean: mean - 0.5 * more, variance: variance + more };
@@ -387,11 +387,11 @@ const lanam = {};
     return [smallest(cdf, level.tail_new), smallest(cdf, 1 - level.tail_new)];
   }
 
-  // How far the lattice over the rate reaches, in standard deviations, and its points.
+  // Range of the grid over the log rate in standard deviations, and its number of points.
   const REACH = 8.5;
   const N_POINTS = 600;
 
-  // Beyond this rate a count's own noise is about normal on the rate's logarithmic scale.
+  // Above this rate the Poisson noise is approximately normal on the log scale.
   const LARGE_RATE = 1e4;
 
   // Probability of at most k: the mean over the rate of Q(k + 1, rate).
@@ -449,7 +449,7 @@ const lanam = {};
       }
       return 1 - scale * sum;
     }
-    // Lentz's way through the continued fraction.
+    // Lentz's algorithm for the continued fraction.
     let b = x + 1 - shape;
     let c = 1e300;
     let d = 1 / b;

@@ -1,4 +1,4 @@
-// Everything begins here: colours first, then the what-if page, then the drawings.
+// Entry point: colours, what-if page, charts.
 "use strict";
 
 (async () => {
@@ -17,7 +17,7 @@
     place.hidden = false;
   }
 
-  // Large texts are in the file compressed.
+  // Large texts are compressed.
   async function inflate(id) {
     const text = document.getElementById(id).textContent;
     const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
@@ -43,7 +43,7 @@
     lanam.draw(lanam.report);
     document.documentElement.dataset.ready = "true";
   } catch (error) {
-    fail(`This browser cannot show the drawings (${error.message}). A browser from 2023 or later can.`);
+    fail(`This browser cannot show the charts (${error.message}). A browser from 2023 or later can.`);
     throw error;
   }
 })();

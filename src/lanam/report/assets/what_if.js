@@ -1,4 +1,4 @@
-// The what-if page: fields for the columns, and a prediction that follows them.
+// The what-if page: an input for every column, and the prediction for their values.
 "use strict";
 
 (() => {
@@ -18,18 +18,18 @@
     return track;
   }
 
-  // Numbers from here on are written with an exponent.
+  // Thresholds for exponential notation.
   const HUGE = 1e15;
   const TINY = 1e-4;
 
-  // Four digits, and all of those before the point.
+  // Four significant digits, and all digits before the decimal point.
   function number(value, digits = 4) {
     const size = Math.abs(value);
     if (value !== 0 && (size >= HUGE || size < TINY)) return minus(value.toExponential(digits - 2));
     return minus(value.toLocaleString("en", { maximumSignificantDigits: Math.max(digits, Math.ceil(Math.log10(size + 1))) }));
   }
 
-  // As many decimals as it takes to see three digits of how unsure it is.
+  // Decimals for three significant digits of the half-width.
   function decimalsOf(half) {
     return half > 0 ? Math.min(Math.max(2 - Math.floor(Math.log10(half)), 0), 12) : null;
   }
@@ -56,7 +56,7 @@
     return `${form(interval[0])} to ${form(interval[1])}`;
   }
 
-  // A table over ascending places, read at any of them; the outermost hold beyond.
+  // Linear interpolation of a table over ascending points, constant beyond.
   function between(places, table, value) {
     const above = places.findIndex((place) => place >= value);
     if (above === 0) return table[0];
@@ -105,7 +105,7 @@
         element("exposure").addEventListener("input", () => this.expose(Number(element("exposure").value)));
       }
       if (this.rows) this.makeRowChoice();
-      // Enter in the only field of a form would send it, and load the page anew.
+      // Enter in the only input of a form would submit it and reload the page.
       element("inputs").addEventListener("submit", (event) => event.preventDefault());
     }
 
@@ -118,7 +118,7 @@
       this.changed.hidden = this.changed.disabled = true;
       choice.add(this.changed);
       choice.addEventListener("change", () => this.pick(choice.value));
-      // From a row that was changed, the next is the one after it.
+      // After a change, the next row is the one after the original row.
       const step = (by) => {
         const count = this.rows.names.length + 1;
         const place = this.place === "" ? 0 : Number(this.place) + 1;
@@ -129,7 +129,7 @@
       element("next").addEventListener("click", () => step(1));
     }
 
-    // One of the report's rows, or typical values.
+    // Select one of the report's rows, or typical values.
     pick(place) {
       if (place === "") {
         this.reset();
@@ -151,7 +151,7 @@
       element("exposure").value = value;
     }
 
-    // What is not above zero, or not typed to its end, changes nothing.
+    // Incomplete or invalid input is ignored.
     expose(value) {
       if (!(value > 0)) return;
       this.exposure = value;
@@ -182,11 +182,11 @@
       const choice = make("select", { id });
       choice.setAttribute("aria-label", column.name);
       column.levels.forEach(([code, label]) => choice.add(new Option(label, code)));
-      choice.add(new Option("(a new level)", -1));
+      choice.add(new Option("(unseen category)", -1));
       choice.add(new Option("(missing)", "NaN"));
       choice.addEventListener("change", () => this.change(column.index, Number(choice.value)));
       const some = column.levels.length < column.n_levels
-        ? [make("div", { className: "note" }, `${column.levels.length} of ${column.n_levels} levels, the most frequent`)] : [];
+        ? [make("div", { className: "note" }, `${column.levels.length} of ${column.n_levels} categories, the most frequent`)] : [];
       return {
         elements: [make("div", { className: "line" }, nameOf(column), choice), ...some],
         show: (value) => { choice.value = String(value); },
@@ -218,13 +218,13 @@
           if (box !== typing) box.value = known ? String(Number(value.toPrecision(7))) : "";
           const beyond = known && (value < column.lowest || value > column.highest);
           outside.hidden = !beyond;
-          outside.textContent = beyond ? `outside the data (${number(column.lowest)} to ${number(column.highest)})` : "";
+          outside.textContent = beyond ? `outside the data range (${number(column.lowest)} to ${number(column.highest)})` : "";
           spark?.show(value);
         },
       };
     }
 
-    // The column's curve above its slider, with a line where the value is; all have one vertical scale.
+    // The column's curve above its slider, with a line at the value; all share one vertical scale.
     makeSpark(column) {
       const term = this.report.shapes.find((one) => one.kind === "smooth" && one.feature === column.index);
       if (!term || this.report.n_classes > 1) return null;
@@ -295,11 +295,11 @@
           row.dataset.label = name;
           lines.push(row);
         });
-        line("bands", `Below each probability: its ${band} band.`);
+        line("bands", `Below each probability: its ${band} credible interval.`);
       } else if (report.link === "logit") {
         line("label", `probability of ${report.classes[1]}`);
         line("value", percent(result.response[0]));
-        line("bands", `${band} band of the probability: ${ends(result.intervals[0], percent)}`);
+        line("bands", `${band} credible interval of the probability: ${ends(result.intervals[0], percent)}`);
       } else {
         line("label", report.expected);
         const [from, to] = result.intervals[0];
@@ -307,15 +307,15 @@
         const form = (value) => measured(value, decimals);
         line("value", form(result.response[0]));
         const calibrated = report.calibrated ? " (calibrated)" : "";
-        line("bands", `${band} of new observations: ${result.newInterval ? ends(result.newInterval, form) + calibrated : level.reason}`);
-        line("bands", `${band} band of the mean: ${ends(result.intervals[0], form)}`);
+        line("bands", `${band} prediction interval: ${result.newInterval ? ends(result.newInterval, form) + calibrated : level.reason}`);
+        line("bands", `${band} credible interval of the mean: ${ends(result.intervals[0], form)}`);
         if (observed !== null) line("bands", `observed: ${form(observed)}`);
       }
       if (observed !== null && report.classes) line("bands", `observed: ${observed}`);
       element("responses").replaceChildren(...lines);
     }
 
-    // Bars with intervals, the largest first; those whose interval includes zero are left out, as in the paper.
+    // Bars with intervals, the largest first; by default without those whose interval includes zero, as in the paper.
     showContributions(level) {
       const { report, result } = this;
       const place = report.link === "softmax" ? Number(element("class").value) : 0;
@@ -342,13 +342,13 @@
       const hidden = terms.filter((term) => !shown.includes(term));
       const together = hidden.reduce((sum, term) => sum + term.mean, 0);
       const left = hidden.length
-        ? `${hidden.length} ${hidden.length === 1 ? "term is" : "terms are"} left out, whose ${level.name} band includes zero; together ${signed(together)}. ` : "";
+        ? `${hidden.length} ${hidden.length === 1 ? "term is" : "terms are"} left out, as their ${level.name} intervals include zero; total contribution ${signed(together)}. ` : "";
       const sum = `Intercept ${number(this.scorer.intercept[place])}, sum ${number(result.mean[place])}`;
-      const unit = report.link === "softmax" ? `score of ${report.classes[place]}` : report.unit;
+      const unit = report.link === "softmax" ? `centred logit of ${report.classes[place]}` : report.unit;
       element("left-out").textContent = `${left}${sum} (${unit}).`;
     }
 
-    // The values of a term's columns in the present row.
+    // The values of a term's columns in the current row.
     valueOf(index) {
       const term = this.scorer.tables.find((table) => table.index === index);
       return term.features.map((feature) => {
@@ -357,7 +357,7 @@
         if (Number.isNaN(value)) return "missing";
         if (column.kind !== "categorical") return number(value);
         const level = column.levels.find(([code]) => code === value);
-        return level ? String(level[1]) : "a new level";
+        return level ? String(level[1]) : "unseen category";
       }).join(" × ");
     }
   }

@@ -1,4 +1,4 @@
-"""The report's drawings in a real browser: what plotly was given is what the model says."""
+"""The report's charts in a browser: the data passed to plotly agree with the model."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tests.report.pages import Page
 
 
 def traces_of(page, name, place=0):
-    """What plotly was given for the drawing of a term, without what we do not look at."""
+    """The data passed to plotly for the chart of a term."""
     code = """([name, place]) => {
       const cards = [...document.querySelectorAll(".card")];
       const card = cards.find((one) => one.querySelector("h3").textContent === name);
@@ -30,7 +30,7 @@ def of_class(array, place, n_classes):
 
 
 def check_signs(trace, signs, pair, entries):
-    """Signs stand where the mean is surely not zero, and nowhere else."""
+    """Signs mark exactly where the mean is two standard deviations from zero."""
     for marks in signs:
         mean, std = pair.mean[entries], pair.std[entries]
         if mean.ndim == 3:
@@ -66,7 +66,7 @@ class TestShapes:
                 ):
                     np.testing.assert_allclose(trace["y"], values, atol=1e-5 * size)
 
-    def test_levels_with_bars(self, drawn, kind):
+    def test_categories_with_error_bars(self, drawn, kind):
         page = drawn(kind)
         explanation = example(kind).model.explain_global()
         n_classes, n_seen = np.size(explanation.intercept), 0
@@ -85,10 +85,10 @@ class TestShapes:
     def test_missing_values(self, drawn, kind):
         page = drawn(kind)
         gap = example(kind).model.explain_global()["gap"]
-        found = [t for t in traces_of(page, "gap") if t["xaxis"] == "x2"]
+        actual = [t for t in traces_of(page, "gap") if t["xaxis"] == "x2"]
         means, stds = np.atleast_1d(gap.missing_mean), np.atleast_1d(gap.missing_std)
-        assert len(found) == len(means)
-        for trace, mean, std in zip(found, means, stds, strict=True):
+        assert len(actual) == len(means)
+        for trace, mean, std in zip(actual, means, stds, strict=True):
             assert trace["x"] == ["missing"]
             assert trace["y"] == pytest.approx([mean], rel=1e-5)
             assert trace["error"] == pytest.approx([2.0 * std], rel=1e-5)
@@ -131,7 +131,7 @@ class TestShapes:
 
 
 def entries_drawn(pair, axis):
-    """Entries of a pair that are drawn: numbers within the data, levels, and what else was seen."""
+    """Entries of an interaction that are shown: those of the data."""
     values = pair.values if axis == 0 else pair.second_values
     share = pair.density.sum(axis=1 - axis)
     if pair.feature_kinds[axis] == "categorical":
@@ -166,7 +166,7 @@ def test_calibration_and_history(drawn):
     )
 
 
-def test_one_scale_or_each_its_own(drawn):
+def test_shared_or_separate_scales(drawn):
     page = drawn("gaussian")
 
     def ranges():
@@ -179,28 +179,28 @@ def test_one_scale_or_each_its_own(drawn):
     page.check("#same-scale")
 
 
-def test_drawings_wait_until_they_are_seen(open_report, report_of):
+def test_charts_are_drawn_lazily(open_report, report_of):
     page = open_report(report_of("gaussian"))
     assert page.locator(".chart").count() > page.locator(".js-plotly-plot").count()
     page.locator("#retention-chart").scroll_into_view_if_needed()
     page.wait_for_selector("#retention-chart.js-plotly-plot")
 
 
-def test_a_print_has_every_drawing(open_report, report_of):
+def test_a_print_has_every_chart(open_report, report_of):
     page = open_report(report_of("two"))
     n_charts = page.locator(".chart").count()
     assert page.locator(".js-plotly-plot").count() < n_charts
     page.pdf()
     assert page.locator(".js-plotly-plot").count() == n_charts
     page.emulate_media(media="print")
-    # The values that a prediction is for are printed with it; what only moves them is not.
+    # The inputs of a prediction are printed, the controls are not.
     assert page.is_visible("#responses")
     assert page.is_visible("#fields .name >> nth=0")
     assert not page.is_visible("input[type=range] >> nth=0")
     assert not page.is_visible("#reset")
 
 
-# names are words
+# escaping of names
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -223,7 +223,7 @@ def test_hostile_names_are_shown_as_text(drawn, kind):
     assert page.locator(".chart svg :is(b, i, a, tspan[style*='bold'])").count() == 0
 
 
-def test_hostile_classes_in_drawings(drawn):
+def test_hostile_classes_in_charts(drawn):
     page = drawn("many")
     legend = page.inner_text("#legend")
     assert all(name in legend for name in CLASSES)
