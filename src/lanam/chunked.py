@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from lanam.core.arrays import Array
-from lanam.data import Schema, UnseenValues, add_up, as_frame, collect_unseen, warn_of
+from lanam.data import Schema, UnseenValues, as_frame, collect_unseen, merge_unseen, warn_unseen
 from lanam.engines import engine_of, is_chunked, open_source
 from lanam.engines.delimited import LARGEST_WHOLE
 from lanam.engines.interface import Chunk, ReadOptions, ResultColumns, Source, in_chunk
@@ -70,7 +70,7 @@ def summed(
         total, unseen, n_rows = source.reduce(columns, job, _add)
         if not total[0] > 0.0:
             raise ValueError(f"{source.title} has no row with a positive weight")
-        warn_of(add_up(unseen, n_rows))
+        warn_unseen(merge_unseen(unseen, n_rows))
         return float(finish(model, total))
 
     return partial(_accept_chunks, run=sum_rows)

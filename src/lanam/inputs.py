@@ -22,7 +22,7 @@ from lanam.data import (
     is_missing,
     learn_table,
     read_categorical,
-    warn_of,
+    warn_unseen,
 )
 from lanam.errors import InputError, Line
 from lanam.families import Family
@@ -69,7 +69,7 @@ def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Ar
         backend = None if frame is None else frame.implementation.name.lower()
         return learn_table(table, names, categorical, backend)
     columns, unseen = encode_table(table, estimator._schema)
-    warn_of(unseen)
+    warn_unseen(unseen)
     return columns, estimator._schema
 
 

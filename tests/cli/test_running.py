@@ -21,7 +21,7 @@ from lanam import LANAMRegressor, __version__
 from lanam.cli import errors, main
 from lanam.cli.console import Console, coloured
 from lanam.conformal import Calibration
-from lanam.data.errors import ColumnRef, changed, free_text
+from lanam.data.errors import ColumnRef, free_text, type_changed
 from lanam.engines.dialects import Dialect
 from lanam.files import require_place
 from lanam.inputs import read_weights
@@ -174,7 +174,7 @@ class TestErrors:
             "kept. Raise --max-iter."
         )
         place = ColumnRef("a", 0, "pyarrow")
-        error = changed(place, "string", "numeric", 3.5)
+        error = type_changed(place, "string", "numeric", 3.5)
         assert str(error).endswith(
             "now (for example 3.5): convert it, for example with `"
             'X = X.set_column(X.column_names.index("a"), "a", X["a"].cast(pa.string()))`'

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lanam.data import as_frame, encode_table, learn_table
-from lanam.data.errors import ColumnRef, not_a_value, shown
+from lanam.data.errors import ColumnRef, shown, unsupported_type
 
 DAY = datetime.date(2020, 2, 29)
 NOON = datetime.datetime(2020, 2, 29, 12, 30)
@@ -224,6 +224,6 @@ def test_examples_are_shortened():
 
 
 def test_an_unknown_library_is_still_answered():
-    error = not_a_value(ColumnRef("a", 0, "modin"), "lists", [1])
+    error = unsupported_type(ColumnRef("a", 0, "modin"), "lists", [1])
     assert error.remedy == "leave it out"
     assert str(error).endswith("strings and numbers: leave it out")

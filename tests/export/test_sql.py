@@ -12,7 +12,7 @@ from lanam.data import Column
 from lanam.explain.portable import TableAxis, explain_portable
 from lanam.export import sql as sql_module
 from lanam.export.complete import results_of
-from lanam.export.sql_text import number, stretches, total
+from lanam.export.sql_text import by_interval, number, total
 from lanam.families import SOFTMAX
 from tests.export.cases import KINDS, NAME, Case, case, check_link, check_response
 
@@ -259,7 +259,7 @@ def test_sums_of_any_length_are_shallow():
 
 def test_intervals():
     ends = [float(end) for end in range(1, 12)]
-    query = stretches("?1", ends, str)
+    query = by_interval("?1", ends, str)
     with sqlite3.connect(":memory:") as database:
         for value in np.arange(-1.0, 14.0, 0.5):
             (found,) = database.execute(f"SELECT {query}", (value,)).fetchone()

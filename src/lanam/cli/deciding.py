@@ -55,7 +55,7 @@ class Decision:
 
 
 def find_target(names: Sequence[str], given: str | None, ask: Ask | None = None) -> tuple[str, str]:
-    """The target's name, and how it was candidates; ``ask`` is None where nobody can be asked.
+    """The target's name, and how it was found; ``ask`` is None without a terminal.
 
     Examples
     --------

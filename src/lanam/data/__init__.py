@@ -1,4 +1,4 @@
-"""Tables in and out: what a column is, how a frame becomes an array. Knows nothing of networks."""
+"""Frames and arrays: schemas, encoding, missing and unseen values, errors about columns."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lanam.data.schema import (
 from lanam.data.unseen import (
     NewValuesWarning,
     UnseenValues,
-    add_up,
     collect_unseen,
-    warn_of,
+    merge_unseen,
+    warn_unseen,
 )
 from lanam.errors import warn_user
 
@@ -34,7 +34,6 @@ __all__ = [
     "NewValuesWarning",
     "Schema",
     "UnseenValues",
-    "add_up",
     "as_frame",
     "collect_unseen",
     "column_names",
@@ -45,7 +44,8 @@ __all__ = [
     "learn_schema",
     "learn_table",
     "make_frame",
+    "merge_unseen",
     "read_categorical",
-    "warn_of",
+    "warn_unseen",
     "warn_user",
 ]

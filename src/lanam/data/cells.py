@@ -17,7 +17,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.data.errors import ColumnRef, mixed, not_a_value
+from lanam.data.errors import ColumnRef, mixed, unsupported_type
 
 Array: TypeAlias = NDArray[np.float64]
 Frame: TypeAlias = "nw.DataFrame[Any]"
@@ -111,7 +111,7 @@ def _read_series(series: Series, place: ColumnRef) -> Cells:
         return cells if len(non_null) == n_rows else _spread(cells, present)
     if getattr(dtype, "time_zone", None) is not None:
         what += " with a time zone"
-    raise not_a_value(place, what, non_null.head(1).to_list()[0])
+    raise unsupported_type(place, what, non_null.head(1).to_list()[0])
 
 
 def _present(series: Series) -> tuple[NDArray[np.bool_] | None, Series]:
@@ -182,14 +182,14 @@ def _read_array(values: np.ndarray, place: ColumnRef) -> Cells:
     if kind == "b":
         return Cells(place, BOOLEAN, len(values), values)
     if kind in "UTO":
-        return _judge_objects(values.tolist(), place)
+        return _read_objects(values.tolist(), place)
     what = {"M": "dates", "m": "durations", "S": "bytes", "c": "complex numbers"}.get(
         kind, "records"
     )
-    raise not_a_value(place, what, values[0])
+    raise unsupported_type(place, what, values[0])
 
 
-def _judge_objects(values: list[object], place: ColumnRef) -> Cells:
+def _read_objects(values: list[object], place: ColumnRef) -> Cells:
     """Cells of Python objects, which must be all strings, all numbers or all booleans."""
     n_rows, present = len(values), None
     types = set(map(type, values))
@@ -202,7 +202,7 @@ def _judge_objects(values: list[object], place: ColumnRef) -> Cells:
         return Cells(place, EMPTY, n_rows, np.empty(0), present)
     if None in kinds:
         odd = next(value for value in values if _holds(type(value)) is None)
-        raise not_a_value(place, _name_of_object(odd), odd)
+        raise unsupported_type(place, _name_of_object(odd), odd)
     if kinds == {BOOLEAN}:
         return Cells(place, BOOLEAN, n_rows, np.array(values, dtype=bool), present)
     if kinds == {STRING}:

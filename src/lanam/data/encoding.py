@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.data.cells import BOOLEAN, EMPTY, NUMBERS, STRING, Array, Cells, Frame, Level, read_cells
-from lanam.data.errors import changed, free_text
+from lanam.data.errors import free_text, type_changed
 from lanam.data.schema import (
     CATEGORICAL,
     NUMERIC,
@@ -170,7 +170,7 @@ def _require_comparable(cells: Cells, values: Sequence[Level], column: Column) -
 def _refuse_change(cells: Cells, column: Column) -> None:
     if cells.values.size == 0:
         return  # nothing but missing values, whatever their dtype is
-    raise changed(cells.place, column.holds, cells.holds, cells.values.flat[0])
+    raise type_changed(cells.place, column.holds, cells.holds, cells.values.flat[0])
 
 
 def _numbers(cells: Cells) -> Array:

@@ -127,21 +127,21 @@ class ColumnRef:
         backend = self.backend or "array"
         lines = _LINES.get(what, {})
         if backend not in lines:
-            lines = _LINES.get(_plainly(what), {})
+            lines = _LINES.get(_base_type(what), {})
         quoted = '"' + self.name.replace("\\", "\\\\").replace('"', '\\"') + '"'
         # A pyarrow table may be a chunk of another one, where the column has another index.
         index = f"X.column_names.index({quoted})" if backend == "pyarrow" else self.index
         return Line(what, lines.get(backend, "").format(c=quoted, i=index))
 
 
-def _plainly(what: str) -> str:
+def _base_type(what: str) -> str:
     """What a column holds, regardless of its representation."""
     return what.removesuffix(" with a time zone").removesuffix(" as objects")
 
 
-def not_a_value(place: ColumnRef, what: str, example: object) -> Exception:
+def unsupported_type(place: ColumnRef, what: str, example: object) -> Exception:
     """The error for a column of dates, lists, bytes and the like."""
-    plain, line = _plainly(what), place.line(what)
+    plain, line = _base_type(what), place.line(what)
     kind: type[InputError | InputTypeError] = InputError
     takes = "features must be numeric or categorical"
     if plain in ("lists", "records", "objects"):
@@ -187,7 +187,7 @@ def free_text(place: ColumnRef, n_values: int, n_rows: int, example: object) -> 
     )
 
 
-def changed(place: ColumnRef, before: str, now: str, example: object) -> InputError:
+def type_changed(place: ColumnRef, before: str, now: str, example: object) -> InputError:
     """The error for new rows whose column holds something else than the training data did."""
     return InputError(
         "column {column!r} was {before} in the training data, and is {now} now (for example {shown})",

@@ -55,7 +55,7 @@ class NewValuesWarning(UserWarning):
         super().__init__("\n".join(parts))
 
 
-def add_up(unseen: Sequence[UnseenValues], n_rows: int) -> tuple[UnseenValues, ...]:
+def merge_unseen(unseen: Sequence[UnseenValues], n_rows: int) -> tuple[UnseenValues, ...]:
     """Sum the records of the chunks of a table with ``n_rows`` rows: one record per column.
 
     Examples
@@ -64,7 +64,7 @@ def add_up(unseen: Sequence[UnseenValues], n_rows: int) -> tuple[UnseenValues, .
     ...     UnseenValues("city", 10, 1, ("Oslo",)),
     ...     UnseenValues("city", 10, 2, ("Bern", "Oslo")),
     ... ]
-    >>> print(*add_up(parts, 30))
+    >>> print(*merge_unseen(parts, 30))
     column 'city': 3 of 30 values are unseen categories ('Oslo', 'Bern'): predicted with the mean ...
     """
     found: dict[str, UnseenValues] = {}
@@ -87,12 +87,12 @@ _COLLECTED: ContextVar[list[UnseenValues] | None] = ContextVar("unseen", default
 
 @contextmanager
 def collect_unseen() -> Iterator[list[UnseenValues]]:
-    """Collect unseen values of this thread for `add_up`, instead of warning of each.
+    """Collect unseen values of this thread for `merge_unseen`, instead of warning of each.
 
     Examples
     --------
     >>> with collect_unseen() as found:
-    ...     warn_of([UnseenValues("city", 10, 1, ("Oslo",))])
+    ...     warn_unseen([UnseenValues("city", 10, 1, ("Oslo",))])
     >>> found[0].examples
     ('Oslo',)
     """
@@ -104,7 +104,7 @@ def collect_unseen() -> Iterator[list[UnseenValues]]:
         _COLLECTED.reset(token)
 
 
-def warn_of(unseen: Sequence[UnseenValues]) -> None:
+def warn_unseen(unseen: Sequence[UnseenValues]) -> None:
     """One warning for all unseen values, at the user's line."""
     collected = _COLLECTED.get()
     if collected is not None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from lanam.core.blas import limited_threads
 from lanam.core.rows.tables import EncodedRows, Job, Merge, Totals, add
-from lanam.data import UnseenValues, add_up, collect_unseen, warn_of
+from lanam.data import UnseenValues, collect_unseen, merge_unseen, warn_unseen
 from lanam.engines.formats import LARGEST_CHUNK
 from lanam.engines.interface import (
     Chunk,
@@ -147,7 +147,7 @@ class LocalSource(Source):
     ) -> Any:
         """Apply a function row-wise: arrays of all rows, and one warning for unseen values."""
         gathered = self.reduce(columns, partial(_gather, function), _Gathered.followed_by)
-        warn_of(add_up(gathered.unseen, gathered.n_rows))
+        warn_unseen(merge_unseen(gathered.unseen, gathered.n_rows))
         return gathered.joined()
 
     def write(
@@ -367,5 +367,5 @@ def _write(
 def _warn_of_unseen(written: Sequence[_Gathered]) -> int:
     """Warn of the unseen values in all parts, once; returns the number of rows."""
     total = reduce(_Gathered.followed_by, written)
-    warn_of(add_up(total.unseen, total.n_rows))
+    warn_unseen(merge_unseen(total.unseen, total.n_rows))
     return total.n_rows

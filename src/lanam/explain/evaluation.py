@@ -25,7 +25,7 @@ from lanam.data import (
     encode_table,
     find_column,
     is_missing,
-    warn_of,
+    warn_unseen,
     warn_user,
 )
 from lanam.explain.bands import around, draw_count, half_width, sorted_deviations, uncertain
@@ -98,7 +98,7 @@ def read_values(column: Column, values: object) -> Array:
         codes, unseen = encode_table(table, Schema((column,)))
     except (TypeError, ValueError):
         raise _refusal(column, cells) from None
-    warn_of(unseen)
+    warn_unseen(unseen)
     return codes[:, 0]
 
 

@@ -1,7 +1,6 @@
-"""A fitted model for where there is no Python: lookup tables, a rating table, SQL, ONNX.
+"""Exports of a fitted model: lookup tables (JSON), a rating table (CSV), SQL and ONNX.
 
-All is written from the tables that explanations give (:mod:`lanam.explain.portable`) and the schema: a
-format knows nothing of networks, and of estimators neither.
+All formats are written from :mod:`lanam.explain.portable` and the schema, without estimators or networks.
 """
 
 from __future__ import annotations

@@ -40,14 +40,14 @@ def lookup_tables(
     Parameters
     ----------
     portable, schema
-        The model, and what its columns are.
+        The tables of a model, and the schema of its columns.
     calibration
         Conformal calibration of its intervals.
     edits
-        What was changed by hand, in order.
+        Records of the edits, in order.
     variance
-        Whether what the variance takes is included: the coordinates' tables and the factor, which are
-        most of the file.
+        Whether to include what variances need: tables of the coordinates and the factor, which are most
+        of the file.
 
     Examples
     --------

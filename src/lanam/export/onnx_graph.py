@@ -61,15 +61,15 @@ def onnx_model(
     Parameters
     ----------
     portable, schema
-        The model, and what its columns are.
+        The tables of a model, and the schema of its columns.
     columns
-        What inputs are called, where that is not the column's name.
+        Names of inputs, where they differ from the columns'.
     missing
-        The text that stands for a missing one: strings have no NaN.
+        The string for a missing value, since strings have no NaN.
     variance
         Whether to compute the variance, and with it predictions on the response scale.
     edits
-        Records of what was edited by hand: JSON in the metadata.
+        Records of the edits, written as JSON into the metadata.
 
     Examples
     --------
@@ -248,13 +248,13 @@ def _compute(graph: _Graph, model: CompleteModel, variance: bool) -> None:
         "Add", graph.sum_of([*means, _zeros(graph, n_classes)]), graph.constant(model.intercept)
     )
     if not variance:
-        _give(graph, mean, "link_mean", n_classes)
+        _name_result(graph, mean, "link_mean", n_classes)
         return
     covariance = _covariance(graph, model, reads)
     eye = np.flatnonzero(np.eye(n_classes).ravel())
     variances = graph("Gather", covariance, eye, axis=1)
-    _give(graph, mean, "link_mean", n_classes)
-    _give(graph, variances, "link_variance", n_classes)
+    _name_result(graph, mean, "link_mean", n_classes)
+    _name_result(graph, variances, "link_variance", n_classes)
     hook_of(_RESPONSES, model.portable)(graph, model, mean, variances, covariance)
 
 
@@ -266,7 +266,7 @@ def _zeros(graph: _Graph, width: int) -> str:
     return graph("Expand", np.zeros((1, 1)), shape)
 
 
-def _give(graph: _Graph, values: str, name: str, width: int) -> None:
+def _name_result(graph: _Graph, values: str, name: str, width: int) -> None:
     """Name a result; a single column becomes a vector."""
     if width == 1:
         graph("Squeeze", values, [1], result=name)
@@ -391,20 +391,20 @@ def _covariance(graph: _Graph, model: CompleteModel, reads: Sequence[str]) -> st
 def _number_response(
     graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str
 ) -> None:
-    _give(graph, mean, "prediction", 1)
-    _give(graph, graph("Add", variances, _noise(graph, model)), "observation_variance", 1)
+    _name_result(graph, mean, "prediction", 1)
+    _name_result(graph, graph("Add", variances, _noise(graph, model)), "observation_variance", 1)
 
 
 def _count_response(graph: _Graph, model: CompleteModel, mean: str, variances: str, _: str) -> None:
     half = graph("Mul", variances, 0.5)
     rate = _exponential(graph, graph("Add", mean, half))
-    _give(graph, rate, "prediction", 1)
+    _name_result(graph, rate, "prediction", 1)
     # The variance of a rate, and of a count given its rate (poisson_lognormal.dispersed).
     one = graph.constant(1.0)
     excess = graph("Div", model.portable.noise_variance - 1.0, rate)
     second = graph("Mul", graph("Exp", variances), graph("Add", excess, one))
     square = graph("Mul", graph("Mul", rate, rate), graph("Sub", second, one))
-    _give(graph, graph("Add", rate, square), "observation_variance", 1)
+    _name_result(graph, graph("Add", rate, square), "observation_variance", 1)
 
 
 def _two_classes_response(

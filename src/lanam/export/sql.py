@@ -32,14 +32,14 @@ from lanam.export.complete import (
     results_of,
 )
 from lanam.export.sql_text import (
+    by_interval,
+    by_value,
     exponential,
-    level_text,
-    levels,
+    level_literal,
     next_above,
     number,
     quoted,
     scaled,
-    stretches,
     total,
 )
 from lanam.text import one_line
@@ -120,19 +120,19 @@ def sql_query(
     Parameters
     ----------
     portable, schema
-        The model, and what its columns are.
+        The tables of a model, and the schema of its columns.
     table
-        The table's name; with a schema, both in a tuple.
+        The name of the table; a tuple of schema and table.
     columns
-        What columns are called in the table, where that is not their name in the model.
+        Names of columns in the table, where they differ from those of the model.
     keep
-        The table's columns that stand beside the results; by default those that the model reads.
+        Columns of the table to select next to the results; by default those that the model reads.
     dialect
         ``"sqlite"`` (3.35 or later), ``"duckdb"`` or ``"standard"``.
     variance
         Whether to compute the variance, and with it predictions on the response scale.
     edits
-        Records of what was edited by hand: comments on top.
+        Records of the edits, written as comments.
 
     Examples
     --------
@@ -191,17 +191,17 @@ def choose(axis: TableAxis, column: Column, value: str, leaf: Leaf) -> str:
     if axis.kind == "codes":
         assert axis.other is not None
         options = [
-            (level_text(level, column.name), at(entry))
+            (level_literal(level, column.name), at(entry))
             for level, entry in zip(column.levels, points, strict=True)
             if entry != axis.other
         ]
-        present = levels(value, options, at(axis.other))
+        present = by_value(value, options, at(axis.other))
     elif axis.kind == "bins":
-        present = stretches(value, points, at)
+        present = by_interval(value, points, at)
     elif axis.kind == "levels":
         present = _nearest(points, axis.other, value, at)
     else:
-        present = stretches(value, points, lambda k: _between(points, k, value, leaf))
+        present = by_interval(value, points, lambda k: _between(points, k, value, leaf))
     return f"CASE WHEN {value} IS NULL THEN {at(axis.missing)} ELSE {present} END"
 
 
@@ -216,7 +216,7 @@ def _nearest(points: list[float], other: int | None, value: str, at: Callable[[i
         )
 
     middles = [next_above(0.5 * (low + high)) for low, high in itertools.pairwise(points)]
-    return stretches(value, middles, same)
+    return by_interval(value, middles, same)
 
 
 def _between(points: list[float], k: int, value: str, leaf: Leaf) -> str:

@@ -86,14 +86,14 @@ def scaled(factors: Sequence[float], names: Sequence[str], digits: int) -> list[
     ]
 
 
-def stretches(value: str, ends: Sequence[float], inside: Callable[[int], str]) -> str:
+def by_interval(value: str, ends: Sequence[float], inside: Callable[[int], str]) -> str:
     """A CASE expression by intervals: ``inside(k)`` from ``ends[k - 1]`` on and below ``ends[k]``.
 
     Nested as a binary search.
 
     Examples
     --------
-    >>> stretches("x", [1.0, 2.0], lambda k: f"{k}")
+    >>> by_interval("x", [1.0, 2.0], lambda k: f"{k}")
     'CASE WHEN x < 2.0e0 THEN CASE WHEN x < 1.0e0 THEN 0 ELSE 1 END ELSE 2 END'
     """
 
@@ -107,7 +107,7 @@ def stretches(value: str, ends: Sequence[float], inside: Callable[[int], str]) -
     return between(0, len(ends))
 
 
-def levels(value: str, options: Sequence[tuple[str, str]], otherwise: str) -> str:
+def by_value(value: str, options: Sequence[tuple[str, str]], otherwise: str) -> str:
     """A CASE expression by values."""
     if not options:
         return otherwise
@@ -125,7 +125,7 @@ def next_above(value: float) -> float:
     return float(np.nextafter(value, math.inf))
 
 
-def level_text(level: str | float, column: str) -> str:
+def level_literal(level: str | float, column: str) -> str:
     """A level as a literal: a string, or a number, also for booleans."""
     if isinstance(level, str):
         return text(level, column)

@@ -129,9 +129,6 @@ def _write_entries(entries: Entries | None, name: str, arrays: Put) -> Content |
     return {"type": "levels", **common, "exact": bool(entries.exact)}
 
 
-# --- from a file ------------------------------------------------------------------------------------
-
-
 def read_model(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> FittedModel:
     """The model in a file, given the number of levels of each column (-1: numeric)."""
     fields = Fields(content, "the model", _MODEL)
