@@ -21,34 +21,34 @@ app = typer.Typer(
 )
 
 _EXAMPLES: dict[type[requests.Request], tuple[str, ...]] = {
-    requests.Fit: (
+    requests.FitRequest: (
         "lanam fit houses.csv --target price -o houses.lanam",
         "lanam fit claims.parquet -t claims --task counts --exposure years -o claims.lanam",
         "lanam fit patients.csv -t ill --drop id --categorical ward -o ill.lanam",
         "lanam fit sales/ -t price --memory 1GB --checkpoint sales.part -o sales.lanam",
     ),
-    requests.Predict: (
+    requests.PredictRequest: (
         "lanam predict houses.lanam new.csv -o predicted.csv --keep id",
         "lanam predict houses.lanam new.parquet -o predicted.parquet --interval 0.9 --std",
         "cat new.csv | lanam predict ill.lanam - -o - --proba | head",
         "lanam predict sales.lanam new-sales/ -o predicted/ --keep id",
     ),
-    requests.Explain: (
+    requests.ExplainRequest: (
         "lanam explain houses.lanam -o shapes.png",
         "lanam explain houses.lanam --term area",
         "lanam explain houses.lanam --noise -o noise.png",
         "lanam explain houses.lanam --row 3 --data new.csv",
     ),
-    requests.Report: (
+    requests.ReportRequest: (
         'lanam report houses.lanam houses.csv -o report.html --title "Houses in Ames"',
         "lanam report houses.lanam -o report.html",
     ),
-    requests.Export: (
+    requests.ExportRequest: (
         "lanam export houses.lanam --to sql -o houses.sql",
         "lanam export houses.lanam -o houses.onnx",
         "lanam export houses.lanam --to sql --table new --keep id --dialect duckdb -o -",
     ),
-    requests.Demo: (),
+    requests.DemoRequest: (),
 }
 
 
@@ -87,7 +87,7 @@ def lanam(
 
 def _register(kind: type[requests.Request], examples: tuple[str, ...]) -> None:
     """Add a command whose options are the fields of a request, and whose help is its docstring."""
-    name = kind.__name__.lower()
+    name = kind.__name__.removesuffix("Request").lower()
 
     def command(**options: Any) -> None:
         try:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lanam.cli.console import Console
 from lanam.cli.errors import CLIError
 from lanam.cli.explain import save_plot
-from lanam.cli.requests import Demo
+from lanam.cli.requests import DemoRequest
 from lanam.cli.tables import open_writer, require_new
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ TARGET = "progression"
 _TITLE = "Diabetes: progression of the disease after one year"
 
 
-def demo(request: Demo, console: Console) -> None:
+def demo(request: DemoRequest, console: Console) -> None:
     """Fit, evaluate, plot and report a model of real data, and explain what to look at."""
     folder = Path(request.folder)
     if not folder.is_dir():

@@ -12,7 +12,7 @@ from lanam.cli.console import Console
 from lanam.cli.deciding import listed
 from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.models import load_model, open_for, require_columns, without
-from lanam.cli.requests import Explain
+from lanam.cli.requests import ExplainRequest
 from lanam.cli.tables import require_new
 from lanam.text import aligned, number_format, shorten
 
@@ -32,7 +32,7 @@ _MAX_POINTS = 20
 _MAX_NAME = 40
 
 
-def explain(request: Explain, console: Console) -> None:
+def explain(request: ExplainRequest, console: Console) -> None:
     """Print an explanation, and plot it with ``--output``."""
     if (request.row is None) != (request.data is None):
         raise UsageError("--row and --data go together: which row of which file?")
@@ -55,14 +55,14 @@ def explain(request: Explain, console: Console) -> None:
         console.note(f"written: {request.output}")
 
 
-def _require_plot(path: str, request: Explain) -> None:
+def _require_plot(path: str, request: ExplainRequest) -> None:
     if not path.lower().endswith(_PLOT_ENDINGS):
         raise UsageError(f"{path}: the name of a plot ends in {', '.join(_PLOT_ENDINGS[:3])}")
     files = tuple(name for name in (request.model, request.data) if name)
     require_new(path, force=request.force, inputs=files, example="shapes.png")
 
 
-def _explain_all(request: Explain, model: Estimator, console: Console) -> Plot:
+def _explain_all(request: ExplainRequest, model: Estimator, console: Console) -> Plot:
     summary = model.summary()
     console.print(summary)
     if console.json:
@@ -80,7 +80,7 @@ def _explain_all(request: Explain, model: Estimator, console: Console) -> Plot:
     return plot
 
 
-def _explanation(request: Explain, model: Estimator) -> GlobalExplanation:
+def _explanation(request: ExplainRequest, model: Estimator) -> GlobalExplanation:
     """The terms of the prediction, or of the noise."""
     if not request.noise:
         return model.explain_global()
@@ -89,7 +89,9 @@ def _explanation(request: Explain, model: Estimator) -> GlobalExplanation:
     return model.explain_noise()
 
 
-def _explain_terms(request: Explain, explanation: GlobalExplanation, console: Console) -> Plot:
+def _explain_terms(
+    request: ExplainRequest, explanation: GlobalExplanation, console: Console
+) -> Plot:
     """Print the function of one term, or of all active ones."""
     names = [term.name for term in explanation]
     if request.term not in (None, *names):
@@ -121,7 +123,9 @@ def _explain_terms(request: Explain, explanation: GlobalExplanation, console: Co
     return plot
 
 
-def _explain_row(row: int, data: str, request: Explain, model: Estimator, console: Console) -> Plot:
+def _explain_row(
+    row: int, data: str, request: ExplainRequest, model: Estimator, console: Console
+) -> Plot:
     source = open_for(model, data, request.dialect, console)
     needed = require_columns(model, source)
     n_read, frame = 0, None

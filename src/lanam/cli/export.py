@@ -8,11 +8,11 @@ from pathlib import Path
 from lanam.cli.console import Console
 from lanam.cli.errors import UsageError
 from lanam.cli.models import load_model
-from lanam.cli.requests import Export, Form
+from lanam.cli.requests import ExportRequest, Form
 from lanam.cli.tables import require_new
 
 
-def export(request: Export, console: Console) -> None:
+def export(request: ExportRequest, console: Console) -> None:
     """Write a model in another form."""
     kind = str(request.to or Path(request.output).suffix.lstrip(".").lower())
     if kind not in list(Form):
@@ -35,7 +35,7 @@ def export(request: Export, console: Console) -> None:
     console.document({"to": kind, "file": str(path), "notes": console.notes})
 
 
-def _options(request: Export, kind: str) -> dict[str, object]:
+def _options(request: ExportRequest, kind: str) -> dict[str, object]:
     """The format's options; one that it does not have is refused."""
     names = [part for value in request.keep or () for part in value.split(",") if part]
     given: dict[str, object] = {

@@ -27,7 +27,7 @@ from lanam.cli.deciding import (
 )
 from lanam.cli.errors import CLIError, UsageError
 from lanam.cli.models import numbers, open_for, without
-from lanam.cli.requests import FLAGS, Fit
+from lanam.cli.requests import FLAGS, FitRequest
 from lanam.cli.tables import are_files, read_rows, require_new
 from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
@@ -62,7 +62,7 @@ class Samples:
     test: dict[str, Any] | None = None
 
 
-def fit(request: Fit, console: Console) -> None:
+def fit(request: FitRequest, console: Console) -> None:
     """Fit a model to a table, print its summary, and write it."""
     from lanam import coverage_report
 
@@ -118,7 +118,7 @@ def fit(request: Fit, console: Console) -> None:
     )
 
 
-def _test_share(request: Fit, several: bool) -> float:
+def _test_share(request: FitRequest, several: bool) -> float:
     """The fraction of rows to hold out, if the options go together."""
     if not several:
         test_share = _TEST_SHARE if request.test_share is None else request.test_share
@@ -135,7 +135,9 @@ def _test_share(request: Fit, several: bool) -> float:
     return 0.0
 
 
-def _split_rows(request: Fit, roles: TableRoles, test_share: float, console: Console) -> Samples:
+def _split_rows(
+    request: FitRequest, roles: TableRoles, test_share: float, console: Console
+) -> Samples:
     """The rows of a single file that have a target, in memory, split at random."""
     table = read_rows(roles.source, [*roles.features, roles.target, *roles.others.values()])
     target = table[roles.target]
@@ -169,7 +171,7 @@ def _split_rows(request: Fit, roles: TableRoles, test_share: float, console: Con
     return Samples(decision, train or {}, ", ".join(notes), calibrate, test)
 
 
-def _whole_files(request: Fit, roles: TableRoles) -> Samples:
+def _whole_files(request: FitRequest, roles: TableRoles) -> Samples:
     """All rows of several files, which are read in chunks and need not fit in memory."""
     source, target = roles.source, roles.target
     decision = decide_task(_distinct_values(source, target), target, request.task)
@@ -206,7 +208,7 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
     return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
 
 
-def _find_roles(request: Fit, console: Console) -> TableRoles:
+def _find_roles(request: FitRequest, console: Console) -> TableRoles:
     """Open a table and determine the roles of its columns; those without names are left out."""
     source = open_for(None, request.data, request.dialect, console)
     names = [name for name in source.names if name]
@@ -232,7 +234,7 @@ def _find_roles(request: Fit, console: Console) -> TableRoles:
     return roles
 
 
-def _require_usable(request: Fit, roles: TableRoles, console: Console) -> None:
+def _require_usable(request: FitRequest, roles: TableRoles, console: Console) -> None:
     """Reject columns that no model can be fitted to, and report those that may be misread."""
     source, target = roles.source, roles.target
     categorical = split_names(request.categorical_features, roles.features, "--categorical")
@@ -278,13 +280,13 @@ def _ask(names: Sequence[str]) -> str:
     return answer
 
 
-def _family(request: Fit) -> Family:
+def _family(request: FitRequest) -> Family:
     """The family of ``--task``; that of regression by default."""
     return TASKS[request.task or "regression"]
 
 
 def _estimator(
-    request: Fit, decision: Decision, names: Sequence[str], console: Console
+    request: FitRequest, decision: Decision, names: Sequence[str], console: Console
 ) -> Estimator:
     from lanam import LANAMClassifier, LANAMRegressor
 

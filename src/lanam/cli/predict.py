@@ -14,7 +14,7 @@ from lanam.cli.console import Console
 from lanam.cli.deciding import split_names
 from lanam.cli.errors import UsageError, in_flags
 from lanam.cli.models import exposure_column, load_model, open_for, require_columns
-from lanam.cli.requests import BLOCK_SIZE, Predict
+from lanam.cli.requests import BLOCK_SIZE, PredictRequest
 from lanam.cli.tables import are_files, open_writer, require_new, require_table_name
 from lanam.engines.dialects import CsvFiles
 from lanam.engines.files import FileSource
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lanam.cli.models import Estimator
 
 
-def predict(request: Predict, console: Console) -> None:
+def predict(request: PredictRequest, console: Console) -> None:
     """Predict the rows of one or more files, and write the predictions."""
     started = time.perf_counter()
     n_rows, columns = _write(request, console)
@@ -41,7 +41,7 @@ def predict(request: Predict, console: Console) -> None:
     )
 
 
-def _write(request: Predict, console: Console) -> tuple[int, list[str]]:
+def _write(request: PredictRequest, console: Console) -> tuple[int, list[str]]:
     """Write the predictions; the number of rows, and the columns."""
     several = are_files(request.data)
     kind = _require_output(request, console, several)
@@ -75,7 +75,7 @@ def _write(request: Predict, console: Console) -> tuple[int, list[str]]:
     return n_rows, [*kept, *outputs.names]
 
 
-def _require_output(request: Predict, console: Console, several: bool) -> str | None:
+def _require_output(request: PredictRequest, console: Console, several: bool) -> str | None:
     """Check the output before any work is done; the format of a single file."""
     if several and request.output == "-":
         raise UsageError("-o - is for one file: name a folder, or one file for all")
@@ -94,7 +94,7 @@ def _require_output(request: Predict, console: Console, several: bool) -> str | 
     return kind
 
 
-def kept_names(request: Predict, source: FileSource) -> list[str]:
+def kept_names(request: PredictRequest, source: FileSource) -> list[str]:
     """The columns of the input that are written next to the predictions."""
     if request.all_columns:
         return [name for name in source.names if name]

@@ -18,7 +18,7 @@ from lanam.cli.models import (
     open_for,
     require_columns,
 )
-from lanam.cli.requests import Report
+from lanam.cli.requests import ReportRequest
 from lanam.cli.tables import read_rows, require_new
 from lanam.engines.files import FileSource
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lanam.cli.models import Estimator
 
 
-def report(request: Report, console: Console) -> None:
+def report(request: ReportRequest, console: Console) -> None:
     """Write a report of a model, with the rows of a table."""
     if not request.output.lower().endswith((".html", ".htm")):
         raise UsageError(f"{request.output}: the name of a report ends in .html")
@@ -50,7 +50,7 @@ def report(request: Report, console: Console) -> None:
     console.document({"report": str(path), "notes": console.notes})
 
 
-def _read(request: Report, data: str, model: Estimator, console: Console) -> dict[str, Any]:
+def _read(request: ReportRequest, data: str, model: Estimator, console: Console) -> dict[str, Any]:
     """The rows of a table, as arguments of ``report``."""
     source = open_for(model, data, request.dialect, console)
     needed = require_columns(model, source)

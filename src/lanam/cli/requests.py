@@ -138,7 +138,7 @@ class TableRequest(Request):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit(TableRequest):
+class FitRequest(TableRequest):
     """Fit a model to a table and write it to a file.
 
     Prints the terms with their importances, and accuracy and calibration on held-out rows.
@@ -203,7 +203,7 @@ class Fit(TableRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Predict(TableRequest):
+class PredictRequest(TableRequest):
     """Predict the rows of a table.
 
     It is read in chunks, and need not fit in memory.
@@ -236,7 +236,7 @@ class Predict(TableRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explain(TableRequest):
+class ExplainRequest(TableRequest):
     """Explain the terms of a model, or the prediction of one row."""
 
     model: str = _argument(*_MODEL)
@@ -257,7 +257,7 @@ class Explain(TableRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(TableRequest):
+class ReportRequest(TableRequest):
     """Write an HTML report of a model.
 
     A single file that works offline: shape functions, importances, calibration, and what-if predictions.
@@ -283,7 +283,7 @@ class Report(TableRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Export(Request):
+class ExportRequest(Request):
     """Export a model to JSON, CSV, SQL or ONNX.
 
     JSON, SQL and ONNX score rows without Python; CSV is a rating table for spreadsheets.
@@ -301,7 +301,7 @@ class Export(Request):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demo(Request):
+class DemoRequest(Request):
     """Fit, evaluate and explain a model of real data.
 
     Writes lanam-demo.html (a report), lanam-demo.png and lanam-demo-pair.png (plots, if matplotlib is
@@ -314,7 +314,7 @@ class Demo(Request):
 #: Flags by the arguments of the library that they are passed as.
 FLAGS: dict[str, str] = {
     option.name: next(iter(option.metadata["names"]), f"--{option.name.replace('_', '-')}")
-    for request in (Explain, Report, Predict, Fit)
+    for request in (ExplainRequest, ReportRequest, PredictRequest, FitRequest)
     for option in fields(request)
     if "names" in option.metadata
 }

@@ -23,7 +23,7 @@ Array: TypeAlias = NDArray[np.float64]
 Frame: TypeAlias = "nw.DataFrame[Any]"
 #: A value of a categorical column as a plain value: a string, number or boolean.
 Level: TypeAlias = str | float
-Series: TypeAlias = Any  # columns of narwhals's stable frames have another type than its Series
+NarwhalsSeries: TypeAlias = Any  # the stable frames' columns have another type than nw.Series
 
 #: Types of columns; one without values and dtype is empty.
 NUMBERS = "numeric"
@@ -89,7 +89,7 @@ def read_cells(table: Frame | np.ndarray, index: int, name: str) -> Cells:
     return _read_series(table[:, index], place)
 
 
-def _read_series(series: Series, place: ColumnRef) -> Cells:
+def _read_series(series: NarwhalsSeries, place: ColumnRef) -> Cells:
     dtype = series.dtype
     if dtype.is_numeric():
         return _read_numbers(series, place)
@@ -114,7 +114,7 @@ def _read_series(series: Series, place: ColumnRef) -> Cells:
     raise unsupported_type(place, what, non_null.head(1).to_list()[0])
 
 
-def _present(series: Series) -> tuple[NDArray[np.bool_] | None, Series]:
+def _present(series: NarwhalsSeries) -> tuple[NDArray[np.bool_] | None, NarwhalsSeries]:
     """Which rows have a value (None: all), and these values."""
     if series.null_count() == 0:
         return None, series
@@ -130,7 +130,7 @@ def _spread(cells: Cells, present: NDArray[np.bool_] | None) -> Cells:
     return Cells(cells.place, cells.holds, len(rows), cells.values, rows)
 
 
-def _read_numbers(series: Series, place: ColumnRef) -> Cells:
+def _read_numbers(series: NarwhalsSeries, place: ColumnRef) -> Cells:
     n_rows = len(series)
     # numpy has no decimals, nor integers of 128 bits.
     if series.dtype == nw.Decimal or series.dtype in (nw.Int128, nw.UInt128):
@@ -142,7 +142,7 @@ def _read_numbers(series: Series, place: ColumnRef) -> Cells:
     return Cells(place, NUMBERS, n_rows, known.to_numpy(), present)
 
 
-def _read_categories(series: Series, place: ColumnRef) -> Cells:
+def _read_categories(series: NarwhalsSeries, place: ColumnRef) -> Cells:
     present, known = _present(series)
     listed = _listed(known)
     order = _categories(series)
@@ -155,7 +155,7 @@ def _read_categories(series: Series, place: ColumnRef) -> Cells:
     return Cells(place, kinds.pop() or STRING, len(series), _objects(listed), present, True, order)
 
 
-def _categories(series: Series) -> tuple[object, ...]:
+def _categories(series: NarwhalsSeries) -> tuple[object, ...]:
     """The dtype's categories in their order, if it has any."""
     if series.implementation.is_polars() and series.dtype == nw.Categorical:
         return ()  # shared by all frames of a session, in order of appearance
@@ -166,7 +166,7 @@ def _categories(series: Series) -> tuple[object, ...]:
         return tuple(nw.from_native(arrow, series_only=True).cat.get_categories().to_list())
 
 
-def _listed(series: Series) -> list[object]:
+def _listed(series: NarwhalsSeries) -> list[object]:
     # The fast way to Python objects differs by library. The series has no nulls, which numpy would miss
     # in an arrow dictionary.
     if series.implementation.is_pyarrow():
