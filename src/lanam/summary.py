@@ -134,7 +134,8 @@ class Summary:
         if not len(scores):
             return []
         score = "log evidence gain" if scores.score == "evidence" else scores.score
-        head = f"{len(scores)} pairwise interactions by {score}, {len(scores.active)} active:"
+        plural = "s" if len(scores) > 1 else ""
+        head = f"{len(scores)} pairwise interaction{plural} by {score}, {len(scores.active)} active:"
         return ["", head, *scores.lines(_MAX_PAIRS)]
 
     def _headlines(self) -> list[str]:
