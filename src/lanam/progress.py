@@ -94,13 +94,7 @@ class Progress:
 
 
 def describe(record: Mapping[str, Any]) -> str:
-    """One record as a line: iteration, log evidence, noise, active terms.
-
-    Examples
-    --------
-    >>> describe({"iteration": 7, "log_evidence": -31.25, "n_active": 3, "stage": "levels"})
-    'lanam  iteration 7 (levels)  log evidence -31.2  terms 3'
-    """
+    """One record as a line: iteration, log evidence, noise, active terms."""
     stage = f" ({record['stage']})" if record.get("stage") else ""
     parts = ["lanam", f"iteration {record['iteration']}{stage}"]
     parts.append(f"log evidence {record['log_evidence']:.1f}")

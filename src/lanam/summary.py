@@ -135,7 +135,9 @@ class Summary:
             return []
         score = "log evidence gain" if scores.score == "evidence" else scores.score
         plural = "s" if len(scores) > 1 else ""
-        head = f"{len(scores)} pairwise interaction{plural} by {score}, {len(scores.active)} active:"
+        head = (
+            f"{len(scores)} pairwise interaction{plural} by {score}, {len(scores.active)} active:"
+        )
         return ["", head, *scores.lines(_MAX_PAIRS)]
 
     def _headlines(self) -> list[str]:

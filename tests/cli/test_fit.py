@@ -323,6 +323,7 @@ class TestColumnOptions:
         assert read_pairs("auto", []) == "auto"
         assert read_pairs("0", []) == 0
         assert read_pairs("a:b:c", ["a", "b:c"]) == [("a", "b:c")]
+        assert read_pairs("a:b,b:c", ["a", "b", "c"]) == [("a", "b"), ("b", "c")]
         with pytest.raises(UsageError, match="use auto, a number, or pairs"):
             read_pairs("some", ["a"])
         with pytest.raises(UsageError, match="--interactions names the column 'x'"):
@@ -330,6 +331,7 @@ class TestColumnOptions:
 
     def test_names(self):
         assert split_names(["a", "b, c", "a"], ["a", "b", "c"], "--drop") == ["a", "b", "c"]
+        assert split_names(["a,b", "c,d"], ["a", "b", "c,d"], "--drop") == ["a", "b", "c,d"]
         assert split_names(None, ["a"], "--drop") == []
         with pytest.raises(UsageError, match="--drop names the column 'd'"):
             split_names(["a,d"], ["a"], "--drop")

@@ -322,20 +322,20 @@ def test_the_remedies_work():
     assert small(["a", "prediction"]).export(None, to="sql", keep=["a"])
 
 
-def test_a_level_with_a_nul():
+def test_a_category_with_a_nul():
     rng = np.random.default_rng(0)
     city = rng.choice(["a", "b\0c"], 200)
     X = pd.DataFrame({"city": city})
     model = LANAMRegressor(random_state=0).fit(X, (city == "a") + 0.1 * rng.normal(size=200))
     with pytest.raises(
-        ValueError, match=r"column 'city' has the level 'b.x00c', and SQL's texts have no"
+        ValueError, match=r"column 'city' has the category 'b.x00c', and strings in SQL have no"
     ):
         model.export(None, to="sql")
 
 
 def test_too_many_coordinates(monkeypatch):
     monkeypatch.setattr(sql_module, "_MOST_COLUMNS", 50)
-    with pytest.raises(ValueError, match=r"the variance takes .* columns .* pass variance=False"):
+    with pytest.raises(ValueError, match=r"the variance needs .* columns.* pass variance=False"):
         case("two").model.export(None, to="sql")
     assert case("two").model.export(None, to="sql", variance=False)
 

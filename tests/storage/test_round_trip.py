@@ -204,7 +204,7 @@ class TestArguments:
         model, _ = self.back()
         model.set_params(random_state=state)
         assert restored(model).random_state is None
-        assert "which files do not hold" in from_bytes(to_bytes(of_estimator(model))).notes[0]
+        assert "which files cannot store" in from_bytes(to_bytes(of_estimator(model))).notes[0]
         assert model.random_state is state
 
     def test_objects_are_rejected(self):

@@ -55,15 +55,7 @@ class Decision:
 
 
 def find_target(names: Sequence[str], given: str | None, ask: Ask | None = None) -> tuple[str, str]:
-    """The target's name, and how it was found; ``ask`` is None without a terminal.
-
-    Examples
-    --------
-    >>> find_target(["age", "Y"], None)
-    ('Y', 'by its name')
-    >>> find_target(["age", "bmi"], "bmi")
-    ('bmi', 'as requested')
-    """
+    """The target's name, and how it was found; ``ask`` is None without a terminal."""
     if given is not None:
         return require_column(given, names, "--target"), "as requested"
     candidates = [name for name in names if name.lower() in _TARGETS]
@@ -75,15 +67,7 @@ def find_target(names: Sequence[str], given: str | None, ask: Ask | None = None)
 
 
 def require_column(name: str, names: Collection[str], option: str) -> str:
-    """The name of a column that an option names, if the table has it.
-
-    Examples
-    --------
-    >>> require_column("ages", ["age", "bmi"], "--drop")
-    Traceback (most recent call last):
-        ...
-    lanam.cli.errors.UsageError: --drop names the column 'ages', which the table does not have; did ...
-    """
+    """The name of a column that an option names, if the table has it."""
     try:
         find_column(name, names, option)
     except ValueError as error:
@@ -97,13 +81,7 @@ def listed(names: Collection[str]) -> str:
 
 
 def split_names(values: Sequence[str] | None, names: Collection[str], option: str) -> list[str]:
-    """The columns that an option names, separated by commas or given repeatedly.
-
-    Examples
-    --------
-    >>> split_names(["a,b", "c,d"], ["a", "b", "c,d"], "--drop")
-    ['a', 'b', 'c,d']
-    """
+    """The columns that an option names, separated by commas or given repeatedly."""
     chosen = []
     for value in values or ():
         parts = [value] if value in names else [part.strip() for part in value.split(",")]
@@ -112,13 +90,7 @@ def split_names(values: Sequence[str] | None, names: Collection[str], option: st
 
 
 def read_pairs(value: str, names: Collection[str]) -> str | int | list[tuple[str, str]]:
-    """The value of ``--interactions``: "auto", a number, or pairs of columns.
-
-    Examples
-    --------
-    >>> read_pairs("3", []), read_pairs("a:b,b:c", ["a", "b", "c"])
-    (3, [('a', 'b'), ('b', 'c')])
-    """
+    """The value of ``--interactions``: "auto", a number, or pairs of columns."""
     if value == "auto":
         return value
     if value.isdigit():
@@ -140,15 +112,7 @@ def read_pairs(value: str, names: Collection[str]) -> str | int | list[tuple[str
 
 
 def decide_task(column: pa.ChunkedArray, name: str, asked: str | None) -> Decision:
-    """The task of a target without missing values; up to `MANY_VALUES` distinct values are enough.
-
-    Examples
-    --------
-    >>> decide_task(pa.chunked_array([["no", "yes", "no"]]), "ill", None).why
-    "'ill' holds strings with 2 distinct values"
-    >>> decide_task(pa.chunked_array([[0.5, 1.25, 3.0]]), "price", None).task
-    'regression'
-    """
+    """The task of a target without missing values; up to `MANY_VALUES` distinct values are enough."""
     n_values = len(pc.unique(column))
     text = holds(column.type) == "string"
     if n_values < 2:
@@ -213,12 +177,6 @@ def hold_out(
     """Indices of the training rows, and of the rows held out for each fraction, all ascending.
 
     Classes are stratified, and each keeps a training row.
-
-    Examples
-    --------
-    >>> train, test = hold_out(None, 10, [0.2], 0)
-    >>> len(train), len(test)
-    (8, 2)
     """
     rng = np.random.default_rng(random_state)
     numbers = np.zeros(n_rows, int) if labels is None else np.unique(labels, return_inverse=True)[1]

@@ -97,14 +97,7 @@ def _wording() -> _Flags:
 
 
 def in_flags(error: BaseException) -> str:
-    """A message of the library, with flags in place of arguments.
-
-    Examples
-    --------
-    >>> from lanam.errors import InputError
-    >>> in_flags(InputError("{argument} is zero for every row", argument="sample_weight"))
-    '--weight is zero for every row'
-    """
+    """A message of the library, with flags in place of arguments."""
     return error.formatted(_wording()) if isinstance(error, Message) else str(error)
 
 

@@ -103,30 +103,13 @@ class Schema:
 
 
 def kind_of(cells: Cells, *, declared: bool = False) -> str:
-    """Whether a column is numeric, or categorical, by itself or as ``declared`` by the user.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lanam.data.cells import read_cells
-    >>> zones = read_cells(np.array([[1], [2]]), 0, "zone")
-    >>> kind_of(zones), kind_of(zones, declared=True)
-    ('numeric', 'categorical')
-    """
+    """Whether a column is numeric, or categorical, by itself or as ``declared`` by the user."""
     categorical = declared or cells.categorical or cells.holds in (STRING, BOOLEAN)
     return CATEGORICAL if categorical else NUMERIC
 
 
 def is_free_text(levels: Sequence[Level], n_values: int) -> bool:
-    """Whether strings are sentences rather than names: long, and nearly all distinct.
-
-    Examples
-    --------
-    >>> is_free_text([f"customer {k}" for k in range(10_000)], 10_000)
-    False
-    >>> is_free_text([f"The parcel arrived on day {k}, and it was damp." for k in range(99)], 99)
-    True
-    """
+    """Whether strings are sentences rather than names: long, and nearly all distinct."""
     if n_values <= _FREE_TEXT_ROWS or len(levels) <= _FREE_TEXT_SHARE * n_values:
         return False
     return sum(len(str(level)) for level in levels) > _FREE_TEXT_LENGTH * len(levels)
@@ -178,15 +161,7 @@ def column_names(frame: Frame | None, n_columns: int) -> tuple[str, ...]:
 
 
 def read_categorical(value: object, names: Sequence[str]) -> frozenset[int]:
-    """Indices of the columns in the argument ``categorical_features``.
-
-    Examples
-    --------
-    >>> sorted(read_categorical(["zone", 0], ["month", "age", "zone"]))
-    [0, 2]
-    >>> read_categorical("auto", ["month", "age", "zone"])
-    frozenset()
-    """
+    """Indices of the columns in the argument ``categorical_features``."""
     if not isinstance(value, str) and hasattr(value, "tolist"):
         value = value.tolist()  # sequences of numpy and pandas
     if value is None or (isinstance(value, str) and value == "auto"):

@@ -91,6 +91,11 @@ class CompleteModel:
         row: Array = self.portable.factor[len(self.portable.factor) - self.n_outputs + output]
         return row
 
+    def factor_of(self, output: int) -> Array:
+        """The factor's rows of the coordinates of all terms, and of the intercept."""
+        rows = [self.factor_rows(term, output) for term in self.terms]
+        return np.concatenate([*rows, self.factor_last(output)[None]])
+
     def variances(self, term: CompleteTerm) -> Array:
         """A term's variance by itself at its entries (B, C)."""
         outputs = [term.rows @ self.factor_rows(term, k) for k in range(self.n_outputs)]

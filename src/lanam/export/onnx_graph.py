@@ -370,11 +370,7 @@ def _covariance(graph: _Graph, model: CompleteModel, reads: Sequence[str]) -> st
     ]
     one = graph("Add", _zeros(graph, 1), 1.0)
     row = graph("Concat", *parts, one, axis=1)
-    vectors = []
-    for output in range(model.n_outputs):
-        factor = [model.factor_rows(term, output) for term in model.terms]
-        factor.append(model.factor_last(output)[None])
-        vectors.append(graph("MatMul", row, np.concatenate(factor)))
+    vectors = [graph("MatMul", row, model.factor_of(k)) for k in range(model.n_outputs)]
     products = [
         graph.row_sums(graph("Mul", first, second)) for first in vectors for second in vectors
     ]

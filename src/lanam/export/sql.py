@@ -351,8 +351,7 @@ class _Query:
 
     @property
     def _unrolled(self) -> bool:
-        factors = [self._factor_of(output)[0] for output in range(self.model.n_outputs)]
-        return sum(map(np.count_nonzero, factors)) <= self.dialect.unrolled
+        return sum(map(np.count_nonzero, self._factors)) <= self.dialect.unrolled
 
     @property
     def _id(self) -> list[str]:
@@ -481,13 +480,13 @@ class _Query:
 
     @property
     def _coordinate_names(self) -> list[str]:
+        """The columns of all coordinates, and none for the intercept, whose coordinate is one."""
         widths = [term.rows.shape[1] for term in self.model.terms]
-        return [f"c{t}_{k}" for t, width in enumerate(widths) for k in range(width)]
+        return [*(f"c{t}_{k}" for t, width in enumerate(widths) for k in range(width)), ""]
 
-    def _factor_of(self, output: int) -> tuple[Array, Array]:
-        """The rows of the factor for all coordinates, and the one for the intercept."""
-        rows = [self.model.factor_rows(term, output) for term in self.model.terms]
-        return np.concatenate([*rows, np.empty((0, self._size))]), self.model.factor_last(output)
+    @property
+    def _factors(self) -> list[Array]:
+        return [self.model.factor_of(output) for output in range(self.model.n_outputs)]
 
     def _own_total(self, c: int, d: int) -> str:
         terms = enumerate(self.model.terms)
@@ -495,13 +494,11 @@ class _Query:
 
     def _products(self, carried: list[str], before: str) -> str:
         """Products of the vectors with the factor, whose numbers are in the expressions."""
-        made = []
-        for output in range(self.model.n_outputs):
-            factor, last = self._factor_of(output)
-            for k in range(self._size):
-                parts = scaled(factor[:, k].tolist(), self._coordinate_names, _DIGITS)
-                parts += [number(last[k], _DIGITS)] if last[k] else []
-                made.append(f"{total(parts)} AS f{output}_{k}")
+        made = [
+            f"{total(scaled(column, self._coordinate_names, _DIGITS))} AS f{output}_{k}"
+            for output, factor in enumerate(self._factors)
+            for k, column in enumerate(factor.T.tolist())
+        ]
         made += [f"{self._own_total(c, d)} AS o{c}_{d}" for c, d in _pairs(self.model.n_classes)]
         return f"SELECT {_list(carried + made)} FROM {self.prefix}{before}"
 
@@ -510,24 +507,21 @@ class _Query:
 
     def _factor(self) -> tuple[str, str, str]:
         """The factor as a table: a row for each of its columns, outputs side by side."""
-        header, columns = [], []
-        for output in range(self.model.n_outputs):
-            factor, last = self._factor_of(output)
-            header += [f"g{output}_{i}" for i in range(len(factor) + 1)]
-            columns.append(np.concatenate([factor, last[None]]))
+        n_rows = len(self._coordinate_names)
+        header = [f"g{k}_{i}" for k in range(self.model.n_outputs) for i in range(n_rows)]
         lines = [
             "(" + ", ".join(number(value, _DIGITS) for value in row) + ")"
-            for row in np.concatenate(columns).T.tolist()
+            for row in np.concatenate(self._factors).T.tolist()
         ]
         return "factor", f"({', '.join(header)})", "VALUES\n" + ",\n".join(lines)
 
     def _joined_products(self, before: str) -> str:
         """The same products, one row for each of the factor's columns."""
-        names = self._coordinate_names
-        made = []
-        for output in range(self.model.n_outputs):
-            parts = [f"g{output}_{i} * {name}" for i, name in enumerate(names)]
-            made.append(f"{total([*parts, f'g{output}_{len(names)}'])} AS f{output}")
+        factors = [f" * {name}" if name else "" for name in self._coordinate_names]
+        made = [
+            f"{total([f'g{k}_{i}{factor}' for i, factor in enumerate(factors)])} AS f{k}"
+            for k in range(self.model.n_outputs)
+        ]
         source = f"{self.prefix}{before} CROSS JOIN {self.prefix}factor"
         return f"SELECT {_list(['id', *made])} FROM {source}"
 

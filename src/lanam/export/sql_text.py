@@ -78,9 +78,9 @@ def total(parts: Sequence[str]) -> str:
 
 
 def scaled(factors: Sequence[float], names: Sequence[str], digits: int) -> list[str]:
-    """Products of numbers and names, without those that are zero."""
+    """Products of numbers and names, or numbers without a name, but none that are zero."""
     return [
-        f"{number(factor, digits)} * {name}"
+        f"{number(factor, digits)} * {name}" if name else number(factor, digits)
         for factor, name in zip(factors, names, strict=True)
         if factor != 0.0
     ]
