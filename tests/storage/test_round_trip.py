@@ -334,7 +334,7 @@ class TestSave:
         assert os.listdir(tmp_path) == ["m.lanam"]
 
     def test_folders(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere: make it"):
+        with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere: create it"):
             case("block")[0].save(tmp_path / "nowhere" / "m.lanam")
         with pytest.raises(IsADirectoryError, match=r"such as model\.lanam"):
             case("block")[0].save(tmp_path)
