@@ -174,7 +174,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             rows.encoding.likelihood,
             session.options,
             session.seed,
-            look=rows.check,
+            on_summary=rows.check,
         )
         score = session.options.interaction_score
         self._set_fitted(rows.encoding.to_user(model), rows.schema, rows.n_rows, score)

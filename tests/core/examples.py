@@ -41,7 +41,7 @@ def started(columns, y, weight, likelihood="gaussian", options=SMALL, noise=0.3,
         UPDATES[options.evidence_update],
     )
     rng = np.random.default_rng(seed)
-    known = tuple(problem.start(k, rng) for k in range(len(problem.terms)))
+    known = tuple(problem.initial_term(k, rng) for k in range(len(problem.terms)))
     # Different precisions per group, so that none can be mistaken for another, independent of the solver's
     # initial state.
     precisions = [

@@ -137,7 +137,7 @@ def regression_of(columns, y, weight, n_levels, precision, noise):
     problem = Problem.of(prepared.terms, prepared.rows, prepared.units.likelihood)
     rng = np.random.default_rng(0)
     known = tuple(
-        replace(problem.start(k, rng), precision=np.array([precision]))
+        replace(problem.initial_term(k, rng), precision=np.array([precision]))
         for k in range(len(problem.terms))
     )
     return prepared, problem, State(known, 0.0, noise)

@@ -194,7 +194,7 @@ class TestAgainstDenseNewton:
         y = np.round(np.exp(2.0 + np.sin(1.5 * columns[:, 0])))
         made = in_memory.prepared(columns, y, np.ones(200), Poisson(), QUICK)
         problem = Problem.of(made.terms, made.rows, Poisson(), True, update)
-        start = problem.start(0, np.random.default_rng(0))
+        start = problem.initial_term(0, np.random.default_rng(0))
         state = State((start,), Poisson().fit_intercept_only(y, np.ones(200)), 2.0)
         linear = Regression.of(problem, state, np.random.default_rng(0))
         hyper, _ = evidence.tune(linear.model, 2.0, True, UPDATES[update], 40, 1e-6)

@@ -48,7 +48,7 @@ def name(request):
 class TestStart:
     def test_a_term_knows_nothing(self, name):
         problem, _ = started(*additive_data(likelihood=name), name)
-        known = problem.start(0, rng())
+        known = problem.initial_term(0, rng())
         assert not known.values.any()
         variance = problem.data_mass[0] @ np.square(
             known.jacobian / np.sqrt(known.precision[problem.terms[0].group_index])

@@ -643,5 +643,5 @@ def test_the_initial_variance_is_that_of_other_terms(monkeypatch):
         )
         problem = Problem.of(made.terms, made.rows, made.units.likelihood)
         rng = np.random.default_rng(0)
-        starts.append(problem.start(0, rng))
+        starts.append(problem.initial_term(0, rng))
     assert_close(starts[0].precision, starts[1].precision, "rounding")

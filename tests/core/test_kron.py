@@ -171,7 +171,7 @@ def fitted(request):
     )
     prepared = in_memory.prepared(columns, y, weight, LIKELIHOODS[request.param], options)
     problem = Problem.of(prepared.terms, prepared.rows, prepared.units.likelihood, False)
-    known = tuple(problem.start(k, rng) for k in range(len(problem.terms)))
+    known = tuple(problem.initial_term(k, rng) for k in range(len(problem.terms)))
     noise = 0.1 if request.param == "gaussian" else 1.0
     state = State(known, 0.0, noise)
     state, _ = gauss_newton.converge(

@@ -45,7 +45,7 @@ def planned_and_done(terms, rows, likelihood, memory):
 def in_tables(problem):
     """Whether rows are summed into cross-tables around a first state."""
     rng, n_outputs = np.random.default_rng(0), problem.likelihood.n_outputs
-    terms = tuple(problem.start(k, rng) for k in range(len(problem.terms)))
+    terms = tuple(problem.initial_term(k, rng) for k in range(len(problem.terms)))
     state = State(terms, np.zeros(n_outputs) if n_outputs > 1 else 0.0, 1.0)
     return isinstance(problem.quadratic(state), TableQuadratic)
 

@@ -115,7 +115,7 @@ class TestSummary:
     def prepared(self, **options):
         columns, seen = np.column_stack([np.arange(30.0), np.r_[np.nan, np.ones(29)]]), []
         tables = in_memory.tables(columns, np.arange(30.0), np.ones(30))
-        found = prepare(tables, GAUSSIAN, Options(**options), look=seen.append)
+        found = prepare(tables, GAUSSIAN, Options(**options), on_summary=seen.append)
         return found, seen
 
     def test_it_is_shown_whole(self):

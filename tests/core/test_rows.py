@@ -327,7 +327,7 @@ def _problem(example, rows, own):
 def _kron(example, rows, own):
     problem, rng = _problem(example, rows, own), np.random.default_rng(0)
     known = tuple(
-        replace(problem.start(number, rng), values=example.values[k])
+        replace(problem.initial_term(number, rng), values=example.values[k])
         for number, k in enumerate(own)
     )
     return (

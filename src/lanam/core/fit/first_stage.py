@@ -42,7 +42,7 @@ Extension = tuple[Problem, State]
 def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
     """Fit all columns' terms, then those of their residuals; each step drops unsupported terms."""
     solver = run.prepared.solver
-    stage = Stage(problem, solver.start(problem, rng))
+    stage = Stage(problem, solver.initial_state(problem, rng))
     if solver.networks_only:
         return solver.train(TrainingTask("smooth", stage, problem, stage.state), rng, run.record)
     try:

@@ -16,7 +16,7 @@ import numpy as np
 from lanam.core.arrays import Rng
 from lanam.core.fit.assembly import assemble, dropped_term, unused
 from lanam.core.fit.first_stage import first_stage, refit_noise
-from lanam.core.fit.prepare import Look, Run, prepare, threads
+from lanam.core.fit.prepare import OnSummary, Run, prepare, threads
 from lanam.core.fit.resume import resume
 from lanam.core.fit.second_stage import second_stage
 from lanam.core.fit.solvers import make_problem
@@ -46,16 +46,16 @@ def fit(
     options: Options,
     random_state: int,
     n_levels: Sequence[int] = (),
-    look: Look | None = None,
+    on_summary: OnSummary | None = None,
 ) -> FittedModel:
     """Fit an additive model; of several restarts of its first stage the one with most evidence is kept.
 
-    ``n_levels`` has each column's number of categories, -1 for numeric ones; ``look`` is called with the
-    summary of the rows.
+    ``n_levels`` has each column's number of categories, -1 for numeric ones; ``on_summary`` is called with
+    the summary of the rows.
     """
     *seeds, second_seed = _seeds(random_state, options)
     with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
-        prepared = prepare(tables, likelihood, options, n_levels, look)
+        prepared = prepare(tables, likelihood, options, n_levels, on_summary)
         run = Run(prepared, options)
         stage = _best_first_stage(run, seeds)
     # An interrupt of the first stage skips the second.
@@ -68,11 +68,11 @@ def fit_on(
     likelihood: Likelihood,
     options: Options,
     random_state: int,
-    look: Look | None = None,
+    on_summary: OnSummary | None = None,
 ) -> FittedModel:
     """The second stage alone, starting from the terms and hyperparameters of a model."""
     with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
-        prepared, stage = resume(model, tables, likelihood, options, look)
+        prepared, stage = resume(model, tables, likelihood, options, on_summary)
     run = Run(prepared, options, history=[dict(record) for record in model.history])
     second_seed = _seeds(random_state, options)[-1]
     wider = _finish(stage, run, np.random.default_rng(second_seed), pairs=True)

@@ -76,7 +76,7 @@ _THREADED_WIDTH = 1000
 
 
 #: Called with the summary of all rows before the fit goes on.
-Look: TypeAlias = Callable[[DataSummary], object]
+OnSummary: TypeAlias = Callable[[DataSummary], object]
 
 Pair: TypeAlias = tuple[int, int]
 
@@ -144,13 +144,13 @@ def summarise(
     likelihood: Likelihood,
     options: Options,
     n_levels: Sequence[int],
-    look: Look | None = None,
+    on_summary: OnSummary | None = None,
 ) -> tuple[DataSummary, Units]:
     """The summary of all rows with a sample of them, and the units they are fitted in."""
     n_sample = NOISE_ROWS if likelihood.quadratic else SAMPLE_ROWS
     summary = summarise_tables(tables, n_levels, likelihood.n_classes, n_sample, options.n_jobs)
-    if look is not None:
-        look(summary)
+    if on_summary is not None:
+        on_summary(summary)
     return summary, Units.of(summary.spread, likelihood)
 
 
@@ -159,13 +159,13 @@ def prepare(
     likelihood: Likelihood,
     options: Options,
     n_levels: Sequence[int] = (),
-    look: Look | None = None,
+    on_summary: OnSummary | None = None,
 ) -> Prepared:
     """Place the entries of each column's term, and locate the rows among them.
 
     ``n_levels`` has each column's number of categories, -1 for numeric ones; empty if all are numeric.
     """
-    summary, units = summarise(tables, likelihood, options, n_levels, look)
+    summary, units = summarise(tables, likelihood, options, n_levels, on_summary)
     architecture = options.architecture(1)
     terms: list[Term] = []
     levels, categories, unused = {}, {}, {}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lanam.core.fit.prepare import (
-    Look,
+    OnSummary,
     Prepared,
     has_high_cardinality,
     pair_term,
@@ -30,7 +30,7 @@ def resume(
     tables: Tables,
     likelihood: Likelihood,
     options: Options,
-    look: Look | None = None,
+    on_summary: OnSummary | None = None,
 ) -> tuple[Prepared, Stage]:
     """The end of the fit of ``model`` on these rows, with its knots, terms and precisions."""
     categories = {
@@ -40,7 +40,7 @@ def resume(
         len(categories[k].entry_of) if k in categories else -1 for k in range(tables.n_columns)
     ]
     solver = find_solver(options)
-    summary, units = summarise(tables, likelihood, options, n_levels, look)
+    summary, units = summarise(tables, likelihood, options, n_levels, on_summary)
     active = [term for term in model.terms if term.active]
     terms = tuple(_term(fitted, options, solver) for fitted in active)
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
@@ -55,7 +55,7 @@ def resume(
     noise = model.noise_variance / units.scale**2 or 1.0
     estimates = tuple(
         replace(
-            TermState.start_at(term, fitted.expansion, mass),
+            TermState.at_zero(term, fitted.expansion, mass),
             precision=fitted.precision,
             values=outputs(fitted.mean / units.scale),
         )

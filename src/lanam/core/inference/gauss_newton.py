@@ -202,9 +202,9 @@ class GaussNewton:
     networks_only: ClassVar[bool] = False
     in_memory: ClassVar[bool] = False
 
-    def start(self, problem: Problem, rng: Rng) -> State:
+    def initial_state(self, problem: Problem, rng: Rng) -> State:
         """All terms at zero."""
-        terms = tuple(problem.start(k, rng) for k in range(len(problem.terms)))
+        terms = tuple(problem.initial_term(k, rng) for k in range(len(problem.terms)))
         rows, likelihood, noise = problem.rows, problem.likelihood, 1.0
         if likelihood.noise_bounds is not None:
             around = selection.null_fit(rows, likelihood)[1]

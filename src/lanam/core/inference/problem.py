@@ -52,7 +52,7 @@ class TermState:
     basis: Array | None = None
 
     @classmethod
-    def start_at(
+    def at_zero(
         cls, term: Term, expansion: Array, data_mass: Array, n_outputs: int = 1
     ) -> TermState:
         """A term at zero, its network linearised at given parameters."""
@@ -148,11 +148,11 @@ class Problem:
             exact=None if self.exact is None else self.exact.keep_terms(kept),
         )
 
-    def start(self, term: int, rng: Rng) -> TermState:
+    def initial_term(self, term: int, rng: Rng) -> TermState:
         """One of the terms at zero, its network at random parameters."""
         expansion = self.terms[term].initial(rng)
         n_outputs = self.likelihood.n_outputs
-        return TermState.start_at(self.terms[term], expansion, self.data_mass[term], n_outputs)
+        return TermState.at_zero(self.terms[term], expansion, self.data_mass[term], n_outputs)
 
     def quadratic(self, state: State) -> Quadratic:
         """The quadratic expansion of the log-likelihood around a state, cached if possible."""
@@ -211,7 +211,7 @@ def add_terms(
     """The problem with further terms, which start at zero; the others keep their state."""
     rows = problem.rows.with_terms(terms)
     wider = problem.with_terms((*problem.terms, *terms), rows, on_decision)
-    fresh = [wider.start(k, rng) for k in range(len(problem.terms), len(wider.terms))]
+    fresh = [wider.initial_term(k, rng) for k in range(len(problem.terms), len(wider.terms))]
     return wider, replace(state, terms=(*state.terms, *fresh))
 
 

@@ -99,7 +99,7 @@ class Solver(Protocol):
     #: Whether rows must be in memory.
     in_memory: ClassVar[bool]
 
-    def start(self, problem: Problem, rng: Rng) -> State:
+    def initial_state(self, problem: Problem, rng: Rng) -> State:
         """The state before training."""
 
     def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:

@@ -71,7 +71,7 @@ class Adam:
     networks_only: ClassVar[bool] = True
     in_memory: ClassVar[bool] = True
 
-    def start(self, problem: Problem, rng: Rng) -> State:
+    def initial_state(self, problem: Problem, rng: Rng) -> State:
         """The intercept alone, at noise variance 1."""
         return State((), statistics.fit_intercept_only(problem.rows, problem.likelihood), 1.0)
 
@@ -80,7 +80,7 @@ class Adam:
         problem, before = task.problem, task.before
         if not problem.terms:  # nothing to train
             other = GaussNewton(self.options, self.curvature)
-            return other.train(replace(task, state=other.start(problem, rng)), rng, record)
+            return other.train(replace(task, state=other.initial_state(problem, rng)), rng, record)
         result = self.fit(problem, rng, partial(record, "adam"), before.state)
         solution = self.solution(problem, result.state, rng)
         removed = terms_to_drop(problem, solution)
@@ -116,7 +116,9 @@ class Adam:
         every round's state. Ctrl-C ends the training and keeps the best so far.
         """
         objective = Objective.of(problem)
-        begin = _start(problem, self.start(problem, rng) if earlier is None else earlier, rng)
+        begin = _start(
+            problem, self.initial_state(problem, rng) if earlier is None else earlier, rng
+        )
         best: AdamResult | None = None
         for rate in LEARNING_RATES:
             run = self._run(objective, begin, rate, rng, on_round)
