@@ -1,5 +1,6 @@
 """The process: exit codes, help, signals, pipes, terminals, and the commands of the README."""
 
+import contextlib
 import json
 import os
 import re
@@ -18,7 +19,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from lanam import LANAMRegressor, __version__
-from lanam.cli import errors, main
+from lanam.cli import errors, main, stopping
 from lanam.cli.console import Console, coloured
 from lanam.conformal import Calibration
 from lanam.data.errors import ColumnRef, free_text, type_changed
@@ -289,6 +290,55 @@ class TestSignals:
         assert message == "lanam predict: error: interrupted; no incomplete files were left\n"
         assert out.read_text() == "precious"
         assert list(tmp_path.iterdir()) == [out]
+
+    def test_ctrl_c_during_imports(self):
+        """Before any command runs: the signal comes while typer is imported."""
+        code = (
+            "import os, signal, sys\n"
+            "class Finder:\n"
+            "    def find_spec(self, name, *_):\n"
+            "        if name == 'typer': os.kill(os.getpid(), signal.SIGINT)\n"
+            "sys.meta_path.insert(0, Finder())\n"
+            "from lanam.cli import main\n"
+            "sys.exit(main(['demo', '--json']))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 130
+        assert done.stderr == "lanam: error: interrupted; no incomplete files were left\n"
+        assert json.loads(done.stdout)["exit_code"] == 130
+
+    def test_an_interrupt_that_was_replaced_by_another_error(self):
+        """As numpy does, which reports any failure of its import as an ImportError."""
+
+        def run():
+            with stopping.stoppable():
+                try:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                    time.sleep(5)
+                except errors.Interrupted:
+                    raise ImportError("numpy") from None
+
+        with pytest.raises(errors.Interrupted) as caught:
+            run()
+        assert caught.value.exit_code == 143
+
+    def test_an_interrupt_that_was_lost_ends_the_input(self, tmp_path):
+        """An error, since the end of the file would make the table look complete."""
+        (tmp_path / "a.csv").write_text("a\n1\n")
+
+        def run():
+            with open(tmp_path / "a.csv", "rb") as file, stopping.stoppable():
+                table = stopping.InterruptibleFile(file)
+                assert table.read(2) == b"a\n"
+                with contextlib.suppress(errors.Interrupted):
+                    os.kill(os.getpid(), signal.SIGINT)
+                    time.sleep(5)
+                table.read(2)
+
+        with pytest.raises(errors.Interrupted):
+            run()
 
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     def test_an_interrupted_fit_is_not_saved(self, lanam, place, monkeypatch, number, code):
