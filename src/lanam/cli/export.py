@@ -1,4 +1,4 @@
-"""``lanam export``: a model to tables, SQL or ONNX for elsewhere."""
+"""``lanam export``: a model to JSON, CSV, SQL or ONNX."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lanam.cli.tables import require_new
 
 
 def export(request: ExportRequest, console: Console) -> None:
-    """Write a model in another form."""
+    """Write a model in another format."""
     kind = str(request.to or Path(request.output).suffix.lstrip(".").lower())
     if kind not in list(Form):
         raise UsageError(
@@ -36,7 +36,7 @@ def export(request: ExportRequest, console: Console) -> None:
 
 
 def _options(request: ExportRequest, kind: str) -> dict[str, object]:
-    """The format's options; one that it does not have is refused."""
+    """The format's options; others are rejected."""
     names = [part for value in request.keep or () for part in value.split(",") if part]
     given: dict[str, object] = {
         "table": request.table,

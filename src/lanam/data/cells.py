@@ -32,7 +32,7 @@ BOOLEAN = "boolean"
 EMPTY = "empty"
 
 #: Dtypes of frames that are rejected, and their names in messages.
-_REFUSED = (
+_UNSUPPORTED = (
     (nw.Date, "dates"),
     (nw.Datetime, "dates"),
     (nw.Duration, "durations"),
@@ -44,7 +44,7 @@ _REFUSED = (
 )
 
 #: The same for Python objects; subclasses come first.
-_REFUSED_OBJECTS = (
+_UNSUPPORTED_OBJECTS = (
     ((datetime.date, np.datetime64), "dates as objects"),
     ((datetime.timedelta, np.timedelta64), "durations as objects"),
     ((datetime.time,), "times of day"),
@@ -104,7 +104,7 @@ def _read_series(series: NarwhalsSeries, place: ColumnRef) -> Cells:
         return Cells(place, BOOLEAN, n_rows, np.asarray(non_null.to_numpy(), dtype=bool), present)
     if len(non_null) == 0:  # without values, any dtype will do
         return Cells(place, EMPTY, n_rows, np.empty(0), present)
-    what = next((words for refused, words in _REFUSED if dtype == refused), None)
+    what = next((words for unsupported, words in _UNSUPPORTED if dtype == unsupported), None)
     if what is None:  # Python objects, or a dtype unknown to narwhals
         values = non_null.to_numpy()
         cells = _read_array(values, place)
@@ -151,7 +151,7 @@ def _read_categories(series: NarwhalsSeries, place: ColumnRef) -> Cells:
     if kinds <= {None}:  # intervals and dates, as categories, are represented by their names
         listed, order, kinds = [str(value) for value in listed], tuple(map(str, order)), {STRING}
     if len(kinds) > 1:
-        _refuse_mixture(distinct, place)
+        _reject_mixture(distinct, place)
     return Cells(place, kinds.pop() or STRING, len(series), _objects(listed), present, True, order)
 
 
@@ -208,11 +208,11 @@ def _read_objects(values: list[object], place: ColumnRef) -> Cells:
     if kinds == {STRING}:
         return Cells(place, STRING, n_rows, _objects(values), present)
     if STRING in kinds:
-        _refuse_mixture(values, place)
+        _reject_mixture(values, place)
     return Cells(place, NUMBERS, n_rows, _number_array(values, types), present)
 
 
-def _refuse_mixture(values: Sequence[object], place: ColumnRef) -> None:
+def _reject_mixture(values: Sequence[object], place: ColumnRef) -> None:
     text = next((value for value in values if _holds(type(value)) == STRING), None)
     other = next(value for value in values if _holds(type(value)) != STRING)
     if text is None:
@@ -233,7 +233,7 @@ def _holds(kind: type) -> str | None:
 
 
 def _name_of_object(value: object) -> str:
-    known = next((words for types, words in _REFUSED_OBJECTS if isinstance(value, types)), None)
+    known = next((words for types, words in _UNSUPPORTED_OBJECTS if isinstance(value, types)), None)
     if known == "dates as objects" and getattr(value, "tzinfo", None) is not None:
         return "dates with a time zone"
     by_name = {"Period": "periods", "Interval": "intervals"}

@@ -143,7 +143,7 @@ def _encode_numbers(cells: Cells, column: Column) -> tuple[Array, tuple[object, 
     # Booleans are 0 and 1, which is unambiguous only if the training data were within that range.
     within = column.lowest >= 0.0 and column.highest <= 1.0
     if cells.holds == STRING or (cells.holds == BOOLEAN and not within):
-        _refuse_change(cells, column)
+        _reject_change(cells, column)
     return _numbers(cells), ()
 
 
@@ -164,10 +164,10 @@ def _require_comparable(cells: Cells, values: Sequence[Level], column: Column) -
         return
     if STRING not in (before, now) and {*values, *column.levels} <= {0, 1}:
         return
-    _refuse_change(cells, column)
+    _reject_change(cells, column)
 
 
-def _refuse_change(cells: Cells, column: Column) -> None:
+def _reject_change(cells: Cells, column: Column) -> None:
     if cells.values.size == 0:
         return  # nothing but missing values, whatever their dtype is
     raise type_changed(cells.place, column.holds, cells.holds, cells.values.flat[0])

@@ -185,13 +185,15 @@ def _parse(header: bytes) -> Any:
     require(_count(header) <= _MOST_VALUES, "its header has too many values")
     try:
         return json.loads(
-            header.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_without_repetition
+            header.decode("utf-8"),
+            parse_constant=_reject_constant,
+            object_pairs_hook=_without_repetition,
         )
     except (ValueError, RecursionError):  # not UTF-8, no JSON, numbers too long, nested too deep
         raise DamageError("its header is not the JSON that it should be") from None
 
 
-def _refuse(constant: str) -> NoReturn:
+def _reject_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
