@@ -67,8 +67,8 @@ class GeometricLognormal(Discrete):
         return 1.0 - beyond @ WEIGHTS
 
     def log_prob(self, y):
-        own = Geometric().log_prob(y[:, None], self._links)
-        return logsumexp(own, b=WEIGHTS, axis=1)
+        at_nodes = Geometric().log_prob(y[:, None], self._links)
+        return logsumexp(at_nodes, b=WEIGHTS, axis=1)
 
     def sample(self, n_samples, rng):
         links = self.log_mean + np.sqrt(self.log_variance) * rng.standard_normal(
@@ -134,11 +134,13 @@ class TestAFamilyOfOneFile:
 
     def test_its_likelihood_is_its_own_derivative(self):
         y, f, step = np.array([0.0, 3.0, 9.0]), np.array([-1.0, 0.3, 2.0]), 1e-5
-        own = Geometric()
-        slope = (own.log_prob(y, f + step) - own.log_prob(y, f - step)) / (2.0 * step)
-        np.testing.assert_allclose(own.gradient(y, f), slope, rtol=1e-6)
+        likelihood = Geometric()
+        numeric = (likelihood.log_prob(y, f + step) - likelihood.log_prob(y, f - step)) / (
+            2.0 * step
+        )
+        np.testing.assert_allclose(likelihood.gradient(y, f), numeric, rtol=1e-6)
         np.testing.assert_allclose(
-            own.log_prob(y, f), stats.geom.logpmf(y + 1.0, expit(-f)), rtol=1e-12
+            likelihood.log_prob(y, f), stats.geom.logpmf(y + 1.0, expit(-f)), rtol=1e-12
         )
 
     def test_predicts(self, fitted):
@@ -158,7 +160,7 @@ class TestAFamilyOfOneFile:
         X = problem(50, 1)[0]
         assert fitted.explain_global().link == "log"
         said = str(fitted.explain_global().difference("x1", 1.0, 0.0))
-        assert "to the log mean" in said
+        assert "changes the log mean by" in said
         assert "ratio" in said
         local = fitted.explain_local(X)
         np.testing.assert_allclose(local.response, fitted.predict(X))
@@ -278,12 +280,12 @@ def test_counts_far_apart_are_scored_in_steps():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(300, 1))
     model.fit(X, rng.poisson(1e5 * np.exp(X[:, 0])))
-    own = rows(model._model, X[:3], np.ones(3))
-    draws = own.sample(200_000, rng)
-    y = own.mean * 1.01
-    wanted = np.abs(draws - y).mean(axis=0)
-    wanted -= 0.5 * np.abs(draws - rng.permutation(draws)).mean(axis=0)
-    np.testing.assert_allclose(own.crps(y), wanted, rtol=0.03)
+    counts = rows(model._model, X[:3], np.ones(3))
+    draws = counts.sample(200_000, rng)
+    y = counts.mean * 1.01
+    expected = np.abs(draws - y).mean(axis=0)
+    expected -= 0.5 * np.abs(draws - rng.permutation(draws)).mean(axis=0)
+    np.testing.assert_allclose(counts.crps(y), expected, rtol=0.03)
 
 
 def test_every_family_can_be_sent_elsewhere():

@@ -41,19 +41,19 @@ def started(columns, y, weight, likelihood="gaussian", options=SMALL, noise=0.3,
         UPDATES[options.evidence_update],
     )
     rng = np.random.default_rng(seed)
-    known = tuple(problem.initial_term(k, rng) for k in range(len(problem.terms)))
+    estimates = tuple(problem.initial_term(k, rng) for k in range(len(problem.terms)))
     # Different precisions per group, so that none can be mistaken for another, independent of the solver's
     # initial state.
     precisions = [
         initial_precision(term, one.jacobian, share, 0.1)
         * rng.uniform(0.3, 3.0, len(one.precision))
-        for term, one, share in zip(problem.terms, known, problem.data_mass, strict=True)
+        for term, one, share in zip(problem.terms, estimates, problem.data_mass, strict=True)
     ]
-    known = tuple(
+    estimates = tuple(
         replace(one, precision=precision, smallest_precision=precision / 1e3)
-        for one, precision in zip(known, precisions, strict=True)
+        for one, precision in zip(estimates, precisions, strict=True)
     )
-    return problem, State(known, 0.0, noise if likelihood == "gaussian" else 1.0)
+    return problem, State(estimates, 0.0, noise if likelihood == "gaussian" else 1.0)
 
 
 def mackay_step(model, hyper, posterior):

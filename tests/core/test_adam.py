@@ -299,8 +299,10 @@ def dense_covariance(problem, state, posterior, curvature):
         hessian = block_diagonal([*blocks, [[gamma.sum()]]])
     else:
         parts = [
-            interpolation_matrix(position, size) @ known.jacobian
-            for position, size, known in zip(rows.positions, rows.sizes, state.terms, strict=True)
+            interpolation_matrix(position, size) @ estimate.jacobian
+            for position, size, estimate in zip(
+                rows.positions, rows.sizes, state.terms, strict=True
+            )
         ]
         design = np.hstack([*parts, np.ones((len(rows), 1))])
         hessian = design.T @ np.diag(gamma) @ design
@@ -309,8 +311,8 @@ def dense_covariance(problem, state, posterior, curvature):
             own = [slice(*pair) for pair in itertools.pairwise(ends)]
             hessian = block_diagonal([hessian[block, block] for block in own])
     prior = [
-        known.precision[term.group_index]
-        for term, known in zip(problem.terms, state.terms, strict=True)
+        estimate.precision[term.group_index]
+        for term, estimate in zip(problem.terms, state.terms, strict=True)
     ]
     return np.linalg.inv(hessian + np.diag(np.concatenate([*prior, [0.0]])))
 
@@ -337,7 +339,7 @@ class TestSolution:
     def test_covariance_is_the_dense_one(self, fitted, posterior, curvature):
         problem, result, found = fitted
         dense = dense_covariance(problem, result.state, posterior, curvature)
-        features = block_diagonal_tables([known.jacobian for known in result.state.terms])
+        features = block_diagonal_tables([estimate.jacobian for estimate in result.state.terms])
         expected = features @ dense @ features.T
         tables = block_diagonal_tables(found.tables)
         covariance = tables @ found.covariance @ tables.T
@@ -374,8 +376,8 @@ class TestSolution:
         given = dense - np.outer(dense[-1], dense[-1]) / dense[-1, -1]
         shrunk = 1.0 - np.diag(given)[:-1] * np.concatenate(
             [
-                known.precision[term.group_index]
-                for term, known in zip(problem.terms, state.terms, strict=True)
+                estimate.precision[term.group_index]
+                for term, estimate in zip(problem.terms, state.terms, strict=True)
             ]
         )
         expected = shrunk.reshape(3, -1).sum(axis=1)
@@ -529,8 +531,8 @@ class TestPairs:
         # With a large mean of the networks, so that counting it twice would be noticed.
         means = [
             share
-            @ networks.forward(term.architecture, known.expansion, term.entries.network_inputs)
-            for term, known, share in zip(
+            @ networks.forward(term.architecture, estimate.expansion, term.entries.network_inputs)
+            for term, estimate, share in zip(
                 problem.terms, before.terms, problem.data_mass, strict=True
             )
         ]

@@ -44,8 +44,8 @@ class Example:
         self.hyper = Hyper(rng.uniform(-1.0, 1.0, self.model.prior.n_groups), 0.2)
         rows = self.problem.rows
         self.row_features = [
-            interpolation_matrix(p, n) @ known.jacobian
-            for p, n, known in zip(rows.positions, rows.sizes, self.state.terms, strict=True)
+            interpolation_matrix(p, n) @ estimate.jacobian
+            for p, n, estimate in zip(rows.positions, rows.sizes, self.state.terms, strict=True)
         ]
 
     @property
@@ -56,8 +56,8 @@ class Example:
         return np.concatenate([s + t.group_index for s, t in zip(starts, terms, strict=True)])
 
     def dense(self, hyper):
-        known = [one.precision for one in self.state.terms]
-        precision = (np.concatenate(known) * np.exp(-hyper.log_rho))[self.group_index]
+        precisions = [term.precision for term in self.state.terms]
+        precision = (np.concatenate(precisions) * np.exp(-hyper.log_rho))[self.group_index]
         widths = [part.shape[1] for part in self.row_features]
         ends = np.cumsum(widths)
         blocks = [slice(e - w, e) for e, w in zip(ends, widths, strict=True)]
@@ -106,8 +106,8 @@ class TestAgainstParameterSpace:
 
     def test_the_penalty_is_that_of_each_term_alone(self, example):
         found = solve(example.model, example.hyper, example.joint)
-        known = [one.precision for one in example.state.terms]
-        scales = np.concatenate(known) * np.exp(-example.hyper.log_rho)
+        precisions = [term.precision for term in example.state.terms]
+        scales = np.concatenate(precisions) * np.exp(-example.hyper.log_rho)
         weight, occam, start = example.problem.rows.weight, 0.0, 0
         for term, phi in zip(example.problem.terms, example.row_features, strict=True):
             precision = scales[start + term.group_index]
@@ -141,11 +141,11 @@ def test_joint_evidence_is_the_marginal_likelihood(lossless):
     problem, state = started(columns, y, np.ones(len(y)), noise=NOISE)
     model = Regression.of(problem, state, np.random.default_rng(0)).model
     covariance = NOISE * np.eye(len(y))
-    for term, known, position in zip(
+    for term, estimate, position in zip(
         problem.terms, state.terms, problem.rows.positions, strict=True
     ):
-        features = interpolation_matrix(position, len(term.entries)) @ known.jacobian
-        covariance += features @ np.diag(1.0 / known.precision[term.group_index]) @ features.T
+        features = interpolation_matrix(position, len(term.entries)) @ estimate.jacobian
+        covariance += features @ np.diag(1.0 / estimate.precision[term.group_index]) @ features.T
     expected = profiled_log_marginal(problem.rows.y, covariance)
     as_made = Hyper(np.zeros(model.prior.n_groups), NOISE)
     assert_close(solve(model, as_made, joint=True).evidence, expected, "conditioning")
@@ -321,8 +321,8 @@ def ragged_prior(rng):
 
     def blocks(log_rho):
         return [
-            np.einsum("g,gij->ij", np.exp(log_rho[groups]), own)
-            for groups, own in zip(prior.groups, dense_grams, strict=True)
+            np.einsum("g,gij->ij", np.exp(log_rho[groups]), grams)
+            for groups, grams in zip(prior.groups, dense_grams, strict=True)
         ]
 
     return prior, blocks
@@ -350,11 +350,11 @@ class TestPrior:
         gram = root @ root.T
 
         def dense(at):
-            several = [k for k, own in enumerate(prior.group_grams) if len(own) > 1]
+            several = [k for k, grams in enumerate(prior.group_grams) if len(grams) > 1]
             total = 0.0
             for k in several:
-                own = gram[prior.blocks[k], prior.blocks[k]]
-                total += np.linalg.slogdet(np.eye(len(own)) + own @ blocks(at)[k])[1]
+                block = gram[prior.blocks[k], prior.blocks[k]]
+                total += np.linalg.slogdet(np.eye(len(block)) + block @ blocks(at)[k])[1]
             return total
 
         before = gram.copy()

@@ -48,13 +48,13 @@ def name(request):
 class TestStart:
     def test_a_term_knows_nothing(self, name):
         problem, _ = started(*additive_data(likelihood=name), name)
-        known = problem.initial_term(0, rng())
-        assert not known.values.any()
+        estimate = problem.initial_term(0, rng())
+        assert not estimate.values.any()
         variance = problem.data_mass[0] @ np.square(
-            known.jacobian / np.sqrt(known.precision[problem.terms[0].group_index])
+            estimate.jacobian / np.sqrt(estimate.precision[problem.terms[0].group_index])
         ).sum(axis=1)
         assert variance == pytest.approx(problem_values._START_VARIANCE)
-        rise = known.precision / known.smallest_precision
+        rise = estimate.precision / estimate.smallest_precision
         np.testing.assert_allclose(rise, problem_values._LARGEST_RISE)
 
     def test_shares_are_of_the_weight(self, name):
@@ -79,12 +79,12 @@ class TestConvergence:
         linear = Regression.of(problem, state, rng())
         as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
         posterior = evidence.solve(linear.model, as_made, problem.joint)
-        for part, block, known in zip(
+        for part, block, estimate in zip(
             linear.compressed, linear.model.prior.blocks, state.terms, strict=True
         ):
             # The rank is cut a thousandth of the noise above zero, each time anew.
             seen = part.table @ posterior.mean[block]
-            np.testing.assert_allclose(seen[4:-4], known.values[4:-4], atol=0.01)
+            np.testing.assert_allclose(seen[4:-4], estimate.values[4:-4], atol=0.01)
         assert posterior.evidence == pytest.approx(state.evidence, abs=0.05)
 
     def test_the_evidence_rises(self):
@@ -145,13 +145,14 @@ class TestConvergence:
         state = replace(
             state,
             terms=tuple(
-                replace(known, smallest_precision=known.precision / 1.5) for known in state.terms
+                replace(estimate, smallest_precision=estimate.precision / 1.5)
+                for estimate in state.terms
             ),
         )
         after, _, _ = converge(problem, state)
         at_floor = 0
-        for known in after.terms:
-            ratio = known.precision / known.smallest_precision
+        for estimate in after.terms:
+            ratio = estimate.precision / estimate.smallest_precision
             assert (ratio >= 1.0 - 1e-9).all()
             at_floor += int((ratio < 1.0 + 1e-6).sum())
         assert at_floor > 0
@@ -161,7 +162,7 @@ def largest_rises(problem, state):
     """Of every pass, the most that a log prior variance rose in it."""
     _, converged, passes = converge(problem, state)
     assert converged
-    precisions = [[known.precision for known in one.terms] for one in (state, *passes)]
+    precisions = [[estimate.precision for estimate in one.terms] for one in (state, *passes)]
     return [
         max(np.log(a / b).max() for a, b in zip(before, after, strict=True))
         for before, after in pairwise(precisions)

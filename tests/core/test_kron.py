@@ -171,9 +171,9 @@ def fitted(request):
     )
     prepared = in_memory.prepared(columns, y, weight, LIKELIHOODS[request.param], options)
     problem = Problem.of(prepared.terms, prepared.rows, prepared.units.likelihood, False)
-    known = tuple(problem.initial_term(k, rng) for k in range(len(problem.terms)))
+    estimates = tuple(problem.initial_term(k, rng) for k in range(len(problem.terms)))
     noise = 0.1 if request.param == "gaussian" else 1.0
-    state = State(known, 0.0, noise)
+    state = State(estimates, 0.0, noise)
     state, _ = gauss_newton.converge(
         problem, state, rng, gauss_newton.Limits(20, 0.01), lambda state: None
     )
@@ -184,8 +184,8 @@ class TestSolution:
     def test_blocks_are_those_of_the_rows(self, fitted):
         problem, state, columns = fitted
         f = state.intercept + sum(
-            known.values[position.index]
-            for known, position in zip(state.terms, problem.rows.positions, strict=True)
+            estimate.values[position.index]
+            for estimate, position in zip(state.terms, problem.rows.positions, strict=True)
         )
         weight = problem.rows.weight
         gamma = weight * problem.likelihood.curvature(f)
@@ -226,10 +226,10 @@ class TestSolution:
         gamma = problem.rows.weight * problem.likelihood.curvature(f) / state.noise
         difference = 0.0
         for k, block in enumerate(kron.blocks(problem, state)):
-            term, known, size = problem.terms[k], state.terms[k], problem.rows.sizes[k]
-            rows = interpolation_matrix(problem.rows.positions[k], size) @ known.jacobian
-            prior = np.diag(known.precision[term.group_index])
-            difference += block.measure(known.precision, state.noise)[0]
+            term, estimate, size = problem.terms[k], state.terms[k], problem.rows.sizes[k]
+            rows = interpolation_matrix(problem.rows.positions[k], size) @ estimate.jacobian
+            prior = np.diag(estimate.precision[term.group_index])
+            difference += block.measure(estimate.precision, state.noise)[0]
             difference -= np.linalg.slogdet(rows.T @ np.diag(gamma) @ rows + prior)[1]
             difference += np.linalg.slogdet(prior)[1]
         assert exact.evidence - found.evidence == pytest.approx(0.5 * difference, abs=1e-5)

@@ -119,9 +119,9 @@ class TestAdding:
         before = statistics.predict(problem.rows, state.values, state.intercept)
         after = statistics.predict(wider.rows, wider_state.values, wider_state.intercept)
         assert_close(after, before, "rounding")
-        for known in wider_state.terms[-len(added) :]:
+        for estimate in wider_state.terms[-len(added) :]:
             # An effect of variance 1 in units of y's variance.
-            assert 0.3 < (1.0 / known.precision[0]) * y.var() < 3.0
+            assert 0.3 < (1.0 / estimate.precision[0]) * y.var() < 3.0
 
     def test_each_is_screened_on_the_residuals_of_the_previous_ones(self):
         # Two columns that are functions of each other explain the same effect.

@@ -181,8 +181,8 @@ class TestAddNetworks:
             np.testing.assert_array_equal(one.precision, two.precision)
         assert (state.intercept, state.noise) == (old.intercept, old.noise)
         # New terms are zero.
-        for known in state.terms[3:]:
-            assert not known.values.any()
+        for estimate in state.terms[3:]:
+            assert not estimate.values.any()
         f = statistics.predict(problem.rows, state.values, state.intercept)
         expected = statistics.predict(before.rows, old.values, old.intercept)
         np.testing.assert_array_equal(f, expected)
@@ -200,24 +200,33 @@ class TestAddNetworks:
 class TestPurity:
     def test_the_tangent_is_pure(self):
         problem, state, _ = wider()
-        for term, known, share in zip(problem.terms, state.terms, problem.data_mass, strict=True):
+        for term, estimate, share in zip(
+            problem.terms, state.terms, problem.data_mass, strict=True
+        ):
             if term.kind != "pair":
                 continue
-            raw = term.jacobian(known.expansion)
-            assert_close(known.jacobian, pure_part(raw, share, term.entries.shape), "conditioning")
-            means = conditional_means(known.jacobian, share, term.entries.shape)
+            raw = term.jacobian(estimate.expansion)
+            assert_close(
+                estimate.jacobian, pure_part(raw, share, term.entries.shape), "conditioning"
+            )
+            means = conditional_means(estimate.jacobian, share, term.entries.shape)
             np.testing.assert_allclose(means, 0.0, atol=1e-12 * np.abs(raw).max())
 
     def test_compressed_tables_are_pure(self):
         problem, state, _ = wider()
         for coarse in (False, True):
-            for term, known, share in zip(
+            for term, estimate, share in zip(
                 problem.terms, state.terms, problem.data_mass, strict=True
             ):
                 if term.kind != "pair":
                     continue
                 found = compress(
-                    term, known.jacobian, known.precision, 500.0 * share, RNG(0), coarse=coarse
+                    term,
+                    estimate.jacobian,
+                    estimate.precision,
+                    500.0 * share,
+                    RNG(0),
+                    coarse=coarse,
                 )
                 assert found.table.shape[1] >= 3
                 means = conditional_means(found.table, share, term.entries.shape)
@@ -237,11 +246,11 @@ class TestPurity:
 
     def test_first_precisions_are_of_the_pure_part(self):
         problem, state, _ = wider()
-        term, known, share = problem.terms[3], state.terms[3], problem.data_mass[3]
-        precision = initial_precision(term, known.jacobian, share, 0.25)
+        term, estimate, share = problem.terms[3], state.terms[3], problem.data_mass[3]
+        precision = initial_precision(term, estimate.jacobian, share, 0.25)
         assert precision.shape == (2,)
         for group in range(2):
-            own = known.jacobian[:, term.group_index == group] / np.sqrt(precision[group])
+            own = estimate.jacobian[:, term.group_index == group] / np.sqrt(precision[group])
             assert share @ np.square(own).sum(axis=1) == pytest.approx(0.125)
 
 
@@ -297,8 +306,8 @@ def test_the_laplace_evidence_of_trained_pairs(likelihood, posterior, curvature)
                 for seen in [reader.sum(axis=0) > 0.0]
             ]
         )
-        for block, known in zip(kron.blocks(problem, state), problem.terms, strict=True):
-            assert block.groups.max() == known.group_index.max()
+        for block, estimate in zip(kron.blocks(problem, state), problem.terms, strict=True):
+            assert block.groups.max() == estimate.group_index.max()
     else:
         hessian = np.hstack(parts).T @ np.diag(gamma) @ np.hstack(parts)
         if posterior == "block":
@@ -316,14 +325,14 @@ def test_the_laplace_evidence_of_trained_pairs(likelihood, posterior, curvature)
 def test_a_kronecker_factored_pair_is_pure_and_dense():
     options = replace(OPTIONS, init_scales=(1.0,), pair_init_scales=(1.0,))
     problem, state, _ = wider(options=options, own=((0, 1),))
-    term, known, share = problem.terms[3], state.terms[3], problem.data_mass[3]
+    term, estimate, share = problem.terms[3], state.terms[3], problem.data_mass[3]
     block = kron.blocks(problem, state)[3]
-    factor = block.factor_table(term, known.precision, share, state.noise)
+    factor = block.factor_table(term, estimate.precision, share, state.noise)
     means = conditional_means(factor, share, term.entries.shape)
     np.testing.assert_allclose(means, 0.0, atol=1e-9 * np.abs(factor).max())
-    prior = known.precision[0] * np.eye(24)
+    prior = estimate.precision[0] * np.eye(24)
     sigma = np.linalg.inv(dense_curvature(block) / state.noise + prior)
-    expected = known.jacobian @ sigma @ known.jacobian.T
+    expected = estimate.jacobian @ sigma @ estimate.jacobian.T
     assert_close(factor @ factor.T, expected, "conditioning")
 
 
@@ -332,8 +341,8 @@ def test_gauss_newton_tables_of_a_pair_are_the_dense_posterior(lossless):
     linear = Regression.of(problem, state, RNG(0), fine=True)
     found = linear.solve()
     rows, parts = problem.rows, []
-    for term, known, position in zip(problem.terms, state.terms, rows.positions, strict=True):
-        phi = known.jacobian / np.sqrt(known.precision[term.group_index])
+    for term, estimate, position in zip(problem.terms, state.terms, rows.positions, strict=True):
+        phi = estimate.jacobian / np.sqrt(estimate.precision[term.group_index])
         parts.append(interpolation_matrix(position, len(phi)) @ phi)
     design = np.hstack([*parts, np.ones((len(rows), 1))])
     precision = design.T @ np.diag(rows.weight / state.noise) @ design

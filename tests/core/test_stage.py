@@ -44,15 +44,15 @@ class TestResume:
             t.features for t in model.terms if not t.active
         ]
         scale = prepared.units.scale
-        for known, share, term in zip(
+        for estimate, share, term in zip(
             stage.state.terms, stage.problem.data_mass, active, strict=True
         ):
             np.testing.assert_allclose(share, term.data_mass, atol=1e-12)
-            np.testing.assert_array_equal(known.precision, term.precision)
-            np.testing.assert_array_equal(known.expansion, term.expansion)
+            np.testing.assert_array_equal(estimate.precision, term.precision)
+            np.testing.assert_array_equal(estimate.expansion, term.expansion)
             # Compression omits directions indistinguishable from noise; a classifier takes one more step.
             spread = np.sqrt(term.data_mass @ term.mean**2)
-            error = np.sqrt(term.data_mass @ (scale * known.values - term.mean) ** 2)
+            error = np.sqrt(term.data_mass @ (scale * estimate.values - term.mean) ** 2)
             assert error < 0.01 * spread
         if likelihood == "gaussian":
             noise = stage.state.noise * scale**2
