@@ -210,7 +210,8 @@ def test_columns_of_arrays(column, holds, expected):
 
 
 @pytest.mark.parametrize(
-    "value", [None, np.nan, np.float32("nan"), Decimal("NaN"), pd.NA, pd.NaT, np.datetime64("NaT", "s")]
+    "value",
+    [None, np.nan, np.float32("nan"), Decimal("NaN"), pd.NA, pd.NaT, np.datetime64("NaT", "s")],
 )
 def test_missing_objects(value):
     assert is_missing(value)
