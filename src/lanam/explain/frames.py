@@ -88,8 +88,8 @@ def axis_cells(
     return np.append(numbers, np.full(len(others), np.nan)), object_array([*names, *others])
 
 
-def row_cells(values: Values, term: Term, place: int) -> tuple[Array, Values]:
+def row_cells(values: Values, term: Term, position: int) -> tuple[Array, Values]:
     """The rows' values of one of a term's columns, as :func:`axis_cells`; blank if it has fewer."""
-    if place >= len(term.features):
+    if position >= len(term.features):
         return np.full(len(values), np.nan), object_array([None] * len(values))
-    return axis_cells(values, labels=term.feature_kinds[place] == CATEGORICAL)
+    return axis_cells(values, labels=term.feature_kinds[position] == CATEGORICAL)

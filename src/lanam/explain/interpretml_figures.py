@@ -123,11 +123,11 @@ def draw_row(facts: dict[str, Any]) -> Any:
     labels_and_values = zip(shown["names"], shown["values"], strict=True)
     names = [f"{name} ({value})" for name, value in labels_and_values]
     errors = np.array([*shown["errors"], *facts["extra"]["errors"]])
-    for place, trace in enumerate(figure.data):
+    for index, trace in enumerate(figure.data):
         trace.y = [*names, *facts["extra"]["names"]]
         trace.error_x = {
             "type": "data",
-            "array": errors[:, place] if several else errors,
+            "array": errors[:, index] if several else errors,
             "color": "#444",
         }
     target = f"the log-odds of {labels[1]}" if labels and not several else "Prediction"
@@ -148,19 +148,19 @@ def _by_class(facts: dict[str, Any]) -> list[tuple[dict[str, Any], str, str]]:
     from plotly.colors import qualitative
 
     functions = []
-    for place, label in enumerate(facts["meta"]["label_names"]):
-        part = _of_class(facts, place)
+    for index, label in enumerate(facts["meta"]["label_names"]):
+        part = _of_class(facts, index)
         if "missing" in facts:
-            part["missing"] = _of_class(facts["missing"], place)
-        if place:  # the data's histogram is drawn once
+            part["missing"] = _of_class(facts["missing"], index)
+        if index:  # the data's histogram is drawn once
             part.pop("density", None)
-        functions.append((part, label, qualitative.Plotly[place % len(qualitative.Plotly)]))
+        functions.append((part, label, qualitative.Plotly[index % len(qualitative.Plotly)]))
     return functions
 
 
-def _of_class(facts: dict[str, Any], place: int) -> dict[str, Any]:
+def _of_class(facts: dict[str, Any], index: int) -> dict[str, Any]:
     names = ("scores", "upper_bounds", "lower_bounds")
-    return facts | {name: facts[name][..., place] for name in names}
+    return facts | {name: facts[name][..., index] for name in names}
 
 
 def _mark(missing: dict[str, Any], place: float, colour: str) -> dict[str, Any]:

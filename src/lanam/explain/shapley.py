@@ -93,20 +93,20 @@ class ToShap(OnLinkScale):
         everything = self.intercept, self.contributions, self.contributions_std
         if label is None:
             return everything
-        place = self.class_index(label)
+        position = self.class_index(label)
         if self.family.link.several:
-            intercept, mean, std = (np.asarray(table)[..., place] for table in everything)
+            intercept, mean, std = (np.asarray(table)[..., position] for table in everything)
             return intercept, mean, std
         # The log-odds of the first of two classes are the negative of those of the second.
-        sign = 1.0 if place else -1.0
+        sign = 1.0 if position else -1.0
         return sign * everything[0], sign * everything[1], everything[2]
 
     def _cells(self, names: Sequence[str], shares: Array) -> Values:
         """The rows' values for shap: a column of numbers or of strings for each of ``names``."""
         columns: list[Sequence[float | str]] = []
-        for place in range(len(names)):
+        for column_index in range(len(names)):
             # The first term with a share of one is the column's main effect, or a kept interaction.
-            term_index = int(np.flatnonzero(shares[:, place] == 1.0)[0])
+            term_index = int(np.flatnonzero(shares[:, column_index] == 1.0)[0])
             n_columns = len(self.terms[term_index].features)
             cells = [values[:, term_index].tolist() for values in self.column_values[:n_columns]]
             if n_columns > 1:
@@ -115,8 +115,8 @@ class ToShap(OnLinkScale):
             else:
                 columns.append(_numbers_or_text(cells[0]))
         table = np.empty((len(self.contributions), len(columns)), dtype=object)
-        for place, column in enumerate(columns):
-            table[:, place] = column
+        for column_index, column in enumerate(columns):
+            table[:, column_index] = column
         worded = any(isinstance(cell, str) for column in columns for cell in column)
         return table if worded else table.astype(np.float64)
 

@@ -57,9 +57,9 @@ def shape_of(model: FittedModel, index: int, schema: Schema, rng: np.random.Gene
     mean, std = _moments(model, index)
     edited = _edited(term)
 
-    def entry(place: int) -> _Entry:
-        facts = scalar(mean[place]), scalar(std[place])
-        return *facts, float(term.data_mass[place]), bool(edited[place])
+    def entry(entry_index: int) -> _Entry:
+        facts = scalar(mean[entry_index]), scalar(std[entry_index])
+        return *facts, float(term.data_mass[entry_index]), bool(edited[entry_index])
 
     value_entries, missing, unseen = _places(term.entries)
     if missing is not None and term.data_mass[missing] == 0.0:

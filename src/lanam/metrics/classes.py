@@ -231,10 +231,10 @@ def uniform_bins(probability: Array, n_bins: int) -> IntArray:
 
 def _quantile_bins(probability: Array, weight: Array, n_bins: int) -> IntArray:
     """The bin of each probability, of ``n_bins`` with about equal weight."""
-    values, place = np.unique(probability, return_inverse=True)
-    mass = sum_by(place, weight, len(values))
+    values, group = np.unique(probability, return_inverse=True)
+    mass = sum_by(group, weight, len(values))
     middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
-    return uniform_bins(middle, n_bins)[place]
+    return uniform_bins(middle, n_bins)[group]
 
 
 def _top(y: ArrayLike, probabilities: ArrayLike) -> tuple[Array, Array]:

@@ -170,9 +170,9 @@ def retention_curve(
     weight = read_weights(sample_weight, len(quality))
     if root and (quality < 0.0).any():
         raise ValueError("root=True is for squares, and quality has negative values")
-    groups, place = np.unique(order, return_inverse=True)
-    size = np.cumsum(sum_by(place, weight, len(groups)))
-    sums = np.cumsum(sum_by(place, weight * quality, len(groups)))
+    groups, group = np.unique(order, return_inverse=True)
+    size = np.cumsum(sum_by(group, weight, len(groups)))
+    sums = np.cumsum(sum_by(group, weight * quality, len(groups)))
     retained = np.arange(1, n_points + 1) / n_points
     kept = retained * size[-1]
     # Linear within a row, and within rows of equal uncertainty.

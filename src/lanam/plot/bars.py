@@ -63,10 +63,8 @@ def draw_bars(ax: Axes, bars: Sequence[Bar], *, signed: bool = False) -> None:
 
     largest = max((abs(bar.size) for bar in bars), default=1.0) or 1.0
     form = ("+" if signed else "") + number_format(largest, 3)
-    for place, bar in enumerate(bars):
-        ax.barh(
-            place, bar.size, height=0.62, edgecolor="#12436d", linewidth=0.8, **_LOOKS[bar.look]
-        )
+    for row, bar in enumerate(bars):
+        ax.barh(row, bar.size, height=0.62, edgecolor="#12436d", linewidth=0.8, **_LOOKS[bar.look])
     sizes, lows, highs = (
         np.array([getattr(bar, name) for bar in bars]) for name in ("size", "low", "high")
     )
@@ -84,10 +82,10 @@ def draw_bars(ax: Axes, bars: Sequence[Bar], *, signed: bool = False) -> None:
     ax.set_yticks(range(len(bars)), [bar.name for bar in bars], fontsize="small", **VERBATIM)
     ax.set_ylim(max(len(bars), 1) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
-    for place, bar in enumerate(bars):
+    for row, bar in enumerate(bars):
         ax.text(
             1.02,
-            place,
+            row,
             f"{bar.size:{form}} [{bar.low:{form}}, {bar.high:{form}}]",
             transform=ax.get_yaxis_transform(),
             va="center",

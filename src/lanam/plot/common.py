@@ -127,7 +127,7 @@ class Series:
     of ``outer``.
     """
 
-    place: int
+    class_index: int
     name: str
     curve: str = _CURVE
     band: str = _BAND
@@ -141,7 +141,7 @@ class Series:
     def of(self, table: ArrayLike, n_axes: int = 1) -> Array:
         """The series' slice of an array with ``n_axes`` axes before that of the classes."""
         array: Array = np.asarray(table, dtype=np.float64)
-        return array if array.ndim == n_axes else np.asarray(array[..., self.place])
+        return array if array.ndim == n_axes else np.asarray(array[..., self.class_index])
 
 
 def series_of(

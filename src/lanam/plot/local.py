@@ -86,7 +86,7 @@ def plot_local(
         raise ValueError(f"row={row!r} must be one of the explained rows, 0 to {len(local) - 1}")
     require_axes("ax", ax)
     require_terms(None, max_terms)
-    account = _Account(local, int(row), _class_place(local, int(row), label), coverage)
+    account = _Account(local, int(row), _class_index(local, int(row), label), coverage)
     shown = account.chosen(everything, max_terms)
     bars = _bars(account, shown)
     ax, is_new = bar_panel(ax, len(bars))
@@ -137,16 +137,16 @@ def _notes(account: _Account, bars: Sequence[Bar]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Account:
-    """One row's prediction for one output, in numbers and words; ``place`` is the class, if several."""
+    """One row's prediction for one output, in numbers and words; ``class_index`` if several."""
 
     local: LocalExplanation
     row: int
-    place: int | None
+    class_index: int | None
     coverage: float
 
     def _pick(self, table: ArrayLike) -> Array:
         array: Array = np.asarray(table, dtype=np.float64)
-        return array if self.place is None else np.asarray(array[..., self.place])
+        return array if self.class_index is None else np.asarray(array[..., self.class_index])
 
     @cached_property
     def mean(self) -> Array:
@@ -182,7 +182,9 @@ class _Account:
         names = self.local.classes
         if not names or not self.local.family.link.classes:
             return ""
-        return shorten(one_line(names[1 if self.place is None else self.place]), MAX_NAME)
+        return shorten(
+            one_line(names[1 if self.class_index is None else self.class_index]), MAX_NAME
+        )
 
     @property
     def unit(self) -> str:
@@ -258,7 +260,7 @@ class _Account:
         return labels
 
 
-def _class_place(local: LocalExplanation, row: int, label: object) -> int | None:
+def _class_index(local: LocalExplanation, row: int, label: object) -> int | None:
     """The index of the class to show, by default the most probable; None for a single output."""
     if not local.family.link.several:
         if label is not None:

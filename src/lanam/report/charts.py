@@ -127,10 +127,10 @@ def _description(shape: Shape) -> str:
     if shape.mean.ndim > 1 or not len(shape.values):
         return f"{shape.name}: a {shape.kind} term"
     ends = []
-    for place in (np.argmin(shape.mean), np.argmax(shape.mean)):
-        value = shape.values[place]
+    for index in (np.argmin(shape.mean), np.argmax(shape.mean)):
+        value = shape.values[index]
         shown = f"{value:.4g}" if isinstance(value, float) else str(value)
-        ends.append(f"{shape.mean[place]:.3g} at {shown}")
+        ends.append(f"{shape.mean[index]:.3g} at {shown}")
     return f"{shape.name}: a {shape.kind} term, from {' to '.join(ends)}"
 
 

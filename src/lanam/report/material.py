@@ -34,7 +34,7 @@ class ExampleRows:
     ``n_all`` is the number of rows of the data.
     """
 
-    places: Sequence[int]
+    indices: Sequence[int]
     cells: Array
     observed: Sequence[object] | None
     exposure: Array | None
@@ -181,11 +181,11 @@ def pick_rows(
         raise ValueError(f"n_rows={n_rows!r} must be a number of rows, or 0 for none")
     if n_rows == 0:
         return None
-    places = np.unique(np.linspace(0, len(cells) - 1, min(n_rows, len(cells))).round().astype(int))
+    chosen = np.unique(np.linspace(0, len(cells) - 1, min(n_rows, len(cells))).round().astype(int))
     return ExampleRows(
-        places=places.tolist(),
-        cells=cells[places],
-        observed=None if observed is None else np.asarray(observed)[places].tolist(),
-        exposure=None if exposure is None else exposure[places],
+        indices=chosen.tolist(),
+        cells=cells[chosen],
+        observed=None if observed is None else np.asarray(observed)[chosen].tolist(),
+        exposure=None if exposure is None else exposure[chosen],
         n_all=len(cells),
     )

@@ -79,7 +79,7 @@ def render(material: Material) -> str:
             **_terms_table(material),
             **words,
             calibration=_calibration_text(material.coverage),
-            n_picked=0 if material.rows is None else len(material.rows.places),
+            n_picked=0 if material.rows is None else len(material.rows.indices),
             n_given=0 if material.rows is None else material.rows.n_all,
             style=asis(_asset("style.css")),
             data=compressed(json_text(page_data(material))),
@@ -166,7 +166,7 @@ def _rows(material: Material) -> dict[str, object] | None:
         observed = [str(label) for label in observed]
     return {
         "cells": pack(rows.cells),
-        "names": [f"row {place}" for place in rows.places],
+        "names": [f"row {index}" for index in rows.indices],
         "observed": None if observed is None else plain(list(observed)),
         "exposure": None if rows.exposure is None else rounded(rows.exposure, 12),
     }
