@@ -139,7 +139,7 @@ def _report_of_intervals(
     )
     scores["quantile_calibration_error"] = curve.error
     scores["quantile_calibration_error_by_chance"] = quantile_error_limit(
-        weight.sum(), share=_RANGE_COVERAGE
+        weight.sum(), probability=_RANGE_COVERAGE
     )
     if not counts and weight.sum() > 1.0:
         block = _KERNEL_BLOCK if len(target) > _KERNEL_BLOCK else None

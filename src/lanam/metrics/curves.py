@@ -76,8 +76,11 @@ def calibrated_range(
     """
     n_rows = np.maximum(np.rint(n_rows), 1.0)  # weights need not be integers
     tail = 0.5 - 0.5 * coverage
-    share = np.clip(probability, 0.0, 1.0)
-    ends = (binom.ppf(tail, n_rows, share) / n_rows, binom.ppf(1.0 - tail, n_rows, share) / n_rows)
+    success = np.clip(probability, 0.0, 1.0)
+    ends = (
+        binom.ppf(tail, n_rows, success) / n_rows,
+        binom.ppf(1.0 - tail, n_rows, success) / n_rows,
+    )
     return np.asarray(ends[0]), np.asarray(ends[1])
 
 

@@ -117,7 +117,7 @@ def skce_limit(
     *,
     block_size: int | None = None,
     sample_weight: Weights = None,
-    share: float = 0.95,
+    probability: float = 0.95,
 ) -> float:
     """Quantile of the unbiased estimate under calibration, by default its 95th percentile.
 
@@ -144,7 +144,7 @@ def skce_limit(
         errors = rng.choice(errors, (_N_MEANS, n_blocks)).mean(axis=1)
     size = max(total / n_blocks, 2.0)
     scale = np.sqrt(count * (count - 1.0) / (size * (size - 1.0)))
-    return float(scale * np.quantile(errors, share))
+    return float(scale * np.quantile(errors, probability))
 
 
 def _pair_sum(block: Array, near: float, alike: float) -> float:

@@ -178,7 +178,7 @@ def quantile_calibration_error(
     return quantile_calibration_curve(pit, n_levels, below=below, sample_weight=sample_weight).error
 
 
-def quantile_error_limit(n_rows: float, n_levels: int = 9, share: float = 0.95) -> float:
+def quantile_error_limit(n_rows: float, n_levels: int = 9, probability: float = 0.95) -> float:
     """Quantile of the quantile calibration error under calibration, by default its 95th percentile.
 
     The PIT of a calibrated model is uniform, so that the counts between levels are multinomial. Counts'
@@ -193,7 +193,7 @@ def quantile_error_limit(n_rows: float, n_levels: int = 9, share: float = 0.95) 
     even = np.full(n_levels + 1, 1.0 / (n_levels + 1))
     between = np.random.default_rng(0).multinomial(count, even, size=_N_DRAWS)
     apart = np.cumsum(between / count - even, axis=1)
-    return float(np.quantile(np.square(apart[:, :-1]).sum(axis=1), share))
+    return float(np.quantile(np.square(apart[:, :-1]).sum(axis=1), probability))
 
 
 def quantile_calibration_curve(
