@@ -61,15 +61,14 @@ def assemble(
     covariance = solution.covariance[np.ix_(kept, kept)]
     covariance[free] *= scale
     covariance[:, free] *= scale
-    if (levels := solution.levels) is not None:
+    levels, k = solution.levels, problem.high_cardinality
+    if levels is not None and k is not None:
         # The intercept's error is in the response's unit already; the other coordinates have none.
         unit = np.full(levels.coupling.shape[1], scale)
         unit[-1] = 1.0
-        active[levels.term] = replace(
-            active[levels.term],
-            coupling=fixed_point((levels.coupling * unit)[:, kept]),
-            own_variance=scale**2 * levels.variance,
-        )
+        coupling = fixed_point((levels.coupling * unit)[:, kept])
+        variance = scale**2 * levels.variance
+        active[k] = replace(active[k], coupling=coupling, own_variance=variance)
     intercept = np.asarray(solution.intercept)
     missing_noise = problem.rows.missing_noise
     return FittedModel(

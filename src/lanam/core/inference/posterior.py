@@ -32,7 +32,7 @@ class Solution:
     """All terms' functions: ``means[d] + tables[d] z_d`` with ``z`` and the intercept ``N(0, covariance)``.
 
     In the core's units (a Gaussian response has mean 0 and variance 1), one item per term. A
-    high-cardinality term has no coordinates; its posterior is in ``levels``.
+    high-cardinality term has no coordinates; its posterior, centred over the data, is in ``levels``.
     """
 
     means: tuple[Array, ...]
@@ -42,7 +42,7 @@ class Solution:
     evidence: float
     effective: tuple[float, ...]
     log_evidence_gains: tuple[float, ...]
-    levels: LevelSolution | None = None
+    levels: LevelPosterior | None = None
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,6 @@ class Functions:
     covariance: Array
     effective: tuple[float, ...]
     log_dets: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class LevelSolution:
-    """A centred high-cardinality term: ``means[d] + coupling z + sqrt(variance) e``, ``e`` independent."""
-
-    term: int
-    coupling: Array
-    variance: Array
 
 
 def of_regression(linear: Regression, posterior: Posterior) -> Solution:
@@ -110,7 +101,7 @@ def _centred_levels(
         means=tuple(means),
         intercept=solution.intercept + level,
         covariance=change @ solution.covariance @ change.T,
-        levels=LevelSolution(k, coupling, scale**2 * levels.variance),
+        levels=LevelPosterior(means[k], scale**2 * levels.variance, coupling),
     )
 
 
