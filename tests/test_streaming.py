@@ -2,7 +2,7 @@
 
 If columns have few distinct values (up to `sketches.EXACT_VALUES`), all statistics of the rows are exact up
 to the order of summation, which rounds at 1e-16. Hyperparameters at a flat maximum of the evidence amplify
-this to 1e-9; the tests ask for 1e-7. Quantiles of columns with more values are exact to 0.05% of the ranks,
+this to 1e-9; the tests require 1e-7. Quantiles of columns with more values are exact to 0.05% of the ranks,
 and knots differ accordingly. Importances of interactions are computed over grid cells instead of rows where
 rows would have to be read again, which makes them some percent larger.
 """

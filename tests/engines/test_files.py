@@ -132,7 +132,7 @@ class TestReading:
             {
                 "category": pd.Categorical(["b", "a", None], categories=["z", "b", "a"]),
                 "truth": [True, False, True],
-                "gaps": pd.array([1, None, 3], dtype="Int64"),
+                "nullable": pd.array([1, None, 3], dtype="Int64"),
                 "text": ["x", None, "y"],
                 "narrow": np.array([1, 2, 3], dtype="float32"),
             }
@@ -143,7 +143,7 @@ class TestReading:
         assert isinstance(source.empty().to_pandas()["category"].dtype, pd.CategoricalDtype)
         found = table_of(source)
         assert found["category"].cat.categories.tolist() == ["z", "b", "a"]
-        assert found["gaps"].isna().tolist() == [False, True, False]
+        assert found["nullable"].isna().tolist() == [False, True, False]
         assert found["text"].isna().tolist() == [False, True, False]
 
     def test_pandas_index_is_not_a_column(self, folder):

@@ -24,17 +24,7 @@ import numpy as np
 
 from lanam.core.blas import limited_threads
 from lanam.core.rows.tables import EncodedRows, Job, Merge, Tables, Totals, add
-from lanam.engines.dask_tasks import (
-    TASKS,
-    Carried,
-    encode_partition,
-    label_results,
-    labelled,
-    merge_in_order,
-    predict_partition,
-    summarise_partition,
-    total_of_table,
-)
+from lanam.engines import dask_tasks as tasks
 from lanam.engines.formats import arrow
 from lanam.engines.interface import (
     Chunk,
@@ -118,7 +108,7 @@ class DaskSource(Source):
         merge: Callable[[Result, Result], Result],
     ) -> Result:
         """Map-reduce over these columns of all partitions with rows; results of None are left out."""
-        results = _by_partition(summarise_partition, self._frame[list(columns)], function)
+        results = _by_partition(tasks.summarise_partition, self._frame[list(columns)], function)
         result: Result | None = _computed(_merged_in_order(results, merge))
         if result is None:
             raise ValueError(f"{self.title} has no rows")
@@ -137,8 +127,8 @@ class DaskSource(Source):
 
         Arrays of a tuple are put side by side; of arrays with more than two axes the last varies fastest.
         """
-        meta = labelled(np.empty(0, result.dtype), self._frame._meta.iloc[:0], result)
-        return self._mapped(columns, partial(label_results, function, result), meta)
+        meta = tasks.labelled(np.empty(0, result.dtype), self._frame._meta.iloc[:0], result)
+        return self._mapped(columns, partial(tasks.label_results, function, result), meta)
 
     def write(
         self,
@@ -169,7 +159,7 @@ class DaskSource(Source):
         for partitions without rows.
         """
         frame = self._frame[list(columns)]
-        return frame.map_partitions(predict_partition, _shared((function, meta)), meta=meta)
+        return frame.map_partitions(tasks.predict_partition, _shared((function, meta)), meta=meta)
 
 
 class DaskTables:
@@ -203,7 +193,7 @@ class DaskTables:
 
         shared = _shared(job)
         results = [
-            _task(total_of_table)(shared, table, number)
+            _task(tasks.total_of_table)(shared, table, number)
             for number, table in enumerate(self._tables())
         ]
         total: Totals | None
@@ -227,7 +217,7 @@ class DaskTables:
         client = _client()
         if client is not None and self._kept is not None:
             return self._kept
-        lazy = _by_partition(encode_partition, self._frame, self._encode)
+        lazy = _by_partition(tasks.encode_partition, self._frame, self._encode)
         if client is not None:
             self._kept = client.persist(lazy)
             return self._kept
@@ -239,7 +229,7 @@ class DaskTables:
         ]
 
 
-class _Shelf(dict[int, Carried | None]):
+class _Shelf(dict[int, tasks.Carried | None]):
     """Tables kept in this process as far as they fit. Other processes have an empty one of no capacity."""
 
     def __init__(self, capacity: int) -> None:
@@ -250,7 +240,7 @@ class _Shelf(dict[int, Carried | None]):
     def __reduce__(self) -> tuple[Any, ...]:
         return _Shelf, (0,)
 
-    def put(self, number: int, table: Carried | None) -> Carried | None:
+    def put(self, number: int, table: tasks.Carried | None) -> tasks.Carried | None:
         size = 0 if table is None else table.size
         with self._lock:
             if size <= self._capacity:
@@ -270,10 +260,10 @@ def _task(function: Callable[..., Any]) -> Any:
 
 def _shared(value: Any) -> Any:
     """A value that many tasks share: one node of the graph."""
-    return _node(Carried(value))
+    return _node(tasks.Carried(value))
 
 
-def _node(value: Carried | None) -> Any:
+def _node(value: tasks.Carried | None) -> Any:
     from dask import delayed
 
     return delayed(value, name=f"shared-{uuid.uuid4()}", traverse=False)
@@ -295,7 +285,8 @@ def _merged_in_order(results: Sequence[Any], merge: Callable[[Any, Any], Any]) -
     while len(rest) > 1:
         groups = [rest[at : at + _MERGED_AT_ONCE] for at in range(0, len(rest), _MERGED_AT_ONCE)]
         rest = [
-            _task(merge_in_order)(merge, *group) if len(group) > 1 else group[0] for group in groups
+            _task(tasks.merge_in_order)(merge, *group) if len(group) > 1 else group[0]
+            for group in groups
         ]
     return rest[0]
 
@@ -338,11 +329,9 @@ def _computed_by(client: Any, task: Any) -> Any:
 def _traceback_of_task(traceback: TracebackType | None) -> TracebackType | None:
     """The traceback from our task on, without Dask's frames; all of it if the task was not ours."""
     link = traceback
-    while link is not None:
-        if link.tb_frame.f_code.co_name in TASKS:
-            return link
+    while link is not None and link.tb_frame.f_code.co_name not in tasks.TASKS:
         link = link.tb_next
-    return traceback
+    return link or traceback
 
 
 def _client() -> Any:

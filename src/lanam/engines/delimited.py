@@ -74,8 +74,7 @@ class PeekableStream(io.RawIOBase):
         while filled < len(view):
             size = len(view) - filled
             part, self._head = self._head[:size], self._head[size:]
-            part = part or self._take(size)
-            if not part:
+            if not (part := part or self._take(size)):
                 break
             view[filled : filled + len(part)] = part
             filled += len(part)
@@ -85,8 +84,7 @@ class PeekableStream(io.RawIOBase):
 def _read_header(take: Callable[[int], bytes], head: bytes = b"") -> bytes:
     """The beginning of a stream, with at least the first line."""
     while next(_line_ends(head.lstrip(_LINE_ENDS)), None) is None and len(head) < _LONGEST_HEADER:
-        block = take(_STEP)
-        if not block:
+        if not (block := take(_STEP)):
             break
         head += block
     return head
@@ -172,7 +170,7 @@ class Csv(Format):
             for name in (name for name, kind in types.items() if pa.types.is_binary(kind)):
                 raise self._not_text(f"{path}, column {name!r}")
             missing = [name for name, kind in types.items() if kind == pa.null()]
-            types |= self._infer_later(path, missing, header)
+            types |= self._infer_later(path, missing, header) if missing else {}
         cells = {name: batch.column(name) for name in types if name}
         exact = frozenset(name for name in cells if _is_beyond_floats(cells[name]))
         texts = [name for name in cells if types[name] == pa.string() and name not in missing]
@@ -182,10 +180,8 @@ class Csv(Format):
     def _infer_later(self, path: str, names: Sequence[str], header: _Header) -> dict[str, Any]:
         """Types of columns that begin with missing values, from the first block with other values."""
         types: dict[str, Any] = {}
-        if not names:
-            return types
-        texts = dict.fromkeys(names, arrow().string())
-        with self._open(path, texts, header, self._size) as reader:
+        strings = dict.fromkeys(names, arrow().string())
+        with self._open(path, strings, header, self._size) as reader:
             for batch in reader:
                 for name, cells in zip(names, batch.columns, strict=True):
                     if name not in types and cells.null_count < len(cells):

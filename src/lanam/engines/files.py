@@ -264,7 +264,7 @@ class FileSource(LocalSource):
 
     @property
     def large(self) -> bool:
-        """Whether processes are worth starting."""
+        """Whether to read the table with processes."""
         n_rows = self.n_rows
         size = sum(unit.size for unit in self._units)
         return (
@@ -355,7 +355,7 @@ def _in_process(
     Paths are relative to ``folder``; joblib's workers may have started elsewhere, and also run the user's
     tasks: their state is restored.
     """
-    # The other cores are used by the other processes, whatever the environment says about threads.
+    # The other processes use the other cores, whatever the number of threads in the environment.
     with _working_in(folder), freed_memory_kept(), limited_threads(1):
         return work(source.each(columns)), source._counted
 

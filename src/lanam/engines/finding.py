@@ -13,7 +13,7 @@ FORMATS: tuple[Format, ...] = (Parquet(), Csv(), Ipc())
 
 
 def format_of(path: str) -> Format | None:
-    """The format of a file by its name; None if the name does not tell.
+    """The format of a file by its suffix; None if that is unknown.
 
     Examples
     --------

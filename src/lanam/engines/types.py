@@ -55,8 +55,8 @@ def inspect_files(
         types.append((path, {**info.types, **{name: partitions[name] for name in folders}}))
         odd = {**{column: (path, error) for column, error in info.odd.items()}, **odd}
         exact |= info.exact
-    errors = {column: _odd_error(column, *where, types) for column, where in odd.items()}
     common = unify([(path, _as_strings(of_file, odd)) for path, of_file in types])
+    errors = {column: _odd_error(column, *where, types) for column, where in odd.items()}
     given = {name: common[name] for name in exact if name not in odd}
     return tuple(inspected), common, given, errors
 
@@ -65,11 +65,7 @@ def _odd_error(
     column: str, path: str, error: InputError, types: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> InputError:
     """The error for a few strings in a numeric column of a file, where other files have none."""
-    others = [
-        other
-        for other, of_file in types
-        if column in of_file and holds(of_file[column]) == "numeric"
-    ]
+    others = [title for title, of_file in types if holds(of_file[column]) == "numeric"]
     where = f"column {column!r} is numeric in {others[0]} and string in {path}: " if others else ""
     return error.located(where)
 
