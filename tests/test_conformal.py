@@ -309,7 +309,9 @@ def test_only_a_fitted_model_is_calibrated(regressor):
         LANAMRegressor().calibrate(X, y)
     with pytest.raises(ValueError, match="X has 30 rows and y has 29 values"):
         regressor.calibrate(X, y[:-1])
-    with pytest.raises(ValueError, match=r"exposure is for counts, .* set likelihood=.poisson., or leave"):
+    with pytest.raises(
+        ValueError, match=r"exposure is for counts, .* set likelihood=.poisson., or leave"
+    ):
         regressor.calibrate(X, y, exposure=1.0)
 
 

@@ -753,19 +753,19 @@ class TestAddInteractions:
 
     def test_not_converging_is_a_warning_at_the_users_line(self, plain, data):
         model = copy_of(plain).set_params(max_iter=1)
-        with pytest.warns(ConvergenceWarning, match="Raise max_iter to train on") as caught:
+        with pytest.warns(ConvergenceWarning, match="Raise max_iter to train longer") as caught:
             model.add_interactions(*data)
         assert caught[0].filename == __file__
         assert not model.converged_
         assert np.isfinite(model.predict(data[0])).all()
 
     def test_an_interrupt_keeps_the_model(self, plain, data, monkeypatch):
-        def fit_on(model, tables, likelihood, options, *more):
+        def fit_on(model, tables, likelihood, options, *args, **kwargs):
             def interrupt(record):
                 raise KeyboardInterrupt
 
             options = replace(options, on_iteration=interrupt)
-            return original(model, tables, likelihood, options, *more)
+            return original(model, tables, likelihood, options, *args, **kwargs)
 
         original = fitting.fit_on
         monkeypatch.setattr(fitting, "fit_on", fit_on)
