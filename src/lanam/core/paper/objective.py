@@ -1,6 +1,6 @@
 """Adam's objective: the log-likelihood of batches of rows plus the log prior of all networks.
 
-Networks are evaluated at the entries of their tables and rows interpolate there; a row's slope goes back
+Networks are evaluated at the entries of their tables and rows interpolate there; a row's gradient goes back
 the same way, and through the networks by one backward sweep.
 """
 
@@ -41,7 +41,7 @@ class Sweep:
     values: Array
     tensors: tuple[list[Array], ...]
     activations: tuple[Array, ...]
-    slopes: tuple[Array, ...]
+    derivatives: tuple[Array, ...]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _Bundle(_Networks):
         activate = networks.ACTIVATIONS[self.architectures[0].activation]
         tensors = self._tensors(theta)
         n_entries = self.entries[-1].stop
-        activations, slopes = list[Array](), list[Array]()
+        activations, derivatives = list[Array](), list[Array]()
         for layer, size in enumerate(hidden_sizes):
             before = np.empty((n_entries, size), dtype=theta.dtype)
             for k, rows in enumerate(self.entries):
@@ -84,25 +84,25 @@ class _Bundle(_Networks):
                 entering = activations[-1][rows] if layer else self.inputs[k]
                 np.matmul(entering, weight, out=before[rows])
                 before[rows] += bias
-            value, slope = activate(before)
+            value, derivative = activate(before)
             activations.append(value)
-            slopes.append(slope)
+            derivatives.append(derivative)
         values = np.empty(n_entries, dtype=theta.dtype)
         for k, rows in enumerate(self.entries):
             np.matmul(activations[-1][rows], tensors[k][-1], out=values[rows])
-        return Sweep(values, tensors, tuple(activations), tuple(slopes))
+        return Sweep(values, tensors, tuple(activations), tuple(derivatives))
 
-    def pull_back(self, sweep: Sweep, entry_slopes: Array) -> Array:
-        """The gradient in all parameters of ``entry_slopes' values``: a vector-Jacobian product."""
-        gradient = np.empty(self.parameters[-1].stop, dtype=entry_slopes.dtype)
+    def pull_back(self, sweep: Sweep, entry_gradient: Array) -> Array:
+        """The gradient in all parameters of ``entry_gradient' values``: a vector-Jacobian product."""
+        gradient = np.empty(self.parameters[-1].stop, dtype=entry_gradient.dtype)
         parts = self._tensors(gradient)
-        signal = np.empty_like(sweep.slopes[-1])
+        signal = np.empty_like(sweep.derivatives[-1])
         for k, rows in enumerate(self.entries):
-            np.matmul(entry_slopes[rows], sweep.activations[-1][rows], out=parts[k][-1])
-            np.multiply.outer(entry_slopes[rows], sweep.tensors[k][-1], out=signal[rows])
-        for layer in reversed(range(len(sweep.slopes))):
-            signal *= sweep.slopes[layer]
-            below = np.empty_like(sweep.slopes[layer - 1])
+            np.matmul(entry_gradient[rows], sweep.activations[-1][rows], out=parts[k][-1])
+            np.multiply.outer(entry_gradient[rows], sweep.tensors[k][-1], out=signal[rows])
+        for layer in reversed(range(len(sweep.derivatives))):
+            signal *= sweep.derivatives[layer]
+            below = np.empty_like(sweep.derivatives[layer - 1])
             for k, rows in enumerate(self.entries):
                 entering = sweep.activations[layer - 1][rows] if layer else self.inputs[k]
                 np.matmul(entering.T, signal[rows], out=parts[k][2 * layer])
@@ -151,10 +151,12 @@ class Stack(_Networks):
         sweeps = [bundle.forward(theta[parameters]) for _, parameters, bundle in self._bundles]
         return np.concatenate([sweep.values for sweep in sweeps]), sweeps
 
-    def pull_back(self, sweeps: Sequence[Sweep], entry_slopes: Array) -> Array:
-        """The gradient in all parameters of ``entry_slopes' values``: a vector-Jacobian product."""
+    def pull_back(self, sweeps: Sequence[Sweep], entry_gradient: Array) -> Array:
+        """The gradient in all parameters of ``entry_gradient' values``: a vector-Jacobian product."""
         swept = zip(self._bundles, sweeps, strict=True)
-        parts = [bundle.pull_back(sweep, entry_slopes[rows]) for (rows, _, bundle), sweep in swept]
+        parts = [
+            bundle.pull_back(sweep, entry_gradient[rows]) for (rows, _, bundle), sweep in swept
+        ]
         return np.concatenate(parts)
 
 
@@ -234,14 +236,15 @@ class Objective:
         parts = reading.read(batch.position, table).reshape(n_rows, -1)
         f = (parts if batch.corner_weight is None else parts * batch.corner_weight).sum(axis=1)
         f += batch.y.dtype.type(parameters[-1])
-        slope = batch.weight * self.problem.likelihood.gradient(batch.y, f)
-        per_place = np.broadcast_to(slope[:, None], parts.shape)
+        row_gradient = batch.weight * self.problem.likelihood.gradient(batch.y, f)
+        per_place = np.broadcast_to(row_gradient[:, None], parts.shape)
         per_place = per_place if batch.corner_weight is None else per_place * batch.corner_weight
-        entry_slopes = reading.spread(batch.position, per_place.ravel(), len(table))[:-1]
+        entry_gradient = reading.spread(batch.position, per_place.ravel(), len(table))[:-1]
         for entries, pure in self.pure:
-            entry_slopes[entries] = pure.T @ entry_slopes[entries]
+            entry_gradient[entries] = pure.T @ entry_gradient[entries]
         gradient = np.append(
-            self.stack.pull_back(sweeps, entry_slopes.astype(slope.dtype)), slope.sum()
+            self.stack.pull_back(sweeps, entry_gradient.astype(row_gradient.dtype)),
+            row_gradient.sum(),
         ).astype(np.float64)
         gradient *= len(self.batch.y) / (n_rows * noise)
         gradient[:-1] -= precision * parameters[:-1]

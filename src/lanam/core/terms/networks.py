@@ -167,14 +167,14 @@ def trace(architecture: Architecture, theta: Array, inputs: Array) -> Trace:
     activate = ACTIVATIONS[architecture.activation]
     *hidden, output = unflatten(architecture, theta)
     weights = hidden[::2]
-    activations, slopes = [inputs], []
+    activations, derivatives = [inputs], []
     for weight, bias in zip(weights, hidden[1::2], strict=True):
-        value, slope = activate(activations[-1] @ weight + bias)
+        value, derivative = activate(activations[-1] @ weight + bias)
         activations.append(value)
-        slopes.append(slope)
-    signals = [slopes[-1] * output] if slopes else []
-    for weight, slope in zip(weights[:0:-1], slopes[-2::-1], strict=True):
-        signals.append((signals[-1] @ weight.T) * slope)
+        derivatives.append(derivative)
+    signals = [derivatives[-1] * output] if derivatives else []
+    for weight, derivative in zip(weights[:0:-1], derivatives[-2::-1], strict=True):
+        signals.append((signals[-1] @ weight.T) * derivative)
     signals.reverse()
     return Trace(activations[-1] @ output, tuple(activations), tuple(signals))
 
