@@ -179,7 +179,7 @@ class TestExplaining:
 
     def test_at_any_values(self, model, rows, expected):
         explanation = model.explain_global()
-        with pytest.warns(UserWarning, match="beyond the training data"):
+        with pytest.warns(UserWarning, match="outside the range of the training data"):
             mean, std = explanation.evaluate(NAME, rows["age"], rows["city"], rows["size"])
         assert_close(mean, expected[0], "single precision")
         assert_close(std**2, expected[1], "single precision")
