@@ -1,6 +1,7 @@
 """Which format is written, where, and with which options."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ def test_the_extension_selects_the_format(model, kind, tmp_path):
 
 def test_columns_without_names(model):
     query = model.export(None, to="sql", variance=False)
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         database.execute("CREATE TABLE data (x0 REAL, x1 REAL)")
         database.execute("INSERT INTO data VALUES (0.5, -0.5)")
         (row,) = database.execute(query)

@@ -1,6 +1,7 @@
 """Queries, run in sqlite and duckdb."""
 
 import sqlite3
+from contextlib import closing
 
 import duckdb
 import numpy as np
@@ -22,7 +23,7 @@ TABLE = 'rows "of" data; --'
 
 
 def in_sqlite(query, X):
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         X.to_sql(TABLE, database, index=False)
         return pd.read_sql(query, database)
 
@@ -180,7 +181,7 @@ def test_a_table_in_a_schema():
 
 def test_a_table_with_the_names_that_the_query_uses():
     found = case("nothing")
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         found.X.rename(columns={"a": "x0"}).to_sql("lanam_rows", database, index=False)
         query = found.model.export(
             None, to="sql", table="lanam_rows", columns={"a": "x0"}, keep=["b"]
@@ -200,7 +201,7 @@ def test_text_in_sqlite():
     found = case("two")
     X = found.X
     city = X.columns[2]
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         names = ", ".join(
             f"{quoted(name)} {'TEXT COLLATE NOCASE' if X[name].dtype == object else 'TEXT'}"
             for name in X
@@ -241,8 +242,9 @@ def test_values_at_and_next_to_the_ends_of_intervals():
 def test_numbers_come_back_as_they_are():
     values = [0.1, -2.5, 1e-300, -1.7976931348623157e308, 5e-324, 3.0, -0.0, 1 / 3]
     query = "SELECT " + ", ".join(f"1.0 - {number(value)}, {number(value)}" for value in values)
-    for run in (sqlite3.connect(":memory:"), duckdb.connect()):
-        assert run.execute(query).fetchone()[1::2] == tuple(values)
+    for connection in (sqlite3.connect(":memory:"), duckdb.connect()):
+        with closing(connection) as run:
+            assert run.execute(query).fetchone()[1::2] == tuple(values)
 
 
 def test_no_two_minus_signs_meet():
@@ -252,7 +254,7 @@ def test_no_two_minus_signs_meet():
 
 
 def test_sums_of_any_length_are_shallow():
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         assert database.execute(f"SELECT {total(['1'] * 20_000)}").fetchone() == (20_000,)
         assert database.execute(f"SELECT {total([])}").fetchone() == (0,)
 
@@ -260,7 +262,7 @@ def test_sums_of_any_length_are_shallow():
 def test_intervals():
     ends = [float(end) for end in range(1, 12)]
     query = by_interval("?1", ends, str)
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         for value in np.arange(-1.0, 14.0, 0.5):
             (found,) = database.execute(f"SELECT {query}", (value,)).fetchone()
             assert found == sum(end <= value for end in ends)
@@ -272,7 +274,7 @@ def test_a_value_in_the_middle_of_two_levels_is_the_lower_one():
     axis, column = TableAxis("levels", points, 4, 2, 3), Column("x", "numeric", 1.0, 2.0)
     query = sql_module.choose(axis, column, "?1", lambda entry, *_: str(entry))
     values = [1.0, 1.0 + 2.0**-21, 1.0 + 2.0**-20, 1.0 - 2.0**-21, 1.5, None]
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         found = [database.execute(f"SELECT {query}", (value,)).fetchone()[0] for value in values]
     assert found == [0, 0, 1, 0, 3, 2]
 

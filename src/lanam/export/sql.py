@@ -149,6 +149,7 @@ def sql_query(
     >>> (row,) = database.execute(query)
     >>> len(row)  # both columns, and the mean
     3
+    >>> database.close()
     """
     if dialect not in DIALECTS:
         raise ValueError(f"dialect={dialect!r} is not known: choose from {', '.join(DIALECTS)}")
