@@ -9,7 +9,7 @@ import os
 import threading
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -81,6 +81,15 @@ class Pass:
         return [future.result() for future in futures]
 
 
+def _closed(work: Callable[[Iterable[Chunk]], Result], group: Iterator[Chunk]) -> Result:
+    """The result for a group, whose reader is closed even while the traceback of an error holds it."""
+    try:
+        return work(group)
+    finally:
+        if isinstance(group, Generator):
+            group.close()
+
+
 class _StoppedError(Exception):
     """Raised in threads whose results are no longer needed."""
 
@@ -125,7 +134,7 @@ class LocalSource(Source):
     ) -> list[Result]:
         """Apply ``work`` to each group of chunks, one thread per group; results in order."""
         run = Pass(self.options.progress, self.n_rows)
-        return run.run([partial(work, group) for group in self.groups(columns, run)])
+        return run.run([partial(_closed, work, group) for group in self.groups(columns, run)])
 
     def reduce(
         self,
