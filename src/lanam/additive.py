@@ -192,9 +192,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             require_totals(session.options)
         if not in_chunks:
             return InMemoryData(self, inputs, fitted)
-        room = int(read_memory(self.memory) * _CACHE_FRACTION)
+        cache = int(read_memory(self.memory) * _CACHE_FRACTION)
         dialect = getattr(self, "dialect_", None)
-        reading = ReadOptions(session.options.n_jobs, room, session.show_rows, dialect=dialect)
+        reading = ReadOptions(session.options.n_jobs, cache, session.show_rows, dialect=dialect)
         return ChunkedData(self, inputs, open_source(inputs.X, reading), fitted)
 
     def _learn_classes(self, classes: np.ndarray) -> None:

@@ -48,7 +48,7 @@ def _ordered_bits(numbers: Array) -> Integers:
 
 
 @dataclass(frozen=True)
-class _Cells:
+class _SearchCells:
     """Cells from ``low`` to ``high``; ``before`` is the last point before each cell, or the first one."""
 
     low: float
@@ -73,7 +73,7 @@ class SortedPoints:
     points: Array
 
     @cached_property
-    def _cells(self) -> _Cells | None:
+    def _cells(self) -> _SearchCells | None:
         """The cells that need the fewest comparisons, or None where these are too many."""
         left_out = int(_ENDS * len(self.points))
         inner = self.points[left_out : len(self.points) - left_out] + 0.0
@@ -92,11 +92,15 @@ class SortedPoints:
         best = min(grids, key=lambda cells: cells.steps)
         return best if best.steps <= _MOST_STEPS else None
 
-    def _filled(self, low: float, high: float, cell_of: Callable[[Array], Integers]) -> _Cells:
+    def _filled(
+        self, low: float, high: float, cell_of: Callable[[Array], Integers]
+    ) -> _SearchCells:
         number = np.flatnonzero((self.points >= low) & (self.points <= high))
         points_in = np.bincount(cell_of(self.points[number] + 0.0))
         before = number[0] - 1 + np.cumsum(points_in) - points_in
-        return _Cells(low, high, cell_of, np.maximum(before, 0).astype(np.int32), points_in.max())
+        return _SearchCells(
+            low, high, cell_of, np.maximum(before, 0).astype(np.int32), points_in.max()
+        )
 
     def last_at_most(self, numbers: Array) -> NDArray[np.intp]:
         """``searchsorted(points, numbers, side="right") - 1``."""
@@ -110,7 +114,7 @@ class SortedPoints:
             result[block] = self._look_up(numbers[block] + 0.0, cells, after)
         return result
 
-    def _look_up(self, numbers: Array, cells: _Cells, after: Array) -> NDArray[np.int32]:
+    def _look_up(self, numbers: Array, cells: _SearchCells, after: Array) -> NDArray[np.int32]:
         within = np.clip(numbers, cells.low, cells.high)
         index = np.take(cells.before, cells.cell_of(within))
         for _ in range(cells.steps):
