@@ -262,7 +262,7 @@ class TestSummary:
         at = lines[3].index("status")
         assert all(line[at:].startswith(("active", "dropped")) for line in table)
         assert lines[len(table) + 4] == ""
-        assert lines[len(table) + 5].startswith("6 pairwise interactions by log evidence gain, ")
+        assert lines[len(table) + 5].startswith("6 pairwise interactions by screening score, ")
         assert len(lines) == 4 + len(table) + 2 + 6
 
     def test_long_names_are_cut(self, data):

@@ -382,7 +382,7 @@ class TestScores:
         assert lines[-1].strip() == "and 8 more, 0 of them active"
         printed = str(model.summary()).splitlines()
         assert printed[-1].strip() == "and 16 more, 0 of them active"
-        assert printed[-14].startswith("28 pairwise interactions by log evidence gain, 1 active")
+        assert printed[-14].startswith("28 pairwise interactions by screening score, 1 active")
 
     def test_long_names_are_cut_where_they_are_printed(self, data):
         X = data[0][["a", "c"]].set_axis(["first" * 20, "second" * 20], axis=1)
@@ -519,7 +519,7 @@ class TestSummary:
         summary = regressor.summary()
         assert summary.interactions is regressor.interaction_scores_
         lines = str(summary).splitlines()
-        at = lines.index("6 pairwise interactions by log evidence gain, 1 active:")
+        at = lines.index("6 pairwise interactions by screening score, 1 active:")
         assert lines[at - 1] == ""
         assert lines[at + 1 :] == regressor.interaction_scores_.lines(12)
         assert any(line.startswith("a x c  pair ") for line in lines[:at])

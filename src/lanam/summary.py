@@ -133,7 +133,7 @@ class Summary:
         scores = self.interactions
         if not len(scores):
             return []
-        score = "log evidence gain" if scores.score == "evidence" else scores.score
+        score = "screening score" if scores.score == "evidence" else scores.score
         plural = "s" if len(scores) > 1 else ""
         head = (
             f"{len(scores)} pairwise interaction{plural} by {score}, {len(scores.active)} active:"

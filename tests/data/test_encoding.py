@@ -181,7 +181,8 @@ class TestNewRows:
         assert str(city) == (
             "column 'city': 3 of 5 values are unseen categories ('Oslo', 'Riga'): predicted with the "
             "mean effect of a category and a wider credible interval; 1 of 5 values is missing, and "
-            "none was in the training data: predicted as an unseen category"
+            "none was in the training data: predicted with the column's mean effect and a "
+            "wider credible interval"
         )
 
     def test_of_many_unseen_levels_some_are_shown(self):

@@ -39,7 +39,7 @@ class UnseenValues:
             are = "is" if self.n_missing == 1 else "are"
             parts.append(
                 f"{self.n_missing} of {self.n_rows} values {are} missing, and none was in the training "
-                "data: predicted as an unseen category"
+                "data: predicted with the column's mean effect and a wider credible interval"
             )
         return f"column {self.name!r}: " + "; ".join(parts)
 

@@ -342,7 +342,7 @@
       const hidden = terms.filter((term) => !shown.includes(term));
       const together = hidden.reduce((sum, term) => sum + term.mean, 0);
       const left = hidden.length
-        ? `${hidden.length} ${hidden.length === 1 ? "term is" : "terms are"} left out, as their ${level.name} intervals include zero; total contribution ${signed(together)}. ` : "";
+        ? `${hidden.length} ${hidden.length === 1 ? "term is" : "terms are"} not listed, as their ${level.name} intervals include zero; total contribution ${signed(together)}. ` : "";
       const sum = `Intercept ${number(this.scorer.intercept[place])}, sum ${number(result.mean[place])}`;
       const unit = report.link === "softmax" ? `centred logit of ${report.classes[place]}` : report.unit;
       element("left-out").textContent = `${left}${sum} (${unit}).`;
