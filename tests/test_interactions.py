@@ -404,7 +404,7 @@ class TestScores:
         assert (np.diff(values) <= 0.0).all()
         assert (values >= 0.0).all()
         assert values[0] > 0.0
-        name = "log evidence gain" if kind == "evidence" else kind
+        name = "screening score" if kind == "evidence" else kind
         assert f"6 pairwise interactions by {name}" in str(model.summary())
         if kind == "evidence":
             assert scores.active == (scores[0],)

@@ -266,7 +266,7 @@ class TestExplained:
         loud = np.linspace(-3, 3, 13)
         X = pd.DataFrame({"loud": loud, "calm": 0.0})
         # Beyond the data the noise is what it is at their edge.
-        with pytest.warns(UserWarning, match="beyond the training data"):
+        with pytest.warns(UserWarning, match="outside the range of the training data"):
             mean, _ = noise.evaluate("loud", loud)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -292,7 +292,7 @@ class TestExplained:
         assert difference.ratio == pytest.approx((1.5 / 0.2) ** 2, rel=0.4)
         low, high = difference.ratio_interval
         assert low < difference.ratio < high
-        assert "to the logarithm of the noise's variance" in str(difference)
+        assert "changes the logarithm of the noise's variance by" in str(difference)
         assert f"variance ratio {difference.ratio:.1f}" in str(difference)
         contrast = noise.differences("sensor", "lab").to_frame()
         assert (contrast["mean"] >= 0.0).all()
