@@ -7,7 +7,7 @@
   // Extrapolated part of a curve, as a fraction of the range; as in lanam.plot.
   const BEYOND = 0.08;
 
-  const drawings = [];
+  const charts = [];
 
   function make(tag, attributes = {}, ...children) {
     const result = document.createElement(tag);
@@ -82,16 +82,16 @@
       Plotly.react(element, traces, look, CONFIG);
       shown = true;
     };
-    drawings.push({ again: () => shown && element.draw(), now: () => shown || element.draw() });
+    charts.push({ again: () => shown && element.draw(), now: () => shown || element.draw() });
     waiting.observe(element);
   }
 
   function redraw() {
-    drawings.forEach((drawing) => drawing.again());
+    charts.forEach((each) => each.again());
   }
 
   function drawAll() {
-    drawings.forEach((drawing) => drawing.now());
+    charts.forEach((each) => each.now());
   }
 
   // The function of one class, if there are several.
