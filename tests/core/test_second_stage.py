@@ -268,7 +268,8 @@ class TestHowMany:
         assert len(off) == min(k, 3)
         assert all(
             re.fullmatch(
-                r"dropped: not supported by the data \(log evidence gain -?\d+\.\d\)", status
+                r"dropped: not supported by the data \(log evidence gain -?\d\.\d, threshold \d\.\d\)",
+                status,
             )
             for status in off
         )
@@ -347,9 +348,9 @@ class TestRounds:
         model = fit(columns, y, options=replace(QUICK, interactions=1))
         assert found(model) == set()
         # Its gain is that of the round.
-        assert (
-            statuses(model)[0, 2]
-            == f"dropped: not supported by the data (log evidence gain {gain:.1f})"
+        assert statuses(model)[0, 2] == (
+            f"dropped: not supported by the data (log evidence gain {gain:.1f}, "
+            f"threshold {second_stage._TUNED:.1f})"
         )
         assert_same(model, plain, columns, atol=1e-3)
         # It is the round's gain that counts, against what tuning brings.

@@ -10,7 +10,12 @@ from lanam.core.inference import selection
 from lanam.core.inference.evidence import Hyper, LinearModel, solve
 from lanam.core.inference.prior import Prior
 from lanam.core.inference.problem import Regression
-from lanam.core.inference.selection import eliminate, null_evidence, term_log_evidence_gains
+from lanam.core.inference.selection import (
+    eliminate,
+    missed_thresholds,
+    null_evidence,
+    term_log_evidence_gains,
+)
 from lanam.core.rows.statistics import Rows
 from lanam.families.bernoulli import Bernoulli
 from lanam.families.gaussian import Gaussian
@@ -179,6 +184,18 @@ class TestGivenThreshold:
         last = tuple(k for k in range(4) if k not in dropped)
         assert asked[:4] == [(k, (0, 1, 2, 3)) for k in range(4)]
         assert asked[-2:] == [(k, last) for k in last]
+
+    def test_missed_thresholds_are_those_at_the_time(self, example):
+        def threshold(k, left):
+            return 1000.0 * len(left) + k
+
+        dropped, gains = example.eliminate(threshold)
+        assert len(dropped) == 4
+        expected = [1000.0 * (4 - place) + k for place, k in enumerate(dropped)]
+        assert missed_thresholds(dropped, gains, 4, threshold) == expected
+        # A gain above its own threshold was not enough for a negligible effect.
+        missed = missed_thresholds([1], [0.0, 2.5], 2, lambda k, left: 2.0)
+        assert missed == [selection.MIN_LOG_EVIDENCE_GAIN]
 
     def test_visible_terms_have_only_this_threshold(self, example):
         # Without a threshold a visible term stays with any positive gain.

@@ -144,11 +144,8 @@ class _PairSearch:
 
         ``last`` are the scores on the final residuals.
         """
-        gains = {
-            gone.term.features: round(gone.log_evidence_gain, 1) + 0.0 for gone in stage.dropped
-        }
         status: dict[tuple[int, ...], str] = {
-            pair: f"{UNSUPPORTED} (log evidence gain {gain:.1f})" for pair, gain in gains.items()
+            gone.term.features: f"{UNSUPPORTED} ({_shortfall(gone)})" for gone in stage.dropped
         }
         status |= dict.fromkeys(_active_pairs(stage), ACTIVE)
 
@@ -171,6 +168,15 @@ class _PairSearch:
         return tuple(
             ScoredPair(pair, scores[pair], status.get(pair) or left_out(pair)) for pair in ranked
         )
+
+
+def _shortfall(dropped: Dropped) -> str:
+    """The log evidence gain of a dropped pair, and its threshold, with digits that tell them apart."""
+    gain, least = dropped.log_evidence_gain, dropped.threshold
+    if least is None or not np.isfinite(least):
+        return f"log evidence gain {round(gain, 1) + 0.0:.1f}"
+    digits = 1 if round(gain, 1) != round(least, 1) else 3
+    return f"log evidence gain {round(gain, digits) + 0.0:.{digits}f}, threshold {least:.{digits}f}"
 
 
 def _unusable(n_columns: int, unused: dict[int, str]) -> tuple[ScoredPair, ...]:
@@ -209,7 +215,7 @@ def _try_pairs(
         return wider
     # Nothing new: the stage is unchanged, but for the gains of the pairs.
     kept = zip(wider.problem.terms, wider.problem.data_mass, strict=True)
-    gone = [*wider.dropped, *(Dropped(term, mass, gain) for term, mass in kept)]
+    gone = [*wider.dropped, *(Dropped(term, mass, gain, least) for term, mass in kept)]
     gone = [one for one in gone if one.term.features in tried]
     still = [one for one in stage.dropped if one.term.features not in tried]
     return replace(stage, dropped=(*still, *gone), reason=wider.reason)

@@ -246,8 +246,14 @@ class GaussNewton:
                     gone, gains = _weak_terms(linear, None, null if converged else None)
                 if not gone:
                     break
-                mass = problem.data_mass
-                dropped += [Dropped(problem.terms[k], mass[k], gains[k]) for k in gone]
+                missed: Sequence[float | None] = [None] * len(gone)
+                if threshold is not None:
+                    n_terms = len(problem.terms)
+                    missed = selection.missed_thresholds(gone, gains, n_terms, threshold(problem))
+                dropped += [
+                    Dropped(problem.terms[k], problem.data_mass[k], gains[k], least)
+                    for k, least in zip(gone, missed, strict=True)
+                ]
                 kept = [k for k in range(len(problem.terms)) if k not in gone]
                 problem, state = newest = problem.keep(kept), state.keep(kept)
         except KeyboardInterrupt:

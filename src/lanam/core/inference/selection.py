@@ -89,6 +89,21 @@ def eliminate(
     return dropped, gains
 
 
+def missed_thresholds(
+    dropped: Sequence[int], gains: Sequence[float], n_terms: int, threshold: Threshold
+) -> list[float]:
+    """The threshold that each of the ``dropped`` terms missed, in the order in which they were dropped.
+
+    A term that reaches its own was negligible, and missed ``MIN_LOG_EVIDENCE_GAIN``.
+    """
+    left, missed = list(range(n_terms)), list[float]()
+    for k in dropped:
+        bound = threshold(k, left)
+        missed.append(bound if gains[k] < bound else MIN_LOG_EVIDENCE_GAIN)
+        left.remove(k)
+    return missed
+
+
 def min_model_gain(prior: Prior, posterior: Posterior) -> float:
     """The log evidence gain over the intercept alone below which a model is a fit to noise.
 

@@ -36,11 +36,15 @@ class Curvature(Protocol):
 
 @dataclass(frozen=True)
 class Dropped:
-    """A dropped term, the data's mass at its entries, and its gain when it was dropped."""
+    """A dropped term, the data's mass at its entries, and its gain when it was dropped.
+
+    A pair that was searched for had to reach a ``threshold``.
+    """
 
     term: Term
     data_mass: Array
     log_evidence_gain: float
+    threshold: float | None = None
 
 
 @dataclass(frozen=True)
