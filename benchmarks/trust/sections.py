@@ -1,0 +1,10 @@
+"""All sections by name, in the order of the report."""
+
+from __future__ import annotations
+
+from benchmarks.trust import bands, few, wide
+from benchmarks.trust.section import Section
+
+SECTIONS: dict[str, Section] = {
+    module.SECTION.name: module.SECTION for module in (bands, few, wide)
+}
