@@ -146,6 +146,15 @@ def test_the_tables_of_the_benchmarks_are_made_from_the_results():
     assert all(table.rstrip().endswith("|") for table in tables)
 
 
+def test_sections_of_trust_are_shown_as_far_as_they_were_run(tmp_path):
+    page = (ROOT / "docs/trust.md").read_text(encoding="utf-8")
+    (tmp_path / "bands.md").write_text("| setting |\n", encoding="utf-8")
+    text = results.include_trust(page, tmp_path)
+    assert text.count("| setting |") == 1
+    assert text.count("*Not yet run.*") == page.count("<!-- trust: ") - 1
+    assert "<!-- trust" not in text
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_fits_its_column(page):
     """Of 868 pixels on a screen of 1400, which hold 113 characters."""

@@ -14,6 +14,7 @@ from benchmarks.data.problems import SPARSE_FUNCTIONS
 from benchmarks.data.sets import Array, Dataset, Table, read_csv
 
 RAW_SETS = ("adult", "bike_hour", "bike_hour_int", "physionet2012")
+OPEN_SETS = ("adult", "ames", "bike_hour", "california", "hpc", "physionet2012")
 GAP_SETS = ("autompg", "concrete", "energy", "power", "wine")  # of the paper's
 CLASS_SETS = ("iris", "cultivars", "softmax5")
 
@@ -41,6 +42,20 @@ def load_raw(directory: str | Path, name: str) -> Dataset:
     positive = ">50K" if name == "adult" else 1
     ones = (y == positive).to_numpy(int)
     return Dataset(name, "classification", frame.iloc[:, :-1], ones, n_train)
+
+
+def load_open(directory: str | Path, name: str) -> Dataset:
+    """Read one of ``OPEN_SETS`` from ``directory/open``: a raw frame, the last column is the target.
+
+    An ordered or unordered class becomes the number of its name in the alphabet.
+    """
+    if name in RAW_SETS:
+        return load_raw(directory, name)
+    frame = read_csv(Path(directory) / "open", name)
+    X, y = frame.iloc[:, :-1].drop(columns="Id", errors="ignore"), frame.iloc[:, -1]
+    if name == "hpc":
+        return Dataset(name, "multiclass", X, np.unique(y, return_inverse=True)[1])
+    return Dataset(name, "regression", X, y.to_numpy(float))
 
 
 def with_gaps(dataset: Dataset, share: float, seed: int = 0) -> Dataset:

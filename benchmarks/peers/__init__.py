@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.peers.catboost import CatBoost
 from benchmarks.peers.completed import Completed
 from benchmarks.peers.deep_ensemble import DeepEnsemble
 from benchmarks.peers.ebm import ExplainableBoosting
@@ -55,6 +56,7 @@ def all_peers(public_python: str | None = None) -> dict[str, Peer]:
         ExplainableBoosting("ebm-pairs", interactions=None),
         LightGBM(),
         LightGBM("lightgbm-grid", search=True),
+        CatBoost(),
         Mean(),
         PublicImplementation(public_python),
     ]

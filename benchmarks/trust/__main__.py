@@ -39,6 +39,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--again", action="store_true", help="measure finished cells again")
     add("--tables-only", action="store_true", help="report again from what --out has")
     add("--out", type=Path, default=Path("results") / "trust", help="folder of results")
+    add(
+        "--compare", type=Path, metavar="CSV", help="sets.csv of an earlier run: paired differences"
+    )
     add("--page", type=Path, help="folder for a copy of tables and CSV files: docs/results/trust")
     return parser.parse_args(arguments)
 
@@ -72,7 +75,8 @@ def report(section: Section, store: Store, out: Sequence[Path]) -> str:
     from benchmarks.paper.tables.words import paragraphs
     from benchmarks.trust.section import failures, target_table
 
-    cells = [cell for cell in store.cells() if cell.experiment == section.name]
+    source = section.source or section.name
+    cells = [cell for cell in store.cells() if cell.experiment == source]
     results = store.collect(cells)
     if results.empty:
         return ""
@@ -91,6 +95,17 @@ def report(section: Section, store: Store, out: Sequence[Path]) -> str:
         (folder / f"{section.name}.md").write_text(text)
         results.to_csv(folder / f"{section.name}.csv", index=False)
     return f"## {section.title}\n\n{text}"
+
+
+def compared(options: argparse.Namespace) -> str:
+    """The results of the data sets beside those of an earlier run; also into a file."""
+    import pandas as pd
+
+    from benchmarks.trust.sets import compare
+
+    text = compare(pd.read_csv(options.out / "sets.csv"), pd.read_csv(options.compare))
+    (options.out / "compared.md").write_text(text)
+    return text
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -120,6 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             except KeyboardInterrupt:
                 sys.exit("ended; what was measured is kept")
         print(report(section, store, [p for p in (options.out, options.page) if p]), flush=True)
+        if section.name == "sets" and options.compare is not None:
+            print(compared(options), flush=True)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ class Section:
     """A part of the benchmark.
 
     ``measure`` gives a row for each of some cells of one set and model, in their order; ``batch`` is how
-    many of them share a process. ``needs_data`` is whether it reads the data sets.
+    many of them share a process. ``needs_data`` is whether it reads the data sets. ``source`` is the
+    section whose cells it reports, if not its own.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Section:
     targets: Callable[[pd.DataFrame], list[Verdict]]
     batch: int = 1
     needs_data: bool = False
+    source: str | None = None
 
 
 def grid(

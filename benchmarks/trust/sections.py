@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.trust import bands, few, wide
+from benchmarks.trust import bands, beyond, few, outliers, pairs, seeds, sets, wide
 from benchmarks.trust.section import Section
 
 SECTIONS: dict[str, Section] = {
-    module.SECTION.name: module.SECTION for module in (bands, few, wide)
+    module.SECTION.name: module.SECTION
+    for module in (seeds, wide, bands, few, outliers, beyond, pairs, sets)
 }

@@ -1,8 +1,8 @@
-"""Tables of README and the benchmark pages, made from ``docs/results/paper.csv``.
+"""Tables of README and the benchmark pages, made from the files of ``docs/results``.
 
 A page marks the place of a table with ``<!-- results: NAME -->`` and ``<!-- end of results -->``. The site
 fills it when it is built; ``python docs/hooks/results.py README.md`` fills it in a file, and a test
-compares the two.
+compares the two. ``<!-- trust: SECTION -->`` stands for the tables of a section of ``benchmarks.trust``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 RESULTS = Path(__file__).parent.parent / "results" / "paper.csv"
+TRUST = RESULTS.parent / "trust"
 
 #: The regression sets, then the classification sets.
 SETS = (
@@ -63,6 +64,8 @@ FOLDS = 5
 _PLACE = re.compile(
     r"(<!-- results: ([\w-]+) -->\n).*?(^<!-- end of results -->$)", re.DOTALL | re.MULTILINE
 )
+
+_TRUST = re.compile(r"^<!-- trust: ([\w-]+) -->$", re.MULTILINE)
 
 
 def cells(column: str, models: Iterable[str]) -> dict[tuple[str, str], list[float]]:
@@ -158,9 +161,19 @@ def fill(text: str) -> str:
     return _PLACE.sub(lambda place: place[1] + TABLES[place[2]]() + place[3], text)
 
 
+def include_trust(text: str, folder: Path = TRUST) -> str:
+    """Put the tables of the benchmark of trust into their places, or that it was not run."""
+
+    def tables(place: re.Match[str]) -> str:
+        path = folder / f"{place[1]}.md"
+        return path.read_text(encoding="utf-8") if path.exists() else "*Not yet run.*"
+
+    return _TRUST.sub(tables, text)
+
+
 def on_page_markdown(markdown, page, config, files):
     """Fill the tables of a page when the site is built."""
-    return fill(markdown)
+    return include_trust(fill(markdown))
 
 
 if __name__ == "__main__":

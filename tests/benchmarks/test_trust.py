@@ -1,13 +1,28 @@
 """The benchmark of trust: generators, each section on a few rows, what is kept, and the page."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 pd = pytest.importorskip("pandas", reason="the benchmark keeps its results in pandas frames")
 
 from benchmarks.cells import Cell, Store  # noqa: E402
+from benchmarks.peers import all_peers  # noqa: E402
 from benchmarks.trust import __main__ as command  # noqa: E402
-from benchmarks.trust import bands, few, mgcv, problems, run, wide  # noqa: E402
+from benchmarks.trust import (  # noqa: E402
+    bands,
+    beyond,
+    few,
+    mgcv,
+    outliers,
+    pairs,
+    problems,
+    run,
+    seeds,
+    sets,
+    wide,
+)
 from benchmarks.trust.curves import Curve, against_truth  # noqa: E402
 from benchmarks.trust.fits import central_share, class_share  # noqa: E402
 from benchmarks.trust.section import Plan, finished, one_by_one  # noqa: E402
@@ -154,6 +169,143 @@ def test_few_rows():
     results = small(few.SECTION, [Cell("few", "line-20", m, 0) for m in ("lanam", "ard")])
     assert results["coverage"].between(0.6, 1).all()
     assert "line-20" in "\n".join(few.tables(results))
+
+
+def test_beyond_the_data():
+    results = small(
+        beyond.SECTION, [Cell("beyond", name, "lanam", 0) for name in ("line", "outlying")]
+    )
+    assert (results["growth"] > 1).all()
+    judged = beyond.targets(results)
+    assert sum(one.holds is not None for one in judged) == 6
+    assert "outlying" in "\n".join(beyond.tables(results))
+
+
+def test_a_straight_curve_does_not_bend():
+    distance = np.array([0.0, 1.0, 2.0, 4.0])
+    np.testing.assert_allclose(beyond.bend(distance, 3 - 2 * distance), 0, atol=1e-12)
+    np.testing.assert_allclose(beyond.bend(distance, distance**2), [0, 0, 2, 12])
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder of one of the paper's sets, of Ames and of a classification set, all made up."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(size=(80, 2)), columns=["a", "b"])
+    (tmp_path / "uci").mkdir()
+    (tmp_path / "open").mkdir()
+    y = frame["a"] + 0.1 * rng.standard_normal(80)
+    frame.assign(y=y).to_csv(tmp_path / "uci" / "yacht.csv", index=False)
+    frame.assign(y=(y > 0.5).astype(int)).to_csv(tmp_path / "uci" / "heart.csv", index=False)
+    ames = frame.assign(zone=np.where(rng.random(80) < 0.5, "N", "S"), y=100 * y)
+    ames.loc[3, "zone"] = None
+    ames.to_csv(tmp_path / "open" / "ames.csv", index=False)
+    return tmp_path
+
+
+def test_seeds_and_orders(data):
+    plan = Plan(data)
+    own = [Cell("seeds", "yacht", "lanam", variant) for variant in (0, 2, 4)]
+    rows = list(seeds.measure(own, plan))
+    results = pd.DataFrame([vars(c) | r for c, r in zip(own, rows, strict=True)])
+    assert list(results["variant"]) == ["seed 1", "columns 1", "rows 1"]
+    assert results["largest"].iloc[2] < seeds.SAME  # sums in another order
+    assert (results["mean"] <= results["largest"]).all()
+    assert "yacht" in "\n".join(seeds.tables(results))
+    assert sum(one.holds is not None for one in seeds.targets(results)) == 3
+
+
+def test_differences_are_in_standard_deviations_of_the_first_fit():
+    first = seeds.Predictions(np.zeros(2), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    second = seeds.Predictions(np.array([0.0, 1.0]), np.array([1.0, 1.0]), np.array([1.0, 1.5]))
+    assert seeds.difference(first, second) == {
+        "largest": 0.5,
+        "mean": 0.25,
+        "band": 0.5,
+        "spread": 0.5,
+    }
+
+
+def test_large_tables_are_sampled(data):
+    dataset = sets.load(data, "yacht")
+    assert seeds.few_rows(dataset) is dataset
+    large = replace(dataset, X=np.tile(dataset.X, (50, 1)), y=np.tile(dataset.y, 50))
+    assert len(seeds.few_rows(large).y) == seeds.MOST_ROWS
+
+
+def test_sets_and_interactions(data):
+    plan = Plan(data, quick=True)
+    own = [Cell("sets", name, m, 0) for name in ("yacht", "heart") for m in ("lanam", "lanam-auto")]
+    assert set(own) <= set(sets.cells(plan))
+    assert set(own) == set(pairs.cells(plan))
+    rows = list(sets.SECTION.measure(own, plan))
+    results = pd.DataFrame([vars(c) | r for c, r in zip(own, rows, strict=True)])
+    yacht, heart = results[results["set"] == "yacht"], results[results["set"] == "heart"]
+    assert yacht["coverage"].between(0.7, 1).all()
+    assert (heart["nll_se"] > 0).all()
+    assert len(pairs.relative(results)) == 3  # no RMSE of classes
+    assert "yacht" in "\n".join([*pairs.tables(results), *sets.tables(results)])
+    assert sum(one.holds is not None for one in pairs.targets(results)) == 2
+
+
+def test_runs_are_compared_fold_by_fold():
+    before = pd.DataFrame(
+        {"set": "yacht", "model": "lanam", "fold": range(5), "nll": [1.0, 2, 3, 4, 5]}
+    )
+    allowed = np.std(before["nll"], ddof=1) / np.sqrt(5) / 2
+    for change, verdict in ((0.99 * allowed, "| met |"), (1.01 * allowed, "| **worse** |")):
+        now = before.assign(nll=before["nll"] + change)
+        text = sets.compare(now, before)
+        assert verdict.strip("| ") in text
+        assert f"{change:+.4f} ± 0.0000" in text
+
+
+def test_ames_and_gross_errors(data):
+    plan = Plan(data, quick=True)
+    own = [Cell("outliers", name, "lanam-auto", 0) for name in ("ames", "yacht-00", "yacht-10")]
+    assert set(own) <= set(outliers.cells(plan))
+    rows = list(outliers.SECTION.measure(own, plan))
+    results = pd.DataFrame([vars(c) | r for c, r in zip(own, rows, strict=True)])
+    assert "error" not in results
+    assert results["outside"].iloc[0] == 0
+    known = outliers.rises(results)
+    assert list(known["share"]) == [10]
+    text = "\n".join(outliers.tables(results))
+    assert "Ames" in text
+    assert "yacht, 10%" in text
+    assert any(one.holds is not None for one in outliers.targets(results))
+
+
+def test_gross_errors_are_in_training_rows_only(data):
+    dataset = sets.load(data, "yacht")
+    train = np.arange(20, 80)
+    dirty = outliers.contaminated(dataset, train, 0.1, 0)
+    changed = np.flatnonzero(dirty.y != dataset.y)
+    assert len(changed) == 6
+    assert set(changed) <= set(train)
+    off = np.abs(dirty.y[changed] - dataset.y[train].mean()) / dataset.y[train].std()
+    assert off.min() >= 10
+    assert off.max() <= 20
+
+
+def test_the_range_is_extended_by_half():
+    assert outliers.allowed_range(np.array([0.0, 2.0])) == (-1.0, 3.0)
+
+
+def test_catboost_takes_words_and_missing_cells(data):
+    peer = all_peers()["catboost"]
+    if peer.missing():
+        pytest.skip(peer.missing())
+    frame = pd.read_csv(data / "open" / "ames.csv")
+    X, y = frame.iloc[:, :-1], frame["y"].to_numpy()
+    fitted = peer.fit(X, y, "regression", 0, 1)
+    prediction = fitted.predict(X)
+    assert np.corrcoef(prediction.mean, y)[0, 1] > 0.8
+    assert (prediction.std > 0).all()
+    counts = peer.fit(X, np.arange(80) % 4, "counts", 0, 1).predict(X)
+    assert counts.mean.min() > 0
+    classes = peer.fit(X, np.arange(80) % 3, "multiclass", 0, 1).predict(X)
+    np.testing.assert_allclose(classes.mean.sum(axis=1), 1)
 
 
 # what is kept
