@@ -395,7 +395,10 @@ class TestMessages:
     @pytest.mark.parametrize(
         ("exposure", "message"),
         [
-            ([1.0, 2.0, 0.0, 1.0], "1 of 4 values are not, the first, 0, in row 2. Leave out"),
+            (
+                [1.0, 2.0, 0.0, 1.0],
+                "1 of 4 values are not, the first, 0, in row 2 .counting from 0.. Leave out",
+            ),
             ([1.0, -2.0, 0.0, 1.0], "2 of 4 values are not, the first, -2, in row 1"),
             ([1.0, np.nan, 1.0, 1.0], "Input exposure contains NaN"),
             ([1.0, np.inf, 1.0, 1.0], "Input exposure contains infinity"),

@@ -1,6 +1,7 @@
 """coverage_report: its numbers against the underlying scores and methods, and its text."""
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -88,8 +89,11 @@ class TestIntervals:
         }
         lines = str(report).splitlines()
         for name in ("quantile", "squared kernel"):
-            place = next(k for k, line in enumerate(lines) if line.startswith(f"{name} cal"))
-            assert lines[place + 1].startswith("95th percentile under calibration ")
+            (line,) = [line for line in lines if line.startswith(f"{name} cal")]
+            assert re.search(r" \(95% limit if calibrated: \S+\)$", line)
+        assert lines[-1] == (
+            "Of calibrated models, 95% have a smaller calibration error on as many rows."
+        )
         assert report.scores == pytest.approx(expected, rel=1e-8)
         assert report.curve.kind == "quantiles"
         assert report.curve.error == report.scores["quantile_calibration_error"]
@@ -341,7 +345,7 @@ def test_export_and_text(regressor, held_out):
     assert frame.column_names[:3] == ["level", "expected", "observed"]
     assert repr(report) == str(report)
     lines = str(report).splitlines()
-    assert lines[0] == "LANAMRegressor on 200 rows"
+    assert lines[0] == "LANAMRegressor evaluated on 200 rows"
     assert lines[1] == report.verdict.split("; ")[0]
     head = next(line for line in lines if line.lstrip().startswith("nominal"))
     assert head.split() == [
@@ -366,7 +370,7 @@ def test_names_are_escaped_in_notebooks(held_out):
     Odd.__name__ = "<script>"
     report = coverage_report(Odd(interactions=0, random_state=0).fit(*held_out), *held_out)
     assert "<script>" not in report._repr_html_()
-    assert "&lt;script&gt; on 200 rows" in report._repr_html_()
+    assert "&lt;script&gt; evaluated on 200 rows" in report._repr_html_()
 
 
 def test_levels_are_checked(regressor, held_out):
@@ -378,7 +382,9 @@ def test_levels_are_checked(regressor, held_out):
     with pytest.raises(ValueError, match="y has 3 values"):
         coverage_report(regressor, held_out[0], [1.0, 2.0, 3.0])
     y = np.where(np.arange(200) % 50 == 7, np.nan, held_out[1])
-    with pytest.raises(ValueError, match=r"y has 4 of 200 .* the first in row 7: leave these rows"):
+    with pytest.raises(
+        ValueError, match=r"y has 4 of 200 .* the first in row 7 \(counting from 0\): leave"
+    ):
         coverage_report(regressor, held_out[0], y)
 
 

@@ -464,7 +464,9 @@ class TestRecord:
         )
         summary = edited.summary()
         lines = str(summary).splitlines()
-        start = lines.index("2 edits after the fit (edf and log evidence gain as fitted):")
+        start = lines.index(
+            "2 edits after the fit (edf, log evidence gain and in-sample fit as fitted):"
+        )
         assert lines[start + 1].startswith("  age: zero from 60 on (")
         assert lines[start + 1].endswith("; <so> it is")
         assert lines[start + 3].startswith(

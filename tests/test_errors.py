@@ -95,13 +95,22 @@ class TestLocations:
     def test_rows_are_numbered_within_the_table(self):
         error = InputError("a missing value in row {row}", "fill it", row=3)
         assert (
-            str(error.located("in a.csv: ", 100)) == "in a.csv: a missing value in row 103: fill it"
+            str(error.located("in a.parquet: ", 100))
+            == "in a.parquet: a missing value in row 103 (counting from 0): fill it"
         )
-        assert (error.row, str(error)) == (3, "a missing value in row 3: fill it")  # unchanged
+        unchanged = (3, "a missing value in row 3 (counting from 0): fill it")
+        assert (error.row, str(error)) == unchanged
+        # Text files say how their rows are counted.
+        assert str(error.located("in a.csv (the header is row 1): ", 100)) == (
+            "in a.csv (the header is row 1): a missing value in row 103: fill it"
+        )
         chunk = Chunk(None, "b", 10, 0)
         with pytest.raises(InputError) as caught, in_chunk(chunk), in_chunk(chunk, "c"):
             raise error
-        assert str(caught.value) == "in b, column 'c': a missing value in row 13: fill it"
+        assert (
+            str(caught.value)
+            == "in b, column 'c': a missing value in row 13 (counting from 0): fill it"
+        )
 
     def test_the_meaning_of_x_in_code(self):
         error = InputError("too much", "leave it out{example}", line=DROP)

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.special import softmax
+from sklearn.metrics import log_loss, r2_score
 
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.model.fitted import FittedModel, FittedTerm
@@ -253,17 +255,87 @@ class TestSummary:
         lines = text.splitlines()
         n_active = sum(term.active for term in model.terms_)
         n_terms = len(model.terms_)
-        assert lines[0].endswith(f"1500 rows of 4 columns: {n_active} of {n_terms} terms active")
+        assert lines[0] == (
+            f"LANAMRegressor fitted to 1500 rows of 4 columns: {n_active} of {n_terms} terms active"
+        )
         assert "noise sd" in lines[1]
         assert "converged after" in lines[1]
-        assert lines[3].split()[:3] == ["term", "kind", "importance"]
-        table = lines[4 : 4 + len(model.terms_)]
+        explained = model.history_[-1]["deviance_explained"]
+        assert lines[2] == f"intercept {model.intercept_:.4g}, in-sample R2 {explained:.3f}"
+        assert lines[3] == "importance: mean absolute contribution in the target's unit"
+        assert lines[5].split()[:3] == ["term", "kind", "importance"]
+        table = lines[6 : 6 + len(model.terms_)]
         # Columns are aligned with their headers.
-        at = lines[3].index("status")
+        at = lines[5].index("status")
         assert all(line[at:].startswith(("active", "dropped")) for line in table)
-        assert lines[len(table) + 4] == ""
-        assert lines[len(table) + 5].startswith("6 pairwise interactions by screening score, ")
-        assert len(lines) == 4 + len(table) + 2 + 6
+        assert n_active < n_terms
+        assert lines[6 + n_terms : 9 + n_terms] == [
+            "",
+            "threshold of a column: a log evidence gain of 0, or of 3 if its effect is negligible",
+            "",
+        ]
+        assert lines[9 + n_terms].startswith("6 pairwise interactions by screening score, ")
+        assert len(lines) == 9 + n_terms + 1 + 6
+
+    def test_many_dropped_columns_have_one_line(self, data):
+        X = data[0][["income"]].assign(**{f"same {k}": float(k) for k in range(60)})
+        X = X.assign(**{f"noise {k}": np.random.default_rng(k).normal(size=1500) for k in range(8)})
+        model = LANAMRegressor(interactions=0, random_state=0).fit(X, data[1])
+        summary = model.summary()
+        off = [
+            row["term"] for row in summary.rows if row["status"].endswith("supported by the data")
+        ]
+        gain = max(row["evidence"] for row in summary.rows if row["term"] in off)
+        assert len(off) > 3
+        text = str(summary)
+        below = text.partition("\n\nterm ")[2]
+        below = " ".join(below.partition("\n\n")[2].split())
+        assert below == (
+            "60 terms dropped: constant column: "
+            + ", ".join(f"same {k}" for k in range(50))
+            + f" and 10 more {len(off)} terms dropped: not supported by the data (log evidence gain at "
+            f"most {gain:.1f}): {', '.join(off)} threshold of a column: a log evidence gain of 0, or of 3 "
+            "if its effect is negligible"
+        )
+        assert max(map(len, text.splitlines())) <= 100
+        assert "same\n" not in text  # lines end between names
+        assert "same 59" not in text
+        # As data and as a frame, each has a row.
+        assert len(summary.to_frame()) == len(summary.rows) == 69
+
+    def test_a_few_dropped_columns_have_rows(self, data):
+        X = data[0][["income"]].assign(**{f"same {k}": float(k) for k in range(3)})
+        text = str(LANAMRegressor(interactions=0, random_state=0).fit(X, data[1]).summary())
+        assert sum(line.startswith("same ") for line in text.splitlines()) == 3
+        assert "terms dropped" not in text
+
+    def test_the_fit_is_that_of_the_training_data(self, model, data):
+        explained = model.summary().facts["deviance_explained"]
+        assert explained == pytest.approx(r2_score(data[1], model.predict(data[0])), abs=1e-9)
+
+    @pytest.mark.parametrize("labels", [["no", "yes"], ["a", "b", "c"]])
+    def test_classes_have_deviances(self, data, labels):
+        X, ends = data[0][["income"]], np.quantile(data[1], [0.4, 0.9])
+        y = np.array(labels)[np.digitize(data[1], ends) % len(labels)]
+        model = LANAMClassifier(interactions=0, random_state=0).fit(X, y)
+        # At the posterior mean of the link, which for more classes is the softmax of the logits.
+        link = model.intercept_ + model.predict_terms(X).sum(axis=1)
+        link = link if len(labels) > 2 else np.column_stack([np.zeros(len(link)), link])
+        null = log_loss(y, np.tile(np.unique(y, return_counts=True)[1] / len(y), (len(y), 1)))
+        expected = 1.0 - log_loss(y, softmax(link, axis=1)) / null
+        summary = model.summary()
+        assert summary.facts["deviance_explained"] == pytest.approx(expected, rel=1e-6)
+        assert f"in-sample deviance explained {expected:.1%}" in str(summary)
+
+    def test_numerals_in_quotes_are_pointed_out(self, data):
+        X, y = data[0][["income"]], (data[1] > np.median(data[1])).astype(int)
+        quoted, plain = (
+            str(LANAMClassifier(interactions=0, random_state=0).fit(X, labels).summary())
+            for labels in (y.astype(str), y)
+        )
+        remark = "2 classes: '0', '1' (strings in alphabetical order, not numbers)\n"
+        assert quoted.replace(remark, "") == plain
+        assert remark in quoted
 
     def test_long_names_are_cut(self, data):
         X = data[0][["income"]].rename(columns={"income": "i" * 90})

@@ -529,7 +529,7 @@ class TestSummary:
 
     def test_two_classes_have_no_line(self, data):
         model = LANAMClassifier(random_state=0).fit(data[0][["city"]], data[1] > 0)
-        assert len(str(model.summary()).splitlines()) == 5
+        assert len(str(model.summary()).splitlines()) == 7
 
 
 LABELS = ("bus", "car", "train")

@@ -225,7 +225,7 @@ class TestRandomTables:
                 for axis in (0, 1):
                     mean = (surface.density * surface.mean).sum(axis=axis)
                     np.testing.assert_allclose(mean, 0.0, atol=1e-8 * largest)
-            assert str(model.summary()).startswith(f"{estimator.__name__} on {len(X)} rows")
+            assert str(model.summary()).startswith(f"{estimator.__name__} fitted to {len(X)} rows")
 
     def test_the_tables_cover_the_hard_cases(self):
         tables = [a_table(seed) for seed in range(24)]
@@ -288,7 +288,7 @@ class TestRandomFrames:
             for term in model.explain_global():
                 assert np.isfinite(term.mean).all()
                 assert (term.std >= 0.0).all()
-            assert str(model.summary()).startswith(f"{estimator.__name__} on {len(X)} rows")
+            assert str(model.summary()).startswith(f"{estimator.__name__} fitted to {len(X)} rows")
 
     @pytest.mark.parametrize("seed", range(3))
     def test_order_and_names_do_not_matter(self, seed):

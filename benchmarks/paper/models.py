@@ -73,7 +73,13 @@ def family(colour: str, *models: Model) -> tuple[Model, ...]:
 
 LAPLACE = family(
     BLUE,
-    Model("lanam", FIRST, "LA-NAM (ours)", "ours as it comes, without pairs", theirs="la-nam"),
+    Model(
+        "lanam",
+        FIRST,
+        "LA-NAM (ours)",
+        "ours with default settings, without interactions",
+        theirs="la-nam",
+    ),
     Model(
         "lanam-smooth",
         FIRST,
@@ -108,7 +114,7 @@ LAPLACE = family(
         "lanam-auto",
         PAIRS,
         "LA-NAM, pairs",
-        "ours as it comes: as many pairs as the evidence pays for",
+        "ours with default settings: interactions that the evidence supports",
         plain="lanam",
         line=DASHED,
     ),

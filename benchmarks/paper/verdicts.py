@@ -317,9 +317,9 @@ def calibration_table(uci: pd.DataFrame, ours: Sequence[str] = ("lanam", "lanam1
         return ""
     header = ["ours", "peer", "ECE: ours less theirs", "sets", "quantile calibration", "sets"]
     note = (
-        "Calibration errors on average over the sets that both have; below zero ours is better. The "
-        "control, which gives everyone the mean, is calibrated without knowing anything, and is not a "
-        "peer."
+        "Mean difference of the calibration errors over the sets that both have; negative: ours is "
+        "better. The control, which predicts the mean for every row, is calibrated but uninformative, and "
+        "is not a peer."
     )
     return f"{note}\n\n{markdown(header, rows)}"
 
@@ -339,11 +339,11 @@ def chance_table(uci: pd.DataFrame) -> str:
         for model, values in means.sort_values("beyond").iterrows()
     ]
     note = (
-        "How much of the error of classes is chance: *by chance* is the mean error of classes that are "
-        "drawn with a model's own probabilities, so that it is right. Test folds have 39 to 138 rows, and "
-        "who is surer has less of it. Of models that have all folds."
+        "How much of the calibration error of classes is sampling noise: *if calibrated* is the mean error "
+        "on labels that are drawn from the model's own probabilities. Test folds have 39 to 138 rows, and "
+        "more confident models have less of it. Only models with all folds."
     )
-    header = ["model", "ECE", "by chance", "beyond chance", "sets"]
+    header = ["model", "ECE", "if calibrated", "excess", "sets"]
     return f"{note}\n\n{markdown(header, rows)}" if rows else ""
 
 

@@ -43,7 +43,7 @@ def measure_agreement(cell: Cell, folder: Path) -> Row:
     answers: dict[str, Row] = {}
     for place, fit in {
         "files": lambda: estimator(cell).fit(f"{folder}/*.parquet", target=cell.target),
-        "files, cut otherwise": lambda: estimator(cell).fit(f"{odd}/*.parquet", target=cell.target),
+        "files, other chunks": lambda: estimator(cell).fit(f"{odd}/*.parquet", target=cell.target),
         "Dask, 1 worker": lambda: _on_workers(cell, folder, 1),
         f"Dask, {cell.workers} workers": lambda: _on_workers(cell, folder, cell.workers),
     }.items():

@@ -138,19 +138,19 @@ def large_tables(results: Results, sizes: Sizes) -> str:
     if not rows:
         return ""
     header = ["likelihood", "pairs", "fit s", "reference passes", "of row groups", "peak GB"]
-    header += ["sum of peaks", "passes over rows", "NLL", "the truth's", "signal recovered"]
+    header += ["sum of peaks", "passes over rows", "NLL", "true model's", "signal recovered"]
     header += ["worst function's error", "columns + pairs active"]
     title = f"{sizes.most:,} rows of {COLUMNS} numeric columns, from Parquet"
     legend = (
-        "Held-out rows: NLL beside that of the functions that made the rows; the share of the "
+        "Held-out rows: NLL beside that of the true functions; the fraction of the "
         "signal's variance that is recovered; the root mean squared error of the worst column's "
         "function, in standard deviations of the signal. Peak memory is that of all processes of the fit "
-        "at one moment, Python and libraries included, pages that they share counted once, looked at ten "
-        "times a second; the sum of peaks is an upper bound: each process's own, whenever it was, and "
-        "libraries as often as there are processes."
+        "at one moment, Python and libraries included, shared pages counted once, sampled ten "
+        "times a second; the sum of peaks is an upper bound: the peak of each process, at whatever time, "
+        "with its own copy of the libraries."
     )
     job_header = ["likelihood", "pairs", "job", "passes", "seconds"]
-    details = folded("What rows were passed over for", worded(job_header, jobs)) if jobs else ""
+    details = folded("Passes over the rows, by purpose", worded(job_header, jobs)) if jobs else ""
     return paragraphs([markdown(header, rows, title), legend, details])
 
 
@@ -198,9 +198,9 @@ def _seconds(value: float) -> str:
 
 
 def worker_table(results: Results, sizes: Sizes) -> str:
-    """One worker and two: a pass over rows at hand, all passes of the fit, and the fit."""
+    """One worker and two: a pass over rows in memory, all passes of the fit, and the fit."""
     figures: Sequence[tuple[str, str]] = (
-        ("pass_seconds", "a row pass, rows at hand"),
+        ("pass_seconds", "a row pass, rows in memory"),
         ("passes_seconds", "all passes of the fit, reading too"),
         ("fit_seconds", "the whole fit"),
     )
@@ -223,7 +223,7 @@ def worker_table(results: Results, sizes: Sizes) -> str:
     header = ["likelihood", "seconds of", "one worker", "two workers", "times faster"]
     legend = (
         "Workers are processes of one thread on this machine, which the client shares with them. The row "
-        "pass sums the cross-tables of all pairs of columns, done again: the median of five."
+        "pass sums the cross-tables of all pairs of columns, repeated: the median of five."
     )
     return paragraphs([markdown(header, rows, title), legend])
 

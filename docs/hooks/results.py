@@ -13,29 +13,11 @@ import re
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 RESULTS = Path(__file__).parent.parent / "results" / "paper.csv"
 TRUST = RESULTS.parent / "trust"
-
-#: The regression sets, then the classification sets.
-SETS = (
-    "autompg",
-    "concrete",
-    "energy",
-    "kin8nm",
-    "naval",
-    "power",
-    "protein",
-    "wine",
-    "yacht",
-    "australian",
-    "breast",
-    "heart",
-    "ionosphere",
-    "parkinsons",
-)
 
 #: Models by the name they have in the results.
 MODELS = {
@@ -68,14 +50,25 @@ _PLACE = re.compile(
 _TRUST = re.compile(r"^<!-- trust: ([\w-]+) -->$", re.MULTILINE)
 
 
+def _rows() -> Iterator[dict[str, str]]:
+    """The cells of the UCI sets."""
+    with RESULTS.open(encoding="utf-8", newline="") as lines:
+        yield from (row for row in csv.DictReader(lines) if row["experiment"] == "uci")
+
+
+#: The regression sets, then the classification sets.
+SETS = tuple(
+    name for _, name in sorted({(row["task"] == "classification", row["set"]) for row in _rows()})
+)
+
+
 def cells(column: str, models: Iterable[str]) -> dict[tuple[str, str], list[float]]:
     """The folds' figures of a column, by set and model."""
     wanted = set(models)
     values = defaultdict(list)
-    with RESULTS.open(encoding="utf-8", newline="") as lines:
-        for row in csv.DictReader(lines):
-            if row["experiment"] == "uci" and row["model"] in wanted and row[column]:
-                values[row["set"], row["model"]].append(float(row[column]))
+    for row in _rows():
+        if row["model"] in wanted and row[column]:
+            values[row["set"], row["model"]].append(float(row[column]))
     return dict(values)
 
 

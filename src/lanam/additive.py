@@ -176,8 +176,9 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             session.seed,
             on_summary=rows.check,
         )
+        model = rows.encoding.to_user(rows.with_deviance(model))
         score = session.options.interaction_score
-        self._set_fitted(rows.encoding.to_user(model), rows.schema, rows.n_rows, score)
+        self._set_fitted(model, rows.schema, rows.n_rows, score)
         self.plan_ = session.plan
 
     def _open(

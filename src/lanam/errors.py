@@ -90,9 +90,9 @@ class Message(Exception):
     >>> fill = Line("fill", "X = X.fillna(0)")
     >>> error = InputError(problem, remedy, column="age", row=3, line=fill)
     >>> print(error)
-    column 'age' has a missing value in row 3: fill it, for example with `X = X.fillna(0)`
+    column 'age' has a missing value in row 3 (counting from 0): fill it, for example with ...
     >>> print(error.located("in a.parquet: ", 100))
-    in a.parquet: column 'age' has a missing value in row 103: fill it, ...
+    in a.parquet: column 'age' has a missing value in row 103 (counting from 0): fill it, ...
     """
 
     def __init__(
@@ -127,7 +127,10 @@ class Message(Exception):
         return self._fill(self._remedy, PYTHON)
 
     def _fill(self, text: str, style: MessageFormat) -> str:
-        fields = {"value": self.value, "column": self.column, "row": self.row, **self._fields}
+        # The locations in text files say how their rows are counted.
+        start = "" if "header is row 1" in self._where else " (counting from 0)"
+        fields = {"value": self.value, "column": self.column, "row": f"{self.row}{start}"}
+        fields |= self._fields
         if self.argument is not None:
             fields["argument"] = style.word(self.argument)
             fields["given"] = Setting(self.argument, self.value)

@@ -154,7 +154,9 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     plan_ : FitPlan
         How the fit processed its rows: sizes of sufficient statistics, number of passes.
     n_iter_, converged_, history_
-        Number of iterations, whether the evidence converged, and one record per iteration.
+        Number of iterations, whether the evidence converged, and one record per iteration. The last one
+        also has ``deviance_explained``: the fraction of the intercept-only model's deviance that the model
+        explains on the rows it was fitted to (of many, on a sample), which for Gaussian noise is R2.
     n_features_in_, feature_names_in_
         Number of columns, and their names if the data had names.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.model.fitted import FittedModel
+from lanam.core.inference.selection import MIN_LOG_EVIDENCE_GAIN
+from lanam.core.model.fitted import ACTIVE, UNSUPPORTED, FittedModel
 from lanam.data import CATEGORICAL, Schema, make_frame
 from lanam.editing import Edit, edit_words
 from lanam.explain import class_labels, describe_terms, importance_std, plain
@@ -32,6 +34,12 @@ _MAX_CLASSES = 6
 #: The same for columns of heteroscedastic noise.
 _MAX_COLUMNS = 3
 
+#: More dropped terms of one status have a common line instead of rows, which has this many names.
+_MAX_DROPPED = 3
+_MAX_DROPPED_NAMES = 50
+#: Width of such a line.
+_WIDTH = 100
+
 #: Skewness or excess kurtosis that is reported.
 _NOTABLE = 0.5
 #: Names of the scale of the noise, by fact.
@@ -45,7 +53,8 @@ class Summary:
     Attributes
     ----------
     rows
-        One record per term, the most important first and dropped terms last, with the keys ``term``,
+        One record per term, the most important first and dropped terms last (of which more than three are
+        printed in one line), with the keys ``term``,
         ``kind``, ``importance`` (mean absolute contribution over the training data),
         ``importance_band`` (two posterior standard deviations of the importance),
         ``effective_parameters`` (effective degrees of freedom, edf), ``evidence`` (log evidence gain of
@@ -57,7 +66,11 @@ class Summary:
         ``n_active``, ``n_terms``, ``log_evidence``, ``noise_std`` (None for counts and classes),
         ``noise_columns`` (on which heteroscedastic noise depends, the most important first),
         ``noise_skewness`` and ``noise_excess_kurtosis`` (None for Gaussian residuals, counts and classes),
-        ``dispersion`` (of counts, the variance divided by the mean; else None), ``classes`` (None for a
+        ``dispersion`` (of counts, the variance divided by the mean; else None), ``deviance_explained`` (on
+        the rows of the fit or, of many, on a sample, and therefore optimistic; R2 for Gaussian noise; None
+        for models of older files), ``intercept`` (a list for more than two classes), ``unit`` (of
+        contributions and importances), ``column_thresholds`` (the log evidence gains below which a column,
+        and one with a negligible effect, is dropped; None for ``solver="adam"``), ``classes`` (None for a
         regressor), ``n_iter`` and ``converged``.
     interactions
         Every pair of columns with its score, and why it is in the model or not; only the best are
@@ -74,8 +87,10 @@ class Summary:
     >>> [row["term"] for row in summary.rows]
     ['bmi', 'bp']
     >>> print(summary)
-    LANAMRegressor on 442 rows of 2 columns: 2 of 2 terms active
+    LANAMRegressor fitted to 442 rows of 2 columns: 2 of 2 terms active
     log evidence ..., noise sd ..., converged after ... iterations
+    intercept 152.1, in-sample R2 0...
+    importance: mean absolute contribution in the target's unit
     <BLANKLINE>
     term  kind    importance  +/- 2 sd  edf  log evidence gain  status
     ...
@@ -102,16 +117,46 @@ class Summary:
         return make_frame({key: [row[key] for row in self.rows] for key in keys}, self.backend)
 
     def __str__(self) -> str:
-        below = [*self._edit_lines(), *self._pair_lines()]
-        return "\n".join([*self._headlines(), "", *aligned(self._cells(), _WORDS), *below])
+        table = aligned(self._cells(), _WORDS)
+        return "\n".join([*self._headlines(), "", *table, *self._below()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """The table for notebooks."""
         lines = "<br>".join(html.escape(line) for line in self._headlines())
-        below = html.escape("\n".join([*self._edit_lines(), *self._pair_lines()]))
+        below = html.escape("\n".join(self._below()))
         return f"<p>{lines}</p>{html_table(self._cells())}<pre>{below}</pre>"
+
+    def _below(self) -> list[str]:
+        """The lines below the table."""
+        return [*self._dropped_lines(), *self._edit_lines(), *self._pair_lines()]
+
+    def _many_dropped(self) -> dict[str, list[dict[str, Any]]]:
+        """Dropped terms that have a common line, by status."""
+        statuses = dict.fromkeys(row["status"] for row in self.rows if row["status"] != ACTIVE)
+        groups = {
+            status: [row for row in self.rows if row["status"] == status] for status in statuses
+        }
+        return {status: rows for status, rows in groups.items() if len(rows) > _MAX_DROPPED}
+
+    def _dropped_lines(self) -> list[str]:
+        """Dropped terms without a row of their own, and when a column is dropped."""
+        lines = []
+        for status, rows in self._many_dropped().items():
+            largest = max(row["evidence"] for row in rows)
+            shown = status == UNSUPPORTED and largest == largest
+            gain = f" (log evidence gain at most {_gain(largest)})" if shown else ""
+            names = few([shorten(row["term"], _MAX_NAME) for row in rows], _MAX_DROPPED_NAMES)
+            lines += _wrapped(f"{len(rows)} terms {status}{gain}:", names)
+        thresholds = self.facts["column_thresholds"]
+        if thresholds and any(row["status"] == UNSUPPORTED for row in self.rows):
+            usual, negligible = thresholds
+            lines.append(
+                f"threshold of a column: a log evidence gain of {usual:g}, or of {negligible:g} if its "
+                "effect is negligible"
+            )
+        return ["", *lines] if lines else []
 
     def _edit_lines(self) -> list[str]:
         """The edits, in order."""
@@ -119,7 +164,8 @@ class Summary:
             return []
         plural = "s" if len(self.edits) > 1 else ""
         head = (
-            f"{len(self.edits)} edit{plural} after the fit (edf and log evidence gain as fitted):"
+            f"{len(self.edits)} edit{plural} after the fit (edf, log evidence gain and in-sample fit as "
+            "fitted):"
         )
         lines = ["", head, *(f"  {visible(edit_words(record))}" for record in self.edits)]
         noise = [name for fact, name in _NOISE.items() if self.facts[fact] is not None]
@@ -149,11 +195,14 @@ class Summary:
         if facts["dispersion"] is not None:
             parts.append(f"{_NOISE['dispersion']} {facts['dispersion']:.3g}")
         parts.append(f"{ended} after {facts['n_iter']} iterations")
+        fit = [] if facts["deviance_explained"] is None else [fit_words(facts)]
         return [
-            f"{facts['estimator']} on {facts['n_rows']} rows of {facts['n_columns']} columns"
+            f"{facts['estimator']} fitted to {facts['n_rows']} rows of {facts['n_columns']} columns"
             f"{self._peculiarities()}: {facts['n_active']} of {facts['n_terms']} terms active",
             ", ".join(parts),
             *self._class_lines(),
+            ", ".join([intercept_words(facts), *fit]),
+            f"importance: mean absolute contribution {facts['unit']}",
         ]
 
     def _noise_words(self) -> str:
@@ -171,19 +220,25 @@ class Summary:
         return f" ({', '.join(parts)})" if parts else ""
 
     def _class_lines(self) -> list[str]:
-        """The classes, if there are more than two."""
+        """The classes, if there are more than two, or if they are numbers in quotes."""
         classes = self.facts["classes"] or ()
+        if _numerals(classes):
+            names = few([repr(shorten(name, _MAX_NAME)) for name in classes], _MAX_CLASSES)
+            return [f"{len(classes)} classes: {names} (strings in alphabetical order, not numbers)"]
         if len(classes) <= 2:
             return []
-        names = [shorten(str(name), _MAX_NAME) for name in classes]
-        return [f"{len(classes)} classes: {few(names, _MAX_CLASSES)}"]
+        names = few([shorten(str(name), _MAX_NAME) for name in classes], _MAX_CLASSES)
+        return [f"{len(classes)} classes: {names}"]
 
     def _cells(self) -> list[tuple[str, ...]]:
         table: list[tuple[str, ...]] = [_HEADERS]
         form = number_format(max((row["importance"] for row in self.rows), default=0.0), 3)
+        below = self._many_dropped()
         for row in self.rows:
+            if row["status"] in below:
+                continue
             name = row["term"]
-            dropped = row["status"] != "active"
+            dropped = row["status"] != ACTIVE
             table.append(
                 (
                     shorten(name, _MAX_NAME),
@@ -191,11 +246,64 @@ class Summary:
                     "-" if dropped else format(row["importance"], form),
                     "-" if dropped else format(row["importance_band"], form),
                     "-" if dropped else f"{row['effective_parameters']:.1f}",
-                    "-" if np.isnan(row["evidence"]) else f"{round(row['evidence'], 1) + 0.0:.1f}",
+                    "-" if np.isnan(row["evidence"]) else _gain(row["evidence"]),
                     row["status"] + (", edited" if row["edited"] else ""),
                 )
             )
         return table
+
+
+def _numerals(classes: Sequence[Any]) -> bool:
+    """Whether the labels are strings that look like numbers, as ``y.astype(str)`` makes them."""
+    return bool(classes) and all(
+        isinstance(name, str) and name.strip().lstrip("+-").replace(".", "", 1).isdigit()
+        for name in classes
+    )
+
+
+def _wrapped(head: str, names: str) -> list[str]:
+    """A head and a list of names in lines that end between names."""
+    whole = names.replace(", ", "\n").replace(" ", "\0").replace("\n", ", ")
+    lines = textwrap.wrap(
+        f"{head} {whole}",
+        _WIDTH,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace("\0", " ") for line in lines]
+
+
+def _gain(evidence: float) -> str:
+    return f"{round(evidence, 1) + 0.0:.1f}"
+
+
+def intercept_words(facts: Mapping[str, Any]) -> str:
+    """The intercept, or those of the first classes."""
+    intercepts = facts["intercept"]
+    if not isinstance(intercepts, list):
+        return f"intercept {intercepts:.4g}"
+    return f"intercepts {few([f'{each:.3g}' for each in intercepts], _MAX_CLASSES)}"
+
+
+def fit_words(facts: Mapping[str, Any]) -> str:
+    """The goodness of fit, which is in-sample."""
+    explained = facts["deviance_explained"]
+    if facts["noise_std"] is not None:
+        return f"in-sample R2 {explained:.3f}"
+    return f"in-sample deviance explained {explained:.1%}"
+
+
+def _deviance_explained(model: FittedModel) -> float | None:
+    """As of the end of the fit; older files have none."""
+    explained = model.history[-1].get("deviance_explained") if model.history else None
+    return explained if isinstance(explained, float) else None
+
+
+def _column_thresholds(model: FittedModel) -> tuple[float, float] | None:
+    """Least log evidence gains of a column, and of a negligible one; None if trained networks decided."""
+    trained = model.history and model.history[-1].get("stage") == "adam"
+    return None if trained else (0.0, MIN_LOG_EVIDENCE_GAIN)
 
 
 def shape_words(facts: Mapping[str, Any]) -> str:
@@ -250,8 +358,10 @@ def summarise(
         }
         for term, band in zip(describe_terms(model, schema), bands, strict=True)
     ]
-    rows.sort(key=lambda row: (row["status"] != "active", -row["importance"]))
+    rows.sort(key=lambda row: (row["status"] != ACTIVE, -row["importance"]))
     family = find_family(model.likelihood)
+    names = class_labels(model, classes)
+    labels = None if names is None else [shorten(str(name), _MAX_NAME) for name in names]
     facts = {
         "estimator": estimator,
         "n_rows": n_rows,
@@ -266,7 +376,11 @@ def summarise(
         "noise_skewness": None if model.shape is None else model.shape.skewness,
         "noise_excess_kurtosis": None if model.shape is None else model.shape.excess_kurtosis,
         "dispersion": family.dispersion(model),
-        "classes": class_labels(model, classes),
+        "deviance_explained": _deviance_explained(model),
+        "intercept": plain(model.intercept),
+        "unit": family.words.adds_to(labels),
+        "column_thresholds": _column_thresholds(model),
+        "classes": names,
         "n_iter": model.n_iter,
         "converged": model.converged,
     }

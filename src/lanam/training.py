@@ -15,6 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from lanam.core.likelihoods import Likelihood
+from lanam.core.model import scoring
+from lanam.core.model.fitted import FittedModel
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Log, LoggedTables, Tables
 from lanam.data import CATEGORICAL, UNSEEN, Schema, as_frame, warn_user
@@ -55,11 +58,15 @@ class TrainingRows:
     #: whether the schema has the columns' ranges, and which have missing values
     ranged: bool
     n_rows: int = 0
+    #: all rows or, of many, a sample; and the magnitude of the response
+    sample: EncodedRows | None = None
+    magnitude: float = 1.0
 
     def check(self, summary: DataSummary) -> None:
         """Reject or warn of rows that cannot be fitted as they are, and complete the schema."""
-        self.n_rows = summary.n_rows
+        self.n_rows, self.sample = summary.n_rows, summary.sample
         spread = summary.spread
+        self.magnitude = spread.magnitude
         require_enough(summary.n_rows)
         if self.encoding.family.has_noise:
             require_squares(spread.magnitude)  # about the largest magnitude of the response
@@ -71,6 +78,33 @@ class TrainingRows:
             require_known_missing(summary.missing_columns, self.schema)
         else:
             self.schema = _with_ranges(self.schema, summary)
+
+    def with_deviance(self, model: FittedModel) -> FittedModel:
+        """The fitted model, with the in-sample deviance explained in the last record of its history."""
+        if self.sample is None or not model.history:
+            return model
+        *before, last = model.history
+        explained = deviance_explained(model, self.encoding.likelihood, self.sample, self.magnitude)
+        return replace(model, history=(*before, {**last, "deviance_explained": explained}))
+
+
+def deviance_explained(
+    model: FittedModel, likelihood: Likelihood, rows: EncodedRows, magnitude: float = 1.0
+) -> float | None:
+    """Fraction of the intercept-only model's deviance that a model explains: R2 if it is Gaussian.
+
+    Log-densities are minus half the deviance. ``None`` if there is nothing to explain.
+    """
+    y, link = rows.response, scoring.link_mean(model, rows.columns)
+    if likelihood.quadratic:  # squares of tiny or huge responses stay within the floats
+        y, link = y / magnitude, link / magnitude
+    if likelihood.contrasts is not None:
+        link = link @ likelihood.contrasts
+    with np.errstate(all="ignore"):
+        null = np.broadcast_to(likelihood.fit_intercept_only(y, rows.weight), link.shape)
+        left, whole = (rows.weight @ likelihood.log_prob(y, f) for f in (link, null))
+        explained = 1.0 - left / whole
+    return float(explained) if whole < 0.0 and np.isfinite(explained) else None
 
 
 class InMemoryData:

@@ -486,7 +486,7 @@ def test_the_page_tells_everything(measured, tmp_path):
         "failed: fit lanam-auto files ill 10,000,000 x 10**: ValueError: a / b",
         "**4.00 s**",
         "10,000,000 rows of 10 numeric columns",
-        "What rows were passed over for",
+        "Passes over the rows, by purpose",
         "> 300",
         "Fitted slopes",
         "Two Dask workers against one",

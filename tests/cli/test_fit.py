@@ -154,7 +154,7 @@ class TestOutput:
     def test_results_and_notes_are_separate_streams(self, lanam, place):
         small("a.csv")
         done = lanam("fit", "a.csv", *FIT, "-o", "m.lanam")
-        assert done.out.startswith("LANAMRegressor on 48 rows of 1 columns")
+        assert done.out.startswith("LANAMRegressor fitted to 48 rows of 1 columns")
         assert "On 12 held-out rows:" in done.out
         assert "target: 'y', by its name" in done.err
         assert "task: regression, 'y' is numeric" in done.err
@@ -182,7 +182,7 @@ class TestOutput:
         small("a.csv")
         done = lanam("fit", "a.csv", *FIT, "--test-share", 0, "-o", "m.lanam")
         assert "held-out rows" not in done.out
-        assert "LANAMRegressor on 60 rows" in done.out
+        assert "LANAMRegressor fitted to 60 rows" in done.out
 
     def test_no_convergence_names_the_option(self, lanam, place):
         done = lanam(
@@ -200,7 +200,7 @@ class TestOutput:
         Path("a.csv").write_text("\n".join(lines))
         done = lanam("fit", "a.csv", *FIT, "--test-share", 0, "-o", "m.lanam")
         assert "2 of 60 rows have no target and are left out" in done.err
-        assert "on 58 rows" in done.out
+        assert "fitted to 58 rows" in done.out
 
     def test_missing_markers_are_saved_with_the_model(self, lanam, place):
         lines = ["x,y"] + [f"{'?' if k % 5 == 0 else k},{k}" for k in range(60)]

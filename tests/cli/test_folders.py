@@ -61,7 +61,7 @@ class TestFit:
     @pytest.mark.parametrize("data", ["rides", "rides-csv", "rides/*.parquet", "rides-csv/"])
     def test_regression(self, lanam, rides, data):
         done = lanam(*fit(data, "price"))
-        assert "LANAMRegressor on 300 rows of 5 columns" in done.out
+        assert "LANAMRegressor fitted to 300 rows of 5 columns" in done.out
         assert "target: 'price', as requested" in done.err
         assert "task: regression, 'price' is numeric" in done.err
         assert "4 files are read in chunks" in done.err

@@ -98,10 +98,14 @@ class TestExplain:
         done = lanam("explain", "price.lanam", "--row", row, "--data", "rides.csv")
         X = make_table().select(COLUMNS).slice(row - 1, 1)
         local = load("price.lanam").explain_local(X)
+        first, *_, note, dropped = done.out.splitlines()
+        assert first.startswith(f"row {row} of rides.csv (the first row of data is 1): prediction ")
+        assert note.endswith("for prediction intervals use lanam predict --interval 0.95.")
+        assert dropped == "Dropped terms, without contributions: 1."
         lines = {line.split()[0]: numbers(line) for line in done.out.splitlines()[4:] if line}
-        assert lines["(prediction)"][0] == pytest.approx(local.prediction[0], abs=0.006)
+        assert lines["(sum)"][0] == pytest.approx(local.prediction[0], abs=0.006)
         assert lines["zone"][-3] == pytest.approx(local.contributions[0, 3], abs=0.006)
-        sizes = [abs(line[-3]) for line in list(lines.values())[1:-2]]
+        sizes = [abs(line[-3]) for line in list(lines.values())[1:-3]]
         assert sizes == sorted(sizes, reverse=True)
         document = lanam(
             "explain", "price.lanam", "--row", row, "--data", "rides.csv", "--json"

@@ -452,6 +452,7 @@ class TestErrors:
     #: Where row 200 is: the second part of the third file, whose first is of rows 137 to 193.
     PARQUET = r"in 2.parquet, row group 1 \(of 0 to 6\)"
     ROW = 200 - 137 - 57
+    AT = rf"{ROW} \(counting from 0\)"
 
     def one(self, column, value, kind="parquet", **changes):
         frame = a_frame()[["x", "y", "n", "w", "hours", "label"]].astype({"n": float})
@@ -465,12 +466,14 @@ class TestErrors:
     def test_missing_targets(self, folder, value):
         words = (
             rf"{self.PARQUET}, column 'y': Input y contains NaN: 1 of 57 values, the first in row "
-            rf"{self.ROW}. Drop these rows, .* `X = X.filter\(pc.is_valid\(X\['y'\]\)\)` \(X being the"
+            rf"{self.AT}. Drop these rows, .* `X = X.filter\(pc.is_valid\(X\['y'\]\)\)` \(X being the"
         )
         refused(self.one("y", value), words)
         words = r"in 2.csv \(the header is row 1\), column 'y': .* row 65\. Drop these rows"
         refused(self.one("y", value, "csv"), words)
-        words = r"in partition 2, column 'y': .* row 63\. Drop .*`X = X.dropna\(subset=\['y'\]\)`"
+        words = (
+            r"in partition 2, column 'y': .* row 63 \(counting .* `X = X.dropna\(subset=\['y'\]\)`"
+        )
         refused(self.one("y", value, "pandas"), words)
         words = f"{self.PARQUET}, column 'label': Input y contains NaN: .* row {self.ROW}"
         refused(self.one("label", None), words, "label", family=BERNOULLI)
@@ -527,13 +530,16 @@ class TestErrors:
         ],
     )
     def test_weights(self, folder, value, words):
-        words = f"{self.PARQUET}, column 'w': {words.format(row=self.ROW)}"
+        words = f"{self.PARQUET}, column 'w': {words.format(row=self.AT)}"
         refused(self.one("w", value), words, weight="w")
 
     @pytest.mark.parametrize(
         ("value", "words"),
         [
-            (0.0, "exposure must be positive, .*, the first, 0, in row {row}. Leave out"),
+            (
+                0.0,
+                "exposure must be positive, .*, the first, 0, in row {row}. Leave out",
+            ),
             (
                 np.nan,
                 "Input exposure contains NaN: 1 of 57 values, the first in row {row}: leave out",
@@ -542,7 +548,7 @@ class TestErrors:
         ],
     )
     def test_exposures(self, folder, value, words):
-        words = f"{self.PARQUET}, column 'hours': {words.format(row=self.ROW)}"
+        words = f"{self.PARQUET}, column 'hours': {words.format(row=self.AT)}"
         refused(self.one("hours", value), words, "n", exposure="hours", family=POISSON)
 
     def test_strings_as_weights(self, folder):
@@ -554,7 +560,7 @@ class TestErrors:
 
     def test_infinity(self, folder):
         words = f"{self.PARQUET}: Input X contains infinity: column 'x' has 1 infinite value, the first "
-        refused(self.one("x", -np.inf), f"{words}in row {self.ROW}. Find out")
+        refused(self.one("x", -np.inf), f"{words}in row {self.AT}. Find out")
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_dates(self, folder, kind):

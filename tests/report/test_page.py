@@ -179,7 +179,7 @@ def test_a_hostile_title(plain, write):
 
 
 def test_a_custom_title(plain, write):
-    assert write(plain[0]).one("h1").text == "LANAMRegressor on 200 rows"
+    assert write(plain[0]).one("h1").text == "LANAMRegressor fitted to 200 rows"
 
 
 # writing the file
@@ -430,6 +430,12 @@ class TestOverview:
         assert facts["model"] == type(model).__name__
         assert facts["log evidence"] == f"{model.log_evidence_:.1f}"
         assert facts["iterations"] == f"{model.n_iter_} (converged)"
+        assert ("intercepts" if np.ndim(model.intercept_) else "intercept") in facts
+        explained = model.summary().facts["deviance_explained"]
+        if model.family_.has_noise:
+            assert facts["in-sample R2"] == f"{explained:.3f}"
+        else:
+            assert facts["in-sample deviance explained"] == f"{explained:.1%}"
         assert "hidden_sizes=(16,)" in facts["options"]
         assert "max_iter" not in facts["options"]
         calibrated = facts.get("intervals")

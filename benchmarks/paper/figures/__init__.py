@@ -48,15 +48,15 @@ FIGURES: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
     (
         "icu-shapes",
         "icu",
-        "What some columns add to the log odds of death on physionet2012 (first seed), with bands of "
-        "two standard deviations where a model has them.",
+        "Contributions of some columns to the log-odds of death on physionet2012 (first seed), with bands "
+        "of two standard deviations where a model has them.",
         icu_shapes,
     ),
     (
         "local",
         "icu",
-        "One test patient of physionet2012. NAM: columns that add less than 0.1 are omitted; ours: "
-        "those whose band of two standard deviations holds zero.",
+        "One test patient of physionet2012. NAM: columns that contribute less than 0.1 are omitted; ours: "
+        "those whose band of two standard deviations includes zero.",
         local,
     ),
     (
@@ -69,9 +69,8 @@ FIGURES: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
     (
         "pairs",
         "pairs",
-        "The two strongest pairs of `lanam10` (first fold): what the two columns add together beyond "
-        "what each adds alone, in the unit of the target, and its standard deviation. Dots: training "
-        "rows.",
+        "The two strongest pairs of `lanam10` (first fold): the interaction without the main effects, "
+        "in the unit of the target, and its standard deviation. Dots: training rows.",
         examples,
     ),
     (
@@ -83,7 +82,7 @@ FIGURES: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
     (
         "redundancy-gap",
         "redundancy",
-        "Made-up patients, whose risk is in the gap alone: functions with the gap among the columns "
+        "Simulated patients, whose risk depends on the gap alone: functions with the gap among the columns "
         "and without it.",
         made_up_sum,
     ),

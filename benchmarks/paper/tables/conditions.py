@@ -26,7 +26,7 @@ def condition_lines(results: pd.DataFrame, conditions: str) -> str:
         machine = told[0]
     else:
         bullets = "\n".join(f"- {line}" for line in told)
-        machine = f"The run was made in chunks, under these conditions:\n\n{bullets}"
+        machine = f"The run was made in several parts, under these conditions:\n\n{bullets}"
     days = sorted({str(text)[:10] for text in results["started"].dropna()})
     when = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
     date = f"Run {'on' if len(days) == 1 else 'from'} {when}." if days else ""

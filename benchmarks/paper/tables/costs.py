@@ -22,12 +22,12 @@ def cost_tables(results: pd.DataFrame, reference: str = "lanam") -> str:
     results = results[results["model"] != ELSEWHERE]
     threads = ", ".join(f"{t:.0f}" for t in sorted(results["threads"].dropna().unique()))
     note = (
-        f"Medians over the folds or seeds that have them; threads: {threads}. Several cells shared the "
-        "machine at a time, so the clock says nothing about a model; here is the CPU time of the fit in "
-        "its own process, a dash where it was not recorded. How long fits take by the clock on an idle "
-        "machine is in [Benchmarks](benchmarks.md). The last row: the geometric mean over sets of the "
-        f"ratio to `{reference}`, on the cells that both finished. Memory is what a fit takes beyond "
-        "what was there before it."
+        f"Medians over the folds or seeds that have them; threads: {threads}. Several cells ran at "
+        "the same time, so these are CPU times of the fit's own process, not wall-clock times; a dash "
+        "where it was not recorded. Wall-clock times on an idle machine are in "
+        "[Benchmarks](benchmarks.md). The last row: the geometric mean over sets of the "
+        f"ratio to `{reference}`, on the cells that both finished. Memory is the peak during the fit less "
+        "the memory in use before it."
     )
     parts = ["### CPU time and memory of a fit", note]
     for column, title, scale, digits in COSTS:

@@ -47,19 +47,19 @@ def icu_tables(results: pd.DataFrame, paper: pd.DataFrame) -> str:
         header = ["model", *(short(m) for m in ICU_METRICS), "columns used", "shown for a patient"]
         parts += [f"### Intensive care: {name}", markdown(header, lines)]
     parts.append(
-        "Mean ± standard error over seeds of one split; marks as in the tables above. So ± tells what "
-        "chance in the fitting does, which for some models is nothing; it is not the sampling error of "
-        "patients, and other patients would move all of these figures by more. ECE is that of the "
-        "probability of death, in ten bins of equal width. *Columns used*: those that add anything for "
-        "one of 50 test patients. *Shown for a patient*: columns whose band of two standard deviations "
-        "leaves out zero, or, for models without bands, that add 0.1 or more to the log odds; mean over "
-        "these patients."
+        "Mean ± standard error over seeds of one split; marks as in the tables above. So ± is the "
+        "variation due to the seed of the fit, which for some models is zero; it is not the sampling error "
+        "of patients, which is larger. ECE is that of the "
+        "probability of death, in ten bins of equal width. *Columns used*: those that contribute to the "
+        "prediction of any of 50 test patients. *Shown for a patient*: columns whose band of two standard "
+        "deviations excludes zero or, for models without bands, whose contribution to the log-odds is 0.1 "
+        "or more; mean over these patients."
     )
     theirs = [_paper_icu(paper, name) for name in ("mimic3", "hirid")]
     if any(theirs):
         parts.append(
-            "The paper's figures are of other patients (MIMIC-III and HiRID need credentials): they tell "
-            "the order of the models there, not a level to compare with."
+            "The paper's figures are of other patients (MIMIC-III and HiRID need credentials): they show "
+            "the ranking of the models there, not a level to compare with."
         )
     return paragraphs([*parts, *theirs])
 
@@ -109,9 +109,9 @@ def redundancy_table(results: pd.DataFrame) -> str:
     if not rows:
         return ""
     note = (
-        "Standard deviation of what a column adds to the log odds over the training rows: with the "
-        "column that is a sum of others → without it; mean over seeds. In the made-up set (`gap`) the "
-        "truth is in the gap alone."
+        "Standard deviation of a column's contribution to the log-odds over the training rows: with the "
+        "column that is a sum of others → without it; mean over seeds. In the simulated set (`gap`) the "
+        "risk depends on the gap alone."
     )
     return paragraphs(
         ["### A column that is a sum of others", note, markdown(["set", "column", *models], rows)]

@@ -34,12 +34,12 @@ def recovery_tables(results: pd.DataFrame, title: str) -> str:
     return paragraphs(
         [
             f"### {title}",
-            "Root mean squared error of each function at the training rows, the range of what `f4`, "
-            "which is zero, is made to be, and test NLL; mean ± standard error over seeds:",
+            "Root mean squared error of each function at the training rows, the range of the "
+            "estimate of `f4`, which is zero, and test NLL; mean ± standard error over seeds:",
             markdown(["model", *functions, "range of f4", "NLL"], first),
-            "Share of training rows at which the band of two standard deviations (95%) holds the "
-            "true function, and median CPU seconds of a fit. A function that is switched off where it "
-            "is zero is covered everywhere:",
+            "Coverage: fraction of training rows at which the band of two standard deviations (95%) "
+            "contains the true function, and median CPU seconds of a fit. A zero function that was "
+            "dropped is covered everywhere:",
             markdown(["model", *functions, "fit, CPU s"], second),
         ]
     )

@@ -143,9 +143,9 @@ def paired_tables(
         return ""
     header = ["ours", "peer", "sets", "better", "equal", "worse", "worse on"]
     note = (
-        "The difference of NLL fold by fold, its mean held against its own standard error (of the "
-        "differences): folds differ far more than models do, so this tells more than the errors of each "
-        "mean. A set counts with two common folds or more."
+        "The difference of NLL fold by fold, and its mean compared with its own standard error (of the "
+        "differences): folds differ far more than models do, so this comparison has more power than one "
+        "of the means. A set counts with two common folds or more."
     )
     return paragraphs(["### UCI: paired comparison", note, worded(header, rows), *pages])
 

@@ -135,13 +135,13 @@ def _explain_row(
             break
         n_read += len(chunk.frame)
     if frame is None:
-        raise UsageError(f"--row {row}: {source.title} has {n_read} rows")
+        raise UsageError(f"--row {row}: {source.title} has {n_read} rows of data")
     with console.warnings():
         local = model.explain_local(frame)
     if console.json:
         console.document({"row": row, "file": data, **local.to_dict()})
     columns = nw.from_native(local.to_frame(request.coverage), eager_only=True)
-    console.print(f"row {row} of {data}: {_response(local)}")
+    console.print(f"row {row} of {data} (the first row of data is 1): {_response(local)}")
     console.print(_row_text(local, columns.to_dict(as_series=False), request.coverage))
 
     def plot() -> object:
@@ -236,15 +236,21 @@ def _row_text(local: LocalExplanation, columns: FrameColumns, coverage: float) -
     table = [["term", "value", *_head(columns)]]
     for k in (*first, *order, *last):
         value = "" if k in first or k in last else ", ".join(_values(columns, k))
-        name = shorten(names[k], _MAX_NAME)
+        name = "(sum)" if k in last else shorten(names[k], _MAX_NAME)
         table.append([name, value, *_cells(columns, k, "contribution", form)])
     unit = local.family.words.adds_to(local.classes)
     lines = [f"Contribution of each term {unit}, with {coverage:.0%} credible bands:", ""]
     lines += aligned(table, words=[0])
+    below = []
+    if not local.family.link.classes:
+        below.append(
+            "The band of the sum is that of the expected value. Single observations scatter more: for "
+            f"prediction intervals use lanam predict --interval {coverage:g}."
+        )
     n_dropped = len(local.terms) - len(active)
     if n_dropped:
-        lines += ["", f"Dropped terms, without contributions: {n_dropped}."]
-    return "\n".join(lines)
+        below.append(f"Dropped terms, without contributions: {n_dropped}.")
+    return "\n".join([*lines, *([""] if below else []), *below])
 
 
 def _response(local: LocalExplanation) -> str:

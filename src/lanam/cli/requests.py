@@ -247,7 +247,10 @@ class ExplainRequest(TableRequest):
     )
     noise: bool = _flag("Explain the noise variance instead of the mean.", "--noise")
     row: int | None = _option(
-        None, "N", "Show the contributions to the prediction of this row; 1 is the first.", least=1
+        None,
+        "N",
+        "Show the contributions to the prediction of this row; the first row of data is 1.",
+        least=1,
     )
     data: str | None = _option(None, "DATA", "The table of --row.")
     output: str | None = _option(

@@ -55,10 +55,10 @@ def in_chunk(chunk: Chunk, column: str | None = None) -> Iterator[None]:
     --------
     >>> from lanam.errors import InputError
     >>> with in_chunk(Chunk(None, "a.parquet, row group 2", 100, 0), "age"):
-    ...     raise InputError("missing value in row {row}", "fill it", row=3)
+    ...     raise InputError("missing value in row {row}", row=3)
     Traceback (most recent call last):
         ...
-    lanam.errors.InputError: in a.parquet, row group 2, column 'age': missing value in row 103: fill it
+    lanam.errors.InputError: in a.parquet, row group 2, column 'age': missing value in row 103 (...)
     """
     try:
         yield

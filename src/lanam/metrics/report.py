@@ -16,9 +16,14 @@ from lanam.text import aligned, html_table, number_format
 #: The coverage of the verdict, or else the closest one.
 _HEADLINE_COVERAGE = 0.95
 
-#: The column of ranges, and the name of the limits below calibration errors.
+#: The column of ranges, and the name and the meaning of the limits of calibration errors.
 _RANGE = "95% range if calibrated"
-_LIMIT = "95th percentile under calibration"
+_LIMIT = "95% limit if calibrated"
+_LIMIT_NOTE = "Of calibrated models, 95% have a smaller calibration error on as many rows."
+_LIMIT_KEY = "_by_chance"
+
+#: Titles of the tables.
+_TITLES = {"intervals": ("Prediction intervals",), "classes": ("Probabilities", "Prediction sets")}
 
 #: Printed names of scores.
 _NAMES = {
@@ -80,7 +85,8 @@ class CoverageReport(PlainData):
     scores
         Scores by name: ``nll`` and, for regression, ``rmse``, ``crps``, ``quantile_calibration_error`` and
         ``skce`` (for counts neither ``crps`` nor ``skce``); for classes ``accuracy``, ``root_brier_score``
-        and ``calibration_error``. Those that end in ``_by_chance`` are 95th percentiles under calibration.
+        and ``calibration_error``. Those that end in ``_by_chance`` are what 95% of calibrated models do not
+        exceed on as many rows.
     curve
         The calibration curve of probabilities or of quantiles.
     retention
@@ -106,9 +112,10 @@ class CoverageReport(PlainData):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = LANAMRegressor(random_state=0).fit(X[:300], y[:300])
     >>> print(coverage_report(model, X[300:], y[300:], levels=(0.8, 0.95)))
-    LANAMRegressor on 142 rows
+    LANAMRegressor evaluated on 142 rows
     95% intervals: coverage ...% on 142 rows, within the 95% range if calibrated (90.8% to 97.9%)
     <BLANKLINE>
+    Prediction intervals:
     nominal  observed  95% range if calibrated  mean width
         80%     ...%           73.2% to 86.6%         ...
         95%     ...%           90.8% to 97.9%         ...
@@ -142,7 +149,7 @@ class CoverageReport(PlainData):
             headline = _headline(records)
             verdicts = [self._verdict_of(headline, "intervals"), *_significant(headline, records)]
         else:
-            error, limit = (self.scores[f"calibration_error{end}"] for end in ("", "_by_chance"))
+            error, limit = (self.scores[f"calibration_error{end}"] for end in ("", _LIMIT_KEY))
             word = "below" if error <= limit else "above"
             verdicts = [
                 f"expected calibration error {error:.1%} on {self.n_rows} rows, {word} the {_LIMIT} "
@@ -176,7 +183,8 @@ class CoverageReport(PlainData):
 
     def __str__(self) -> str:
         parts = [self._headlines()]
-        parts += [aligned(table) for table in self.tables()]
+        titled = zip(self.titles(), self.tables(), strict=True)
+        parts += [[f"{title}:", *aligned(table)] for title, table in titled]
         parts.append(self._score_lines())
         return "\n\n".join("\n".join(part) for part in parts)
 
@@ -188,18 +196,31 @@ class CoverageReport(PlainData):
             "<br>".join(html.escape(line) for line in lines)
             for lines in (self._headlines(), self._score_lines())
         )
-        tables = "".join(map(html_table, self.tables()))
+        titled = zip(self.titles(), self.tables(), strict=True)
+        tables = "".join(f"<p>{title}:</p>{html_table(table)}" for title, table in titled)
         return f"<p>{first}</p>{tables}<p>{last}</p>"
 
     def _headlines(self) -> list[str]:
-        return [f"{self.estimator} on {self.n_rows} rows", *self._verdicts()]
+        return [f"{self.estimator} evaluated on {self.n_rows} rows", *self._verdicts()]
 
     def _score_lines(self) -> list[str]:
-        return [f"{name} {score}" for name, score in self.named_scores()]
+        """A line for each score, with its limit if it has one."""
+        lines: list[str] = []
+        for (name, score), key in zip(self.named_scores(), self.scores, strict=True):
+            if key.endswith(_LIMIT_KEY):
+                lines[-1] += f" ({name}: {score})"
+            else:
+                lines.append(f"{name} {score}")
+        limited = any(key.endswith(_LIMIT_KEY) for key in self.scores)
+        return lines + ([_LIMIT_NOTE] if limited else [])
 
     def named_scores(self) -> list[tuple[str, str]]:
         """The scores with their printed names."""
         return [(_NAMES[name], f"{score:.4g}") for name, score in self.scores.items()]
+
+    def titles(self) -> tuple[str, ...]:
+        """The titles of the tables."""
+        return _TITLES[self.kind][: len(self.tables())]
 
     def tables(self) -> list[list[tuple[str, ...]]]:
         """The tables as strings: a header, then cells."""

@@ -243,7 +243,9 @@ def quantile_calibration_curve(
         below = read_probability("below", below, len(pit))
         if (below > pit + ROUNDING).any():
             row = int(np.argmax(below - pit))
-            raise ValueError(f"below must not be more than pit, and is in row {row}")
+            raise ValueError(
+                f"below must not be more than pit, and is in row {row} (counting from 0)"
+            )
         # A row whose interval has no width, but for rounding, is on one side or the other.
         width = np.maximum(pit - below, np.finfo(np.float64).tiny)
         fractions = [np.clip((level - below) / width, 0.0, 1.0) for level in levels]

@@ -24,7 +24,7 @@ from lanam.report.charts import pairs_data, shapes_data, with_strip
 from lanam.report.fields import fields
 from lanam.report.material import Material
 from lanam.report.packing import compressed, pack, pack_model, rounded, script_source, with_levels
-from lanam.summary import shape_words
+from lanam.summary import fit_words, intercept_words, shape_words
 from lanam.text import few, number_format, one_line, shorten
 from lanam.version import __version__
 
@@ -49,12 +49,6 @@ _MAX_NAMED = 8
 #: Displayed kinds of terms.
 _KINDS = {"pair": "interaction", "level": "per-value"}
 
-#: The tables of a coverage report.
-_TABLES = {
-    "intervals": ("Prediction intervals",),
-    "classes": ("Probabilities", "Prediction sets"),
-}
-
 
 def write_report(path: str | os.PathLike[str], material: Material) -> Path:
     """Write a report, replacing an existing file atomically."""
@@ -72,7 +66,7 @@ def render(material: Material) -> str:
     script = "\n".join(map(_asset, _SCRIPTS))
     return str(
         environment.from_string(_asset("page.html")).render(
-            title=material.title or f"{facts['estimator']} on {facts['n_rows']:,} rows",
+            title=material.title or f"{facts['estimator']} fitted to {facts['n_rows']:,} rows",
             version=__version__,
             sections=[item for item in _SECTIONS if item[0] != "pairs" or words["has_pairs"]],
             **_overview(material),
@@ -214,7 +208,10 @@ def _facts(material: Material) -> list[tuple[str, str]]:
         ("model", facts["estimator"]),
         ("log evidence", f"{facts['log_evidence']:.1f}"),
         ("iterations", f"{facts['n_iter']} ({ended})"),
+        _named(intercept_words(facts).partition(" ")),
     ]
+    if facts["deviance_explained"] is not None:
+        lines.append(_named(fit_words(facts).rpartition(" ")))
     if facts["classes"]:
         lines.append(("classes", _some([str(name) for name in facts["classes"]])))
     if material.portable.noise_tables:
@@ -226,6 +223,11 @@ def _facts(material: Material) -> list[tuple[str, str]]:
     given = [f"{name}={value!r}" for name, value in material.arguments.items()]
     lines.append(("options", ", ".join(given) or "the defaults"))
     return lines
+
+
+def _named(words: tuple[str, str, str]) -> tuple[str, str]:
+    """A name and a value that a space separates."""
+    return words[0], words[2]
 
 
 def _noise(material: Material) -> str:
@@ -285,7 +287,8 @@ def _terms_table(material: Material) -> dict[str, object]:
             off.append({"name": one_line(row["term"]), "reason": reason})
     names, used = material.schema.names, material.used
     unused = [name for k, name in enumerate(names) if k not in used]
-    return {"terms": terms, "off": off, "unused": _some(unused)}
+    thresholds = material.summary.facts["column_thresholds"]
+    return {"terms": terms, "off": off, "unused": _some(unused), "thresholds": thresholds}
 
 
 def _pairs_table(material: Material) -> dict[str, object]:
@@ -318,7 +321,7 @@ def _calibration_text(report: CoverageReport | None) -> dict[str, object] | None
         "verdict": report.verdict,
         "tables": [
             {"name": name, "head": head, "rows": rows}
-            for name, (head, *rows) in zip(_TABLES[report.kind], report.tables(), strict=False)
+            for name, (head, *rows) in zip(report.titles(), report.tables(), strict=True)
         ],
         "scores": report.named_scores(),
         "curve": report.curve.kind,
