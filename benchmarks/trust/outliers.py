@@ -23,6 +23,8 @@ SHARES = (0, 1, 5, 10)  # per cent of the training rows
 FOLDS = 5
 GROSS = (10.0, 20.0)  # standard deviations from the mean, to either side
 CATBOOST = 1.05  # the stretch: times CatBoost's RMSE
+#: RMSE of Ames when the targets were set; the peers of a run may be other versions.
+GIVEN = {"lightgbm": 28_284.0, "catboost": 25_490.0}
 
 
 def set_name(name: str, share: int) -> str:
@@ -160,17 +162,17 @@ def _ames_targets(results: pd.DataFrame) -> list[Verdict]:
     ours, light, cat = (
         {c: mean(m, c) for c in ("rmse", "nll")} for m in ("lanam-auto", *AMES[-2:])
     )
-    least = min(light["nll"], cat["nll"])
+    light_rmse, cat_rmse = (
+        min(one["rmse"], GIVEN[name]) if not np.isnan(one["rmse"]) else np.nan
+        for one, name in ((light, "lightgbm"), (cat, "catboost"))
+    )
+    stretch = f"Ames, stretch: RMSE at most {CATBOOST} times CatBoost's"
+    least = float(np.min([light["nll"], cat["nll"]]))
     own = finished(results, "lanam-auto", set="ames")
     outside = float(own["outside"].sum()) if len(own) else np.nan
     return [
-        _most("Ames: RMSE at most LightGBM's", ours["rmse"], light["rmse"], 0),
-        _most(
-            f"Ames, stretch: RMSE at most {CATBOOST} CatBoost's",
-            ours["rmse"],
-            CATBOOST * cat["rmse"],
-            0,
-        ),
+        _most("Ames: RMSE at most LightGBM's", ours["rmse"], light_rmse, 0),
+        _most(stretch, ours["rmse"], CATBOOST * cat_rmse, 0),
         _most("Ames: NLL below LightGBM's and CatBoost's", ours["nll"], least, 3),
         within("Ames: no prediction out of range", outside, most=0.0, digits=0),
         within("Ames: coverage .93 to .97", mean("lanam-auto", "coverage"), 0.93, 0.97),

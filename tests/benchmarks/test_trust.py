@@ -1,6 +1,7 @@
 """The benchmark of trust: generators, each section on a few rows, what is kept, and the page."""
 
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from benchmarks.trust import __main__ as command  # noqa: E402
 from benchmarks.trust import (  # noqa: E402
     bands,
     beyond,
+    design,
     few,
     mgcv,
     outliers,
@@ -213,6 +215,19 @@ def test_seeds_and_orders(data):
     assert (results["mean"] <= results["largest"]).all()
     assert "yacht" in "\n".join(seeds.tables(results))
     assert sum(one.holds is not None for one in seeds.targets(results)) == 3
+
+
+def test_a_finer_design_is_the_usual_one_afterwards(data):
+    if not design.available():
+        pytest.skip("the features of this version are random")
+    features = import_module(design.MODULE)
+    usual = features.RESOLUTION
+    with design.finer():
+        assert 2 * usual == features.RESOLUTION
+    assert usual == features.RESOLUTION
+    (row,) = seeds.measure([Cell("seeds", "yacht", "lanam", 6)], Plan(data))
+    assert row["variant"] == "finer"
+    assert 0 < row["largest"] < 1
 
 
 def test_differences_are_in_standard_deviations_of_the_first_fit():
