@@ -28,7 +28,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lanam.core.arrays import Array, quadratic_forms
-from lanam.core.inference.prior import Prior, PriorPrecision, block_inverse, inverse_and_log_det
+from lanam.core.inference.prior import (
+    Prior,
+    PriorPrecision,
+    RareLevels,
+    block_inverse,
+    inverse_and_log_det,
+)
 
 #: The intercept's prior precision, nearly flat: it matters only where the data does not determine the
 #: intercept, as for separable classes.
@@ -104,6 +110,7 @@ class HighCardinality:
     cross: Array
     target: Array
     group: int
+    rare: RareLevels | None = None
 
 
 @dataclass(frozen=True)
@@ -175,7 +182,8 @@ class Posterior:
 
     ``covariance`` is joint, or has one block per term (and the intercept). ``effective`` and ``energy`` are
     each group's edf and ``lambda_g ||theta_g||^2``; ``penalty_gradient`` is the derivative of twice the
-    penalty in the groups' log variances.
+    penalty in the groups' log variances. ``tuning_effective`` and ``tuning_energy`` are without rare
+    levels, and ``rare`` has their part of evidence, squared residuals and freedom (``RareLevels.own``).
     """
 
     mean: Array
@@ -186,12 +194,15 @@ class Posterior:
     energy: Array
     tuning_penalty: float
     penalty_gradient: Array
+    tuning_effective: Array
+    tuning_energy: Array
+    rare: Array
     levels: LevelPosterior | None = None
 
     @property
     def objective(self) -> float:
         """The objective of tuning."""
-        return self.evidence - self.tuning_penalty
+        return self.evidence - self.tuning_penalty - float(self.rare[0])
 
     @property
     def n_effective(self) -> float:
@@ -231,7 +242,43 @@ def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     log_det_alone, alone = prior.alone(model.gram, hyper.noise)
     penalty, penalty_gradient = 0.5 * TUNING_PENALTY * log_det_alone, TUNING_PENALTY * alone
     sums = (effective, energy, penalty, penalty_gradient)
-    return Posterior(mean, covariance, value, log_likelihood, *sums, levels)
+    tuning = _tuning_sums(model, hyper, (mean, given_intercept, levels), effective, energy)
+    return Posterior(mean, covariance, value, log_likelihood, *sums, *tuning, levels)
+
+
+def _tuning_sums(
+    model: LinearModel,
+    hyper: Hyper,
+    posterior: tuple[Array, Array, LevelPosterior | None],
+    effective: Array,
+    energy: Array,
+) -> tuple[Array, Array, Array]:
+    """The groups' edf and energy without rare levels, and what these levels add by themselves.
+
+    ``posterior`` has mean and covariance of the coordinates, and the high-cardinality term's levels.
+    """
+    mean, covariance, levels = posterior
+    effective, energy, own = effective.copy(), energy.copy(), np.zeros(3)
+
+    def leave_out(
+        group: int, rare: RareLevels, moments: tuple[Array, Array, Array], information: Array
+    ) -> None:
+        nonlocal own
+        rho = math.exp(hyper.log_rho[group])
+        effective[group], energy[group] = rare.sums(*moments, rho)
+        own = own + rare.own(moments[0], information / hyper.noise, rho)
+
+    for group, rare in model.prior.rare.items():
+        common = np.array([covariance[np.ix_(part, part)].sum() for part in rare.others])
+        leave_out(group, rare, (mean, np.diag(covariance), common), np.diag(model.gram))
+    if levels is not None and (integrated := model.high_cardinality) and integrated.rare:
+        others = integrated.rare.others
+        variance = levels.variance + quadratic_forms(levels.coupling, covariance)
+        common = quadratic_forms(levels.coupling[others].sum(axis=1), covariance)
+        common = common + levels.variance[others].sum(axis=1)
+        moments = levels.mean, variance, common
+        leave_out(integrated.group, integrated.rare, moments, integrated.diagonal)
+    return effective, energy, own
 
 
 def _conditional_precision(model: LinearModel, prior: PriorPrecision, hyper: Hyper) -> Array:
@@ -293,21 +340,27 @@ def levels_log_evidence_gain(
 
 def gradient(posterior: Posterior) -> Array:
     """Derivative of the objective in the groups' log prior variances (paper, eq. marglik, in logs)."""
-    return 0.5 * (posterior.energy - posterior.effective - posterior.penalty_gradient)
+    effective = posterior.tuning_effective + posterior.penalty_gradient
+    return 0.5 * (posterior.tuning_energy - effective)
 
 
 def noise_gradient(model: LinearModel, posterior: Posterior, noise: float) -> float:
     """Derivative of the objective in the log noise variance, at fixed prior."""
     assert model.n_rows is not None
-    squares = _residual_squares(model, posterior, noise)
-    effective = posterior.n_effective + float(posterior.penalty_gradient.sum())
-    return 0.5 * (squares / noise - model.n_rows + effective)
+    squares, freedom = _residual_squares(model, posterior, noise)
+    return 0.5 * (squares / noise - freedom)
 
 
-def _residual_squares(model: LinearModel, posterior: Posterior, noise: float) -> float:
+def _residual_squares(
+    model: LinearModel, posterior: Posterior, noise: float
+) -> tuple[float, float]:
+    """Squared residuals and their degrees of freedom, both as if rare levels had free effects."""
     assert model.n_rows is not None
     value = posterior.log_likelihood - model.offset
-    return -2.0 * noise * (value + 0.5 * model.n_rows * math.log(2.0 * math.pi * noise))
+    squares = -2.0 * noise * (value + 0.5 * model.n_rows * math.log(2.0 * math.pi * noise))
+    effective = posterior.n_effective + float(posterior.penalty_gradient.sum())
+    _, of_rare, freedom = posterior.rare.tolist()
+    return squares - noise * of_rare, model.n_rows - effective - freedom
 
 
 def _fixed_point(model: LinearModel, posterior: Posterior, noise: float) -> Array:
@@ -317,14 +370,14 @@ def _fixed_point(model: LinearModel, posterior: Posterior, noise: float) -> Arra
     one side, and steps are bounded.
     """
     tiny = 1e-12
-    effective = posterior.effective + posterior.penalty_gradient
-    ratio = np.log((posterior.energy + tiny) / np.maximum(effective, tiny))
+    effective = posterior.tuning_effective + posterior.penalty_gradient
+    ratio = np.log((posterior.tuning_energy + tiny) / np.maximum(effective, tiny))
     step = np.clip(_RELAXATION * ratio, -_LOG_STEP, _LOG_STEP)
     if model.n_rows is None:
         return np.append(step, 0.0)
+    squares, freedom = _residual_squares(model, posterior, noise)
     # One degree of freedom is the intercept's.
-    freedom = max(model.n_rows - float(effective.sum()) - 1.0, 1.0)
-    squares = _residual_squares(model, posterior, noise)
+    freedom = max(freedom - 1.0, 1.0)
     return np.append(step, math.log(max(squares / freedom, np.finfo(float).tiny) / noise))
 
 

@@ -6,15 +6,15 @@ prior covariance to ``W_d = sum_g rho_g V_g' V_g``, term by term.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from lanam.core.arrays import Array, slices, sum_by
+from lanam.core.arrays import Array, IntArray, slices, sum_by
 
 
 def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
@@ -41,6 +41,47 @@ def block_inverse(matrix: Array, blocks: Iterable[slice]) -> tuple[Array, float]
 
 
 @dataclass(frozen=True)
+class RareLevels:
+    """The coordinates of a term's other levels and of its rare ones, a row per output.
+
+    A level of one or two rows explains their errors by itself: a gross one would raise the variance that
+    all levels share. So a group's variance is tuned by its other levels, as if rare ones had free effects.
+    """
+
+    others: IntArray
+    rare: IntArray
+
+    def sums(self, mean: Array, variance: Array, common: Array, rho: float) -> tuple[float, float]:
+        """Effective degrees of freedom and energy of the other levels.
+
+        Of their contrasts, with ``P = I - 11'/K``: what they have in common is confounded with the rare
+        levels' mean. ``tr(P (I - S / rho))`` and ``m' P m / rho``, with the levels' posterior ``variance``
+        and the variance of the other levels' sum, ``common`` ``1' S 1``, for each output.
+        """
+        effects, size = mean[self.others], self.others.shape[1]
+        energy = float(np.square(effects - effects.mean(axis=1, keepdims=True)).sum())
+        spread = float(variance[self.others].sum() - common.sum() / size)
+        return len(self.others) * (size - 1) - spread / rho, energy / rho
+
+    def own(self, mean: Array, information: Array, rho: float) -> Array:
+        """What the rare levels' own estimates add to evidence, squared residuals and degrees of freedom.
+
+        With ``n_k`` the ``information`` on level ``k``, its effect is ``rho n_k / (1 + rho n_k)`` times the
+        estimate ``e_k`` from its rows, which has the log-density ``log N(e_k; 0, rho + 1 / n_k)``. Their
+        squared residuals (in units of the noise) are by ``n_k (e_k - effect)^2`` larger than with a free
+        effect, and have by ``1 / (1 + rho n_k)`` more degrees of freedom.
+        """
+        information = information[self.rare]
+        effect = mean[self.rare] - mean[self.others].mean(axis=1, keepdims=True)
+        variance = rho + 1.0 / information
+        estimate = effect * variance / rho
+        log_density = -0.5 * (np.square(estimate) / variance + np.log(variance))
+        squares = information * np.square(estimate - effect)
+        freedom = 1.0 / (1.0 + rho * information)
+        return np.array([log_density.sum(), squares.sum(), freedom.sum()])
+
+
+@dataclass(frozen=True)
 class Prior:
     """How the coordinates' prior covariance depends on the groups' variances.
 
@@ -50,6 +91,8 @@ class Prior:
 
     widths: tuple[int, ...]
     group_grams: tuple[Array, ...]
+    #: levels with too few rows to determine the variance of their group, by the group
+    rare: Mapping[int, RareLevels] = field(default_factory=dict)
 
     @cached_property
     def blocks(self) -> tuple[slice, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 from lanam.core.arrays import Array, IntArray, Intercept, Rng
 from lanam.core.inference import evidence
 from lanam.core.inference.evidence import HighCardinality, Hyper, LinearModel, Posterior, Update
-from lanam.core.inference.prior import Prior
+from lanam.core.inference.prior import Prior, RareLevels
 from lanam.core.likelihoods import Likelihood
 from lanam.core.rows import cross_tables, quadratics
 from lanam.core.rows.located import AnyRows, StreamedRows
@@ -35,6 +35,11 @@ _LARGEST_RISE = 2e4
 #: Precision added to every entry for the final posterior (in units of the response), so that the prior
 #: variance where there is no data is kept to 2% of the response's spread.
 UNSEEN_PRECISION = 0.25
+
+#: A level with fewer rows than this does not determine the variance that all levels share.
+_RARE = 3.0
+#: Unless such levels hold more of the rows than this: of many, no single one matters.
+_RARE_MASS = 0.1
 
 #: The weight of a grid's entry relative to a single column's: there are many more.
 _GRID_ENTRY = 0.2
@@ -308,6 +313,7 @@ def _linear_model(
         tuple(table.shape[1] * n_outputs for table in tables),
         tuple(_repeated(part.group_grams, n_outputs) for part in compressed),
     )
+    prior = _with_rare_levels(problem, prior)
     bounds = [np.log(term.precision / term.smallest_precision) for term in state.terms]
     bound = np.minimum(np.concatenate([np.empty(0), *bounds]), problem.reach)
     model = LinearModel(
@@ -324,8 +330,29 @@ def _linear_model(
         return model
     cross, pull = quadratic.level_equations(k, tables)
     scale, group = float(1.0 / np.sqrt(state.terms[k].precision[0])), prior.groups[k].start
-    levels = HighCardinality(scale**2 * cross[:, -1], scale * cross, scale * pull, group)
+    rare = _rare_levels(problem.terms[k], problem.data_mass[k], problem.rows.count)
+    levels = HighCardinality(scale**2 * cross[:, -1], scale * cross, scale * pull, group, rare)
     return replace(model, high_cardinality=levels)
+
+
+def _rare_levels(term: Term, data_mass: Array, n_rows: float) -> RareLevels | None:
+    """The levels of few rows of a level term, if its other levels hold nearly all rows."""
+    enough = data_mass * n_rows > _RARE * (1.0 - 1e-9)
+    rare = (data_mass > 0.0) & ~enough
+    if not isinstance(term, LevelTerm) or not rare.any() or data_mass[rare].sum() > _RARE_MASS:
+        return None
+    return RareLevels(np.flatnonzero(enough)[None], np.flatnonzero(rare)[None])
+
+
+def _with_rare_levels(problem: Problem, prior: Prior) -> Prior:
+    """The prior with the rare levels of terms that have coordinates, one per level and output."""
+    found: dict[int, RareLevels] = {}
+    for k, (term, mass) in enumerate(zip(problem.terms, problem.data_mass, strict=True)):
+        rare = _rare_levels(term, mass, problem.rows.count)
+        if rare is not None and k != problem.high_cardinality:
+            starts = np.arange(prior.blocks[k].start, prior.blocks[k].stop, len(mass))[:, None]
+            found[prior.groups[k].start] = RareLevels(starts + rare.others, starts + rare.rare)
+    return replace(prior, rare=found)
 
 
 def _repeated(group_grams: Array, n_outputs: int) -> Array:

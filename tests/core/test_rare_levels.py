@@ -1,0 +1,100 @@
+"""Levels of one or two rows do not determine the variance that all levels share."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lanam import LANAMRegressor
+from lanam.core.inference import evidence
+from lanam.core.inference.evidence import HighCardinality, Hyper, LinearModel
+from lanam.core.inference.prior import Prior, RareLevels
+from tests.oracles import assert_close
+
+#: rows per level, the last two rare
+COUNTS = np.array([9, 6, 5, 2, 1])
+RARE = RareLevels(np.arange(3)[None], np.arange(3, 5)[None])
+
+
+def _model(wide, y):
+    """Levels and one feature; the levels integrated out if ``wide``."""
+    rng = np.random.default_rng(0)
+    levels = np.repeat(np.eye(5), COUNTS, axis=0)
+    feature, ones = rng.standard_normal((len(y), 1)), np.ones((len(y), 1))
+    design = np.hstack([*([] if wide else [levels]), feature, ones])
+    one = np.ones((1, 1, 1))
+    prior = Prior((0 if wide else 5, 1), (one, one), {} if wide else {0: RARE})
+    sums = design.T @ design, design.T @ y, -0.5 * float(y @ y)
+    model = LinearModel(*sums, prior, float(len(y)), np.full(2, 9.0), (1e-6, 9.0))
+    if not wide:
+        return model
+    wider = HighCardinality(COUNTS.astype(float), levels.T @ design, levels.T @ y, 0, RARE)
+    return replace(model, high_cardinality=wider)
+
+
+@pytest.fixture
+def response():
+    rng = np.random.default_rng(1)
+    return np.repeat(rng.standard_normal(5), COUNTS) + 0.3 * rng.standard_normal(COUNTS.sum())
+
+
+class TestSums:
+    def test_levels_integrated_out_have_the_same(self, response):
+        hyper = Hyper(np.array([0.3, -0.2]), 0.4)
+        dense, wide = (evidence.solve(_model(k, response), hyper, True) for k in (False, True))
+        assert_close(wide.tuning_effective, dense.tuning_effective, "conditioning")
+        assert_close(wide.tuning_energy, dense.tuning_energy, "conditioning")
+        assert_close(wide.rare, dense.rare, "conditioning")
+
+    def test_with_free_effects_rare_levels_leave_the_evidence(self, response):
+        """A gross error in a level's only row changes nothing but the level's own part."""
+        wrong = response.copy()
+        wrong[-1] += 50.0
+        hyper = Hyper(np.array([8.0, 0.0]), 0.4)  # nearly no shrinkage
+        right, grossly = (evidence.solve(_model(False, y), hyper, True) for y in (response, wrong))
+        change = right.evidence - grossly.evidence
+        assert change > 0.3
+        assert abs(right.objective - grossly.objective) < 0.3 * change
+        assert np.allclose(right.tuning_energy, grossly.tuning_energy, rtol=0.05)
+
+    def test_a_gross_error_does_not_raise_the_shared_variance(self, response):
+        wrong = response.copy()
+        wrong[-1] += 50.0
+        all_levels = replace(_model(False, wrong), prior=Prior((5, 1), (np.ones((1, 1, 1)),) * 2))
+        models = _model(False, response), _model(False, wrong), all_levels
+        right, robust, naive = (
+            evidence.tune(model, 0.5, True, evidence.mackay, 60, 1e-9)[0].log_rho[0]
+            for model in models
+        )
+        assert abs(robust - right) < 1.0
+        assert naive > right + 3.0
+
+
+def _table(error):
+    rng = np.random.default_rng(3)
+    kind = np.array(["a", "b", "c", "d"])[rng.integers(0, 4, 300)]
+    kind[:2] = "rare", "seldom"
+    x = rng.standard_normal(300)
+    y = x + 0.3 * (kind == "b") + 0.3 * rng.standard_normal(300)
+    y[0] += error
+    return pd.DataFrame({"x": x, "kind": kind}), y
+
+
+def test_an_outlier_of_a_rare_category_is_not_explained_by_it():
+    X, y = _table(error=20.0)
+    model = LANAMRegressor(interactions=0, random_state=0).fit(X, y)
+    effect = model.predict(X.iloc[[0]]) - model.predict(X.iloc[[0]].assign(kind="a"))
+    assert abs(effect[0]) < 5.0
+
+
+def test_many_rare_categories_are_learned_from():
+    """Where most categories are rare, they determine their variance themselves."""
+    rng = np.random.default_rng(4)
+    effects, place = rng.standard_normal(150), rng.integers(0, 150, 600)
+    X = pd.DataFrame({"place": [f"p{k}" for k in place]})
+    y = effects[place] + 0.3 * rng.standard_normal(600)
+    model = LANAMRegressor(interactions=0, random_state=0).fit(X.iloc[:300], y[:300])
+    known = 300 + np.flatnonzero(np.isin(place[300:], place[:300]))
+    error = model.predict(X.iloc[known]) - effects[place[known]]
+    assert np.sqrt(np.mean(error**2)) < 0.5
