@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.trust import bands, beyond, few, outliers, pairs, seeds, sets, wide
+from benchmarks.trust import bands, beyond, few, outliers, pairs, seeds, sets, warned, wide
 from benchmarks.trust.section import Section
 
 SECTIONS: dict[str, Section] = {
     module.SECTION.name: module.SECTION
-    for module in (seeds, wide, bands, few, outliers, beyond, pairs, sets)
+    for module in (seeds, wide, bands, few, outliers, beyond, pairs, warned, sets)
 }

@@ -23,6 +23,7 @@ from benchmarks.trust import (  # noqa: E402
     run,
     seeds,
     sets,
+    warned,
     wide,
 )
 from benchmarks.trust.curves import Curve, against_truth  # noqa: E402
@@ -181,6 +182,17 @@ def test_beyond_the_data():
     judged = beyond.targets(results)
     assert sum(one.holds is not None for one in judged) == 6
     assert "outlying" in "\n".join(beyond.tables(results))
+
+
+def test_warnings_are_counted_where_they_are_due():
+    own = [Cell("warned", name, "lanam", 0) for name in ("separated", "mixed")]
+    results = small(warned.SECTION, own)
+    assert (results["told"] >= 0).all()
+    made_up = results.assign(told=[1, 0], message=["separated", ""])
+    assert [one.holds for one in warned.targets(made_up)] == [True, None, None, True, None]
+    made_up = results.assign(told=[0, 1], message=["", "all is lost"])
+    assert [one.holds for one in warned.targets(made_up)] == [False, None, None, False, None]
+    assert "all is lost" in "\n".join(warned.tables(made_up))
 
 
 def test_a_straight_curve_does_not_bend():
