@@ -73,7 +73,7 @@ def tables(results: pd.DataFrame) -> list[str]:
         _table(rows, "rmse", "RMSE of the functions at the data"),
         (
             "Gu and Wahba's four functions (example 1 of mgcv's `gamSim`; f3 is zero), centred over the "
-            "data as the terms are. mgcv: REML, `select=TRUE`, `unconditional=TRUE`. Counts with "
+            "data as the terms are. mgcv: REML, `select=TRUE`, `unconditional=TRUE`, `k=20`. Counts with "
             "overdispersion: rates times a gamma variable of variance 1/2; mgcv's family is quasi-Poisson. "
             "`corr` is the correlation of the columns' Gaussian copula, `t3` noise of three degrees of "
             "freedom."
