@@ -14,7 +14,7 @@ MINIMAL ?= .venv-minimal
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installs into one environment at once would fight
-.PHONY: help demo test test-one test-library test-benchmarks test-lowest test-minimal lint format bench paper docs dist clean
+.PHONY: help demo test test-one test-library test-benchmarks test-lowest test-minimal lint format bench paper trust docs dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ bench: $(PEERS)/.bench ## run the benchmark (DATA=folder of the data sets, ARGS=
 paper: $(PEERS)/.bench ## the paper's experiments, all models (DATA=..., ARGS=further options); hours, resumable
 	$(PEERS)/bin/python -m benchmarks.run --data $(DATA) $(ARGS)
 	MPLBACKEND=Agg $(PEERS)/bin/python -m benchmarks.tables --results results/paper
+
+trust: $(PEERS)/.bench ## can intervals be trusted: seeds, wide tables, few rows, outliers (DATA=..., ARGS=...); hours, resumable
+	$(PEERS)/bin/python -m benchmarks.trust --data $(DATA) $(ARGS)
 
 docs: $(VENV)/.docs ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -42,12 +42,12 @@ def fit_all(
         command = ["Rscript", str(SCRIPT), folder, family, str(basis)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return [
-            _read(Path(folder) / f"{number:06d}.bin", *problem.X.shape)
+            read_curves(Path(folder) / f"{number:06d}.bin", *problem.X.shape)
             for number, problem in enumerate(problems)
         ]
 
 
-def _read(path: Path, n_rows: int, n_columns: int) -> list[Curve] | None:
+def read_curves(path: Path, n_rows: int, n_columns: int) -> list[Curve] | None:
     """Mean and standard deviation at each row, then the simultaneous half-width, of each column."""
     if not path.exists():
         return None

@@ -146,6 +146,16 @@ def test_mgcv_beside_it():
     assert results["rmse"].between(0.05, 1).all()
 
 
+def test_what_mgcv_writes_is_read(tmp_path):
+    path = tmp_path / "answer.bin"
+    assert mgcv.read_curves(path, 2, 2) is None  # its fit failed
+    np.array([1.0, 2, 0.1, 0.2, 2.5, 3, 4, 0.3, 0.4, 2.6]).tofile(path)
+    first, second = mgcv.read_curves(path, 2, 2)
+    np.testing.assert_array_equal(first.mean, [1, 2])
+    np.testing.assert_array_equal(second.std, [0.3, 0.4])
+    assert (first.half_width, second.half_width) == (2.5, 2.6)
+
+
 def test_without_r_mgcv_has_no_cells(monkeypatch):
     monkeypatch.setattr(mgcv, "missing", lambda: "there is no Rscript here")
     assert {cell.model for cell in bands.cells(Plan())} == {"lanam"}
