@@ -2,6 +2,7 @@
 
 import pytest
 
+from lanam.core.inference import uncertainty
 from lanam.core.terms import linearise
 
 
@@ -11,3 +12,9 @@ def lossless(monkeypatch):
     monkeypatch.setattr(linearise, "RANK_TOLERANCE", 1e-10)
     monkeypatch.setattr(linearise, "PAIR_TOLERANCE", 1e-10)
     monkeypatch.setattr(linearise, "COARSE_TOLERANCE", 1e-10)
+
+
+@pytest.fixture
+def given_hyperparameters(monkeypatch):
+    """Posteriors given the hyperparameters, as dense references have them."""
+    monkeypatch.setattr(uncertainty, "integrate", lambda model, noise, posterior: posterior)

@@ -143,6 +143,7 @@ def regression_of(columns, y, weight, n_levels, precision, noise):
     return prepared, problem, State(known, 0.0, noise)
 
 
+@pytest.mark.usefixtures("given_hyperparameters")
 class TestClosedForm:
     def test_is_the_ridge_regression_on_indicators(self):
         rng = np.random.default_rng(0)

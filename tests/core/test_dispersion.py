@@ -148,6 +148,7 @@ class TestAgainstDenseNewton:
 
         return of
 
+    @pytest.mark.usefixtures("given_hyperparameters")
     @pytest.mark.parametrize("phi", [1.0, 4.0])
     def test_evidence_and_posterior(self, phi):
         # Exposures, as weights of rates.

@@ -80,7 +80,9 @@ class TestExactCases:
         np.testing.assert_allclose(mean, y.mean(), rtol=1e-6)
         # One degree of freedom is the mean's.
         assert model.noise_variance == pytest.approx(y.var(ddof=1), rel=0.005)
-        np.testing.assert_allclose(std, np.sqrt(model.noise_variance / 300), rtol=1e-4)
+        # The noise is known from 300 rows, its logarithm with a variance of 2 / 300.
+        variance = model.noise_variance / 300 * (1.0 + 0.25 * 2.0 / 300)
+        np.testing.assert_allclose(std, np.sqrt(variance), rtol=1e-4)
 
     @pytest.mark.parametrize("seed", range(3))
     def test_nothing_is_made_of_noise(self, seed):

@@ -343,6 +343,7 @@ def design_of(model, columns, options):
     return np.hstack([phi, np.ones((len(phi), 1))]), blocks
 
 
+@pytest.mark.usefixtures("given_hyperparameters")
 class TestFitted:
     def test_levels_have_no_coordinates(self, fitted):
         model = fitted[0]
@@ -466,7 +467,7 @@ def derivatives(likelihood, y, noise):
 
 @pytest.mark.parametrize("likelihood", ["bernoulli", "poisson"])
 @pytest.mark.parametrize("kind", ["joint", "block"])
-@pytest.mark.usefixtures("_wide", "lossless")
+@pytest.mark.usefixtures("_wide", "lossless", "given_hyperparameters")
 def test_other_likelihoods_have_their_laplace_approximation(likelihood, kind):
     columns, y = shop_data(likelihood)
     options = replace(QUICK, posterior=kind, tol=1e-5)

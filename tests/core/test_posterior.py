@@ -53,6 +53,7 @@ def gaussian(kind):
     return problem, state
 
 
+@pytest.mark.usefixtures("given_hyperparameters")
 class TestGaussian:
     def dense(self, problem, state):
         phi, precision, blocks = dense_parts(problem, state)
@@ -126,6 +127,7 @@ class TestGaussian:
         assert off_diagonal.any() == problem.joint
 
 
+@pytest.mark.usefixtures("given_hyperparameters")
 class TestBernoulli:
     @pytest.fixture
     def fitted(self, kind):

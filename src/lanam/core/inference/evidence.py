@@ -347,11 +347,11 @@ def gradient(posterior: Posterior) -> Array:
 def noise_gradient(model: LinearModel, posterior: Posterior, noise: float) -> float:
     """Derivative of the objective in the log noise variance, at fixed prior."""
     assert model.n_rows is not None
-    squares, freedom = _residual_squares(model, posterior, noise)
+    squares, freedom = residual_squares(model, posterior, noise)
     return 0.5 * (squares / noise - freedom)
 
 
-def _residual_squares(
+def residual_squares(
     model: LinearModel, posterior: Posterior, noise: float
 ) -> tuple[float, float]:
     """Squared residuals and their degrees of freedom, both as if rare levels had free effects."""
@@ -375,7 +375,7 @@ def _fixed_point(model: LinearModel, posterior: Posterior, noise: float) -> Arra
     step = np.clip(_RELAXATION * ratio, -_LOG_STEP, _LOG_STEP)
     if model.n_rows is None:
         return np.append(step, 0.0)
-    squares, freedom = _residual_squares(model, posterior, noise)
+    squares, freedom = residual_squares(model, posterior, noise)
     # One degree of freedom is the intercept's.
     freedom = max(freedom - 1.0, 1.0)
     return np.append(step, math.log(max(squares / freedom, np.finfo(float).tiny) / noise))

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from lanam.core.arrays import Array, Intercept, Rng
-from lanam.core.inference import selection
+from lanam.core.inference import selection, uncertainty
 from lanam.core.inference.evidence import LevelPosterior, LinearModel, Posterior
 from lanam.core.inference.prior import block_inverse, inverse_and_log_det
 from lanam.core.inference.problem import UNSEEN_PRECISION, Problem, Regression, State
@@ -58,24 +58,30 @@ class Functions:
     log_dets: tuple[float, ...]
 
 
-def of_regression(linear: Regression, posterior: Posterior) -> Solution:
-    """The posterior of a regression at the hyperparameters its tables were made with."""
+def of_regression(
+    linear: Regression, posterior: Posterior, integrated: Posterior | None = None
+) -> Solution:
+    """The posterior of a regression at the hyperparameters its tables were made with.
+
+    ``integrated`` is the same with the hyperparameters' uncertainty, for the errors only.
+    """
+    errors = posterior if integrated is None else integrated
     gains = selection.term_log_evidence_gains(linear.model.prior, posterior)
     for k, gain in linear.gains_outside(posterior).items():
         gains[k] = gain
     solution = Solution(
         means=tuple(linear.values(posterior)),
         tables=linear.tables,
-        covariance=posterior.covariance,
+        covariance=errors.covariance,
         intercept=linear.intercept(posterior),
         evidence=posterior.evidence,
         effective=linear.effective(posterior),
         log_evidence_gains=tuple(gains),
     )
     term = linear.problem.high_cardinality
-    if term is None or posterior.levels is None:
+    if term is None or errors.levels is None:
         return solution
-    return _centred_levels(linear, term, solution, posterior.levels)
+    return _centred_levels(linear, term, solution, errors.levels)
 
 
 def _centred_levels(
@@ -113,7 +119,11 @@ class ExactCurvature:
     def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
         """The posterior of the tuned regression, which keeps the prior where there is no data."""
         linear = Regression.of(problem, state, rng, UNSEEN_PRECISION)
-        return of_regression(linear, linear.solve())
+        posterior = linear.solve()
+        if not problem.joint:
+            return of_regression(linear, posterior)
+        integrated = uncertainty.integrate(linear.model, state.noise, posterior)
+        return of_regression(linear, posterior, integrated)
 
     def functions(self, problem: Problem, state: State, rng: Rng) -> Functions:
         """The posterior around trained networks."""
