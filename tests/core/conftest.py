@@ -1,5 +1,7 @@
 """Fixtures of the core's tests."""
 
+import math
+
 import pytest
 
 from lanam.core.inference import uncertainty
@@ -17,4 +19,6 @@ def lossless(monkeypatch):
 @pytest.fixture
 def given_hyperparameters(monkeypatch):
     """Posteriors given the hyperparameters, as dense references have them."""
-    monkeypatch.setattr(uncertainty, "integrate", lambda model, noise, posterior: posterior)
+    monkeypatch.setattr(
+        uncertainty, "integrate", lambda model, noise, posterior: (posterior, math.inf)
+    )

@@ -181,7 +181,8 @@ class TestAuto:
         columns, y = data(likelihood, strength=0.0, seed=seed)
         model = fit(columns, y, None, likelihood)
         assert found(model) == set()
-        assert_same(model, fit_of(likelihood, QUICK, strength=0.0, seed=seed), columns, atol=1e-3)
+        # Bands depend on the last compression also through the derivatives in the hyperparameters.
+        assert_same(model, fit_of(likelihood, QUICK, strength=0.0, seed=seed), columns, atol=3e-3)
 
     @pytest.mark.parametrize("seed", range(4))
     def test_finds_none_in_dependent_columns(self, seed):

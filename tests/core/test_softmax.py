@@ -226,6 +226,7 @@ NEW_ROWS = np.random.default_rng(7).uniform(-2.3, 2.3, (8, 3))
 
 
 @pytest.mark.usefixtures("lossless")
+@pytest.mark.usefixtures("given_hyperparameters")
 class TestAgainstDenseNewton:
     @pytest.fixture(params=["joint", "block"])
     def fitted_and_dense(self, request, lossless):

@@ -23,7 +23,8 @@ A new observation of a Gaussian response has noise with the variance
     noise_variance exp(log_noise + sum of the noise_tables' means) + missing_variance of missing values
 
 where a missing value without an entry adds nothing to the exponent. Noise tables have no coordinates.
-If the noise is not Gaussian, ``shape`` is its distribution in units of its standard deviation.
+If the noise is not Gaussian, ``shape`` is its distribution in units of its standard deviation. Variances
+and shape include the uncertainty of the noise variance: with few rows it is a Student's t.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from numpy.typing import NDArray
 from lanam.core.arrays import Array, IntArray
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
-from lanam.core.model.mixtures import NoiseShape
+from lanam.core.model.mixtures import GAUSSIAN, NoiseShape, integrated_noise
 from lanam.core.terms.knots import Categories, Knots, Levels
 from lanam.data import Schema
 from lanam.explain.tables import describe_terms
@@ -147,6 +148,7 @@ def explain_portable(
     missing = (
         np.zeros(schema.n_columns) if model.missing_variance is None else model.missing_variance
     )
+    factor, noise_shape = integrated_noise(model.shape or GAUSSIAN, model.noise_df)
     return PortableModel(
         family=find_family(model.likelihood),
         classes=class_labels(model, classes),
@@ -157,12 +159,12 @@ def explain_portable(
             if term.active
         ),
         factor=model.cov_cholesky,
-        noise_variance=float(model.noise_variance),
-        missing_variance=np.array(missing, dtype=np.float64),
+        noise_variance=factor * float(model.noise_variance),
+        missing_variance=factor * np.array(missing, dtype=np.float64),
         contrasts=model.contrasts,
         log_noise=0.0 if model.noise is None else float(model.noise.intercept),
         noise_tables=() if model.noise is None else _noise_tables(model.noise, schema),
-        shape=model.shape,
+        shape=None if len(noise_shape.weights) == 1 else noise_shape,
     )
 
 

@@ -18,10 +18,12 @@ _LARGEST_OF_ALL = 8e307
 
 
 class Fields:
-    """An object with exactly these keys; ``what`` names it in messages."""
+    """An object with exactly these keys and some that it may lack; ``what`` names it in messages."""
 
-    def __init__(self, values: object, what: str, keys: Collection[str]) -> None:
-        if not (isinstance(values, dict) and set(values) == set(keys)):
+    def __init__(
+        self, values: object, what: str, keys: Collection[str], optional: Collection[str] = ()
+    ) -> None:
+        if not (isinstance(values, dict) and set(values) - set(optional) == set(keys)):
             raise DamageError(what)
         self.values: dict[str, Any] = values
         self.what = what

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import asdict, replace
 from typing import Any
@@ -49,12 +50,16 @@ _ENTRIES |= {"pair": Grid, "interaction": Grid}
 #: Of the components of a residual distribution: the smallest weight or width, and the largest number.
 _LEAST_PART = 1e-9
 _MOST_PARTS = 1000
+#: The least degrees of freedom of the noise.
+_LEAST_DF = 1.0
 #: Prefix of the arrays of the noise model.
 _NOISE = "noise "
 
 #: Keys of a model, and of a term: first those of single values, and of figures that nothing depends on.
 _SINGLE = ("likelihood", "noise_variance", "log_evidence", "stop_reason")
 _MODEL = (*_SINGLE, "intercept", "history", "pair_statuses", "terms", "noise", "noise_shape")
+#: Keys that files may lack: of models whose noise counts as known, and of older versions.
+_OPTIONAL = ("noise_df",)
 _FIGURES = ("importance", "effective_parameters", "evidence")
 _TERM = (*_FIGURES, "kind", "features", "status", "architecture", "entries")
 
@@ -78,6 +83,7 @@ def write_model(model: FittedModel, arrays: Put) -> Content:
         "terms": [_write_term(term, f"term {k}", arrays) for k, term in enumerate(model.terms)],
         "noise": None if model.noise is None else _write_noise(model.noise, arrays),
         "noise_shape": None if model.shape is None else model.shape.as_lists(),
+        **({"noise_df": model.noise_df} if math.isfinite(model.noise_df) else {}),
     }
 
 
@@ -131,7 +137,7 @@ def _write_entries(entries: Entries | None, name: str, arrays: Put) -> Content |
 
 def read_model(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> FittedModel:
     """The model in a file, given the number of levels of each column (-1: numeric)."""
-    fields = Fields(content, "the model", _MODEL)
+    fields = Fields(content, "the model", _MODEL, _OPTIONAL)
     likelihood = fields.text("likelihood", tuple(name for name in FAMILIES if name != NOISE.name))
     noise = shape = None
     if fields.values["noise"] is not None:
@@ -140,7 +146,12 @@ def read_model(content: object, arrays: Arrays, n_levels: tuple[int, ...]) -> Fi
     if fields.values["noise_shape"] is not None:
         require(find_family(likelihood).has_noise, "the shape of the noise")
         shape = _read_shape(fields.values["noise_shape"])
-    return replace(_read_sum(fields, likelihood, arrays, n_levels), noise=noise, shape=shape)
+    noise_df = math.inf
+    if "noise_df" in fields.values:
+        require(find_family(likelihood).has_noise, "the noise's degrees of freedom")
+        noise_df = fields.number("noise_df", _LEAST_DF)
+    model = _read_sum(fields, likelihood, arrays, n_levels)
+    return replace(model, noise=noise, shape=shape, noise_df=noise_df)
 
 
 def _read_shape(content: object) -> NoiseShape:

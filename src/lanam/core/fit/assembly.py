@@ -17,6 +17,7 @@ from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Dropped
 from lanam.core.model.fitted import ACTIVE, UNSUPPORTED, FittedModel, FittedTerm
+from lanam.core.model.mixtures import CERTAIN_DF
 from lanam.core.rows.located import Rows, StreamedRows, added
 from lanam.core.rows.reading import read
 from lanam.core.rows.statistics import CHUNK_ROWS
@@ -71,6 +72,7 @@ def assemble(
         active[k] = replace(active[k], coupling=coupling, own_variance=variance)
     intercept = np.asarray(solution.intercept)
     missing_noise = problem.rows.missing_noise
+    uncertain_noise = units.likelihood.quadratic and solution.noise_df < CERTAIN_DF
     return FittedModel(
         likelihood=units.likelihood.name,
         intercept=units.shift + float(to_response(intercept))
@@ -82,6 +84,7 @@ def assemble(
         log_evidence=float(units.log_evidence(solution.evidence)),
         contrasts=contrasts,
         missing_variance=None if missing_noise is None else state.noise * scale**2 * missing_noise,
+        noise_df=solution.noise_df if uncertain_noise else np.inf,
     )
 
 

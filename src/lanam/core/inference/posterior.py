@@ -43,6 +43,8 @@ class Solution:
     effective: tuple[float, ...]
     log_evidence_gains: tuple[float, ...]
     levels: LevelPosterior | None = None
+    #: degrees of freedom of the noise variance
+    noise_df: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,8 @@ class ExactCurvature:
         posterior = linear.solve()
         if not problem.joint:
             return of_regression(linear, posterior)
-        integrated = uncertainty.integrate(linear.model, state.noise, posterior)
-        return of_regression(linear, posterior, integrated)
+        integrated, noise_df = uncertainty.integrate(linear.model, state.noise, posterior)
+        return replace(of_regression(linear, posterior, integrated), noise_df=noise_df)
 
     def functions(self, problem: Problem, state: State, rng: Rng) -> Functions:
         """The posterior around trained networks."""

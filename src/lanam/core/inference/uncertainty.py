@@ -6,10 +6,11 @@ their optimum the logarithms of the groups' prior variances over the noise, ``ta
 prior's precision. To first order in the hyperparameters a draw ``m + R z`` of the coordinates, with
 ``S = R R'``, then has the covariance
 
-    S + J V J' + 1/4 sum_jk V_jk D_j S^-1 D_k,        J = dm / d(tau, nu),   D_j = dS / d(tau, nu)_j
+    S + J V J' + 1/4 sum_jk U_jk D_j S^-1 D_k,        J = dm / d(tau, nu),   D_j = dS / d(tau, nu)_j
 
 (Kass and Steffey 1989; Wood, Pya and Saefken 2016). The last part is that of the root ``R`` whose changes
-``dR = D S^-1 R / 2`` are symmetric in the posterior's own metric, so that no choice of coordinates enters.
+``dR = D S^-1 R / 2`` are symmetric in the posterior's own metric, so that no choice of coordinates enters;
+``U`` is ``V`` with a stronger prior.
 
 All derivatives are in closed form in the coordinates of the tables, where ``W = I``. With ``M_g`` the
 groups' Gram matrices, ``P = I - S`` (and ``P_c`` the same given the intercept, as in the determinant):
@@ -35,39 +36,50 @@ from lanam.core.inference.prior import Prior, inverse_and_log_det
 #: standard deviation. It matters only where the data says nothing (mgcv has the same).
 HYPERPRIOR_PRECISION = 0.02
 
+#: The same for the covariance's own changes. Directions that the data does not see have the variance of
+#: their prior, which the first order in a log variance exaggerates beyond about two.
+COVARIANCE_PRECISION = 0.25
+
 #: The step of the finite differences for the one group that has no coordinates.
 _STEP = 1e-3
 
+#: The least degrees of freedom of the noise: its posterior is only locally known.
+_LEAST_FREEDOM = 2.0
 
-def integrate(model: LinearModel, noise: float, posterior: Posterior) -> Posterior:
-    """The joint posterior with the uncertainty of the hyperparameters in its covariance.
+
+def integrate(model: LinearModel, noise: float, posterior: Posterior) -> tuple[Posterior, float]:
+    """The joint posterior with the uncertainty of the hyperparameters, and the noise's degrees of freedom.
 
     ``posterior`` is that at the hyperparameters with which the coordinates were made (``W = I``).
     Its mean stays, and so do the evidence and the effective degrees of freedom.
+
+    The noise variance over its estimate is taken as inverse chi-squared, divided by its degrees of freedom
+    ``2 / V_nu,nu``: with fixed precisions these are the rows less one for the intercept, exactly.
     """
     jacobian = mean_jacobian(model.prior, posterior)
-    curvature = hessian(model, noise, posterior)
+    curvature, n_groups = hessian(model, noise, posterior), model.prior.n_groups
     levels, outside = posterior.levels, _outside(model, noise)
-    if levels is None or outside is None:
-        variances = hyper_covariance(curvature)
-    else:
+    if levels is not None and outside is not None:
         # The categories of a high-cardinality term have no coordinates: differences, for one group.
         group, gradients, jacobian[:, group], moved = outside
-        curvature[group, : len(gradients)] = curvature[: len(gradients), group] = gradients
-        variances = hyper_covariance(curvature)
-        noises = variances[model.prior.n_groups :, [group, -1]].ravel()
+        curvature[group, :n_groups] = curvature[:n_groups, group] = gradients
         moved = moved - levels.coupling @ jacobian[:, group]
-        levels = _uncertain_levels(levels, moved, variances[group, group], noises)
-    n_groups = model.prior.n_groups
+        noisy = model.n_rows is not None
+        levels = _uncertain_levels(levels, moved, curvature, group, noisy)
+    variances = hyper_covariance(curvature, HYPERPRIOR_PRECISION)
     first = jacobian @ variances[:n_groups, :n_groups] @ jacobian.T
-    second = 0.25 * _covariance_changes(model.prior, posterior.covariance, variances)
-    return replace(posterior, covariance=posterior.covariance + first + second, levels=levels)
+    closer = hyper_covariance(curvature, COVARIANCE_PRECISION)
+    second = 0.25 * _covariance_changes(model.prior, posterior.covariance, closer)
+    wider = replace(posterior, covariance=posterior.covariance + first + second, levels=levels)
+    if model.n_rows is None:
+        return wider, np.inf
+    return wider, max(2.0 / float(variances[n_groups, n_groups]), _LEAST_FREEDOM)
 
 
-def hyper_covariance(hessian: Array) -> Array:
+def hyper_covariance(hessian: Array, prior_precision: float) -> Array:
     """Covariance of the log hyperparameters; directions in which the objective rises count as flat."""
     curvature, vectors = np.linalg.eigh(-hessian)
-    variances = 1.0 / (np.maximum(curvature, 0.0) + HYPERPRIOR_PRECISION)
+    variances = 1.0 / (np.maximum(curvature, 0.0) + prior_precision)
     return np.asarray((vectors * variances) @ vectors.T)
 
 
@@ -169,18 +181,19 @@ def _outside(model: LinearModel, noise: float) -> tuple[int, Array, Array, Array
 
 
 def _uncertain_levels(
-    levels: LevelPosterior, moved: Array, variance: float, noises: Array
+    levels: LevelPosterior, moved: Array, hessian: Array, group: int, noisy: bool
 ) -> LevelPosterior:
-    """Categories with the uncertainty of the log of their own variance, ``variance``, and of the noise.
+    """Categories with the uncertainty of the log of their own variance, and of the noise.
 
-    ``moved`` is the derivative of their means given the other coordinates; ``noises`` are the covariance
-    of the logs of both and the variance of that of the noise, if there is noise. What categories have in
-    common by it is neglected: their errors stay independent given the coordinates.
+    ``moved`` is the derivative of their means given the other coordinates. What categories have in common
+    by it is neglected: their errors stay independent given the coordinates.
     """
     own = levels.variance
-    changes = variance * np.square(own)
-    if len(noises):
-        changes += 2.0 * noises[0] * own + noises[1]
+    closer = hyper_covariance(hessian, COVARIANCE_PRECISION)
+    changes = closer[group, group] * np.square(own)
+    if noisy:
+        changes += 2.0 * closer[group, -1] * own + closer[-1, -1]
+    variance = hyper_covariance(hessian, HYPERPRIOR_PRECISION)[group, group]
     return replace(levels, variance=own * (1.0 + 0.25 * changes) + variance * np.square(moved))
 
 

@@ -11,6 +11,7 @@ classes, and their ``contrasts`` ``Q``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -127,6 +128,8 @@ class FittedModel:
     noise: FittedModel | None = None
     #: the residual distribution if it is not Gaussian, in units of the row's noise
     shape: NoiseShape | None = None
+    #: degrees of freedom of Gaussian noise: its variance is about ``noise_df / chi^2`` times the estimate
+    noise_df: float = math.inf
 
     @property
     def n_outputs(self) -> int:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import log_ndtr, logsumexp, ndtr, ndtri_exp
+from scipy.special import log_ndtr, logsumexp, ndtr, ndtri_exp, roots_genlaguerre
 
 from lanam.core.arrays import Array
 from lanam.core.model.distributions import Continuous
@@ -32,6 +32,11 @@ _POINTS, _MOST_POINTS = 33, 4097
 _TOLERANCE = 1e-9
 #: With fewer rows, quantiles are computed one by one.
 _FEW_ROWS = 256
+#: From these degrees of freedom on, the noise counts as known: quantiles change by half a per cent.
+CERTAIN_DF = 200.0
+#: Points of quadrature over an uncertain noise variance: of Gaussian noise, and of mixtures, which are
+#: only learned from so many rows that few are enough.
+_NODES, _FEW_NODES = 7, 3
 #: Rows times pairs of components that are held in memory at once.
 _CHUNK_VALUES = 1 << 20
 
@@ -89,6 +94,35 @@ def standardised(weights: Array, means: Array, stds: Array) -> NoiseShape:
     mean = weights @ means
     std = math.sqrt(weights @ (np.square(means - mean) + np.square(stds)))
     return NoiseShape(weights, (means - mean) / std, stds / std)
+
+
+def integrated_noise(shape: NoiseShape, noise_df: float) -> tuple[float, NoiseShape]:
+    """The factor of the noise variance and the residual distribution if the variance is uncertain.
+
+    The precision is Gamma distributed with ``noise_df / 2`` as shape and rate, so that Gaussian noise
+    becomes Student's t: a mixture over the precision, by Gauss-Laguerre quadrature.
+
+    Examples
+    --------
+    >>> factor, student = integrated_noise(GAUSSIAN, 15.0)
+    >>> round(factor, 2)  # 15 / (15 - 2)
+    1.15
+    >>> rows = Mixture(np.zeros(1), np.zeros(1), np.full(1, factor), student)
+    >>> rows.ppf(0.975).round(2)  # as Student's t; 1.96 of a Gaussian
+    array([2.13])
+    """
+    if noise_df >= CERTAIN_DF:
+        return 1.0, shape
+    n_nodes = _NODES if len(shape.weights) == 1 else _FEW_NODES
+    nodes, weights = roots_genlaguerre(n_nodes, 0.5 * noise_df - 1.0)
+    weights, variances = weights / weights.sum(), 0.5 * noise_df / nodes
+    factor = float(weights @ variances)
+    stds = np.sqrt(variances / factor)
+    return factor, NoiseShape(
+        np.outer(weights, shape.weights).ravel(),
+        np.outer(stds, shape.means).ravel(),
+        np.outer(stds, shape.stds).ravel(),
+    )
 
 
 GAUSSIAN = NoiseShape(np.ones(1), np.zeros(1), np.ones(1))

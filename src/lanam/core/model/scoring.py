@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lanam.core.arrays import Array, quadratic_forms, slices
 from lanam.core.model.fitted import FittedModel, FittedTerm
-from lanam.core.model.mixtures import GAUSSIAN, Mixture
+from lanam.core.model.mixtures import GAUSSIAN, Mixture, integrated_noise
 from lanam.core.rows.reading import read
 from lanam.core.rows.statistics import output_places
 from lanam.core.terms.knots import Knots, locate
@@ -258,9 +258,10 @@ def noise_variances(model: FittedModel, columns: Array) -> Array:
 
 
 def predictive(model: FittedModel, columns: Array) -> Mixture:
-    """The predictive distributions of rows of a Gaussian response."""
+    """The predictive distributions of rows of a Gaussian response, with the noise integrated out."""
     mean, variance = link_moments(model, columns)
-    return Mixture(mean, variance, noise_variances(model, columns), model.shape or GAUSSIAN)
+    factor, shape = integrated_noise(model.shape or GAUSSIAN, model.noise_df)
+    return Mixture(mean, variance, factor * noise_variances(model, columns), shape)
 
 
 def log_noise_factors(noise: FittedModel, columns: Array) -> Array:
