@@ -351,9 +351,7 @@ def noise_gradient(model: LinearModel, posterior: Posterior, noise: float) -> fl
     return 0.5 * (squares / noise - freedom)
 
 
-def residual_squares(
-    model: LinearModel, posterior: Posterior, noise: float
-) -> tuple[float, float]:
+def residual_squares(model: LinearModel, posterior: Posterior, noise: float) -> tuple[float, float]:
     """Squared residuals and their degrees of freedom, both as if rare levels had free effects."""
     assert model.n_rows is not None
     value = posterior.log_likelihood - model.offset

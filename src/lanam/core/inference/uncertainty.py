@@ -100,8 +100,10 @@ def hessian(model: LinearModel, noise: float, posterior: Posterior) -> Array:
     np.einsum("ii->i", matrix)[:] += evidence.gradient(posterior)
     if model.n_rows is None:
         return matrix
-    energy = posterior.energy
-    squares = evidence.residual_squares(model, posterior, noise) / noise + float(energy.sum())
+    # Rare levels do not count here, as in the objective; in the traces above they are negligible.
+    energy = posterior.tuning_energy
+    squares, _ = evidence.residual_squares(model, posterior, noise)
+    squares = squares / noise + float(energy.sum())
     mixed = -0.5 * energy[:, None]
     return np.block([[matrix, mixed], [mixed.T, np.full((1, 1), -0.5 * squares)]])
 
