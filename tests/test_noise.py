@@ -254,8 +254,7 @@ class TestPairs:
         noise = numbers.predict_noise(X)
         same = pickle.loads(pickle.dumps(numbers)).add_interactions(X, y)
         assert not any(term.kind == "pair" for term in same.terms_)
-        # Leverages are those of tables that are compressed anew.
-        np.testing.assert_allclose(same.predict_noise(X), noise, rtol=1e-4)
+        np.testing.assert_allclose(same.predict_noise(X), noise, rtol=1e-6)
 
 
 class TestExplained:

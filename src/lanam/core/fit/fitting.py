@@ -132,7 +132,11 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
     reason = stage.reason
     if _noise_is_learned(stage, options):
         try:
-            model = _learn_noise(model, prepared.summary, options, rng)
+            # Leverages are those at the hyperparameters of the fit.
+            given = solution.given or solution
+            at_fit = assemble(prepared.units, stage.problem, stage.state, given, dropped)
+            learned = _learn_noise(at_fit, prepared.summary, options, rng)
+            model = replace(model, noise=learned.noise, shape=learned.shape)
         except KeyboardInterrupt:
             reason = "interrupted"
     return replace(model, history=tuple(run.history), stop_reason=reason, pairs=scored)

@@ -45,6 +45,8 @@ class Solution:
     levels: LevelPosterior | None = None
     #: degrees of freedom of the noise variance
     noise_df: float = np.inf
+    #: the same posterior given the hyperparameters, if the covariance includes their uncertainty
+    given: Solution | None = None
 
 
 @dataclass(frozen=True)
@@ -122,10 +124,12 @@ class ExactCurvature:
         """The posterior of the tuned regression, which keeps the prior where there is no data."""
         linear = Regression.of(problem, state, rng, UNSEEN_PRECISION)
         posterior = linear.solve()
+        given = of_regression(linear, posterior)
         if not problem.joint:
-            return of_regression(linear, posterior)
+            return given
         integrated, noise_df = uncertainty.integrate(linear.model, state.noise, posterior)
-        return replace(of_regression(linear, posterior, integrated), noise_df=noise_df)
+        solution = of_regression(linear, posterior, integrated)
+        return replace(solution, noise_df=noise_df, given=given)
 
     def functions(self, problem: Problem, state: State, rng: Rng) -> Functions:
         """The posterior around trained networks."""
