@@ -215,7 +215,9 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
             series "prediction", or a frame with ``return_std=True``. Columns that the model does not use
             are ignored.
         return_std : bool, default=False
-            Whether to return the standard deviation as well, including the noise.
+            Whether to return the standard deviation as well, including the noise. Outside the range of the
+            training data functions run out flat (straight ones go on for half of the range), and the
+            standard deviation grows with the distance; ``explain_local(X).outside`` tells such rows.
         exposure : float or array-like of shape (n_samples,), default=None
             For counts, their exposure; by default one, for which the mean is the rate. For files and Dask
             frames the name of a column, or one number.

@@ -308,7 +308,7 @@ def shop_data(likelihood="gaussian", n=300, seed=0):
 
 
 NEW_ROWS = np.column_stack(
-    [[0.0, 0.0, 5.0, 5.0, 29.0, -1.0, 1e6, np.nan, 12.0], np.linspace(-2.5, 3.5, 9)]
+    [[0.0, 0.0, 5.0, 5.0, 29.0, -1.0, 1e6, np.nan, 12.0], np.linspace(-1.9, 2.7, 9)]
 )
 
 

@@ -401,10 +401,10 @@ def test_margins_can_be_chosen():
     inner = place_knots(distribution, 20).inside
     assert (inner.start, inner.stop) == (len(MARGINS), len(place_knots(distribution, 20)) - 4)
     knots = place_knots(distribution, 20, np.array([0.2, 1.0]))
-    inside = knots.inputs[knots.inside]
-    beyond = (knots.inputs - inside[-1])[knots.inside.stop :] / (inside[-1] - inside[0])
+    inside = knots.points[knots.inside]
+    beyond = (knots.points - inside[-1])[knots.inside.stop :] / (inside[-1] - inside[0])
     np.testing.assert_allclose(beyond, [0.2, 1.0])
-    before = (inside[0] - knots.inputs)[: knots.inside.start] / (inside[-1] - inside[0])
+    before = (inside[0] - knots.points)[: knots.inside.start] / (inside[-1] - inside[0])
     np.testing.assert_allclose(before, [1.0, 0.2])
 
 

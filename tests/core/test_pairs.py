@@ -58,11 +58,11 @@ class TestGrids:
         grids = in_memory.place_grids(columns, weight, [(0, 1), (1, 2)])
         for grid in grids:
             for knots in grid.axes:
-                inside = knots.inputs[knots.inside]
+                inside = knots.points[knots.inside]
                 reach = inside[-1] - inside[0]
                 margin = np.array([0.2, 1.0]) * reach
-                np.testing.assert_allclose(knots.inputs[-2:], inside[-1] + margin)
-                np.testing.assert_allclose(knots.inputs[:2], inside[0] - margin[::-1])
+                np.testing.assert_allclose(knots.points[-2:], inside[-1] + margin)
+                np.testing.assert_allclose(knots.points[:2], inside[0] - margin[::-1])
                 assert len(knots) == len(inside) + 4
         # A column's knots are the same in all of its pairs.
         np.testing.assert_array_equal(grids[0].axes[1].points, grids[1].axes[0].points)

@@ -16,6 +16,7 @@ from lanam.data import CATEGORICAL, Schema, label
 from lanam.explain.bands import around, half_width, intervals
 from lanam.explain.frames import explanation_frame, row_cells
 from lanam.explain.interpretml import ShownRows
+from lanam.explain.ranges import is_beyond
 from lanam.explain.shapley import ToShap
 from lanam.explain.tables import describe_terms
 from lanam.explain.terms import Term
@@ -56,6 +57,9 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
     edited
         (n, n_terms) whether the term was edited at the row's values; its standard deviation is then not
         inferred from the data.
+    outside
+        (n, n_terms) whether the row is outside the range of the training data in one of the term's columns:
+        the function is extrapolated there, and its credible interval widens with the distance.
     prediction, prediction_std
         (n,) intercept plus contributions, and its posterior standard deviation (without noise).
     response
@@ -87,6 +91,7 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
     contributions: Array
     contributions_std: Array
     edited: NDArray[np.bool_]
+    outside: NDArray[np.bool_]
     prediction: Array
     prediction_std: Array
     response: Array
@@ -174,7 +179,8 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
 
         Numbers are in ``value``, categories as strings in ``level``; with more than two classes there is
         one row per class. ``lower`` and ``upper`` are credible intervals with posterior probability
-        ``coverage``. Contributions of edited terms are ``edited``, and so are their predictions.
+        ``coverage``. Contributions of edited terms are ``edited``, and so are their predictions; those of
+        values outside the range of the training data are ``outside``.
         """
         n_rows, n_terms = self.contributions.shape[:2]
         ones = np.ones_like(self.prediction)[:, None]
@@ -199,9 +205,9 @@ class LocalExplanation(PlainData, ToShap, ShownRows):
         columns["lower"], columns["upper"] = around(
             columns["contribution"], columns["std"], half_width(coverage)
         )
-        columns["edited"] = np.column_stack(
-            [np.zeros(n_rows, dtype=bool), self.edited, self.edited.any(axis=1)]
-        ).ravel()
+        for name, marks in (("edited", self.edited), ("outside", self.outside)):
+            sides = np.zeros(n_rows, dtype=bool), marks, marks.any(axis=1)
+            columns[name] = np.column_stack(sides).ravel()
         return explanation_frame(columns, self)
 
 
@@ -225,6 +231,7 @@ def explain_local(
         contributions=scoring.term_means(model, columns),
         contributions_std=np.sqrt(scoring.term_variances(model, columns)),
         edited=scoring.edited_rows(model, columns),
+        outside=_outside(model, schema, columns),
         prediction=mean,
         prediction_std=np.sqrt(np.maximum(diagonal, 0.0)),
         response=family.mean(mean, variance),
@@ -232,6 +239,16 @@ def explain_local(
         classes=class_labels(model, classes),
         backend=schema.backend,
     )
+
+
+def _outside(model: FittedModel, schema: Schema, columns: Array) -> NDArray[np.bool_]:
+    """Whether rows are outside the training data's range in a column of each active term (n, n_terms)."""
+    result = np.zeros((len(columns), len(model.terms)), dtype=bool)
+    for k, term in enumerate(model.terms):
+        for feature in term.features if term.active else ():
+            if (column := schema.columns[feature]).kind != CATEGORICAL:
+                result[:, k] |= is_beyond(columns[:, feature], column)
+    return result
 
 
 def _values_of(

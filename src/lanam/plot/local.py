@@ -132,6 +132,11 @@ def _notes(account: _Account, bars: Sequence[Bar]) -> list[str]:
         words.append(
             f"{term_count(len(edited), 'edited by hand')} at the values of this row: {term_list(edited)}."
         )
+    beyond = [
+        term for term, own in zip(local.terms, local.outside[account.row], strict=True) if own
+    ]
+    if beyond:
+        words.append(f"Outside the range of the training data: {term_list(beyond)}.")
     return [" ".join(words)] if words else []
 
 

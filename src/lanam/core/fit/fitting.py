@@ -15,6 +15,7 @@ import numpy as np
 
 from lanam.core.arrays import Rng
 from lanam.core.fit.assembly import assemble, dropped_term, unused
+from lanam.core.fit.beyond import run_out
 from lanam.core.fit.first_stage import first_stage, refit_noise
 from lanam.core.fit.prepare import OnSummary, Run, prepare, threads
 from lanam.core.fit.resume import resume
@@ -125,6 +126,7 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
         if pairs:
             stage = refit_noise(stage, run, rng)
         solution = run.prepared.solver.solution(stage.problem, stage.state, rng)
+        solution = run_out(stage.problem, stage.state, solution)
     dropped = [unused(*item) for item in prepared.unused.items()]
     # Dropped pairs are not terms: their status is in the table of scores.
     dropped += [dropped_term(gone) for gone in stage.dropped if not gone.term.joint]

@@ -37,9 +37,9 @@ _TAIL = 2.0
 _LARGEST_BEYOND = 700.0
 _SMALLEST_SPREAD = 1e-307
 
-#: Knots beyond the data on either side, in units of the range of the network's input: credible bands widen
-#: there instead of being cut off. Beyond the outermost knot the function is constant.
-MARGINS = np.array([0.1, 0.25, 0.5, 1.0])
+#: Knots beyond the data on either side, in ranges of the data: credible bands widen there (``beyond.py``).
+#: Beyond the outermost knot the function is constant.
+MARGINS = np.array([0.1, 0.5, 1.0, 4.0])
 
 
 #: The offset of the next entry along an axis, and the fraction of the way towards it, per row.
@@ -394,14 +394,15 @@ def place_knots(
         evenly = (inputs - inputs[0]) / (inputs[-1] - inputs[0])
         places = 0.5 * (below / below[-1] + evenly)
         inputs = np.interp(np.linspace(0.0, 1.0, max_knots), places, inputs)
-    margin = margins * ((inputs[-1] - inputs[0]) or 1.0)
-    inputs = np.concatenate([inputs[0] - margin[::-1], inputs, inputs[-1] + margin])
-    points = centre + spread * _expand_tails(inputs)
-    first, last = len(margins), len(inputs) - len(margins)
-    if len(unique) <= max_knots:
-        points[first:last] = unique
+    points = centre + spread * _expand_tails(inputs) if len(unique) > max_knots else unique.copy()
     # Rounding must not put the data's range outside.
-    points[first], points[last - 1] = unique[0], unique[-1]
+    points[0], points[-1] = unique[0], unique[-1]
+    margin = margins * ((points[-1] - points[0]) or 1.0)
+    below, above = points[0] - margin[::-1], points[-1] + margin
+    points = np.concatenate([below, points, above])
+    outside = [_compress_tails((part - centre) / spread) for part in (below, above)]
+    inputs = np.concatenate([outside[0], inputs, outside[1]])
+    first, last = len(margins), len(points) - len(margins)
     distinct = np.r_[True, np.diff(points) > 0.0]
     inside = slice(int(distinct[:first].sum()), int(distinct[:last].sum()))
     missing = distribution.missing > 0.0

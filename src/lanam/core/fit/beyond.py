@@ -1,0 +1,169 @@
+"""Beyond the data: functions run out, and their bands grow at the rate of the prior (method.md).
+
+The tangent features of a network run on along its last slope, which no row supports. So a term's function
+is held at its value at the edge of the data along every numeric column: the increments from there have mean
+zero and the prior's variance,
+
+    Var[f(x) - f(edge)] = sum_p (J_p(x) - J_p(edge))^2 / lambda_p,
+
+as one further coordinate for each side of each column. A function of one column that is straight over the
+data goes on along its line for half of the data's range. No row lies there: nothing else changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import numpy as np
+
+from lanam.core.arrays import Array, IntArray
+from lanam.core.inference.posterior import Solution
+from lanam.core.inference.problem import Problem, State, TermState
+from lanam.core.rows.statistics import output_places
+from lanam.core.terms.knots import Knots
+from lanam.core.terms.term import SmoothTerm, Term
+
+#: A function is straight if this fraction of its variance over the data, or less, is not along a line; in
+#: proportion, it goes on along the line.
+_BENT = 0.05
+#: How far it goes on, in ranges of the data.
+_STRAIGHT_ON = 0.5
+
+
+def run_out(problem: Problem, state: State, solution: Solution) -> Solution:
+    """The solution with functions that run out beyond the data."""
+    terms = [
+        _extended(term, estimate, mean, table, mass)
+        for term, estimate, mean, table, mass in zip(
+            problem.terms,
+            state.terms,
+            solution.means,
+            solution.tables,
+            problem.data_mass,
+            strict=True,
+        )
+    ]
+    n_outputs = problem.likelihood.n_outputs
+    widths = [table.shape[1] for table in solution.tables]
+    wider = [widths[k] + terms[k].increments.shape[1] for k in range(len(terms))]
+    places = _old_places(widths, wider, n_outputs)
+    covariance = np.eye((sum(wider) + 1) * n_outputs)
+    covariance[np.ix_(places, places)] = solution.covariance
+    levels = solution.levels
+    if levels is not None:
+        coupling = np.zeros((len(levels.coupling), len(covariance)))
+        coupling[:, places] = levels.coupling
+        levels = replace(levels, coupling=coupling)
+    return replace(
+        solution,
+        means=tuple(term.mean for term in terms),
+        tables=tuple(np.hstack([term.table, term.increments]) for term in terms),
+        covariance=covariance,
+        levels=levels,
+    )
+
+
+def _old_places(widths: list[int], wider: list[int], n_outputs: int) -> IntArray:
+    """Indices of the earlier coordinates among the new ones, in their order."""
+    before, after = output_places(widths, n_outputs), output_places(wider, n_outputs)
+    starts = np.cumsum([0, *wider])
+    kept = [start + np.arange(width) for start, width in zip(starts, widths, strict=False)]
+    columns = np.concatenate([*kept, starts[-1:]]).astype(np.intp)
+    places = np.empty(before.size, dtype=np.intp)
+    places[before] = after[:, columns]
+    return places
+
+
+@dataclass(frozen=True)
+class _Extended:
+    """A term's mean (B,) or (B, M), its table (B, r), and standard deviations of increments (B, sides)."""
+
+    mean: Array
+    table: Array
+    increments: Array
+
+
+def _extended(
+    term: Term, estimate: TermState, mean: Array, table: Array, data_mass: Array
+) -> _Extended:
+    shape = tuple(len(axis) for axis in term.entries.axes)
+    numeric = [k for k, axis in enumerate(term.entries.axes) if isinstance(axis, Knots)]
+    features = estimate.jacobian.reshape(*shape, -1)
+    scale = 1.0 / np.sqrt(estimate.precision[term.group_index]) if numeric else np.empty(0)
+    held = [values.reshape(*shape, -1) for values in (mean, table)]
+    sides = list[Array]()
+    for k in numeric:
+        knots = term.entries.axes[k]
+        assert isinstance(knots, Knots)
+        edge = _edges(knots)
+        at_edge = np.take(features, edge, axis=k)
+        size = np.sqrt(np.einsum("...p,p->...", np.square(features - at_edge), np.square(scale)))
+        features, held = at_edge, [np.take(values, edge, axis=k) for values in held]
+        sides += [_one_side(size, k, knots, side).reshape(-1, 1) for side in (-1, 1)]
+    mean, table = (
+        values.reshape(before.shape) for values, before in zip(held, (mean, table), strict=True)
+    )
+    increments = np.hstack(sides) if sides else np.empty((len(table), 0))
+    if isinstance(term.entries, Knots) and isinstance(term, SmoothTerm):
+        return _straight_on(term.entries, data_mass, _Extended(mean, table, increments))
+    return _Extended(mean, table, increments)
+
+
+def _edges(knots: Knots) -> IntArray:
+    """Each entry's nearest one within the data; that of missing values is itself."""
+    index = np.arange(len(knots))
+    n_points = len(knots.points)
+    index[:n_points] = np.clip(index[:n_points], knots.inside.start, knots.inside.stop - 1)
+    return index
+
+
+def _one_side(size: Array, axis: int, knots: Knots, side: int) -> Array:
+    """Standard deviations of increments on one side of the data, which never fall with the distance."""
+    beyond = np.arange(knots.inside.stop, len(knots.points))
+    if side < 0:
+        beyond = np.arange(knots.inside.start - 1, -1, -1)
+    result, values = np.zeros_like(size), np.moveaxis(size, axis, 0)
+    for place, largest in zip(beyond, accumulate(values[beyond], np.maximum), strict=True):
+        np.moveaxis(result, axis, 0)[place] = largest
+    return result
+
+
+def _straight_on(knots: Knots, data_mass: Array, term: _Extended) -> _Extended:
+    """A function of one column, along its line as far as it is straight over the data.
+
+    With ``c`` from 0 (bent) to 1 (straight) the line adds ``c`` times its slope, and increments have
+    ``1 - c^2`` of the prior's variance up to where the line ends, beyond it all that is new.
+    """
+    points, inside = knots.points, knots.inside
+    mass, low, high = data_mass[: len(points)], points[inside.start], points[inside.stop - 1]
+    total = float(mass.sum())
+    centred = points - float(mass @ points) / total if total else np.zeros_like(points)
+    squares = float(mass @ np.square(centred))
+    if not squares:
+        return term
+    slope = (mass * centred) / squares
+    values = term.mean[: len(points)].reshape(len(points), -1)
+    values = values - mass @ values / total
+    bent = values - np.outer(centred, slope @ values)
+    variance = float((mass @ np.square(values)).sum())
+    share = float((mass @ np.square(bent)).sum()) / variance if variance else 1.0
+    straight = max(0.0, 1.0 - share / _BENT)
+    reach = _STRAIGHT_ON * (high - low)
+    distance = points - np.clip(points, low, high)
+    line = np.zeros(len(term.mean))
+    line[: len(points)] = straight * np.clip(distance, -reach, reach)
+    slope = np.append(slope, np.zeros(len(term.mean) - len(points)))
+    at_end = np.array(
+        [
+            np.interp(end, points, term.increments[: len(points), k])
+            for k, end in enumerate((low - reach, high + reach))
+        ]
+    )
+    new = np.maximum(term.increments - at_end, 0.0)
+    variance_left = (1.0 - straight**2) * np.square(term.increments) + straight**2 * new**2
+    return _Extended(
+        term.mean + (line[:, None] * (slope @ term.mean)).reshape(term.mean.shape),
+        term.table + np.outer(line, slope @ term.table),
+        np.sqrt(variance_left),
+    )
