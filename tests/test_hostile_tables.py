@@ -258,9 +258,8 @@ def a_frame(seed):
     X = X[rng.permutation(X.columns)[: int(rng.integers(1, X.shape[1] + 1))]]
     first = pd.factorize(X.iloc[:, 0])[0]
     y = np.tanh(first - first.mean()) * rng.choice([0.0, 1.0]) + 0.3 * rng.standard_normal(n_rows)
-    new = pd.concat(
-        [X, X.iloc[:3].assign(**dict.fromkeys(X.select_dtypes(["object", "str"]), "new"))]
-    )
+    strings = [name for name in X if not pd.api.types.is_numeric_dtype(X[name])]
+    new = pd.concat([X, X.iloc[:3].assign(**dict.fromkeys(strings, "new"))])
     return X, y, new.reset_index(drop=True).mask(rng.uniform(size=new.shape) < 0.1)
 
 

@@ -187,7 +187,9 @@ class _Graph:
         """Add a node, whose inputs are results or constants, and return the name of its result."""
         names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
         result = result or f"{self._prefix}{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(operator, names, [result], **options))
+        # Named, because onnxruntime up to 1.21 fuses nodes without names into ones of the same name.
+        node = self.onnx.helper.make_node(operator, names, [result], name=result, **options)
+        self.nodes.append(node)
         return result
 
     def constant(self, values: ArrayLike) -> str:
