@@ -224,7 +224,9 @@ class TestTypes:
         write(pd.DataFrame({"a": [None, None], "b": [1.0, 2.0]}), "a.parquet")
         write(pd.DataFrame({"a": ["x", None], "b": [1.0, 2.0]}), "b.parquet")
         source = open_files(".")
-        assert formats.arrow().types.is_large_string(source.empty().schema.field("a").type)
+        kind = source.empty().schema.field("a").type
+        # pandas 2 writes strings, pandas 3 large ones.
+        assert kind in (formats.arrow().string(), formats.arrow().large_string())
 
     def test_categories_and_strings_are_strings(self, folder):
         write(pd.DataFrame({"a": pd.Categorical(["x", "y"])}), "a.parquet")
