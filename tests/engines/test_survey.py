@@ -170,7 +170,10 @@ class TestLikeInMemory:
         frame = a_frame()[["x", "whole", "truth", "city", "zone", "y"]]
         source = source_of(frame, "csv")
         encoder = survey(source, read_roles(source, "y"), ["zone"])
-        read = pd.concat([pd.read_csv(f"{k}.csv") for k in range(3)], ignore_index=True)
+        read = pd.concat(
+            [pd.read_csv(f"{k}.csv", float_precision="round_trip") for k in range(3)],
+            ignore_index=True,
+        )
         columns, schema = in_memory(read.drop(columns="y"), ["zone"])
         assert described(encoder.schema) == described(schema)
         assert encoder.schema.columns[4].levels == (10, 11, 12, 13)
