@@ -21,6 +21,9 @@ from lanam.parameters import PARAMETERS, is_number
 #: Default initial scales for factored curvature, where each layer has one prior precision.
 ONE_SCALE = (1.0,)
 
+#: Default hidden sizes of finite networks.
+PAPER_SIZES = (64,)
+
 
 def read_options(arguments: Mapping[str, Any]) -> Options:
     """Options of a fit from an estimator's ``get_params()``, except for the interactions.
@@ -48,6 +51,13 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
         scales = scales or ONE_SCALE
     names = {option.name for option in fields(Options)}
     options = Options(**{name: value for name, value in read.items() if name in names})
+    if is_papers(read):
+        # Trained, or with a factored curvature, networks are finite.
+        options = replace(
+            options,
+            hidden_sizes=options.hidden_sizes or PAPER_SIZES,
+            pair_hidden_sizes=options.pair_hidden_sizes or PAPER_SIZES,
+        )
     return replace(
         options,
         init_scales=scales or solver.init_scales,

@@ -77,10 +77,12 @@ def _has_entries(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
 
 
-def read_sizes(value: Any, name: str) -> tuple[int, ...]:
-    """Widths of layers."""
+def read_sizes(value: Any, name: str) -> tuple[int, ...] | None:
+    """Widths of layers; None for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
     if not _has_entries(value):
-        rule = "must be a sequence of layer widths, for example (64,) for one layer"
+        rule = "must be 'auto' or a sequence of layer widths, for example (64,) for one layer"
         raise _refusal(name, value, rule)
     for size in value:
         if not _is_integer(size, 1):
@@ -154,8 +156,8 @@ class Parameters:
         ),
     )
     level_effects: Any = field(default="auto", metadata=switch("auto", False))
-    hidden_sizes: Any = field(default=(64,), metadata=_read(read_sizes))
-    pair_hidden_sizes: Any = field(default=(64,), metadata=_read(read_sizes))
+    hidden_sizes: Any = field(default="auto", metadata=_read(read_sizes))
+    pair_hidden_sizes: Any = field(default="auto", metadata=_read(read_sizes))
     activation: str = field(default="gelu", metadata=one_of("gelu", "relu", "tanh", "silu"))
     init_scales: Any = field(default="auto", metadata=_read(read_scales))
     prior_groups: str = field(default="layer", metadata=one_of("layer", "network"))

@@ -51,25 +51,25 @@ def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
             ("missingness", _missing_noise),
             ("levels", _levels),
         ):
-            extension = step(stage, run, rng)
+            extension = step(stage, run)
             if extension is not None:
                 stage = solver.train(TrainingTask(name, stage, *extension), rng, run.record)
                 if stage.interrupted:
                     return stage
     except KeyboardInterrupt:
         return replace(stage, reason="interrupted")
-    return refit_noise(stage, run, rng)
+    return refit_noise(stage, run)
 
 
-def refit_noise(stage: Stage, run: Run, rng: Rng) -> Stage:
+def refit_noise(stage: Stage, run: Run) -> Stage:
     """Update the noise after all terms: that of missing values, and the dispersion of small counts."""
     if run.prepared.solver.networks_only or stage.interrupted:
         return stage
     problem, state = stage.problem, stage.state
-    weighed = _missing_noise(stage, run, rng)
+    weighed = _missing_noise(stage, run)
     if weighed is not None:
         problem, state = weighed
-        state = _converge("missingness", problem, state, run, rng)
+        state = _converge("missingness", problem, state, run)
     if problem.likelihood.pearson_dispersion:
         # The deviance of small counts understates dispersion: most of them are zero anyway.
         (spread,) = problem.rows.total(partial(_pearson_sum, problem.around(state)))
@@ -80,7 +80,7 @@ def refit_noise(stage: Stage, run: Run, rng: Rng) -> Stage:
     return replace(stage, problem=problem, state=state)
 
 
-def _columns(stage: Stage, run: Run, rng: Rng) -> Extension:
+def _columns(stage: Stage, run: Run) -> Extension:
     """All columns' terms; with many rows, starting from a fit to a sample.
 
     Passes over the sample are cheap, and few are then left over all rows.
@@ -93,7 +93,7 @@ def _columns(stage: Stage, run: Run, rng: Rng) -> Extension:
     if len(problem.rows) < _SAMPLE_PAYS * len(sample):
         return problem, state
     few = problem.with_terms(problem.terms, Rows.of(sample, problem.terms, units))
-    learned = _converge("sample", few, state, run, rng)
+    learned = _converge("sample", few, state, run)
     terms = tuple(
         replace(old, precision=np.minimum(new.precision, old.precision), values=new.values)
         for old, new in zip(state.terms, learned.terms, strict=True)
@@ -101,23 +101,23 @@ def _columns(stage: Stage, run: Run, rng: Rng) -> Extension:
     return problem, State(terms, learned.intercept, learned.noise)
 
 
-def _missing_noise(stage: Stage, run: Run, rng: Rng) -> Extension | None:
+def _missing_noise(stage: Stage, run: Run) -> Extension | None:
     """Rows weighted by the noise of their missing values, if the evidence supports it."""
     weighed = fit_missingness_noise(stage.problem, stage.state)
     return None if weighed[0] is stage.problem else weighed
 
 
-def _levels(stage: Stage, run: Run, rng: Rng) -> Extension | None:
+def _levels(stage: Stage, run: Run) -> Extension | None:
     """Level effects, if they are enabled and supported."""
     if not run.options.level_effects:
         return None
-    return add_levels(stage.problem, stage.state, run.prepared.levels, rng)
+    return add_levels(stage.problem, stage.state, run.prepared.levels)
 
 
-def _converge(name: str, problem: Problem, state: State, run: Run, rng: Rng) -> State:
+def _converge(name: str, problem: Problem, state: State, run: Run) -> State:
     """Passes without selection."""
     limits = Limits(run.options.max_iter, run.options.tol)
-    return gauss_newton.converge(problem, state, rng, limits, partial(run.record, name))[0]
+    return gauss_newton.converge(problem, state, limits, partial(run.record, name))[0]
 
 
 def _pearson_sum(around: Around, parts: Iterable[Rows]) -> Totals:
@@ -163,7 +163,7 @@ def level_gain(weight: Array, score: Array) -> LevelGain:
 
 
 def add_levels(
-    problem: Problem, state: State, levels: dict[int, Levels], rng: Rng
+    problem: Problem, state: State, levels: dict[int, Levels]
 ) -> tuple[Problem, State] | None:
     """Add supported level effects, best first, each on the residuals of those before; None without any."""
     candidates = [
@@ -188,7 +188,7 @@ def add_levels(
         chosen[best] = gains[best]
     if not chosen:
         return None
-    wider, state = add_terms(problem, state, [candidates[k] for k in chosen], rng)
+    wider, state = add_terms(problem, state, [candidates[k] for k in chosen])
     tuned = tuple(
         replace(term, precision=np.array([1.0 / gain.variance]))
         for term, gain in zip(state.terms[n_before:], chosen.values(), strict=True)

@@ -124,8 +124,8 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
         stage, scored = second_stage(stage, run, rng)
     with threads(stage.width, options.n_jobs):
         if pairs:
-            stage = refit_noise(stage, run, rng)
-        solution = run.prepared.solver.solution(stage.problem, stage.state, rng)
+            stage = refit_noise(stage, run)
+        solution = run.prepared.solver.solution(stage.problem, stage.state)
         solution = run_out(stage.problem, stage.state, solution)
     dropped = [unused(*item) for item in prepared.unused.items()]
     # Dropped pairs are not terms: their status is in the table of scores.

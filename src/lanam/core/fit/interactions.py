@@ -19,7 +19,7 @@ from itertools import combinations
 
 import numpy as np
 
-from lanam.core.arrays import Array, IntArray, Rng, sum_by
+from lanam.core.arrays import Array, IntArray, sum_by
 from lanam.core.blas import limited_threads
 from lanam.core.fit.prepare import Pair, pair_levels
 from lanam.core.inference.evidence import marginal_precision
@@ -64,7 +64,6 @@ def score(
     state: State,
     summary: DataSummary,
     pairs: Sequence[Pair],
-    rng: Rng,
     categories: Mapping[int, Categories] = NO_CATEGORIES,
 ) -> Array:
     """Nonnegative scores of ``pairs``; larger ones are more likely to interact.
@@ -77,7 +76,7 @@ def score(
         job = partial(_cell_sums_of_rows, problem.around(state), cells, pairs)
         sums = problem.rows.total(job)
         return evidence_scores(binned, pairs, [total / state.noise for total in sums])
-    effects = joint_precision(problem, state, rng)
+    effects = joint_precision(problem, state)
     if not kind.endswith("_full"):
         effects = effects.last_layer()
     measure = gain_scores if kind.startswith("evidence_gain") else information_scores
@@ -268,9 +267,9 @@ class Effects:
         return Effects(project.T @ self.precision @ project, np.ones(project.shape[1]), blocks)
 
 
-def joint_precision(problem: Problem, state: State, rng: Rng) -> Effects:
+def joint_precision(problem: Problem, state: State) -> Effects:
     """The Laplace posterior of all main effects, dense (paper, appendix A.2)."""
-    linear = Regression.of(problem, state, rng, fine=True)
+    linear = Regression.of(problem, state, fine=True)
     precision = marginal_precision(linear.model, linear.as_made)
     coordinates = np.arange(linear.model.intercepts.start)
     blocks: dict[int, IntArray] = {}

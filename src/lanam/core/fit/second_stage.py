@@ -53,11 +53,11 @@ def second_stage(stage: Stage, run: Run, rng: Rng) -> tuple[Stage, tuple[ScoredP
     first: dict[Pair, float] = {}
     scores: dict[Pair, float] = {}
     try:
-        first = scores = search.score(stage, search.pairs, rng)
+        first = scores = search.score(stage, search.pairs)
         left = [pair for pair in search.pairs if pair not in search.earlier]
         for number in range(_MAX_ROUNDS):
             if number and search.kind == "evidence":
-                scores = scores | search.score(stage, left, rng)
+                scores = scores | search.score(stage, left)
             n_found = len(_active_pairs(stage) - search.earlier)
             tried = search.choose(left, scores, n_found, stage.width)
             if not tried:
@@ -111,10 +111,10 @@ class _PairSearch:
         # Pairs with categories or missing values may have more precisions than a joint network's two.
         return _TUNED + _TUNED_EACH * max(n_precisions - 2, 0) + float(np.log(against))
 
-    def score(self, stage: Stage, pairs: Sequence[Pair], rng: Rng) -> dict[Pair, float]:
+    def score(self, stage: Stage, pairs: Sequence[Pair]) -> dict[Pair, float]:
         """Scores of some pairs on the residuals of a stage."""
         values = interactions.score(
-            self.kind, stage.problem, stage.state, self.summary, pairs, rng, self.categories
+            self.kind, stage.problem, stage.state, self.summary, pairs, self.categories
         ).tolist()
         return dict(zip(pairs, values, strict=True))
 
@@ -200,7 +200,7 @@ def _try_pairs(
     # In the columns' order, whenever they were dropped.
     added = [*sorted(back, key=lambda term: term.features), *fresh]
     announce = partial(run.announce, "pairs", len(stage.problem.terms) + len(added))
-    problem, state = add_terms(stage.problem, stage.state, added, rng, announce)
+    problem, state = add_terms(stage.problem, stage.state, added, announce, rng)
     retried = {*beside, *tried}
     stays = [g for g in stage.dropped if g.term.features not in retried or g.term.kind == "level"]
     before = replace(stage, dropped=tuple(stays))

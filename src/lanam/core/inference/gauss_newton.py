@@ -78,18 +78,18 @@ class Limits:
 
 
 def converge(
-    problem: Problem, state: State, rng: Rng, limits: Limits, on_pass: Callable[[State], None]
+    problem: Problem, state: State, limits: Limits, on_pass: Callable[[State], None]
 ) -> tuple[State, bool]:
     """Passes up to the limits; returns the best state, and whether it converged."""
     exact = problem.exact is not None
     if not exact:
         state = replace(state, quadratic=problem.quadratic(state))
         if problem.in_tables:
-            return _climb_expansions(problem, state, rng, limits, on_pass)
+            return _climb_expansions(problem, state, limits, on_pass)
     best = replace(state, objective=-np.inf)
     for _ in range(limits.max_iter):
         # 1. and 2. compress, and sum over the rows
-        linear = Regression.of(problem, state, rng)
+        linear = Regression.of(problem, state)
         # 3. tune
         steps = _TUNE_STEPS if len(linear.model.target) < _WIDE else _TUNE_STEPS_WIDE
         hyper, posterior = evidence.tune(
@@ -109,7 +109,7 @@ def converge(
 
 
 def _climb_expansions(
-    problem: Problem, state: State, rng: Rng, limits: Limits, on_pass: Callable[[State], None]
+    problem: Problem, state: State, limits: Limits, on_pass: Callable[[State], None]
 ) -> tuple[State, bool]:
     """The same where passes over rows are expensive: each expansion is maximised as if it were exact.
 
@@ -120,7 +120,7 @@ def _climb_expansions(
         made = problem.quadratic(state)
         assert isinstance(made, TableQuadratic)
         fixed = replace(problem, exact=made, reach=_REACH)
-        after, _ = converge(fixed, state, rng, limits, on_pass)
+        after, _ = converge(fixed, state, limits, on_pass)
         rise, objective = after.objective - objective, after.objective
         if limits.reached(rise, after):
             # Expanding again would not change the result.
@@ -186,7 +186,7 @@ def _damped(problem: Problem, before: State, after: State, predicted: float) -> 
 
 def refit_posterior(problem: Problem, state: State) -> State:
     """The state at the posterior mean for its hyperparameters, with its evidence."""
-    linear = Regression.of(problem, state, np.random.default_rng(0), fine=True)
+    linear = Regression.of(problem, state, fine=True)
     return _step(linear, linear.as_made, linear.solve())
 
 
@@ -236,10 +236,10 @@ class GaussNewton:
                     converged = False
                     break
                 limits = Limits(left, self.options.tol, extended)
-                state, converged = converge(problem, state, rng, limits, note)
+                state, converged = converge(problem, state, limits, note)
                 if round_number == _MAX_ROUNDS:
                     break
-                linear = Regression.of(problem, state, rng)
+                linear = Regression.of(problem, state)
                 if threshold is not None:
                     gone, gains = _weak_terms(linear, threshold(problem))
                 else:
@@ -260,9 +260,9 @@ class GaussNewton:
             return Stage(*newest, tuple(dropped), "interrupted")
         return Stage(problem, state, tuple(dropped), "converged" if converged else "max_iter")
 
-    def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
+    def solution(self, problem: Problem, state: State) -> Solution:
         """The posterior at a state."""
-        return self.curvature.solution(problem, state, rng)
+        return self.curvature.solution(problem, state)
 
 
 def _weak_terms(

@@ -14,7 +14,8 @@ from lanam.core.terms.networks import Architecture
 class Options:
     """Options of a fit, named like the estimators' parameters."""
 
-    hidden_sizes: tuple[int, ...] = (64,)
+    #: None for infinitely wide networks
+    hidden_sizes: tuple[int, ...] | None = None
     activation: str = "gelu"
     init_scales: tuple[float, ...] = (1.0, 4.0, 16.0)
     prior_groups: str = "layer"
@@ -28,7 +29,7 @@ class Options:
     #: "auto", their number, or the pairs
     interactions: str | int | tuple[tuple[int, int], ...] = 0
     interaction_score: str = "evidence"
-    pair_hidden_sizes: tuple[int, ...] = (64,)
+    pair_hidden_sizes: tuple[int, ...] | None = None
     pair_init_scales: tuple[float, ...] = (1.0, 4.0)
     max_knots: int = 256
     max_iter: int = 100

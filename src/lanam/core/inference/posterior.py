@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lanam.core.arrays import Array, Intercept, Rng
+from lanam.core.arrays import Array, Intercept
 from lanam.core.inference import selection, uncertainty
 from lanam.core.inference.evidence import LevelPosterior, LinearModel, Posterior
 from lanam.core.inference.prior import block_inverse, inverse_and_log_det
@@ -120,9 +120,9 @@ class ExactCurvature:
 
     factored: ClassVar[bool] = False
 
-    def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
+    def solution(self, problem: Problem, state: State) -> Solution:
         """The posterior of the tuned regression, which keeps the prior where there is no data."""
-        linear = Regression.of(problem, state, rng, UNSEEN_PRECISION)
+        linear = Regression.of(problem, state, UNSEEN_PRECISION)
         posterior = linear.solve()
         given = of_regression(linear, posterior)
         if not problem.joint:
@@ -131,9 +131,9 @@ class ExactCurvature:
         solution = of_regression(linear, posterior, integrated)
         return replace(solution, noise_df=noise_df, given=given)
 
-    def functions(self, problem: Problem, state: State, rng: Rng) -> Functions:
+    def functions(self, problem: Problem, state: State) -> Functions:
         """The posterior around trained networks."""
-        linear = Regression.of(problem, state, rng, UNSEEN_PRECISION, fine=True)
+        linear = Regression.of(problem, state, UNSEEN_PRECISION, fine=True)
         posterior = linear.solve()
         covariance = posterior.covariance
         log_dets = tuple(
@@ -141,11 +141,11 @@ class ExactCurvature:
         )
         return Functions(linear.tables, covariance, linear.effective(posterior), log_dets)
 
-    def determinant(self, problem: Problem, state: State, rng: Rng) -> Determinant:
+    def determinant(self, problem: Problem, state: State) -> Determinant:
         """The determinant around trained networks, valid near their precisions."""
         # Compressed at a fraction of the noise, because precisions may fall.
         quieter = replace(state, noise=state.noise / _HEADROOM)
-        model = Regression.of(problem, quieter, rng, fine=True).model
+        model = Regression.of(problem, quieter, fine=True).model
         made_at = np.concatenate([np.empty(0), *(np.log(term.precision) for term in state.terms)])
         return partial(_tangent_determinant, model, made_at, problem.joint)
 

@@ -153,7 +153,7 @@ class Problem:
             exact=None if self.exact is None else self.exact.keep_terms(kept),
         )
 
-    def initial_term(self, term: int, rng: Rng) -> TermState:
+    def initial_term(self, term: int, rng: Rng | None) -> TermState:
         """One of the terms at zero, its network at random parameters."""
         expansion = self.terms[term].initial(rng)
         n_outputs = self.likelihood.n_outputs
@@ -210,8 +210,8 @@ def add_terms(
     problem: Problem,
     state: State,
     terms: Sequence[Term],
-    rng: Rng,
     on_decision: Callable[[int], None] = lambda n_entries: None,
+    rng: Rng | None = None,
 ) -> tuple[Problem, State]:
     """The problem with further terms, which start at zero; the others keep their state."""
     rows = problem.rows.with_terms(terms)
@@ -234,7 +234,6 @@ class Regression:
         cls,
         problem: Problem,
         state: State,
-        rng: Rng,
         unseen_precision: float = 0.0,
         fine: bool = False,
     ) -> Regression:
@@ -249,8 +248,7 @@ class Regression:
                 estimate.jacobian,
                 estimate.precision,
                 curvature / state.noise + unseen_precision * (_GRID_ENTRY if term.joint else 1.0),
-                rng,
-                estimate.basis,
+                dropped=estimate.basis is not None and estimate.basis.shape[1] == 0,
                 coarse=estimate.basis is None and not fine,
             )
             for term, estimate, curvature in zip(

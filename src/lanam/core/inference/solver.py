@@ -24,13 +24,13 @@ class Curvature(Protocol):
     #: output, and no categories that are integrated out.
     factored: ClassVar[bool]
 
-    def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
+    def solution(self, problem: Problem, state: State) -> Solution:
         """The posterior of the tuned regression."""
 
-    def functions(self, problem: Problem, state: State, rng: Rng) -> Functions:
+    def functions(self, problem: Problem, state: State) -> Functions:
         """The posterior around trained networks."""
 
-    def determinant(self, problem: Problem, state: State, rng: Rng) -> Determinant:
+    def determinant(self, problem: Problem, state: State) -> Determinant:
         """The evidence's determinant around trained networks, valid near their precisions."""
 
 
@@ -109,5 +109,5 @@ class Solver(Protocol):
     def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:
         """Fit, and drop terms that the evidence does not support."""
 
-    def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
+    def solution(self, problem: Problem, state: State) -> Solution:
         """The posterior at a state."""

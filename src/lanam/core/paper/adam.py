@@ -82,7 +82,7 @@ class Adam:
             other = GaussNewton(self.options, self.curvature)
             return other.train(replace(task, state=other.initial_state(problem, rng)), rng, record)
         result = self.fit(problem, rng, partial(record, "adam"), before.state)
-        solution = self.solution(problem, result.state, rng)
+        solution = self.solution(problem, result.state)
         removed = terms_to_drop(problem, solution)
         gains = solution.log_evidence_gains
         dropped = [Dropped(problem.terms[k], problem.data_mass[k], gains[k]) for k in removed]
@@ -90,9 +90,9 @@ class Adam:
         dropped = [*before.dropped, *dropped]
         return Stage(problem.keep(kept), result.state.keep(kept), tuple(dropped), result.reason)
 
-    def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
+    def solution(self, problem: Problem, state: State) -> Solution:
         """The Laplace posterior around the trained networks."""
-        functions = self.curvature.functions(problem, state, rng)
+        functions = self.curvature.functions(problem, state)
         return Solution(
             means=tuple(state.values),
             tables=functions.tables,
@@ -140,7 +140,7 @@ class Adam:
         """Rounds with one learning rate."""
         problem, (parameters, hyper) = objective.problem, start
         moments, logs = Moments.zeros(len(parameters)), Moments.zeros(len(hyper.log_precision) + 1)
-        best, now = self._expand(objective, parameters, hyper, rng)
+        best, now = self._expand(objective, parameters, hyper)
         best = laplace.retuned(problem, best, hyper, now.evidence(hyper))
         result, stalled = AdamResult(best, rate), 0
         try:
@@ -148,7 +148,7 @@ class Adam:
                 # 1. the networks at fixed hyperparameters
                 parameters, moments = _train(objective, parameters, hyper, moments, rate, rng)
                 # 2. the hyperparameters at fixed networks
-                state, now = self._expand(objective, parameters, hyper, rng)
+                state, now = self._expand(objective, parameters, hyper)
                 hyper, value, logs = _raise_evidence(now, hyper, logs, problem.update)
                 state = laplace.retuned(problem, state, hyper, value)
                 on_round(state)
@@ -164,12 +164,12 @@ class Adam:
         return result
 
     def _expand(
-        self, objective: Objective, parameters: Array, hyper: LogHyper, rng: Rng
+        self, objective: Objective, parameters: Array, hyper: LogHyper
     ) -> tuple[State, Laplace]:
         """The trained networks' state, and their evidence as a function of the hyperparameters."""
         thetas = [parameters[part] for part in objective.stack.parameters]
         state = laplace.trained(objective.problem, thetas, float(parameters[-1]), hyper)
-        return state, laplace.approximate(objective.problem, state, self.curvature, rng)
+        return state, laplace.approximate(objective.problem, state, self.curvature)
 
 
 def _start(problem: Problem, earlier: State, rng: Rng) -> tuple[Array, LogHyper]:

@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lanam.core.arrays import Array, Rng, sum_by
+from lanam.core.arrays import Array, sum_by
 from lanam.core.inference import evidence
 from lanam.core.inference.posterior import Determinant, Functions, Solution, of_regression
 from lanam.core.inference.problem import UNSEEN_PRECISION, Problem, Regression, State
@@ -168,13 +168,13 @@ class KronCurvature:
 
     factored: ClassVar[bool] = True
 
-    def solution(self, problem: Problem, state: State, rng: Rng) -> Solution:
+    def solution(self, problem: Problem, state: State) -> Solution:
         """The tuned regression's mean with Kronecker-factored covariances and determinants.
 
         Precisions and the terms' log evidence gains are those of exact curvature.
         """
-        linear = Regression.of(problem, state, rng, UNSEEN_PRECISION)
-        tuned, factored = linear.solve(), self.functions(problem, state, rng)
+        linear = Regression.of(problem, state, UNSEEN_PRECISION)
+        tuned, factored = linear.solve(), self.functions(problem, state)
         occam = float(tuned.energy.sum()) + sum(factored.log_dets)
         return replace(
             of_regression(linear, tuned),
@@ -184,7 +184,7 @@ class KronCurvature:
             effective=factored.effective,
         )
 
-    def functions(self, problem: Problem, state: State, rng: Rng) -> Functions:
+    def functions(self, problem: Problem, state: State) -> Functions:
         """Factor tables with unit covariance."""
         kron_blocks, precisions = blocks(problem, state), [term.precision for term in state.terms]
         columns = zip(kron_blocks, problem.terms, precisions, problem.data_mass, strict=True)
@@ -199,7 +199,7 @@ class KronCurvature:
         effective = tuple(float(edf.sum()) for _, edf in measured)
         return Functions(tables, covariance, effective, tuple(log_det for log_det, _ in measured))
 
-    def determinant(self, problem: Problem, state: State, rng: Rng) -> Determinant:
+    def determinant(self, problem: Problem, state: State) -> Determinant:
         """The determinant around trained networks."""
         kron_blocks = blocks(problem, state)
         ends = np.cumsum([len(term.precision) for term in state.terms])[:-1]

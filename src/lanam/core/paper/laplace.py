@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lanam.core.arrays import Array, Rng, sum_by
+from lanam.core.arrays import Array, sum_by
 from lanam.core.inference.posterior import Determinant
 from lanam.core.inference.problem import Problem, State, TermState
 from lanam.core.inference.solver import Curvature
@@ -144,7 +144,7 @@ def per_term(problem: Problem, of_groups: Array) -> list[Array]:
     return np.split(of_groups, np.cumsum(sizes)[:-1])
 
 
-def approximate(problem: Problem, state: State, curvature: Curvature, rng: Rng) -> Laplace:
+def approximate(problem: Problem, state: State, curvature: Curvature) -> Laplace:
     """The Laplace approximation around trained networks."""
     log_likelihood = statistics.log_likelihood(
         problem.rows, problem.likelihood, state.values, state.intercept
@@ -157,6 +157,6 @@ def approximate(problem: Problem, state: State, curvature: Curvature, rng: Rng) 
         log_likelihood,
         np.concatenate([np.empty(0), *squares]),
         problem.n_rows,
-        curvature.determinant(problem, state, rng),
+        curvature.determinant(problem, state),
         problem.likelihood.noise_bounds,
     )

@@ -72,7 +72,7 @@ class _Bundle(_Networks):
 
     def forward(self, theta: Array) -> Sweep:
         """Values of all networks at parameters ``theta``, and the intermediate results for derivatives."""
-        hidden_sizes = self.architectures[0].hidden_sizes
+        hidden_sizes = self.architectures[0].finite
         activate = networks.ACTIVATIONS[self.architectures[0].activation]
         tensors = self._tensors(theta)
         n_entries = self.entries[-1].stop
@@ -130,7 +130,7 @@ class Stack(_Networks):
         def kind(k: int) -> tuple[object, ...]:
             # An interaction's network may have other layers than a column's.
             network, block = self.architectures[k], self.entries[k].start // _BUNDLE_ENTRIES
-            return network.hidden_sizes, network.activation, block
+            return network.finite, network.activation, block
 
         bundles = []
         for _, group in groupby(range(len(self.inputs)), kind):

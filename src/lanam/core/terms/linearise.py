@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import lapack
 
 from lanam.core.arrays import Array
 from lanam.core.terms.knots import Grid
@@ -32,8 +33,8 @@ COARSE_TOLERANCE = 0.1
 #: A group is without data if its variance over the data is below this fraction of that over its entries.
 _UNSEEN = 1e-8
 
-_SKETCH_WIDTH = 24
-_OVERSAMPLING = 6
+#: What a factorisation may leave out of a direction's squared size, relative to the tolerance.
+_LEFT_OUT = 1e-5
 
 
 @dataclass(frozen=True)
@@ -76,14 +77,12 @@ def compress(
     jacobian: Array,
     precision: Array,
     curvature: Array,
-    rng: np.random.Generator,
-    start: Array | None = None,
     coarse: bool = False,
+    dropped: bool = False,
 ) -> Compressed:
     """Whiten and compress; ``curvature`` is the data's precision per entry, in units of the noise.
 
-    From ``start``, an earlier basis, the range finder needs one product only; ``coarse`` keeps the larger
-    directions only.
+    ``coarse`` keeps the larger directions only; a ``dropped`` term, without any, stays without.
     """
     if isinstance(term, LevelTerm) and term.high_cardinality:
         return Compressed(jacobian, np.empty((0, 0)), np.ones((1, 1, 1)))
@@ -91,13 +90,11 @@ def compress(
     phi = jacobian / root
     if isinstance(term, LevelTerm):
         return Compressed(phi, np.eye(len(root)), np.ones((1, 1, 1)))
-    if start is not None and start.shape[1] == 0:
-        # A term without coordinates stays without.
-        basis = start
+    if dropped:
+        basis = np.empty((phi.shape[1], 0))
     else:
         tolerance = PAIR_TOLERANCE if term.joint else RANK_TOLERANCE
-        seen = phi * np.sqrt(curvature)[:, None]
-        basis = _visible_directions(seen, rng, start, coarse, tolerance)
+        basis = _visible_directions(phi * np.sqrt(curvature)[:, None], coarse, tolerance)
     return Compressed(phi @ basis, basis, _group_grams(term, basis))
 
 
@@ -109,32 +106,23 @@ def _group_grams(term: Term, basis: Array) -> Array:
     return np.stack([group.T @ group for group in rows])
 
 
-def _visible_directions(
-    seen: Array, rng: np.random.Generator, start: Array | None, coarse: bool, tolerance: float
-) -> Array:
-    """Right singular vectors of ``seen`` whose squared singular value is above the tolerance."""
-    n_parameters = seen.shape[1]
-    widest = min(seen.shape) // 2
-    width = _OVERSAMPLING if start is not None else _SKETCH_WIDTH
-    probe = rng.standard_normal((n_parameters, width))
-    if start is not None:
-        probe = np.concatenate([start, probe], axis=1)
-    while probe.shape[1] < widest:
-        span, _ = np.linalg.qr(seen @ probe)
-        lift = span.T @ seen
-        size, vectors = np.linalg.eigh(lift @ lift.T)
-        keep = size > _floor(size, coarse, tolerance)
-        # A sketch full of visible directions may have missed some.
-        if keep.sum() <= probe.shape[1] - _OVERSAMPLING // 2:
-            return np.asarray((lift.T @ vectors[:, keep]) / np.sqrt(size[keep]))
-        fresh = rng.standard_normal((n_parameters, probe.shape[1]))
-        probe = np.concatenate([probe, fresh], axis=1)
-    if seen.shape[0] < n_parameters:
-        size, vectors = np.linalg.eigh(seen @ seen.T)
-        keep = size > _floor(size, coarse, tolerance)
-        return np.asarray((seen.T @ vectors[:, keep]) / np.sqrt(size[keep]))
-    size, vectors = np.linalg.eigh(seen.T @ seen)
-    return np.asarray(vectors[:, size > _floor(size, coarse, tolerance)])
+def _visible_directions(seen: Array, coarse: bool, tolerance: float) -> Array:
+    """Right singular vectors of ``seen`` whose squared singular value is above the tolerance.
+
+    By a pivoted Cholesky factorisation of the smaller Gram matrix, which ends where nothing visible is
+    left, and the singular vectors of its few columns.
+    """
+    wide = seen.shape[0] < seen.shape[1]
+    gram = seen @ seen.T if wide else seen.T @ seen
+    largest = float(np.diag(gram).max(initial=0.0))
+    smallest = max(_LEFT_OUT * tolerance, 1e-14 * largest)
+    factor, pivots, rank, _ = lapack.dpstrf(gram, lower=1, tol=smallest)
+    lower = np.empty((len(gram), rank))
+    lower[pivots - 1] = np.tril(factor)[:, :rank]
+    size, vectors = np.linalg.eigh(lower.T @ lower)
+    keep = size > _floor(size, coarse, tolerance)
+    left = (lower @ vectors[:, keep]) / np.sqrt(size[keep])
+    return np.asarray(seen.T @ left / np.sqrt(size[keep])) if wide else left
 
 
 def _floor(size: Array, coarse: bool, tolerance: float) -> float:

@@ -59,21 +59,31 @@ ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
 
 @dataclass(frozen=True)
 class Architecture:
-    """Sizes, activation and initial scales of a network."""
+    """Sizes, activation and initial scales of a network.
+
+    Without ``hidden_sizes`` it has one hidden layer of infinite width, whose tangent features are in
+    ``features.py``; only finite networks have parameters.
+    """
 
     n_inputs: int
-    hidden_sizes: tuple[int, ...]
+    hidden_sizes: tuple[int, ...] | None
     activation: str
     #: Scales of the first layer's initial weights, one per band of units; larger ones allow higher
     #: frequencies.
     scales: tuple[float, ...] = (1.0,)
+
+    @property
+    def finite(self) -> tuple[int, ...]:
+        """The hidden sizes of a finite network."""
+        assert self.hidden_sizes is not None, "an infinitely wide network has no parameters"
+        return self.hidden_sizes
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of the tensors ``W_1, b_1, ..., W_L, b_L, w``."""
         shapes: list[tuple[int, ...]] = []
         fan_in = self.n_inputs
-        for size in self.hidden_sizes:
+        for size in self.finite:
             shapes += [(fan_in, size), (size,)]
             fan_in = size
         return (*shapes, (fan_in,))
@@ -91,7 +101,7 @@ class Architecture:
     @cached_property
     def band_of_unit(self) -> NDArray[np.intp]:
         """The band of scales of each unit of the first layer."""
-        n_units = self.hidden_sizes[0]
+        n_units = self.finite[0]
         return np.arange(n_units) * min(len(self.scales), n_units) // n_units
 
     @cached_property
@@ -115,7 +125,7 @@ class Architecture:
         """The band of every parameter, one vector per tensor; -1 beyond the first layer's units."""
         bands = []
         for position, shape in enumerate(self.shapes):
-            first = position < 2 or (len(self.hidden_sizes) == 1 and position == 2)
+            first = position < 2 or (len(self.finite) == 1 and position == 2)
             index = np.zeros(shape, dtype=np.intp) + (self.band_of_unit if first else -1)
             bands.append(index.ravel())
         return bands

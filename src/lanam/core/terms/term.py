@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from lanam.core.arrays import Array, slices
-from lanam.core.terms import networks
+from lanam.core.arrays import Array, Rng, slices
+from lanam.core.terms import features, networks
 from lanam.core.terms.knots import Axis, Categories, Grid, Knots, Levels
 
 #: Features per band of scales of a level's curve in a mixed term; of a surface, their square.
@@ -60,24 +60,37 @@ class SmoothTerm:
         """Whether the last parameter is the effect of missing values."""
         return isinstance(self.entries, Knots) and self.entries.missing
 
+    @property
+    def _axes(self) -> tuple[Knots, ...]:
+        """The knots of every column."""
+        return tuple(axis for axis in self.entries.axes if isinstance(axis, Knots))
+
     @cached_property
     def group_index(self) -> NDArray[np.intp]:
-        """The prior group of every parameter."""
+        """The prior group of every parameter, or feature."""
         architecture = self.architecture
-        network = architecture.band_index if self.joint else architecture.group_index
+        if architecture.hidden_sizes is None:
+            n_points = [len(axis.inputs) for axis in self._axes]
+            counts = features.counts(n_points, architecture)
+            network = np.repeat(np.arange(len(counts)), counts)
+        else:
+            network = architecture.band_index if self.joint else architecture.group_index
         if self.prior_groups == "network":
             network = np.zeros_like(network)
         return np.append(network, network.max() + 1) if self.has_missing else network
 
-    def initial(self, rng: np.random.Generator) -> Array:
-        """A random expansion point."""
-        axes = [axis for axis in self.entries.axes if isinstance(axis, Knots)]
-        return _initial_network(self.architecture, axes, rng)
+    def initial(self, rng: Rng | None) -> Array:
+        """A random expansion point; infinitely wide networks have none."""
+        return _initial_network(self.architecture, self._axes, rng)
 
     def jacobian(self, expansion: Array) -> Array:
         """Derivatives of the function at the entries (B, P)."""
-        inputs = self.entries.network_inputs
-        jacobian = networks.jacobian(self.architecture, expansion, inputs)[1]
+        if self.architecture.hidden_sizes is None:
+            inputs = [axis.inputs for axis in self._axes]
+            jacobian = np.concatenate(features.tangent_features(inputs, self.architecture), axis=1)
+        else:
+            inputs_of_grid = self.entries.network_inputs
+            jacobian = networks.jacobian(self.architecture, expansion, inputs_of_grid)[1]
         return np.asarray(block_diag(jacobian, 1.0)) if self.has_missing else jacobian
 
 
@@ -106,7 +119,7 @@ class LevelTerm:
         """One group for all levels."""
         return np.zeros(len(self.entries), dtype=np.intp)
 
-    def initial(self, rng: np.random.Generator) -> Array:
+    def initial(self, rng: Rng | None) -> Array:
         """Levels are linear and have no expansion point."""
         return np.empty(0)
 
@@ -162,14 +175,14 @@ class MixedTerm:
         index = np.concatenate(parts)
         return np.zeros_like(index) if self.prior_groups == "network" else index
 
-    def initial(self, rng: np.random.Generator) -> Array:
+    def initial(self, rng: Rng | None) -> Array:
         """Random expansion points of all networks, concatenated."""
         parts = [_initial_network(n.architecture, n.knots, rng) for n in self._networks]
         return np.concatenate([np.empty(0), *parts])
 
     def jacobian(self, expansion: Array) -> Array:
         """Tangent features at the entries (B, P), in the order of their groups."""
-        slots = slices(network.architecture.n_parameters for network in self._networks)
+        slots = slices(network.n_parameters for network in self._networks)
         of_networks = zip(self._networks, slots, strict=True)
         blocks = [network.jacobian(expansion[part]) for network, part in of_networks]
         return np.concatenate([*blocks, _at_levels(np.ones(1), self.entries.axes, ())], axis=1)
@@ -179,9 +192,12 @@ Term = SmoothTerm | LevelTerm | MixedTerm
 
 
 def _initial_network(
-    architecture: networks.Architecture, axes: Sequence[Knots], rng: np.random.Generator
+    architecture: networks.Architecture, axes: Sequence[Knots], rng: Rng | None
 ) -> Array:
     """A random expansion point; the units of each band have their kinks all over the data."""
+    if architecture.hidden_sizes is None:
+        return np.empty(0)
+    assert rng is not None, "a finite network starts at random"
     band = architecture.band_of_unit
     centres = np.empty((len(band), len(axes)))
     for group in range(band.max() + 1):
@@ -208,19 +224,29 @@ class _Network:
         axes = [self.grid[k] for k in self.chosen]
         return [axis for axis in axes if isinstance(axis, Knots)]
 
+    @property
+    def n_parameters(self) -> int:
+        """The number of parameters of a finite network."""
+        return 0 if self.architecture.hidden_sizes is None else self.architecture.n_parameters
+
     @cached_property
     def _widths(self) -> NDArray[np.intp]:
-        """The number of features per band: all parameters of a network of all axes, few at each level."""
-        n_parameters = np.bincount(self.architecture.band_index)
+        """The number of features per band: all of a network of all axes, few at each level."""
+        if self.architecture.hidden_sizes is None:
+            points = [len(knots.points) for knots in self.knots]
+            n_parameters = np.array(features.product_counts(points, self.architecture), np.intp)
+        else:
+            n_parameters = np.bincount(self.architecture.band_index)
         if len(self.chosen) == len(self.grid):
             return n_parameters
         n_points = math.prod(len(knots.points) for knots in self.knots)
-        return np.minimum(n_parameters, min(_CURVE_FEATURES ** len(self.chosen), n_points))
+        few = min(_CURVE_FEATURES ** len(self.chosen), n_points)
+        return np.asarray(np.minimum(n_parameters, few))
 
     @property
     def group_index(self) -> NDArray[np.intp]:
         """The band of every feature."""
-        if len(self.chosen) == len(self.grid):
+        if len(self.chosen) == len(self.grid) and self.architecture.hidden_sizes is not None:
             return self.architecture.band_index
         others = [axis.n_single for k, axis in enumerate(self.grid) if k not in self.chosen]
         return np.tile(np.repeat(np.arange(len(self._widths)), self._widths), math.prod(others))
@@ -228,11 +254,18 @@ class _Network:
     def jacobian(self, expansion: Array) -> Array:
         """Features at the grid's entries, zero where one of the network's columns is missing."""
         points = Grid(tuple(replace(knots, missing=False) for knots in self.knots))
-        features = networks.jacobian(self.architecture, expansion, points.network_inputs)[1]
-        if len(self.chosen) < len(self.grid):
-            features = self._leading(features)
+        if self.architecture.hidden_sizes is None:
+            inputs = [knots.inputs for knots in self.knots]
+            products = features.product_features(inputs, self.architecture)
+            # The largest come first.
+            bands = zip(products, self._widths, strict=True)
+            values = np.concatenate([product[:, :width] for product, width in bands], axis=1)
+        else:
+            values = networks.jacobian(self.architecture, expansion, points.network_inputs)[1]
+            if len(self.chosen) < len(self.grid):
+                values = self._leading(values)
         missing = [(0, int(knots.missing)) for knots in self.knots]
-        padded = np.pad(features.reshape(*points.shape, -1), [*missing, (0, 0)])
+        padded = np.pad(values.reshape(*points.shape, -1), [*missing, (0, 0)])
         return _at_levels(padded, self.grid, self.chosen)
 
     def _leading(self, jacobian: Array) -> Array:
