@@ -134,7 +134,7 @@ def tangent_features(inputs: Sequence[Array], architecture: Architecture) -> lis
 def product_counts(n_points: Sequence[int], architecture: Architecture) -> list[int]:
     """The number of products of each band."""
     return [
-        min(math.prod(min(band.n_output, n) for n in n_points), _MAX_PRODUCTS)
+        min(math.prod(min(band.n_bias, n) for n in n_points), _MAX_PRODUCTS)
         for band in _bands(architecture)
     ]
 
@@ -142,10 +142,11 @@ def product_counts(n_points: Sequence[int], architecture: Architecture) -> list[
 def product_features(inputs: Sequence[Array], architecture: Architecture) -> list[Array]:
     """The largest products of the columns' features in each band, on the grid of their inputs.
 
-    Features have no constants, whose products with others would not be pure.
+    These are the biases' features, which bend more freely than those of the output weights: with them the
+    evidence is higher. They have no constants, whose products with others would not be pure.
     """
     return [
-        _largest_products([_principal(_evaluate(band.output, points)) for points in inputs])
+        _largest_products([_principal(_evaluate(band.bias, points)) for points in inputs])
         for band in _bands(architecture)
     ]
 
