@@ -75,10 +75,12 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         and a non-Gaussian residual distribution, each if it improves the cross-validated log-likelihood.
         "constant" is homoscedastic Gaussian noise as in the paper, and implied by ``solver="adam"`` and
         ``curvature="kron"``.
-    hidden_sizes : sequence of int, default=(64,)
-        Widths of the hidden layers of each column's network.
-    pair_hidden_sizes : sequence of int, default=(64,)
-        Widths of the hidden layers of an interaction's network; (64, 64) in the paper.
+    hidden_sizes : "auto" or sequence of int, default="auto"
+        Widths of the hidden layers of each column's network, which starts at random weights. "auto" is one
+        hidden layer of infinite width, without random numbers; with ``solver="adam"`` or
+        ``curvature="kron"`` it is (64,).
+    pair_hidden_sizes : "auto" or sequence of int, default="auto"
+        The same for an interaction's network; (64, 64) in the paper.
     activation : {"gelu", "relu", "tanh", "silu"}, default="gelu"
         Activation of the hidden layers.
     init_scales : "auto" or sequence of float, default="auto"
@@ -107,7 +109,7 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     tol : float, default=0.05
         Stop when the log evidence rises by less than this.
     n_restarts : int, default=1
-        Number of random initialisations; the fit with the highest evidence is kept.
+        Number of random initialisations of finite networks; the fit with the highest evidence is kept.
     memory : int or str, default="2GB"
         Memory for sufficient statistics, in bytes or as a string: where cross-tables of the columns fit,
         iterations need no further pass over the rows. The plan is in ``plan_``, and is shown before the
@@ -116,7 +118,8 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
         Number of threads for passes over many rows; -1 for all cores. None is ``OMP_NUM_THREADS`` if it is
         set, otherwise all cores.
     random_state : int, RandomState or None, default=None
-        Seed of the initial weights.
+        Seed of the initial weights of finite networks (``hidden_sizes``); the default fit has no random
+        numbers.
     verbose : int, default=0
         1 shows progress on standard error.
 

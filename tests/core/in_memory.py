@@ -58,7 +58,7 @@ def resume(model, columns, y, weight, options):
 
 def place_categories(column, weight, n_levels, max_own=None):
     """Entries for a column of codes below ``n_levels``."""
-    return choose_categories(*level_counts(column, weight, n_levels), max_own)
+    return choose_categories(level_counts(column, weight, n_levels), max_own)
 
 
 def entry_weights(rows):
@@ -100,7 +100,7 @@ def evidence_scores(columns, weight, slope, curvature, own, categories=NO_CATEGO
     return interactions.evidence_scores(binned, own, sums)
 
 
-def score(kind, problem, state, columns, own, rng, categories=NO_CATEGORIES):
+def score(kind, problem, state, columns, own, categories=NO_CATEGORIES):
     """``interactions.score``."""
     known = summary(columns, problem.rows.weight, categories)
-    return interactions.score(kind, problem, state, known, own, rng, categories)
+    return interactions.score(kind, problem, state, known, own, categories)

@@ -286,7 +286,7 @@ def without_loss(likelihood, posterior, curvature):
         problem = make_problem(options, likelihood)
         rng = np.random.default_rng(0)
         result = find_solver(options).fit(problem, rng)
-        return problem, result, find_solver(options).solution(problem, result.state, rng)
+        return problem, result, find_solver(options).solution(problem, result.state)
 
 
 def dense_covariance(problem, state, posterior, curvature):
@@ -395,7 +395,7 @@ class TestDroppedTerms:
         problem = make_problem()
         rng = np.random.default_rng(0)
         result = find_solver(replace(PAPER, max_iter=1)).fit(problem, rng)
-        found = find_solver(PAPER).solution(problem, result.state, rng)
+        found = find_solver(PAPER).solution(problem, result.state)
         assert adam.terms_to_drop(problem, found) == []
         small = tuple(mean * factor for mean, factor in zip(found.means, (1, 1, 1e-5), strict=True))
         assert adam.terms_to_drop(problem, replace(found, means=small)) == [2]
@@ -462,7 +462,7 @@ def with_pairs(problem, options, pairs=((0, 1),), n_rows=200):
     """The same problem with joint networks."""
     columns = toy(n_rows)[0]
     terms = in_memory.pair_terms(columns, problem.rows.weight, pairs, options)
-    return add_terms(problem, State((), 0.0, 1.0), terms, np.random.default_rng(0))[0]
+    return add_terms(problem, State((), 0.0, 1.0), terms, rng=np.random.default_rng(0))[0]
 
 
 class TestPairs:

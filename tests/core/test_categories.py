@@ -153,7 +153,7 @@ class TestClosedForm:
         y, weight = rng.standard_normal(90), rng.uniform(0.5, 2.0, 90)
         y = y + np.nan_to_num(codes)
         prepared, problem, state = regression_of(codes[:, None], y, weight, [6], 3.0, 0.4)
-        found = posterior.ExactCurvature().solution(problem, state, rng)
+        found = posterior.ExactCurvature().solution(problem, state)
         indicators = entry_matrix(prepared.categories[0], codes)
         share = weight @ indicators / weight.sum()
         table = np.eye(8) - share
@@ -176,7 +176,7 @@ class TestClosedForm:
         codes = np.repeat(np.arange(7.0), 5)
         y = rng.standard_normal(7)[codes.astype(int)] + rng.standard_normal(35)
         prepared, problem, state = regression_of(codes[:, None], y, np.ones(35), [7], 2.0, 0.5)
-        found = posterior.ExactCurvature().solution(problem, state, rng)
+        found = posterior.ExactCurvature().solution(problem, state)
         standard = (y - y.mean()) / prepared.units.scale
         expected = standard.reshape(7, 5).mean(axis=1) * 5.0 / (5.0 + 0.5 * 2.0)
         assert_close(found.means[0][:7], expected, "conditioning")

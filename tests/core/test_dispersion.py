@@ -173,7 +173,7 @@ class TestAgainstDenseNewton:
         columns, y = counts(n=200, phi=4.0)
         model = fit(columns, y)
         _, stage = in_memory.resume(model, columns, y, np.ones(200), QUICK)
-        linear = Regression.of(stage.problem, stage.state, np.random.default_rng(0))
+        linear = Regression.of(stage.problem, stage.state)
         at = np.zeros(linear.model.prior.n_groups)
 
         def objective(log_noise):
@@ -197,7 +197,7 @@ class TestAgainstDenseNewton:
         problem = Problem.of(made.terms, made.rows, Poisson(), True, update)
         start = problem.initial_term(0, np.random.default_rng(0))
         state = State((start,), Poisson().fit_intercept_only(y, np.ones(200)), 2.0)
-        linear = Regression.of(problem, state, np.random.default_rng(0))
+        linear = Regression.of(problem, state)
         hyper, _ = evidence.tune(linear.model, 2.0, True, UPDATES[update], 40, 1e-6)
         assert hyper.noise == 1.0
 

@@ -38,7 +38,7 @@ class Example:
     def __init__(self, joint, prior_groups):
         options = replace(SMALL, posterior="joint" if joint else "block", prior_groups=prior_groups)
         self.problem, self.state = started(*additive_data(), options=options, noise=NOISE)
-        self.linear = Regression.of(self.problem, self.state, np.random.default_rng(0))
+        self.linear = Regression.of(self.problem, self.state)
         self.model, self.joint = self.linear.model, joint
         rng = np.random.default_rng(1)
         self.hyper = Hyper(rng.uniform(-1.0, 1.0, self.model.prior.n_groups), 0.2)
@@ -139,7 +139,7 @@ def test_joint_evidence_is_the_marginal_likelihood(lossless):
     """Of ``y ~ N(b 1, sum_d J_d Lambda_d^-1 J_d' + noise I)`` at the best constant ``b``."""
     columns, y, _ = additive_data()
     problem, state = started(columns, y, np.ones(len(y)), noise=NOISE)
-    model = Regression.of(problem, state, np.random.default_rng(0)).model
+    model = Regression.of(problem, state).model
     covariance = NOISE * np.eye(len(y))
     for term, estimate, position in zip(
         problem.terms, state.terms, problem.rows.positions, strict=True

@@ -76,7 +76,7 @@ class TestConvergence:
         problem, state = started(*additive_data(likelihood=name), name)
         state, converged, _ = converge(problem, state, tol=1e-4)
         assert converged
-        linear = Regression.of(problem, state, rng())
+        linear = Regression.of(problem, state)
         as_made = Hyper(np.zeros(linear.model.prior.n_groups), state.noise)
         posterior = evidence.solve(linear.model, as_made, problem.joint)
         for part, block, estimate in zip(
@@ -187,8 +187,8 @@ def test_keeping_terms_is_making_the_problem_with_them(name):
     assert isinstance(kept, Problem)
     for part in (kept, fresh):
         assert part.terms == (problem.terms[1],)
-    found = Regression.of(kept, kept_state, rng()).model
-    expected = Regression.of(fresh, kept_state, rng()).model
+    found = Regression.of(kept, kept_state).model
+    expected = Regression.of(fresh, kept_state).model
     assert_close(found.gram, expected.gram, "rounding")
     assert_close(found.target, expected.target, "rounding")
     assert found.constant == pytest.approx(expected.constant)

@@ -438,7 +438,7 @@ class TestFitted:
         model, units, _, options, (columns, y, weight) = fitted
         _, stage = in_memory.resume(model, columns, y, weight, options)
         turned = stage.problem.keep([1, 0]), stage.state.keep([1, 0])
-        made = posterior.ExactCurvature().solution(*turned, np.random.default_rng(0))
+        made = posterior.ExactCurvature().solution(*turned)
         other = assemble(units, *turned, made, [])
         assert [term.features for term in other.terms] == [(0,), (1,)]
         old, new = (scoring.link_moments(m, NEW_ROWS) for m in (model, other))
@@ -578,7 +578,7 @@ class TestWithTwoCurves:
     def test_coordinates_are_sorted_with_their_terms(self):
         model, prepared, stage = self.given()
         turned = stage.problem.keep([2, 0, 1]), stage.state.keep([2, 0, 1])
-        made = posterior.ExactCurvature().solution(*turned, np.random.default_rng(0))
+        made = posterior.ExactCurvature().solution(*turned)
         other = assemble(prepared.units, *turned, made, [])
         assert [term.features for term in other.terms] == [(0,), (1,), (2,)]
         rows = np.column_stack([NEW_ROWS, np.linspace(-2.0, 2.0, 9)])
@@ -591,8 +591,8 @@ class TestWithTwoCurves:
     def test_effects_without_the_categories(self):
         _, _, stage = self.given()
         rng = np.random.default_rng(0)
-        found = interactions.joint_precision(stage.problem, stage.state, rng)
-        linear = Regression.of(stage.problem, stage.state, np.random.default_rng(0), fine=True)
+        found = interactions.joint_precision(stage.problem, stage.state)
+        linear = Regression.of(stage.problem, stage.state, fine=True)
         joint = linear.solve()
         # Weakly and strongly identified directions are mixed.
         product = found.precision @ joint.covariance

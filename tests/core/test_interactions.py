@@ -228,8 +228,8 @@ class TestScore:
             last[own, k] = means[own]
         last_precision = last.T @ precision @ last
         last_covariance = np.linalg.inv(last_precision)
-        full = in_memory.score(kind + "_full", problem, state, columns, PAIRS, rng)
-        scalar = in_memory.score(kind, problem, state, columns, PAIRS, rng)
+        full = in_memory.score(kind + "_full", problem, state, columns, PAIRS)
+        scalar = in_memory.score(kind, problem, state, columns, PAIRS)
         for k, (i, j) in enumerate(PAIRS):
             if kind == "mutual_information":
                 expected = 0.5 * log_det_ratio(covariance, blocks[i], blocks[j])
@@ -355,9 +355,9 @@ def test_the_level_effect_of_a_column_counts_with_its_smooth_one():
     y = rng.standard_normal(40)[level] + columns[:, 1] + 0.3 * rng.standard_normal(800)
     problem, state = fitted(columns, y, np.ones(800))
     levels = in_memory.prepared(columns, y, np.ones(800), problem.likelihood, SMALL).levels
-    problem, state = add_levels(problem, state, levels, rng)
+    problem, state = add_levels(problem, state, levels)
     assert [term.kind for term in problem.terms] == ["smooth", "smooth", "level"]
-    effects = interactions.joint_precision(problem, state, rng)
+    effects = interactions.joint_precision(problem, state)
     assert list(effects.blocks) == [0, 1]
     # 40 levels and the unseen one come on top of the smooth coordinates.
     assert len(effects.blocks[0]) > 41

@@ -58,7 +58,7 @@ class Case:
 
     def approximate(self, curvature):
         rng = np.random.default_rng(1)
-        return laplace.approximate(self.problem, self.state, CURVATURES[curvature], rng)
+        return laplace.approximate(self.problem, self.state, CURVATURES[curvature])
 
     def dense_evidence(self, hyper, posterior, curvature):
         """Dense evidence from the rows and the networks, without compression."""

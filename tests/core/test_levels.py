@@ -103,13 +103,13 @@ class TestAdding:
     def test_none_for_smooth_data(self):
         columns, y = self.example([])
         problem, state, levels = self.converged(columns, y)
-        assert add_levels(problem, state, levels, np.random.default_rng(0)) is None
+        assert add_levels(problem, state, levels) is None
 
     @pytest.mark.parametrize("effects", [[1], [0, 2]])
     def test_effects_in_the_residuals_are_added(self, effects):
         columns, y = self.example(effects)
         problem, state, levels = self.converged(columns, y)
-        wider, wider_state = add_levels(problem, state, levels, np.random.default_rng(0))
+        wider, wider_state = add_levels(problem, state, levels)
         added = wider.terms[len(problem.terms) :]
         assert sorted(term.features[0] for term in added) == effects
         assert all(term.kind == "level" for term in added)
@@ -128,7 +128,7 @@ class TestAdding:
         columns, y = self.example([1])
         columns[:, 2] = (7.0 * columns[:, 1]) % 40.0
         problem, state, levels = self.converged(columns, y)
-        wider, _ = add_levels(problem, state, levels, np.random.default_rng(0))
+        wider, _ = add_levels(problem, state, levels)
         assert len(wider.terms) == len(problem.terms) + 1
 
     def test_a_column_of_three_values_needs_none(self):
@@ -138,4 +138,4 @@ class TestAdding:
         problem, state = started(columns, y, np.ones(300))
         # Before any fit the residuals have the whole effect.
         levels = {0: place_levels(summarise(columns[:, 0], np.ones(300)), 300, 20)}
-        assert add_levels(problem, state, levels, rng) is None
+        assert add_levels(problem, state, levels) is None

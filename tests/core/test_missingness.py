@@ -367,9 +367,7 @@ class TestFit:
         assert found.missing_variance is not None
         _, stage = in_memory.resume(found, columns, y, np.ones(500), options)
         (intercept,) = (
-            kron.KronCurvature()
-            .functions(stage.problem, stage.state, np.random.default_rng(0))
-            .covariance[-1:, -1]
+            kron.KronCurvature().functions(stage.problem, stage.state).covariance[-1:, -1]
         )
         information = stage.problem.rows.information.sum() / stage.state.noise
         assert intercept == pytest.approx(1.0 / information, rel=1e-3)
@@ -405,7 +403,7 @@ def test_tuning_with_precisions():
     columns, y = curve_data(120)
     model = fit(columns, y)
     _, stage = in_memory.resume(model, columns, y, np.ones(120), QUICK)
-    made = Regression.of(stage.problem, stage.state, np.random.default_rng(0))
+    made = Regression.of(stage.problem, stage.state)
     linear = made.model
     assert linear.offset == pytest.approx(stage.problem.rows.log_precision)
     assert linear.offset < -10.0

@@ -70,7 +70,7 @@ class TestGaussian:
     def test_functions_at_all_entries(self, gaussian, lossless):
         # With UNSEEN_PRECISION every entry counts, also those beyond the data.
         problem, state = gaussian
-        found = posterior.ExactCurvature().solution(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state)
         dense, blocks = self.dense(problem, state)
         widths = [table.shape[1] for table in found.tables]
         ends = np.cumsum(widths)
@@ -86,7 +86,7 @@ class TestGaussian:
 
     def test_compression_keeps_the_bands_beyond_the_data(self, gaussian):
         problem, state = gaussian
-        found = posterior.ExactCurvature().solution(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state)
         dense, blocks = self.dense(problem, state)
         ends = np.cumsum([table.shape[1] for table in found.tables])
         for k, known in enumerate(state.terms):
@@ -99,7 +99,7 @@ class TestGaussian:
 
     def test_effective_parameters(self, gaussian, lossless):
         problem, state = gaussian
-        found = posterior.ExactCurvature().solution(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state)
         dense, blocks = self.dense(problem, state)
         expected = [dense.effective[block].sum() for block in blocks]
         assert_close(found.effective, expected, "conditioning")
@@ -107,7 +107,7 @@ class TestGaussian:
     @pytest.mark.parametrize("kind", ["joint"])  # blocks ignore that other terms are substitutes
     def test_the_log_evidence_gain_is_against_the_model_without_the_term(self, gaussian, lossless):
         problem, state = gaussian
-        found = posterior.ExactCurvature().solution(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state)
         for k in range(2):
             without = replace(state, terms=(state.terms[1 - k],))
             dense, _ = self.dense(problem.keep([1 - k]), without)
@@ -117,7 +117,7 @@ class TestGaussian:
 
     def test_what_is_handed_on(self, gaussian):
         problem, state = gaussian
-        found = posterior.ExactCurvature().solution(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state)
         units = in_memory.units(*additive_data()[1:], problem.likelihood)
         model = assemble(units, problem, state, found, [])
         assert model.noise_variance == pytest.approx(state.noise * units.scale**2)
@@ -143,7 +143,7 @@ class TestBernoulli:
     def test_the_mean_is_the_mode(self, fitted):
         """The slope of ``log p(y | f) - 1/2 z' z`` vanishes at the mean."""
         problem, state = fitted
-        found = posterior.ExactCurvature().solution(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state)
         rows = problem.rows
         f = np.full(len(rows), found.intercept)
         for position, mean in zip(rows.positions, found.means, strict=True):
@@ -160,7 +160,7 @@ class TestBernoulli:
 
     def test_covariance_is_the_inverse_curvature_there(self, fitted, lossless):
         problem, state = fitted
-        found = posterior.ExactCurvature().solution(problem, state, rng())
+        found = posterior.ExactCurvature().solution(problem, state)
         rows = problem.rows
         p = expit(statistics.predict(rows, state.values, state.intercept))
         phi, precision, blocks = dense_parts(problem, state)
@@ -192,8 +192,8 @@ def test_unseen_precision_changes_no_regression():
     state, _ = gauss_newton.converge(
         problem, state, rng(), gauss_newton.Limits(20, 0.05), lambda state: None
     )
-    plain = Regression.of(problem, state, rng())
-    wide = Regression.of(problem, state, rng(), UNSEEN_PRECISION)
+    plain = Regression.of(problem, state)
+    wide = Regression.of(problem, state, UNSEEN_PRECISION)
     assert len(wide.model.target) > len(plain.model.target)
     results = [
         solve(one.model, Hyper(np.zeros(one.model.prior.n_groups), state.noise), True)

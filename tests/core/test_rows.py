@@ -72,7 +72,7 @@ class Example:
         known = [own.distribution for own in self.summary.columns]
         few, many = place_knots(known[1], 20), place_knots(known[0], 9)
         codes = self.summary.columns[2]
-        self.codes = choose_categories(codes.mass, codes.arrival)
+        self.codes = choose_categories(codes.mass)
         network, joint = (Architecture(n, (3,), "gelu", (1.0,)) for n in (1, 2))
         self.terms = (
             SmoothTerm((0,), many, network, "layer"),
@@ -330,11 +330,7 @@ def _kron(example, rows, own):
         replace(problem.initial_term(number, rng), values=example.values[k])
         for number, k in enumerate(own)
     )
-    return (
-        kron.KronCurvature()
-        .functions(problem, State(known, example.intercept, 0.7), np.random.default_rng(0))
-        .covariance
-    )
+    return kron.KronCurvature().functions(problem, State(known, example.intercept, 0.7)).covariance
 
 
 class TestGaussian:

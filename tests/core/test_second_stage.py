@@ -220,7 +220,7 @@ class TestAuto:
 
         def spy(kind, problem, state, columns, pairs, rng, categories):
             calls.append(([term.features for term in problem.terms], list(pairs)))
-            return score(kind, problem, state, columns, pairs, rng, categories)
+            return score(kind, problem, state, columns, pairs, categories)
 
         monkeypatch.setattr(interactions, "score", spy)
         model = fit(columns, y, options=replace(QUICK, interactions=2))
@@ -427,7 +427,7 @@ class TestSeparatedClasses:
         problem, state = started(columns, y, np.ones(150), "bernoulli", QUICK)
         terms = in_memory.pair_terms(columns, np.ones(150), [(0, 1), (1, 2)], QUICK)
         rng = np.random.default_rng(0)
-        problem, state = add_terms(problem, state, terms, rng)
+        problem, state = add_terms(problem, state, terms, rng=rng)
         state, _ = gauss_newton.converge(
             problem, state, rng, gauss_newton.Limits(30, 0.05), lambda state: None
         )
@@ -586,11 +586,11 @@ class TestModel:
         problem, state = started(columns, y, weight, options=QUICK)
         terms = in_memory.pair_terms(columns, weight, [(1, 2), (0, 1)], QUICK)
         rng = np.random.default_rng(0)
-        problem, state = add_terms(problem, state, terms, rng)
+        problem, state = add_terms(problem, state, terms, rng=rng)
         order = [2, 3, 0, 4]
         off = [dropped_term(Dropped(problem.terms[1], problem.data_mass[1], 0.5))]
         problem, state = problem.keep(order), state.keep(order)
-        solution = posterior.ExactCurvature().solution(problem, state, rng)
+        solution = posterior.ExactCurvature().solution(problem, state)
         units = in_memory.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK).units
         model = assemble(units, problem, state, solution, off)
         expected = [(0,), (1,), (2,), (0, 1), (1, 2)]
@@ -823,7 +823,7 @@ class TestInterrupts:
 
         def badly_started(problem, state, terms, rng, on_decision):
             """New networks with priors far too wide, which one pass cannot fix."""
-            wider, state = add_terms(problem, state, terms, rng)
+            wider, state = add_terms(problem, state, terms, rng=rng)
             known = list(state.terms)
             for k in range(len(problem.terms), len(known)):
                 tiny = 1e-9 * known[k].precision
@@ -864,7 +864,7 @@ class TestInterrupts:
             calls.append(pairs)
             if len(calls) == 2:
                 raise KeyboardInterrupt
-            return score(kind, problem, state, columns, pairs, rng, categories)
+            return score(kind, problem, state, columns, pairs, categories)
 
         monkeypatch.setattr(second_stage, "_PAIRS_AT_ONCE", 1)
         monkeypatch.setattr(interactions, "score", stop)

@@ -36,7 +36,7 @@ class Example:
         # Wide priors: with narrow ones a twin pays, because it doubles the prior's variance.
         wide = tuple(replace(known, precision=0.1 * known.precision) for known in state.terms)
         state = replace(state, terms=wide)
-        linear = Regression.of(self.problem, state, np.random.default_rng(0))
+        linear = Regression.of(self.problem, state)
         self.model, self.joint = linear.model, joint
         self.tables = [part.table for part in linear.compressed]
         self.posterior = self.solve(range(4))

@@ -563,26 +563,40 @@ class TestHashes:
         own = hash_values(column)
         assert own[0] == own[1]
         assert own[2] == own[3] == own[4] != own[0]
-        rows = hash_rows(column[:, None], np.zeros(5))
-        assert rows[0] == rows[1]
-        assert rows[2] == rows[3] == rows[4] != rows[0]
+        for rows in hash_rows(column[:, None], np.zeros(5)):
+            assert rows[0] == rows[1]
+            assert rows[2] == rows[3] == rows[4] != rows[0]
 
     def test_different_rows_have_different_hashes(self):
         row = np.array([[1.0, 2.0, 2.0]])
         swapped = np.array([[2.0, 1.0, 2.0]])
-        assert hash_rows(row, np.zeros(1)) != hash_rows(swapped, np.zeros(1))
-        assert hash_rows(row, np.zeros(1)) != hash_rows(row, np.ones(1))
-        assert hash_rows(row, np.zeros(1)) != hash_rows(row[:, :2], np.zeros(1))
+        assert hash_rows(row, np.zeros(1))[1] != hash_rows(swapped, np.zeros(1))[1]
+        for k in range(2):
+            assert hash_rows(row, np.zeros(1))[k] != hash_rows(row, np.ones(1))[k]
+            assert hash_rows(row, np.zeros(1))[k] != hash_rows(row[:, :2], np.zeros(1))[k]
         table = np.stack(np.meshgrid(*[np.arange(40.0)] * 3), axis=-1).reshape(-1, 3)
-        assert len(np.unique(hash_rows(table, np.zeros(len(table))))) == 40**3
+        assert len(np.unique(hash_rows(table, np.zeros(len(table)))[1])) == 40**3
+
+    def test_the_first_does_not_depend_on_the_order_of_columns(self):
+        table = np.random.default_rng(4).standard_normal((50, 4))
+        first, second = hash_rows(table, np.arange(50.0))
+        turned = hash_rows(table[:, [2, 0, 3, 1]], np.arange(50.0))
+        np.testing.assert_array_equal(turned[0], first)
+        assert np.all(turned[1] != second)
+        assert len(np.unique(first)) == 50
 
     def test_of_rows_do_not_depend_on_their_neighbours(self):
         rng = np.random.default_rng(20)
         table, response = rng.standard_normal((40_000, 3)), rng.standard_normal(40_000)
         order = rng.permutation(len(table))
-        own = hash_rows(table, response)
-        np.testing.assert_array_equal(own[order], hash_rows(table[order], response[order]))
-        assert own[17] == hash_rows(table[17:18], response[17:18])[0]
+        hashes = hash_rows(table, response)
+        shuffled, single = (
+            hash_rows(table[order], response[order]),
+            hash_rows(table[17:18], response[17:18]),
+        )
+        for k in range(2):
+            np.testing.assert_array_equal(hashes[k][order], shuffled[k])
+            assert hashes[k][17] == single[k][0]
 
 
 class TestSignatures:
@@ -609,7 +623,7 @@ class TestSignatures:
         return reduce(add, totals)
 
     def test_of_numeric_columns_are_equal_for_duplicates_only(self, table):
-        rows = hash_rows(table, np.arange(5000.0))
+        _, rows = hash_rows(table, np.arange(5000.0))
         column, copy, once, swapped, zeros = self.by_chunks(sign_numbers, table, rows, 0)
         assert column.shape == (1,)
         assert column.dtype == np.uint64
@@ -629,7 +643,7 @@ class TestSignatures:
         once[77] = (np.nan_to_num(codes[77]) + 1.0) % 9.0
         joined = np.where(codes == 3.0, 4.0, codes)
         table = np.column_stack([codes, renamed, named, once, joined])
-        rows = hash_rows(table, np.zeros(5000))
+        _, rows = hash_rows(table, np.zeros(5000))
 
         def sign(column, row_hash):
             return sign_codes(column, row_hash, 12)

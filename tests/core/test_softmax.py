@@ -296,7 +296,7 @@ def test_slopes_of_the_evidence_with_several_outputs(lossless):
     made = in_memory.prepared(columns, y, np.ones(len(y)), Softmax(3), QUICK)
     model = fit(columns, y)
     _, stage = in_memory.resume(model, columns, y, np.ones(len(y)), QUICK)
-    linear = Regression.of(stage.problem, stage.state, np.random.default_rng(0))
+    linear = Regression.of(stage.problem, stage.state)
     at = np.random.default_rng(0).uniform(-0.5, 0.5, linear.model.prior.n_groups)
     for joint in (True, False):
 
@@ -316,7 +316,7 @@ def test_evidence_of_one_linearisation_is_the_dense_formula(joint, lossless):
     model = fit(columns, y)
     options = replace(QUICK, posterior="joint" if joint else "block")
     _, stage = in_memory.resume(model, columns, y, np.ones(len(y)), options)
-    linear = Regression.of(stage.problem, stage.state, np.random.default_rng(0))
+    linear = Regression.of(stage.problem, stage.state)
     found = linear.solve()
     gram, free = linear.model.gram, linear.model.intercepts
     terms = slice(0, free.start)
@@ -526,7 +526,7 @@ class TestOtherTerms:
         made = in_memory.prepared(columns, y, np.ones(900), Softmax(3), QUICK)
         problem = Problem.of((), made.rows.keep_terms([]), Softmax(3))
         state = State((), Softmax(3).fit_intercept_only(y, np.ones(900)), 1.0)
-        wider, after = first_stage.add_levels(problem, state, made.levels, rng)
+        wider, after = first_stage.add_levels(problem, state, made.levels)
         assert [term.kind for term in wider.terms] == ["level"]
         assert after.values[0].shape == (13, 2)
 

@@ -326,9 +326,11 @@ def _read_architecture(value: object, n_columns: int, name: str) -> Architecture
         return None
     keys = ("n_inputs", "hidden_sizes", "activation", "scales")
     fields = Fields(value, f"the network of {name}", keys)
-    sizes = fields.wholes("hidden_sizes", 1, 1 << 20)
+    # An infinitely wide network has no sizes.
+    infinite = fields.values["hidden_sizes"] is None
+    sizes = None if infinite else fields.wholes("hidden_sizes", 1, 1 << 20)
     scales = fields.numbers("scales", 0.0)
-    fields.require(len(sizes) > 0, "hidden_sizes")
+    fields.require(sizes is None or len(sizes) > 0, "hidden_sizes")
     fields.require(len(scales) > 0 and min(scales) > 0.0, "scales")
     n_inputs = fields.whole("n_inputs", 1, n_columns)
     return Architecture(n_inputs, sizes, fields.text("activation", ACTIVATIONS), scales)

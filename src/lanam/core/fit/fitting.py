@@ -95,8 +95,12 @@ def _remembered(
 
 
 def _seeds(random_state: int, options: Options) -> list[np.random.SeedSequence]:
-    """Seeds of the restarts of the first stage and, last, of the second."""
-    return np.random.SeedSequence(random_state).spawn(options.n_restarts + 1)
+    """Seeds of the restarts of the first stage and, last, of the second.
+
+    Infinitely wide networks have no random start: all restarts would be the same.
+    """
+    n_restarts = 1 if options.hidden_sizes is None else options.n_restarts
+    return np.random.SeedSequence(random_state).spawn(n_restarts + 1)
 
 
 def _best_first_stage(run: Run, seeds: Sequence[np.random.SeedSequence]) -> Stage:

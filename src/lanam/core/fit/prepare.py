@@ -184,7 +184,7 @@ def prepare(
             unused[feature] = CONSTANT if len(distribution.values) else EMPTY
         elif n_levels and n_levels[feature] >= 0:
             most = None if feature == widest else _WIDE // likelihood.n_outputs
-            entries = choose_categories(column.mass, column.arrival, most)
+            entries = choose_categories(column.mass, most)
             categories[feature] = entries
             terms.append(LevelTerm((feature,), entries, has_high_cardinality(entries)))
         else:
@@ -232,7 +232,7 @@ def has_high_cardinality(entries: Entries) -> bool:
 
 def pair_levels(column: ColumnSummary) -> Categories:
     """The entries of a categorical column within a pair."""
-    return choose_categories(column.mass, column.arrival, _PAIR_LEVELS)
+    return choose_categories(column.mass, _PAIR_LEVELS)
 
 
 def place_grids(

@@ -142,16 +142,23 @@ def hash_values(column: Array) -> Hashes:
     return _mix(_bits(column))
 
 
-def hash_rows(columns: Array, response: Array) -> Hashes:
-    """A 64-bit hash of every row of columns (n, D) and its response."""
-    hashes = np.empty(len(response), dtype=np.uint64)
+def hash_rows(columns: Array, response: Array) -> tuple[Hashes, Hashes]:
+    """Two 64-bit hashes of every row of columns (n, D) and its response.
+
+    The first does not depend on the columns' order; the second tells rows with permuted values apart.
+    """
+    unordered, ordered = np.empty((2, len(response)), dtype=np.uint64)
     for start in range(0, len(response), _BLOCK):
         part = slice(start, start + _BLOCK)
-        mixed = _mix(_bits(response[part]))
+        of_response = _mix(_bits(response[part]))
+        total, weighted = of_response.copy(), of_response.copy()
         for feature in range(columns.shape[1]):
-            mixed = _mix(mixed ^ _bits(columns[part, feature]))
-        hashes[part] = mixed
-    return hashes
+            mixed = _mix(_bits(columns[part, feature]))
+            total += mixed
+            weighted += mixed * np.uint64(2 * feature + 3)
+        # The response has the place of no column.
+        unordered[part], ordered[part] = _mix(total ^ of_response), _mix(weighted)
+    return unordered, ordered
 
 
 def count_distinct(hashes: Hashes) -> Array:
@@ -193,7 +200,7 @@ def sign_numbers(column: Array, row_hash: Hashes) -> Hashes:
     Examples
     --------
     >>> table = np.array([[1.0, 1.0, 2.0], [2.0, 2.0, 1.0]])
-    >>> rows = hash_rows(table, np.zeros(2))
+    >>> _, rows = hash_rows(table, np.zeros(2))
     >>> first, copy, other = (sign_numbers(table[:, feature], rows) for feature in range(3))
     >>> first == copy, first == other
     (array([ True]), array([False]))

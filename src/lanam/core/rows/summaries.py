@@ -31,13 +31,12 @@ _SKETCH_ARRAYS = 5
 class ColumnSummary:
     """One column: its distribution, and the number of distinct values, which may be an estimate.
 
-    For a column of codes, ``mass`` and ``arrival`` are every code's weight and first occurrence.
+    For a column of codes, ``mass`` is every code's weight.
     """
 
     distribution: Distribution
     n_values: float
     mass: Array
-    arrival: Array
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _exact_columns(
     def of_column(column: Array, n_levels: int, buffer: Array) -> ColumnSummary:
         distribution = summarise(column, table.weight, buffer)
         counts = level_counts(column, table.weight, n_levels)
-        return ColumnSummary(distribution, len(distribution.values), *counts)
+        return ColumnSummary(distribution, len(distribution.values), counts)
 
     if n_threads == 1 or len(table) < _MANY_ROWS:
         return tuple(map(of_column, table.columns.T, levels, space))
@@ -117,7 +116,7 @@ def _exact_columns(
 
 
 # Totals of a pass: [rows, response's spread], classes, distinct rows, a sample, then for each column the
-# arrays of a sketch and, if it has codes, every code's mass and arrival.
+# arrays of a sketch and, if it has codes, every code's mass.
 
 
 def _sketched(
@@ -128,9 +127,7 @@ def _sketched(
         for column, n_levels in zip(table.columns.T, levels, strict=True):
             parts += sketches.to_arrays(sketches.sketch_column(column, table.weight))
             if n_levels >= 0:
-                mass, arrival = level_counts(column, table.weight, n_levels)
-                # An arrival in an earlier chunk precedes all in later ones.
-                parts += [mass, table.number + arrival / len(table)]
+                parts.append(level_counts(column, table.weight, n_levels))
         return tuple(parts)
 
     return reduce(partial(_merged, levels, n_sample), map(of, tables))
@@ -139,30 +136,33 @@ def _sketched(
 def _head(table: EncodedRows, n_classes: int, n_sample: int) -> list[Array]:
     spread = Spread.of(table.response, table.weight)
     hashes = sketches.hash_rows(table.columns, table.response)
-    classes, _ = level_counts(table.response, table.weight, n_classes)
-    counts = [np.array([len(table), *astuple(spread)]), classes, sketches.count_distinct(hashes)]
+    classes = level_counts(table.response, table.weight, n_classes)
+    counts = [np.array([len(table), *astuple(spread)]), classes, sketches.count_distinct(hashes[1])]
     # As floats, which have the same order.
-    numbers = (hashes >> np.uint64(11)).astype(np.float64)
-    return counts + _smallest([numbers, table.columns, table.response, table.weight], n_sample)
+    numbers = [(hash_ >> np.uint64(11)).astype(np.float64) for hash_ in hashes]
+    return counts + _smallest([*numbers, table.columns, table.response, table.weight], n_sample)
 
 
 def _smallest(sample: Sequence[Array], n_sample: int) -> list[Array]:
-    """Distinct rows with the smallest hashes: these, columns, response, and the weight of all copies."""
+    """Distinct rows with the smallest hashes: these, columns, response, and the weight of all copies.
+
+    They are in the order of the first hash, which the columns' order does not change.
+    """
     if n_sample == 0:
         return [array[:0] for array in sample]
-    hashes, columns, response, weight = sample
+    hashes, identity, columns, response, weight = sample
     candidates = np.arange(len(hashes))
     if len(hashes) > 4 * n_sample:
         # Sort few of them, unless many are copies.
         few = np.flatnonzero(hashes <= np.partition(hashes, 2 * n_sample)[2 * n_sample])
         candidates = few if len(np.unique(hashes[few])) >= n_sample else candidates
-    order = candidates[np.argsort(hashes[candidates])]
-    ordered = hashes[order]
+    order = candidates[np.lexsort((identity[candidates], hashes[candidates]))]
+    numbers = np.stack([hashes[order], identity[order]])
     # Copies are one row with their total weight.
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    starts = np.flatnonzero(np.r_[True, (numbers[:, 1:] != numbers[:, :-1]).any(axis=0)])
     mass = np.add.reduceat(weight[order], starts)[:n_sample]
     first = order[starts[:n_sample]]
-    return [hashes[first], columns[first], response[first], mass]
+    return [hashes[first], identity[first], columns[first], response[first], mass]
 
 
 def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals) -> Totals:
@@ -171,28 +171,27 @@ def _merged(levels: Sequence[int], n_sample: int, first: Totals, second: Totals)
     total = Spread(*spread).merged(Spread(*other))
     merged = [np.array([n_rows + n_more, *astuple(total)]), next(one) + next(two)]
     merged.append(sketches.merge_counts(next(one), next(two)))
-    samples = [np.concatenate(pair) for pair in zip(islice(one, 4), islice(two, 4), strict=True)]
+    samples = [np.concatenate(pair) for pair in zip(islice(one, 5), islice(two, 5), strict=True)]
     merged += _smallest(samples, n_sample)
     for n_levels in levels:
         pair = [sketches.from_arrays(islice(part, _SKETCH_ARRAYS)) for part in (one, two)]
         merged += sketches.to_arrays(sketches.merge(*pair))
         if n_levels >= 0:
-            (mass, arrival), (other_mass, later) = islice(one, 2), islice(two, 2)
-            merged += [mass + other_mass, np.minimum(arrival, later)]
+            merged.append(next(one) + next(two))
     return tuple(merged)
 
 
 def _summary(totals: Iterable[Array], levels: Sequence[int]) -> DataSummary:
     parts = iter(totals)
     n_rows, *spread = next(parts).tolist()
-    classes, smallest, _, sampled, response, weight = islice(parts, 6)
+    classes, smallest, _, _, sampled, response, weight = islice(parts, 7)
     sample = EncodedRows(np.asfortranarray(sampled), response, weight) if len(response) else None
     columns = []
     for n_levels in levels:
         sketch = sketches.from_arrays(islice(parts, _SKETCH_ARRAYS))
-        mass, arrival = islice(parts, 2) if n_levels >= 0 else (np.empty(0), np.empty(0))
+        mass = next(parts) if n_levels >= 0 else np.empty(0)
         distribution = sketches.distribution(sketch)
-        columns.append(ColumnSummary(distribution, sketch.n_distinct, mass, arrival))
+        columns.append(ColumnSummary(distribution, sketch.n_distinct, mass))
     moments, n_distinct = Spread(*spread), sketches.estimate_distinct(smallest)
     return DataSummary(int(n_rows), moments, n_distinct, tuple(columns), {}, classes, sample)
 
@@ -235,7 +234,7 @@ def _signed(
 
     def of(table: EncodedRows) -> Totals:
         # Rows that agree in all of these columns need no hashes of their own.
-        rows = sketches.hash_rows(table.columns[:, compared], np.zeros(len(table)))
+        _, rows = sketches.hash_rows(table.columns[:, compared], np.zeros(len(table)))
         signatures = tuple(
             sketches.sign_codes(table.columns[:, feature], rows, levels[feature])
             if levels[feature] >= 0

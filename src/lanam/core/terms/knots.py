@@ -437,27 +437,22 @@ def _bin_edges(unique: Array, mass: Array, n_bins: int) -> Array:
     return np.asarray(edges[edges > unique[0]])
 
 
-def level_counts(column: Array, weight: Array, n_levels: int) -> tuple[Array, Array]:
-    """Weight of every code below ``n_levels``, and the row in which it first occurs."""
+def level_counts(column: Array, weight: Array, n_levels: int) -> Array:
+    """Weight of every code below ``n_levels``."""
     if n_levels < 0:
-        return np.empty(0), np.empty(0)
+        return np.empty(0)
     rows = np.flatnonzero((column >= 0.0) & (column < n_levels))
-    codes = column[rows].astype(np.intp)
-    mass = sum_by(codes, weight[rows], n_levels)
-    arrival = np.full(n_levels, np.inf)
-    # The earliest is written last.
-    arrival[codes[::-1]] = rows[::-1]
-    return mass, arrival
+    return sum_by(column[rows].astype(np.intp), weight[rows], n_levels)
 
 
-def choose_categories(mass: Array, arrival: Array, max_own: int | None = None) -> Categories:
+def choose_categories(mass: Array, max_own: int | None = None) -> Categories:
     """Entries for codes: one each, or for the ``max_own`` most frequent ones.
 
-    Ties are broken by the first occurrence, so that the categories' names do not matter.
+    Of equally frequent ones the first codes: the order of the rows does not matter.
     """
     n_levels = len(mass)
     if max_own is None or n_levels <= max_own:
         return Categories(np.arange(n_levels), n_levels)
     frequent = np.zeros(n_levels, dtype=bool)
-    frequent[np.lexsort((arrival, -mass))[:max_own]] = True
+    frequent[np.argsort(-mass, kind="stable")[:max_own]] = True
     return Categories(np.where(frequent, np.cumsum(frequent) - 1, max_own + 1), max_own)
