@@ -590,7 +590,6 @@ class TestWithTwoCurves:
 
     def test_effects_without_the_categories(self):
         _, _, stage = self.given()
-        rng = np.random.default_rng(0)
         found = interactions.joint_precision(stage.problem, stage.state)
         linear = Regression.of(stage.problem, stage.state, fine=True)
         joint = linear.solve()

@@ -212,7 +212,6 @@ class TestScore:
 
     @pytest.mark.parametrize("kind", ["mutual_information", "evidence_gain"])
     def test_the_papers_scores_are_of_the_joint_posterior(self, likelihood, kind, lossless):
-        rng = RNG(0)
         columns, y, weight = product_data(likelihood, n=80)
         columns[:, 1] = 0.8 * columns[:, 0] + 0.6 * columns[:, 1]
         columns[:, 2] = -0.8 * columns[:, 0] + 0.6 * columns[:, 2]

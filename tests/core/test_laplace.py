@@ -57,7 +57,6 @@ class Case:
         self.state = laplace.trained(self.problem, self.thetas, 0.2, self.hyper)
 
     def approximate(self, curvature):
-        rng = np.random.default_rng(1)
         return laplace.approximate(self.problem, self.state, CURVATURES[curvature])
 
     def dense_evidence(self, hyper, posterior, curvature):

@@ -26,7 +26,7 @@ def linear(request, monkeypatch):
     limits = gauss_newton.Limits(20, 0.05)
     rng = np.random.default_rng(0)
     state, _ = gauss_newton.converge(problem, state, rng, limits, lambda state: None)
-    return Regression.of(problem, state, rng, UNSEEN_PRECISION)
+    return Regression.of(problem, state, UNSEEN_PRECISION)
 
 
 def at(model, noise, tau):
@@ -146,8 +146,8 @@ class TestHighCardinality:
 @pytest.mark.parametrize("posterior", ["joint", "block"])
 def test_only_the_joint_posterior_has_it(posterior):
     problem, state = started(*additive_data(), options=replace(SMALL, posterior=posterior))
-    linear = Regression.of(problem, state, np.random.default_rng(0), UNSEEN_PRECISION)
-    found = ExactCurvature().solution(problem, state, np.random.default_rng(0))
+    linear = Regression.of(problem, state, UNSEEN_PRECISION)
+    found = ExactCurvature().solution(problem, state)
     given = of_regression(linear, linear.solve())
     wider = np.diag(found.covariance) > np.diag(given.covariance) * (1.0 + 1e-9)
     assert wider.all() == wider.any() == (posterior == "joint")
