@@ -116,7 +116,8 @@ class TestAgainstParameterSpace:
                 # Sylvester: the determinant over the rows is that over the parameters.
                 gram = phi.T @ (weight[:, None] * phi) / example.hyper.noise
                 occam += np.linalg.slogdet(np.eye(len(gram)) + gram / precision)[1]
-        assert_close(found.tuning_penalty, 0.5 * evidence.TUNING_PENALTY * occam, "conditioning")
+        weight = example.model.tuning_penalty
+        assert_close(found.tuning_penalty, 0.5 * weight * occam, "conditioning")
         assert found.objective == found.evidence - found.tuning_penalty
         several = max(term.group_index.max() for term in example.problem.terms) > 0
         assert (found.tuning_penalty > 0.1) == several
@@ -281,10 +282,12 @@ class TestTune:
         share = (found.objective - start) / (-best.fun - start)
         assert share > (0.95 if update == "mackay" else 0.8)
 
-    def test_the_best_is_the_objectives_not_the_evidences(self, update, monkeypatch):
+    def test_the_best_is_the_objectives_not_the_evidences(self, update):
         # With a large penalty the objective may rise while the evidence falls.
-        monkeypatch.setattr(evidence, "TUNING_PENALTY", 5.0)
-        model, truth = coupled_model(), np.array([1.0, -1.0, 1.0, 1.0, -1.0, 0.0])
+        model, truth = (
+            replace(coupled_model(), tuning_penalty=5.0),
+            np.array([1.0, -1.0, 1.0, 1.0, -1.0, 0.0]),
+        )
         target = model.gram @ truth
         model = replace(model, target=target, constant=-0.5 * float(truth @ target))
 
@@ -400,3 +403,9 @@ class TestInverse:
     def test_what_is_not_positive_definite_is_refused(self):
         with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
             inverse_and_log_det(np.diag([1.0, -1.0]))
+
+
+def test_the_tuning_penalty_grows_with_columns_per_row():
+    assert evidence.tuning_penalty(10, 1e9) == pytest.approx(evidence.TUNING_PENALTY)
+    assert evidence.tuning_penalty(50, 100.0) == pytest.approx(evidence.TUNING_PENALTY + 0.5)
+    assert evidence.tuning_penalty(900, 100.0) == pytest.approx(evidence.TUNING_PENALTY + 1.0)

@@ -40,9 +40,18 @@ from lanam.core.inference.prior import (
 #: intercept, as for separable classes.
 INTERCEPT_PRECISION = 1e-6
 
-#: The additional weight ``c`` of the determinants of terms with several groups. Measured: less does not
-#: help with few rows, more hurts with many.
+#: The additional weight ``c`` of the determinants of terms with several groups, where rows are many: less
+#: does not help with few rows, more hurts with many.
 TUNING_PENALTY = 0.15
+
+
+def tuning_penalty(n_columns: int, n_rows: float) -> float:
+    """The weight of the tuning penalty: it grows with the number of columns per row.
+
+    Among many columns the tuned precisions of some fit the noise (docs, method page).
+    """
+    return TUNING_PENALTY + min(n_columns / n_rows, 1.0)
+
 
 #: Adam's learning rate for log hyperparameters (the paper's).
 RATE = 0.1
@@ -143,6 +152,8 @@ class LinearModel:
     high_cardinality: HighCardinality | None = None
     #: the part of the log-likelihood from rows' own precisions
     offset: float = 0.0
+    #: the weight ``c`` of the tuning penalty
+    tuning_penalty: float = TUNING_PENALTY
 
     @property
     def intercepts(self) -> slice:
@@ -240,7 +251,8 @@ def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     occam = log_det + log_det_levels + prior.log_det_covariance
     value = log_likelihood - 0.5 * (float(energy.sum()) + occam)
     log_det_alone, alone = prior.alone(model.gram, hyper.noise)
-    penalty, penalty_gradient = 0.5 * TUNING_PENALTY * log_det_alone, TUNING_PENALTY * alone
+    weight = model.tuning_penalty
+    penalty, penalty_gradient = 0.5 * weight * log_det_alone, weight * alone
     sums = (effective, energy, penalty, penalty_gradient)
     tuning = _tuning_sums(model, hyper, (mean, given_intercept, levels), effective, energy)
     return Posterior(mean, covariance, value, log_likelihood, *sums, *tuning, levels)

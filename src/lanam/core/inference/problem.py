@@ -323,6 +323,7 @@ def _linear_model(
         bound,
         problem.likelihood.noise_bounds or (0.0, np.inf),
         offset=problem.rows.log_precision,
+        tuning_penalty=evidence.tuning_penalty(problem.rows.n_columns, problem.rows.count),
     )
     if (k := problem.high_cardinality) is None:
         return model

@@ -96,7 +96,7 @@ def hessian(model: LinearModel, noise: float, posterior: Posterior) -> Array:
     pulls = _pulls(prior, posterior.mean)
     matrix = 0.5 * trace_products(prior, unit - given[terms, terms])
     matrix -= pulls.T @ (unit - covariance[terms, terms]) @ pulls
-    matrix += 0.5 * evidence.TUNING_PENALTY * _products_alone(model, noise)
+    matrix += 0.5 * model.tuning_penalty * _products_alone(model, noise)
     np.einsum("ii->i", matrix)[:] += evidence.gradient(posterior)
     if model.n_rows is None:
         return matrix

@@ -70,9 +70,9 @@ class _Band:
 
 @lru_cache(maxsize=64)
 def _band(activation: str, scale: float, resolution: int) -> _Band:
-    half = max(math.ceil(_END * scale * resolution / _TABLE_STEP), 16)
+    half = resolution * max(math.ceil(_END * scale / _TABLE_STEP), 32)
     grid = np.linspace(-_END, _END, 2 * half + 1)
-    n_kinks = max(math.ceil(2.0 * _KINKS * scale * resolution / _KINK_STEP), 16)
+    n_kinks = resolution * max(math.ceil(2.0 * _KINKS * scale / _KINK_STEP), 64)
     kinks = _KINKS * ((2.0 * np.arange(n_kinks) + 1.0) / n_kinks - 1.0)
     nodes, weights = np.polynomial.legendre.leggauss(_SLOPES * resolution)
     # Both signs of a slope have the same weight.
