@@ -30,7 +30,7 @@ from lanam.storage.errors import DamageError, ModelFileError, require
 
 #: The first byte is not text in any encoding, and the last two reveal a change of line endings.
 MAGIC = b"\x89LANAM\r\n"
-VERSION = 3
+VERSION = 4
 
 _START = struct.Struct("<8sII")
 _N_CHECK = hashlib.sha256().digest_size

@@ -33,8 +33,14 @@ from lanam.version import __version__
 _REGRESSOR, _CLASSIFIER = "LANAMRegressor", "LANAMClassifier"
 
 #: For each readable version of the format, the fields that models got later: heteroscedastic noise in
-#: version 2, residual distributions other than the Gaussian in version 3. Versions are never removed.
-READERS: dict[int, tuple[str, ...]] = {1: ("noise", "noise_shape"), 2: ("noise_shape",), 3: ()}
+#: version 2, residual distributions other than the Gaussian in version 3. Version 4 has infinitely wide
+#: networks and the noise's degrees of freedom, which earlier files lack. Versions are never removed.
+READERS: dict[int, tuple[str, ...]] = {
+    1: ("noise", "noise_shape"),
+    2: ("noise_shape",),
+    3: (),
+    4: (),
+}
 
 #: Containers of scikit-learn's ``set_output``.
 _OUTPUTS = ("default", "pandas", "polars")
