@@ -46,7 +46,8 @@ def resume(
     rows = rows_of(tables, terms, units, summary, options.n_jobs)
     if model.missing_variance is not None:
         rows = rows.with_missing_noise(model.missing_variance / model.noise_variance)
-    problem = make_problem(terms, rows, units.likelihood, options)
+    usable = {feature for t in model.terms if t.entries is not None for feature in t.features}
+    problem = make_problem(terms, rows, units.likelihood, options, n_columns=len(usable))
 
     def outputs(values: Any) -> Any:
         """Values of several classes as those of the outputs."""

@@ -31,7 +31,12 @@ def make_problem(
     likelihood: Likelihood,
     options: Options,
     on_decision: Callable[[int], None] = lambda n_entries: None,
+    n_columns: int | None = None,
 ) -> Problem:
-    """The problem of these terms with the posterior and update of the options."""
+    """The problem of these terms with the posterior and update of the options.
+
+    ``n_columns`` are those among which terms are selected, by default the terms'.
+    """
     joint, update = options.posterior == "joint", UPDATES[options.evidence_update]
-    return Problem.of(terms, rows, likelihood, joint, update, options.memory, on_decision)
+    settings = joint, update, options.memory, on_decision, n_columns
+    return Problem.of(terms, rows, likelihood, *settings)

@@ -109,6 +109,8 @@ class Problem:
     memory: float = quadratics.CROSS_TABLE_BYTES
     #: the largest rise of a log prior variance before terms are compressed again
     reach: float = np.inf
+    #: the number of columns among which terms are selected
+    n_columns: int = 0
 
     @classmethod
     def of(
@@ -120,10 +122,12 @@ class Problem:
         update: Update = evidence.mackay,
         memory: float = quadratics.CROSS_TABLE_BYTES,
         on_decision: Callable[[int], None] = lambda n_entries: None,
+        n_columns: int | None = None,
     ) -> Problem:
         """Sum the weights at the entries and, if it is quadratic, the likelihood.
 
-        ``on_decision`` is called with the number of entries (``weights_and_quadratic``).
+        ``on_decision`` is called with the number of entries (``weights_and_quadratic``). ``n_columns`` are
+        the terms' columns, unless some were dropped before.
         """
         weights, null, exact = quadratics.weights_and_quadratic(
             rows, likelihood, memory, on_decision
@@ -131,7 +135,10 @@ class Problem:
         if isinstance(rows, StreamedRows):
             rows = replace(rows, null=null)
         data_mass = tuple(weight / rows.count for weight in weights)
-        return cls(tuple(terms), rows, data_mass, likelihood, joint, update, exact, memory)
+        if n_columns is None:
+            n_columns = len({feature for term in terms for feature in term.features})
+        settings = (likelihood, joint, update, exact, memory)
+        return cls(tuple(terms), rows, data_mass, *settings, n_columns=n_columns)
 
     def with_terms(
         self,
@@ -141,7 +148,7 @@ class Problem:
     ) -> Problem:
         """The problem with other terms or rows, and new sums."""
         settings = (self.likelihood, self.joint, self.update, self.memory)
-        return Problem.of(terms, rows, *settings, on_decision)
+        return Problem.of(terms, rows, *settings, on_decision, self.n_columns)
 
     def keep(self, kept: Sequence[int]) -> Problem:
         """The problem with some of the terms."""
@@ -323,7 +330,7 @@ def _linear_model(
         bound,
         problem.likelihood.noise_bounds or (0.0, np.inf),
         offset=problem.rows.log_precision,
-        tuning_penalty=evidence.tuning_penalty(problem.rows.n_columns, problem.rows.count),
+        tuning_penalty=evidence.tuning_penalty(problem.n_columns, problem.rows.count),
     )
     if (k := problem.high_cardinality) is None:
         return model

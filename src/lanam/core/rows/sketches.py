@@ -151,13 +151,14 @@ def hash_rows(columns: Array, response: Array) -> tuple[Hashes, Hashes]:
     for start in range(0, len(response), _BLOCK):
         part = slice(start, start + _BLOCK)
         of_response = _mix(_bits(response[part]))
-        total, weighted = of_response.copy(), of_response.copy()
+        total, chained = of_response.copy(), of_response
         for feature in range(columns.shape[1]):
-            mixed = _mix(_bits(columns[part, feature]))
-            total += mixed
-            weighted += mixed * np.uint64(2 * feature + 3)
+            bits = _bits(columns[part, feature])
+            total += _mix(bits)
+            # No weighted sum: in columns of few values different rows would often have the same one.
+            chained = _mix(chained ^ bits)
         # The response has the place of no column.
-        unordered[part], ordered[part] = _mix(total ^ of_response), _mix(weighted)
+        unordered[part], ordered[part] = _mix(total ^ of_response), chained
     return unordered, ordered
 
 
