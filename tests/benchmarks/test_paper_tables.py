@@ -202,7 +202,7 @@ def test_costs_are_cpu_seconds_of_common_cells():
     assert line_of(text, "heart") == ["heart", "-", "4.00", "8.00"]
     assert line_of(text, "over lanam") == ["over lanam", "-", "1 (1 sets)", "4 (1 sets)"]
     assert line_of(text, "over lanam", 1) == ["over lanam", "-", "1 (1 sets)", "3 (1 sets)"]
-    assert "shared the machine" in text.replace("\n", " ")
+    assert "Several cells ran at the same time" in text.replace("\n", " ")
     assert "CPU seconds: not recorded" in cost_tables(frame(older))
 
 
