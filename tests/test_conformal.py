@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.stats import betabinom, norm, poisson
+from scipy.stats import betabinom, gamma, norm, poisson
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -235,24 +235,41 @@ def test_calibrated_intervals_have_their_coverage_where_uncalibrated_ones_do_not
     assert np.mean(plain) > 0.88
 
 
+def distances(model, X, values):
+    """Probability of being as far on the same side as a value, with the noise integrated out.
+
+    A fine trapezoidal rule over the logarithm of the noise precision, which is gamma distributed.
+    """
+    df, mean = model._model.noise_df, model.predict(X)
+    assert 100.0 < df < 200.0
+    precisions = np.exp(np.sqrt(2.0 / df) * np.linspace(-10.0, 10.0, 401))
+    weights = precisions * gamma.pdf(precisions, 0.5 * df, scale=2.0 / df)
+    of_mean = np.ptp(model.predict_interval(X, 0.9, kind="mean"), axis=1) / (2 * norm.ppf(0.95))
+    stds = np.sqrt(of_mean[:, None] ** 2 + model.noise_std_**2 / precisions)
+    return norm.cdf(-np.abs(values - mean)[:, None] / stds) @ weights / weights.sum()
+
+
 def test_without_calibrate_nothing_changes(regressor):
     X, y = heavy_tails(60, 200)
     fresh = pickle.loads(pickle.dumps(regressor))
     fresh.__dict__.pop("calibration_", None)
     plain = fresh.predict_interval(X, 0.9)
-    mean, std = fresh.predict(X, return_std=True)
-    np.testing.assert_allclose(plain[:, 1], mean + norm.ppf(0.95) * std, rtol=1e-12)
+    assert (plain[:, 0] < plain[:, 1]).all()
+    for end in plain.T:
+        np.testing.assert_allclose(distances(fresh, X, end), 0.05, rtol=1e-8)
+    np.testing.assert_allclose(plain.mean(axis=1), fresh.predict(X), rtol=1e-8)
     of_mean, quantiles = fresh.predict_interval(X, 0.9, kind="mean"), fresh.predict_quantile(X)
     fresh.calibrate(X, y)
     np.testing.assert_array_equal(fresh.predict_interval(X, 0.9, calibrated=False), plain)
     np.testing.assert_array_equal(fresh.predict_interval(X, 0.9, kind="mean"), of_mean)
     np.testing.assert_array_equal(fresh.predict_quantile(X), quantiles)
-    threshold = slow_threshold(np.abs(y - mean) / std, 0.9)
-    np.testing.assert_allclose(
-        fresh.predict_interval(X, 0.9),
-        np.column_stack([mean - threshold * std, mean + threshold * std]),
-        rtol=1e-8,
-    )
+    # The score is how improbable a row is on its side; both ends are as improbable as the threshold's row.
+    threshold = -slow_threshold(-distances(fresh, X, y), 0.9)
+    interval = fresh.predict_interval(X, 0.9)
+    assert (interval[:, 0] < interval[:, 1]).all()
+    for end in interval.T:
+        np.testing.assert_allclose(distances(fresh, X, end), threshold, rtol=1e-6)
+    np.testing.assert_allclose(interval.mean(axis=1), fresh.predict(X), rtol=1e-8)
 
 
 def test_calibrate_takes_weights_as_repetitions(regressor):
@@ -319,8 +336,9 @@ def test_probabilities_of_new_observations(regressor):
     X, _ = heavy_tails(30, 5)
     quantile = regressor.predict_quantile(X, 0.3)[:, 0]
     np.testing.assert_allclose(regressor.predict_cdf(X, quantile), 0.3, rtol=1e-10)
-    mean, std = regressor.predict(X, return_std=True)
-    np.testing.assert_allclose(regressor.predict_cdf(X, 0.2), norm.cdf(0.2, mean, std), rtol=1e-10)
+    tail = distances(regressor, X, 0.2)
+    expected = np.where(regressor.predict(X) > 0.2, tail, 1.0 - tail)
+    np.testing.assert_allclose(regressor.predict_cdf(X, 0.2), expected, rtol=1e-8)
 
 
 # counts

@@ -824,7 +824,7 @@ class TestErrors:
     def test_rare_levels(self, monkeypatch):
         """Categories that share the effect of all others."""
         monkeypatch.setattr(prepare, "_WIDE", 10)
-        X, y = shops()
+        X, y = shops(1000)
         model = LANAMClassifier(interactions=0, **QUICK).fit(X, np.digitize(y, [-0.7, 0.7]))
         entry_of = model._model.terms[0].entries.entry_of
         levels = np.array(model._schema.columns[0].levels)

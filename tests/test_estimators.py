@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy.special import expit
-from scipy.stats import norm
+from scipy.stats import gamma, norm
 from sklearn.exceptions import ConvergenceWarning
 
 from lanam import LANAMClassifier, LANAMRegressor
@@ -58,6 +58,25 @@ def test_public_names():
         _ = lanam.LANAMTransformer
 
 
+def noise_precisions(df):
+    """Points and weights of a gamma distribution of mean one: a fine trapezoidal rule in logarithms."""
+    points = np.exp(np.sqrt(2.0 / df) * np.linspace(-10.0, 10.0, 401))
+    weights = points * gamma.pdf(points, 0.5 * df, scale=2.0 / df)
+    return points, weights / weights.sum()
+
+
+def by_precision(model, X):
+    """Means and standard deviations of observations given the noise precision, and its weights."""
+    assert 50.0 < model._model.noise_df < 200.0  # uncertain: about as many as rows
+    mean = model.predict(X)
+    lower, upper = model.predict_interval(X, coverage=0.8, kind="mean").T
+    np.testing.assert_allclose(lower + upper, 2.0 * mean)
+    of_mean = (upper - lower) / (2.0 * norm.ppf(0.9))
+    precisions, weights = noise_precisions(model._model.noise_df)
+    variance = of_mean[:, None] ** 2 + model.noise_std_**2 / precisions
+    return mean[:, None], np.sqrt(variance), weights
+
+
 class TestPredictions:
     def test_terms_and_intercept_sum_to_the_prediction(self, regressor, data):
         terms = regressor.predict_terms(data[0])
@@ -90,15 +109,26 @@ class TestPredictions:
         assert regressor.noise_std_ == pytest.approx(0.2, rel=0.15)
 
     def test_intervals_are_quantiles(self, regressor, data):
-        mean, std = regressor.predict(data[0], return_std=True)
-        interval = regressor.predict_interval(data[0], coverage=0.8)
-        np.testing.assert_allclose(interval, np.column_stack(norm.interval(0.8, mean, std)))
+        mean, stds, weights = by_precision(regressor, data[0])
+        for coverage in (0.8, 0.99):
+            interval = regressor.predict_interval(data[0], coverage=coverage)
+            tail = 0.5 * (1.0 - coverage)
+            for end, probability in zip(interval.T, (tail, 1.0 - tail), strict=True):
+                found = norm.cdf(end[:, None], mean, stds) @ weights
+                np.testing.assert_allclose(found, probability, rtol=1e-8)
 
     def test_the_interval_of_the_mean_leaves_out_the_noise(self, regressor, data):
-        wide = np.diff(regressor.predict_interval(data[0]))
-        narrow = np.diff(regressor.predict_interval(data[0], kind="mean"))
-        noise = 2.0 * norm.ppf(0.975) * regressor.noise_std_
-        np.testing.assert_allclose(wide**2, narrow**2 + noise**2)
+        mean, std = regressor.predict(data[0], return_std=True)
+        narrow = regressor.predict_interval(data[0], kind="mean")
+        # The variance of Student's t is larger than its scale.
+        df = regressor._model.noise_df
+        of_mean = np.sqrt(std**2 - regressor.noise_std_**2 * df / (df - 2.0))
+        np.testing.assert_allclose(narrow, np.column_stack(norm.interval(0.95, mean, of_mean)))
+        draws = regressor.sample(data[0], n_samples=4000, random_state=0)
+        np.testing.assert_allclose(of_mean, draws.std(axis=0), rtol=0.06)
+        wide = regressor.predict_interval(data[0])
+        assert (wide[:, 0] < narrow[:, 0]).all()
+        assert (wide[:, 1] > narrow[:, 1]).all()
 
     def test_bands_widen_beyond_the_data(self, regressor):
         rows = np.array([[1.9, 0.0, 0.0], [2.5, 0.0, 0.0], [4.0, 0.0, 0.0]])
@@ -122,8 +152,8 @@ class TestPredictions:
         )
 
     def test_log_likelihood_is_the_mean_log_density(self, regressor, data):
-        mean, std = regressor.predict(data[0], return_std=True)
-        density = norm.logpdf(data[1], mean, std)
+        mean, stds, weights = by_precision(regressor, data[0])
+        density = np.log(norm.pdf(data[1][:, None], mean, stds) @ weights)
         assert regressor.log_likelihood(*data) == pytest.approx(density.mean())
         weight = np.arange(200.0)
         weighted = regressor.log_likelihood(*data, sample_weight=weight)
@@ -366,7 +396,11 @@ class TestArguments:
                 (2.5,),
                 "every entry of pair_hidden_sizes=2.5 must be an integer",
             ),
-            ("pair_hidden_sizes", 64, "pair_hidden_sizes=64 must be a sequence of layer widths"),
+            (
+                "pair_hidden_sizes",
+                64,
+                "pair_hidden_sizes=64 must be 'auto' or a sequence of layer widths",
+            ),
             ("init_scales", "steep", "must be 'auto' or a sequence of positive numbers"),
             ("init_scales", (1.0, -1.0), "must be 'auto' or a sequence of positive numbers"),
             ("max_knots", 1, "max_knots=1 must be an integer of at least 16"),

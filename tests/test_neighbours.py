@@ -47,7 +47,7 @@ def table():
             "age": rng.uniform(20, 80, n),
             "city": rng.choice(["Rome", "Bonn", "Oslo"], n).astype(object),
             "flag": rng.random(n) < 0.4,
-            "shop": rng.integers(0, 30, n).astype(float),
+            "shop": rng.integers(0, 60, n).astype(float),
         }
     )
     X.loc[rng.random(n) < 0.1, "age"] = np.nan
@@ -55,7 +55,7 @@ def table():
     age = X["age"].fillna(50.0).to_numpy()
     rome = (X["city"] == "Rome").to_numpy()
     y = np.sin(age / 10) + rome + 0.03 * (age - 50) * rome + 0.3 * X["flag"]
-    y += rng.normal(0.0, 0.8, 30)[X["shop"].astype(int)] + 0.1 * X["shop"]
+    y += rng.normal(0.0, 0.8, 60)[X["shop"].astype(int)] + 0.05 * X["shop"]
     y += 0.2 * rng.standard_normal(n)
     return X, y.to_numpy()
 

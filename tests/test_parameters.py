@@ -74,7 +74,11 @@ def test_dask_tells_two_fits_apart():
         ("max_iter", True, "max_iter=True must be an integer of at least 1"),
         ("max_iter", 2.0, "max_iter=2.0 must be an integer of at least 1"),
         ("tol", np.inf, "tol=inf must be a finite number of at least 0"),
-        ("hidden_sizes", 8, "hidden_sizes=8 must be a sequence of layer widths, for example (64,)"),
+        (
+            "hidden_sizes",
+            8,
+            "hidden_sizes=8 must be 'auto' or a sequence of layer widths, for example (64,)",
+        ),
         ("hidden_sizes", (8, 0), "every entry of hidden_sizes=0 must be an integer of at least 1"),
         (
             "init_scales",

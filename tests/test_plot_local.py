@@ -331,7 +331,13 @@ def test_one_of_several_classes(choices, label):
     name = choices.classes[place]
     title = ax.get_title(loc="left")
     assert title.startswith(f"Row 4: probability of {name} is {choices.response[row, place]:.3g}\n")
-    assert f"centred logit {choices.prediction[row, place]:.2f}" in title
+    # Three digits of the largest contribution, and as many decimals of everything else.
+    decimals = 2 - int(np.floor(np.log10(np.abs(sizes).max())))
+    total, intercept = choices.prediction[row, place], choices.intercept[place]
+    assert title.split("\n")[1] == (
+        f"centred logit {total:.{decimals}f} = {intercept:.{decimals}f} intercept "
+        f"{sizes.sum():+.{decimals}f} shown"
+    )
     assert f"contribution to the centred logit of {name}" in ax.get_xlabel()
     named = [text for text in ax.figure.findobj(plt.Text) if "$" in text.get_text()]
     assert not any(text.get_parse_math() for text in named)

@@ -238,11 +238,18 @@ class TestHighCardinality:
     @pytest.mark.filterwarnings("ignore:of the 60 categories")
     def test_categories_that_share_an_entry(self):
         X, y = shops()
+        frequent = {f"shop {k}" for k in range(20, 25)}
+        rows = np.repeat(np.arange(len(X)), np.where(X["shop"].isin(frequent), 3, 1))
+        X, y = X.iloc[rows].reset_index(drop=True), y[rows]
         model = LANAMClassifier(hidden_sizes=(16,), interactions=0, random_state=0)
         model.fit(X, np.digitize(y, [-0.7, 0.7]))
         table = portable(model).tables[0]
         # Two outputs: five categories have an entry, all others share that of unseen ones.
-        assert (table.axes[0].points == table.axes[0].other).sum() == 55
+        shared = table.axes[0].points == table.axes[0].other
+        assert shared.sum() == 55
+        names = np.array(model._schema.columns[0].levels)
+        assert set(names[~shared]) == frequent
+        assert {"shop 1", "shop 20"} <= set(X["shop"][:30])
         check(model, self.rows(X))
 
 

@@ -57,15 +57,20 @@ class TestEntries:
             in_memory.place_categories(column, weight, 3, 2).entry_of, [3, 0, 1]
         )
 
-    def test_ties_are_broken_by_the_first_occurrence(self):
-        # With two entries, and the second and third category equally frequent.
-        column = np.repeat(np.arange(4.0), [6, 4, 4, 1])
-        for order in ([0, 1, 2, 3], [1, 2, 3, 0], [3, 2, 1, 0]):
-            code = np.asarray(order, dtype=float)[column.astype(int)]
-            entries = in_memory.place_categories(code, np.ones(15), 4, 2)
-            assert entries.n_own == 2
-            assert set(entries.entry_of[order[:2]]) == {0, 1}
-            assert (entries.entry_of[order[2:]] == 3).all()
+    def test_ties_are_broken_by_code_in_any_order_of_rows(self):
+        # With two entries, and the three categories after the most frequent one equally frequent.
+        for most in range(4):
+            column = np.repeat(np.arange(4.0), [6 if k == most else 4 for k in range(4)])
+            own = sorted({most, 1 if most == 0 else 0})
+            for order in (
+                np.arange(18),
+                np.arange(18)[::-1],
+                np.random.default_rng(0).permutation(18),
+            ):
+                entries = in_memory.place_categories(column[order], np.ones(18), 4, 2)
+                assert entries.n_own == 2
+                np.testing.assert_array_equal(entries.entry_of[own], [0, 1])
+                assert (np.delete(entries.entry_of, own) == 3).all()
 
     def test_ties_of_all_categories(self):
         entries = in_memory.place_categories(np.tile(np.arange(30.0), 5), np.ones(150), 30, 24)

@@ -164,10 +164,15 @@ class TestAgainstDenseNewton:
         # The fit ends where a step changes little, not where it changes nothing.
         assert model.log_evidence == pytest.approx(dense.log_evidence, abs=1e-3)
         rows = np.linspace(-2.2, 2.2, 9)[:, None]
-        mean, variance = dense.moments(dense_features(model, rows, options)[0])
+        # Beyond the data the function stays where it is at the edge, plus increments of the prior.
+        held = np.clip(rows, columns.min(), columns.max())
+        assert (rows != held).sum() == 2
+        at, edge = (dense_features(model, where, options)[0] for where in (rows, held))
+        mean, variance = dense.moments(edge)
+        increments = np.square(at - edge) @ (1.0 / precision)
         found = scoring.link_moments(model, rows)
         np.testing.assert_allclose(found[0], mean[:, 0], atol=1e-3)
-        np.testing.assert_allclose(found[1], variance[:, 0, 0], rtol=1e-3)
+        np.testing.assert_allclose(found[1], variance[:, 0, 0] + increments, rtol=1e-3)
 
     def test_slope_in_it(self):
         columns, y = counts(n=200, phi=4.0)

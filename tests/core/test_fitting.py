@@ -508,13 +508,14 @@ def test_an_interrupt_of_a_later_restart_is_not_lost():
     rng = np.random.default_rng(0)
     columns = rng.uniform(-1, 1, (100, 2))
     y = np.sin(3 * columns[:, 0]) + 0.1 * rng.standard_normal(100)
-    single = fit(columns, y, options=Options(level_effects=False))
+    single = fit(columns, y, options=Options(hidden_sizes=(64,), level_effects=False))
 
     def stop(record):
         if record["iteration"] > single.n_iter + 1:
             raise KeyboardInterrupt
 
-    model = fit(columns, y, options=Options(level_effects=False, n_restarts=2, on_iteration=stop))
+    restarted = Options(hidden_sizes=(64,), level_effects=False, n_restarts=2, on_iteration=stop)
+    model = fit(columns, y, options=restarted)
     assert model.stop_reason == "interrupted"
     assert not model.converged
 

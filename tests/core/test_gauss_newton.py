@@ -23,7 +23,7 @@ def rng():
 def converge(problem, state, max_iter=50, tol=0.05, before=None):
     passes = []
     state, converged = gauss_newton.converge(
-        problem, state, rng(), gauss_newton.Limits(max_iter, tol, before), passes.append
+        problem, state, gauss_newton.Limits(max_iter, tol, before), passes.append
     )
     return state, converged, passes
 

@@ -174,7 +174,7 @@ def product_data(likelihood="gaussian", n=400, seed=0):
 def fitted(columns, y, weight, likelihood="gaussian", options=SMALL):
     problem, state = started(columns, y, weight, likelihood, options)
     state, _ = gauss_newton.converge(
-        problem, state, RNG(1), gauss_newton.Limits(20, 0.01), lambda state: None
+        problem, state, gauss_newton.Limits(20, 0.01), lambda state: None
     )
     return problem, state
 
@@ -184,7 +184,7 @@ class TestScore:
     def test_evidence_is_of_what_the_first_stage_left(self, likelihood):
         columns, y, weight = product_data(likelihood)
         problem, state = fitted(columns, y, weight, likelihood)
-        found = in_memory.score("evidence", problem, state, columns, PAIRS, RNG(0))
+        found = in_memory.score("evidence", problem, state, columns, PAIRS)
         f = statistics.predict(problem.rows, state.values, state.intercept)
         slope = weight * problem.likelihood.gradient(problem.rows.y, f) / state.noise
         curvature = weight * problem.likelihood.curvature(f) / state.noise
@@ -195,7 +195,7 @@ class TestScore:
     def test_evidence_sees_a_product_without_main_effects(self, likelihood):
         columns, y, weight = product_data(likelihood)
         problem, state = fitted(columns, y, weight, likelihood)
-        found = in_memory.score("evidence", problem, state, columns, PAIRS, RNG(0))
+        found = in_memory.score("evidence", problem, state, columns, PAIRS)
         assert found.argmax() == 0
         assert found[0] > 10.0
         assert (found[1:] < 2.0).all()
@@ -207,7 +207,7 @@ class TestScore:
         # As a fit drops them: the product's columns have no effect of their own.
         problem, state = problem.keep([2]), state.keep([2])
         for suffix in ("", "_full"):
-            found = in_memory.score(kind + suffix, problem, state, columns, PAIRS, RNG(0))
+            found = in_memory.score(kind + suffix, problem, state, columns, PAIRS)
             np.testing.assert_array_equal(found, 0.0)
 
     @pytest.mark.parametrize("kind", ["mutual_information", "evidence_gain"])

@@ -175,7 +175,7 @@ def fitted(request):
     noise = 0.1 if request.param == "gaussian" else 1.0
     state = State(estimates, 0.0, noise)
     state, _ = gauss_newton.converge(
-        problem, state, rng, gauss_newton.Limits(20, 0.01), lambda state: None
+        problem, state, gauss_newton.Limits(20, 0.01), lambda state: None
     )
     return problem, state, columns
 

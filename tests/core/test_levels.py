@@ -82,9 +82,8 @@ class TestGain:
 class TestAdding:
     def converged(self, columns, y):
         problem, state = started(columns, y, np.ones(len(y)), noise=0.1)
-        rng = np.random.default_rng(0)
         state, _ = gauss_newton.converge(
-            problem, state, rng, gauss_newton.Limits(20, 0.05), lambda state: None
+            problem, state, gauss_newton.Limits(20, 0.05), lambda state: None
         )
         levels = {
             k: place_levels(summarise(columns[:, k], np.ones(len(y))), 300, 20)

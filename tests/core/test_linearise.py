@@ -70,7 +70,7 @@ class TestCompression:
     def test_without_a_tolerance_nothing_is_lost(self, smooth, lossless):
         term, share = smooth
         jacobian, precision, phi = whitened(term, share)
-        found = compress(term, jacobian, precision, 100.0 * share + 1.0, RNG(3))
+        found = compress(term, jacobian, precision, 100.0 * share + 1.0)
         assert_close(found.table @ found.table.T, phi @ phi.T, "conditioning")
         assert_close(found.table @ found.basis.T, phi, "conditioning")
 
@@ -78,7 +78,7 @@ class TestCompression:
         term, share = smooth
         jacobian, precision, phi = whitened(term, share)
         curvature = 500.0 * share
-        found = compress(term, jacobian, precision, curvature, RNG(3))
+        found = compress(term, jacobian, precision, curvature)
         lost = (phi - found.table @ found.basis.T) * np.sqrt(curvature)[:, None]
         # A sketch resolves the tolerance to within a factor only.
         assert np.linalg.norm(lost, 2) ** 2 < 2.0 * RANK_TOLERANCE
@@ -89,7 +89,7 @@ class TestCompression:
     def test_the_basis_is_orthonormal_and_groups_add_up(self, smooth):
         term, share = smooth
         jacobian, precision, _ = whitened(term, share)
-        found = compress(term, jacobian, precision, 500.0 * share, RNG(3))
+        found = compress(term, jacobian, precision, 500.0 * share)
         rank = found.table.shape[1]
         assert_close(found.basis.T @ found.basis, np.eye(rank), "conditioning")
         if term.prior_groups == "network":
@@ -105,7 +105,7 @@ class TestCompression:
         # Where the tables are complete, W = sum_g rho_g V_g' V_g is the prior at other precisions.
         term, share = smooth
         jacobian, precision, _ = whitened(term, share)
-        found = compress(term, jacobian, precision, 500.0 * share, RNG(3))
+        found = compress(term, jacobian, precision, 500.0 * share)
         rho = np.ones(len(precision))
         rho[len(rho) // 3] = factor
         # A single group's Gram matrix is the identity and not stored.
@@ -122,26 +122,27 @@ class TestCompression:
             np.abs(unchanged[np.ix_(at_data, at_data)] - covariance).max() > 0.02 * covariance.max()
         )
 
-    def test_an_earlier_basis_finds_the_same_space(self, smooth):
+    def test_a_basis_is_orthonormal(self, smooth):
         term, share = smooth
         jacobian, precision, _ = whitened(term, share)
-        first = compress(term, jacobian, precision, 500.0 * share, RNG(3))
-        again = compress(term, jacobian, precision * 1.2, 480.0 * share, RNG(4), first.basis)
-        fresh = compress(term, jacobian, precision * 1.2, 480.0 * share, RNG(5))
-        seen = np.sqrt(480.0 * share)[:, None]
-        # Two sketches agree up to the tolerance, which is a thousandth of the noise.
-        difference = seen * (again.table @ again.table.T - fresh.table @ fresh.table.T) * seen.T
-        assert np.abs(difference).max() < 3.0 * RANK_TOLERANCE
+        basis = compress(term, jacobian, precision, 500.0 * share).basis
+        # What the factorisation leaves out is a small part of the smallest direction.
+        np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-3)
 
-    def test_a_sketch_that_is_too_small_grows(self, monkeypatch):
+    def test_a_dropped_term_stays_without_coordinates(self, smooth):
+        term, share = smooth
+        jacobian, precision, _ = whitened(term, share)
+        found = compress(term, jacobian, precision, 500.0 * share, dropped=True)
+        assert found.table.shape == (len(share), 0)
+
+    def test_many_visible_directions(self):
         # Sharp units have many visible directions.
         column = RNG(0).uniform(-1, 1, 3000)
         knots = place_knots(summarise(column, np.ones(3000)), 256)
         term = SmoothTerm((0,), knots, Architecture(1, (128,), "relu", (16.0,)))
         share = reading.spread(knots.locate(column), np.full(3000, 1 / 3000), len(knots))
         jacobian, precision, phi = whitened(term, share)
-        monkeypatch.setattr(linearise, "_SKETCH_WIDTH", 8)
-        found = compress(term, jacobian, precision, 1e4 * share, RNG(3))
+        found = compress(term, jacobian, precision, 1e4 * share)
         assert found.table.shape[1] > 8
         lost = (phi - found.table @ found.basis.T) * np.sqrt(1e4 * share)[:, None]
         # The singular values decay slowly here, which blurs the threshold more.
@@ -151,8 +152,8 @@ class TestCompression:
         term, share = smooth
         jacobian, precision, phi = whitened(term, share)
         curvature = 500.0 * share
-        fine = compress(term, jacobian, precision, curvature, RNG(3))
-        coarse = compress(term, jacobian, precision, curvature, RNG(3), coarse=True)
+        fine = compress(term, jacobian, precision, curvature)
+        coarse = compress(term, jacobian, precision, curvature, coarse=True)
         assert 0 < coarse.table.shape[1] < fine.table.shape[1]
         seen = np.sqrt(curvature)[:, None]
         lost = (phi - coarse.table @ coarse.basis.T) * seen
@@ -163,7 +164,7 @@ class TestCompression:
     def test_coarse_compression_keeps_the_largest_direction_of_any_prior(self, smooth):
         term, share = smooth
         jacobian, precision, _ = whitened(term, share)
-        found = compress(term, jacobian, precision * 1e9, 500.0 * share, RNG(3), coarse=True)
+        found = compress(term, jacobian, precision * 1e9, 500.0 * share, coarse=True)
         assert found.table.shape[1] > 0
 
     def test_a_pair_keeps_fewer_directions(self):
@@ -173,7 +174,7 @@ class TestCompression:
         share = reading.spread(own.locate(*columns.T), np.full(400, 1 / 400), len(own))
         jacobian, precision, phi = whitened(term, share)
         curvature = 500.0 * share
-        found = compress(term, jacobian, precision, curvature, RNG(3))
+        found = compress(term, jacobian, precision, curvature)
         seen = np.sqrt(curvature)[:, None]
         lost = np.linalg.norm((phi - found.table @ found.basis.T) * seen, 2) ** 2
         # A sketch resolves the tolerance to within a factor only.
@@ -192,7 +193,7 @@ class TestCompression:
         term = SmoothTerm((0,), knots, Architecture(1, (hidden,), "gelu"))
         share = reading.spread(knots.locate(column), np.full(100, 0.01), len(knots))
         jacobian, precision, phi = whitened(term, share)
-        found = compress(term, jacobian, precision, 100.0 * share, RNG(3))
+        found = compress(term, jacobian, precision, 100.0 * share)
         lost = (phi - found.table @ found.basis.T) * np.sqrt(100.0 * share)[:, None]
         assert np.linalg.norm(lost, 2) ** 2 < 1.001 * RANK_TOLERANCE
         assert 0 < found.table.shape[1] <= 4  # five values, centred
@@ -200,7 +201,7 @@ class TestCompression:
     def test_a_dropped_term_has_no_coordinates(self, smooth):
         term, share = smooth
         jacobian, precision, _ = whitened(term, share)
-        found = compress(term, jacobian, precision * 1e9, 500.0 * share, RNG(3))
+        found = compress(term, jacobian, precision * 1e9, 500.0 * share)
         assert found.table.shape == (len(share), 0)
 
 
@@ -210,7 +211,7 @@ def test_levels_are_their_own_coordinates():
     share = np.array([0.1, 0.2, 0.3, 0.4, 0.0])
     jacobian = tangent(term, term.initial(RNG(0)), share)
     np.testing.assert_allclose(jacobian, np.eye(5) - share)
-    found = compress(term, jacobian, np.array([4.0]), 10.0 * share, RNG(0))
+    found = compress(term, jacobian, np.array([4.0]), 10.0 * share)
     np.testing.assert_allclose(found.table, (np.eye(5) - share) / 2.0)
 
 

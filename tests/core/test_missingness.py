@@ -223,7 +223,7 @@ class TestFit:
         whole = ~gone.any(axis=1)
         assert deviation[whole].max() < 0.3 * deviation[~whole & gone[:, 0]].min()
 
-    @pytest.mark.usefixtures("lossless")
+    @pytest.mark.usefixtures("lossless", "given_hyperparameters")
     @pytest.mark.parametrize("kind", ["joint", "block"])
     def test_evidence_and_posterior_are_those_of_known_variances(self, kind):
         columns, y = curve_data(150)
@@ -429,9 +429,7 @@ def test_the_end_of_a_fit_is_at_its_precisions():
     columns, y = curve_data(200)
     model = fit(columns, y)
     prepared, stage = in_memory.resume(model, columns, y, np.ones(200), QUICK)
-    solution = posterior.ExactCurvature().solution(
-        stage.problem, stage.state, np.random.default_rng(0)
-    )
+    solution = posterior.ExactCurvature().solution(stage.problem, stage.state)
     assert prepared.units.log_evidence(solution.evidence) == pytest.approx(
         model.log_evidence, abs=0.02
     )

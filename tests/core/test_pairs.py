@@ -48,7 +48,7 @@ def wider(likelihood="gaussian", options=OPTIONS, own=((0, 1), (0, 2))):
     columns, y, weight = data(likelihood=likelihood)
     problem, state = started(columns, y, weight, likelihood, options)
     terms = in_memory.pair_terms(columns, weight, own, options)
-    return (*add_terms(problem, state, terms, RNG(1)), columns)
+    return (*add_terms(problem, state, terms, rng=RNG(1)), columns)
 
 
 class TestGrids:
@@ -225,7 +225,6 @@ class TestPurity:
                     estimate.jacobian,
                     estimate.precision,
                     500.0 * share,
-                    RNG(0),
                     coarse=coarse,
                 )
                 assert found.table.shape[1] >= 3
@@ -272,7 +271,7 @@ def test_the_laplace_evidence_of_trained_pairs(likelihood, posterior, curvature)
         0.3 * rng.standard_normal(sum(n_groups)), -0.7 if likelihood == "gaussian" else 0.0
     )
     state = laplace.trained(problem, thetas, 0.2, hyper)
-    found = laplace.approximate(problem, state, CURVATURES[curvature], RNG(0)).evidence(hyper)
+    found = laplace.approximate(problem, state, CURVATURES[curvature]).evidence(hyper)
 
     # Everything from the rows and the networks' values, nothing compressed.
     rows, noise = problem.rows, np.exp(hyper.log_noise)
@@ -338,7 +337,7 @@ def test_a_kronecker_factored_pair_is_pure_and_dense():
 
 def test_gauss_newton_tables_of_a_pair_are_the_dense_posterior(lossless):
     problem, state, _ = wider(own=((0, 1),))
-    linear = Regression.of(problem, state, RNG(0), fine=True)
+    linear = Regression.of(problem, state, fine=True)
     found = linear.solve()
     rows, parts = problem.rows, []
     for term, estimate, position in zip(problem.terms, state.terms, rows.positions, strict=True):

@@ -48,7 +48,7 @@ def gaussian(kind):
     options = replace(SMALL, posterior=kind)
     problem, state = started(*additive_data(), options=options)
     state, _ = gauss_newton.converge(
-        problem, state, rng(), gauss_newton.Limits(20, 0.05), lambda state: None
+        problem, state, gauss_newton.Limits(20, 0.05), lambda state: None
     )
     return problem, state
 
@@ -136,7 +136,7 @@ class TestBernoulli:
             *additive_data(likelihood="bernoulli"), "bernoulli", options=options
         )
         state, _ = gauss_newton.converge(
-            problem, state, rng(), gauss_newton.Limits(50, 0.01), lambda state: None
+            problem, state, gauss_newton.Limits(50, 0.01), lambda state: None
         )
         return problem, state
 
@@ -190,7 +190,7 @@ def test_unseen_precision_changes_no_regression():
     # It determines which directions are kept, not their posterior.
     problem, state = started(*additive_data())
     state, _ = gauss_newton.converge(
-        problem, state, rng(), gauss_newton.Limits(20, 0.05), lambda state: None
+        problem, state, gauss_newton.Limits(20, 0.05), lambda state: None
     )
     plain = Regression.of(problem, state)
     wide = Regression.of(problem, state, UNSEEN_PRECISION)

@@ -218,7 +218,7 @@ class TestAuto:
         columns, y = data()
         calls, score = [], interactions.score
 
-        def spy(kind, problem, state, columns, pairs, rng, categories):
+        def spy(kind, problem, state, columns, pairs, categories):
             calls.append(([term.features for term in problem.terms], list(pairs)))
             return score(kind, problem, state, columns, pairs, categories)
 
@@ -291,7 +291,7 @@ class TestHowMany:
         monkeypatch.setattr(
             interactions,
             "score",
-            lambda kind, problem, state, columns, pairs, rng, categories: np.array(
+            lambda kind, problem, state, columns, pairs, categories: np.array(
                 [10.0 - ranked.index(pair) for pair in pairs]
             ),
         )
@@ -342,7 +342,7 @@ class TestRounds:
         gain = named.log_evidence - plain.log_evidence
         assert gain < second_stage._TUNED
 
-        def rank(kind, problem, state, columns, pairs, rng, categories):
+        def rank(kind, problem, state, columns, pairs, categories):
             return np.array([9.0 if pair == (0, 2) else 1.0 for pair in pairs])
 
         monkeypatch.setattr(interactions, "score", rank)
@@ -429,7 +429,7 @@ class TestSeparatedClasses:
         rng = np.random.default_rng(0)
         problem, state = add_terms(problem, state, terms, rng=rng)
         state, _ = gauss_newton.converge(
-            problem, state, rng, gauss_newton.Limits(30, 0.05), lambda state: None
+            problem, state, gauss_newton.Limits(30, 0.05), lambda state: None
         )
         kinds = [term.features for term in problem.terms]
         assert kinds[3:] == [(0, 1), (1, 2)]
@@ -821,7 +821,7 @@ class TestInterrupts:
         columns, y = data()
         plain = fit_of(options=QUICK)
 
-        def badly_started(problem, state, terms, rng, on_decision):
+        def badly_started(problem, state, terms, on_decision, rng):
             """New networks with priors far too wide, which one pass cannot fix."""
             wider, state = add_terms(problem, state, terms, rng=rng)
             known = list(state.terms)
@@ -860,7 +860,7 @@ class TestInterrupts:
         expected = fit_of(options=replace(QUICK, interactions=1))
         calls, score = [], interactions.score
 
-        def stop(kind, problem, state, columns, pairs, rng, categories):
+        def stop(kind, problem, state, columns, pairs, categories):
             calls.append(pairs)
             if len(calls) == 2:
                 raise KeyboardInterrupt

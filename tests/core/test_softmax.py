@@ -547,7 +547,7 @@ class TestOtherTerms:
     def test_every_score_knows_several_outputs(self, kind, model):
         columns, y, _ = curve_data()
         _, stage = in_memory.resume(model, columns, y, np.ones(len(y)), QUICK)
-        given = stage.problem, stage.state, columns, [(0, 1)], np.random.default_rng(0)
+        given = stage.problem, stage.state, columns, [(0, 1)]
         (found,) = in_memory.score(kind, *given)
         assert np.isfinite(found)
         assert found >= 0.0

@@ -211,6 +211,13 @@ class TestSample:
         # A smaller sample is the beginning of a larger one.
         assert all(rows[:5] == samples[0] for rows in samples)
 
+    def test_all_rows_of_zeros_and_ones(self, how):
+        columns = np.stack(np.meshgrid(*[[0.0, 1.0]] * 9), axis=-1).reshape(-1, 9)
+        y, weight = np.tile([0.0, 1.0], 256), RNG(0).uniform(0.5, 2.0, 512)
+        for own in whole_and_chunks(how, columns, y, weight, n_sample=1000):
+            assert own.n_distinct == 512
+            assert self.rows(own.sample) == self.rows(EncodedRows(columns, y, weight))
+
     def test_it_is_representative(self):
         columns, y, weight = self.given(20_000)
         sample = summarise_tables(in_memory.tables(columns, y, weight), n_sample=2000).sample
@@ -478,10 +485,12 @@ class TestFit:
         assert ("pair", (0, 1)) in [(t.kind, t.features) for t in expected.terms]
 
     @pytest.mark.parametrize("name", ["bernoulli", "poisson", "softmax"])
-    @pytest.mark.parametrize(("sample", "many"), [(80, 1 << 18), (80, 100)])
-    def test_as_if_rows_were_many(self, name, sample, many, monkeypatch):
+    @pytest.mark.parametrize("many", [1 << 18, 100])
+    def test_as_if_rows_were_many(self, name, many, monkeypatch):
         """Starting from a sample, and with expansions in cross-tables."""
-        monkeypatch.setattr(prepare, "SAMPLE_ROWS", sample)
+        # The largest sample that is worth it. From 80 rows, precisions of the binary response converge to
+        # another optimum, at any tolerance: its log evidence is less by 2.6.
+        monkeypatch.setattr(prepare, "SAMPLE_ROWS", 100)
         monkeypatch.setattr(quadratics, "MANY_ROWS", many)
         columns, y, weight = fit_data(name)
         expected = in_memory.fit(columns, y, weight, name, QUICK, 0, FIT_LEVELS)

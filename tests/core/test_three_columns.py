@@ -246,7 +246,7 @@ class TestTerms:
         precision = initial_precision(term, jacobian, share, 0.1)
         assert len(precision) == term.group_index.max() + 1
         phi = jacobian / np.sqrt(precision[term.group_index])
-        made = compress(term, jacobian, precision, N * share, RNG(1))
+        made = compress(term, jacobian, precision, N * share)
         np.testing.assert_allclose(
             made.basis.T @ made.basis, np.eye(made.basis.shape[1]), atol=1e-9
         )

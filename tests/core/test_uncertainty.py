@@ -24,8 +24,7 @@ def linear(request, monkeypatch):
     monkeypatch.setattr(evidence, "INTERCEPT_PRECISION", 0.0)
     problem, state = started(*additive_data(likelihood=request.param), request.param)
     limits = gauss_newton.Limits(20, 0.05)
-    rng = np.random.default_rng(0)
-    state, _ = gauss_newton.converge(problem, state, rng, limits, lambda state: None)
+    state, _ = gauss_newton.converge(problem, state, limits, lambda state: None)
     return Regression.of(problem, state, UNSEEN_PRECISION)
 
 

@@ -113,11 +113,11 @@ def test_the_same_call_writes_the_same_bytes(gaussian, report_of, tmp_path):
 def thirty():
     """A model of thirty columns, with some interactions."""
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(600, 30)), columns=[f"column {k}" for k in range(30)])
+    X = pd.DataFrame(rng.normal(size=(1000, 30)), columns=[f"column {k}" for k in range(30)])
     y = np.sin(2.0 * X).sum(axis=1) + X["column 0"] * X["column 1"] + X["column 2"] * X["column 3"]
     pairs = [("column 0", "column 1"), ("column 2", "column 3"), ("column 0", "column 4")]
     model = LANAMRegressor(interactions=pairs, random_state=0)
-    return model.fit(X, y + 0.3 * rng.normal(size=600)), X, y
+    return model.fit(X, y + 0.3 * rng.normal(size=1000)), X, y
 
 
 def test_thirty_columns_are_less_than_eight_megabytes(thirty, tmp_path):
