@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, report, write."""
     options = parse(arguments)
     os.environ.update(thread_environment(options.threads))
-    # a run that is told to end takes its processes along
+    # a run that is terminated takes its processes along
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended; what was measured is kept"))
     # Imported only now: pools of threads are sized when numpy and its like are first loaded.
     from benchmarks.cells import Store

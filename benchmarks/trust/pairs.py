@@ -26,7 +26,7 @@ def relative(results: pd.DataFrame) -> pd.DataFrame:
     """By set and score: means without and with interactions, and by how much the second is worse.
 
     NLL of numbers depends on their unit and may be near zero or negative. Where it is below one in size,
-    the difference is told in nats, of which 0.01 are 1% of likelihood a row.
+    the difference is reported in nats, of which 0.01 are 1% of likelihood a row.
     """
     without, joined = (finished(results, model) for model in OURS)
     both = without.merge(joined, on=["set", "fold"], suffixes=("", "_pairs"))

@@ -64,14 +64,14 @@ def run(section: Section, cells: Sequence[Cell], plan: Plan, store: Store, jobs:
         if jobs == 0:
             for batch in todo:
                 measure_batch(batch)
-                advance(told(batch))
+                advance(describe(batch))
             return
         by_cell = {batch.cell: batch for batch in todo}
         for cell, died in carry_out(todo, jobs, None, measure_batch):
-            advance(died or told(by_cell[cell]))
+            advance(died or describe(by_cell[cell]))
 
 
-def told(batch: Batch) -> str:
+def describe(batch: Batch) -> str:
     """What a batch came to, in a few words."""
     rows = [batch.store.read(cell) or {"error": "not measured"} for cell in batch.cells]
     failed = [row["error"] for row in rows if "error" in row]

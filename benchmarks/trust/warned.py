@@ -1,4 +1,4 @@
-"""Warnings that matter: fits that cannot be trusted are told, those that can are quiet."""
+"""Warnings that matter: fits that cannot be trusted raise a warning, others none."""
 
 from __future__ import annotations
 
@@ -81,16 +81,20 @@ def measure(cell: Cell, plan: Plan) -> Row:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = estimator(case.task).fit(X, y)
-    told = [" ".join(str(item.message).split()) for item in caught]
+    messages = [" ".join(str(item.message).split()) for item in caught]
     edf = sum(term.effective_parameters for term in model.terms_ if term.active)
-    return {"told": len(told), "message": told[0] if told else "", "edf": edf / len(y)}
+    return {
+        "warnings": len(messages),
+        "message": messages[0] if messages else "",
+        "edf": edf / len(y),
+    }
 
 
 def tables(results: pd.DataFrame) -> list[str]:
     rows, lines = finished(results), []
     for name in in_order(rows["set"], tuple(CASES)):
         own = rows[rows["set"] == name]
-        share = f"{int((own['told'] > 0).sum())} of {len(own)}"
+        share = f"{int((own['warnings'] > 0).sum())} of {len(own)}"
         said = own["message"].fillna("") if "message" in own else pd.Series([""])
         first = next((text for text in said if text), "-").replace("|", "/")
         due = "yes" if CASES[name].due else "no"
@@ -109,9 +113,9 @@ def targets(results: pd.DataFrame) -> list[Verdict]:
         if own.empty:
             judged.append(unmeasured(what))
             continue
-        told = own["told"] > 0
-        shown = f"{int(told.sum())} of {len(told)} seeds warned"
-        judged.append(Verdict(what, shown, bool((told == case.due).all())))
+        warned = own["warnings"] > 0
+        shown = f"{int(warned.sum())} of {len(warned)} seeds warned"
+        judged.append(Verdict(what, shown, bool((warned == case.due).all())))
     return judged
 
 

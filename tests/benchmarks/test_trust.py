@@ -197,10 +197,10 @@ def test_beyond_the_data():
 def test_warnings_are_counted_where_they_are_due():
     own = [Cell("warned", name, "lanam", 0) for name in ("separated", "mixed")]
     results = small(warned.SECTION, own)
-    assert (results["told"] >= 0).all()
-    made_up = results.assign(told=[1, 0], message=["separated", ""])
+    assert (results["warnings"] >= 0).all()
+    made_up = results.assign(warnings=[1, 0], message=["separated", ""])
     assert [one.holds for one in warned.targets(made_up)] == [True, None, None, True, None]
-    made_up = results.assign(told=[0, 1], message=["", "all is lost"])
+    made_up = results.assign(warnings=[0, 1], message=["", "all is lost"])
     assert [one.holds for one in warned.targets(made_up)] == [False, None, None, False, None]
     assert "all is lost" in "\n".join(warned.tables(made_up))
 

@@ -33,6 +33,7 @@ from lanam.core.inference.prior import (
     PriorPrecision,
     RareLevels,
     block_inverse,
+    conditioned,
     inverse_and_log_det,
 )
 
@@ -44,6 +45,13 @@ INTERCEPT_PRECISION = 1e-6
 #: does not help with few rows, more hurts with many.
 TUNING_PENALTY = 0.15
 
+#: Adam's learning rate for log hyperparameters (the paper's).
+RATE = 0.1
+
+_LOG_STEP = 1.5
+_LOG_REACH = 6.0
+_RELAXATION = 1.3
+
 
 def tuning_penalty(n_columns: int, n_rows: float) -> float:
     """The weight of the tuning penalty: it grows with the number of columns per row.
@@ -51,14 +59,6 @@ def tuning_penalty(n_columns: int, n_rows: float) -> float:
     Among many columns the tuned precisions of some fit the noise (docs, method page).
     """
     return TUNING_PENALTY + min(n_columns / n_rows, 1.0)
-
-
-#: Adam's learning rate for log hyperparameters (the paper's).
-RATE = 0.1
-
-_LOG_STEP = 1.5
-_LOG_REACH = 6.0
-_RELAXATION = 1.3
 
 
 @dataclass(frozen=True)
@@ -231,9 +231,8 @@ def solve(model: LinearModel, hyper: Hyper, joint: bool) -> Posterior:
     mean = covariance @ target
     # |A_terms| = |A| times the determinant of the intercepts' posterior covariance; its derivatives
     # are conditional on the intercepts (coupled where the curvature differs between rows).
-    intercept_precision, log_det_intercepts = inverse_and_log_det(covariance[free, free])
+    given_intercept, log_det_intercepts = conditioned(covariance, free)
     log_det += log_det_intercepts
-    given_intercept = covariance - covariance[:, free] @ intercept_precision @ covariance[free]
     if not joint:
         # The paper's posterior: each term's block inverted alone (eq. posterior).
         covariance, log_det = block_inverse(conditional, model.prior.blocks)

@@ -31,6 +31,12 @@ def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
     return inverse, 2.0 * float(np.log(np.diag(factor)).sum())
 
 
+def conditioned(covariance: Array, known: slice) -> tuple[Array, float]:
+    """The covariance given some coordinates, and the log-determinant of theirs."""
+    precision, log_det = inverse_and_log_det(covariance[known, known])
+    return covariance - covariance[:, known] @ precision @ covariance[known], log_det
+
+
 def block_inverse(matrix: Array, blocks: Iterable[slice]) -> tuple[Array, float]:
     """Inverses of diagonal blocks, and the sum of their log-determinants."""
     inverse, total = np.zeros_like(matrix), 0.0

@@ -30,7 +30,7 @@ import numpy as np
 from lanam.core.arrays import Array
 from lanam.core.inference import evidence
 from lanam.core.inference.evidence import Hyper, LevelPosterior, LinearModel, Posterior
-from lanam.core.inference.prior import Prior, inverse_and_log_det
+from lanam.core.inference.prior import Prior, conditioned
 
 #: Precision of the normal prior of log variances around their optimum: a factor of a thousand is one
 #: standard deviation. It matters only where the data says nothing (mgcv has the same).
@@ -90,8 +90,7 @@ def hessian(model: LinearModel, noise: float, posterior: Posterior) -> Array:
     """
     prior, terms, free = model.prior, slice(0, model.intercepts.start), model.intercepts
     covariance = posterior.covariance
-    to_intercept, _ = inverse_and_log_det(covariance[free, free])
-    given = covariance - covariance[:, free] @ to_intercept @ covariance[free]
+    given, _ = conditioned(covariance, free)
     unit = np.eye(terms.stop)
     pulls = _pulls(prior, posterior.mean)
     matrix = 0.5 * trace_products(prior, unit - given[terms, terms])
