@@ -1,0 +1,134 @@
+"""Rows left out in closed form, against fits without them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from lanam.core.inference import gauss_newton
+from lanam.core.inference.left_out import left_out
+from lanam.core.inference.problem import Problem, Regression
+from lanam.core.rows.reading import Design
+from lanam.core.rows.statistics import output_places
+from lanam.families.softmax import Softmax
+from tests.core import in_memory
+from tests.core.examples import SMALL, additive_data, started
+from tests.likelihoods import LIKELIHOODS
+from tests.oracles import assert_close
+
+TESTED = [0, 7, 31]
+LIMITS = gauss_newton.Limits(30, 1e-9)
+
+
+def converged(likelihood, *data):
+    problem, state = started(*data, likelihood)
+    return problem, gauss_newton.converge(problem, state, LIMITS, lambda state: None)[0]
+
+
+def without(problem, state, row):
+    """The prediction of a row by a regression on the others, and its variance."""
+    weight = problem.rows.weight.copy()
+    weight[row] = 0.0
+    rows = replace(problem.rows, weight=weight)
+    linear = Regression.of(
+        problem.with_terms(problem.terms, rows), replace(state, quadratic=None), fine=True
+    )
+    posterior = linear.solve()
+    design = Design(linear.tables).of(rows)[row]
+    if problem.likelihood.n_outputs == 1:
+        return design @ posterior.mean, design @ posterior.covariance @ design
+    widths = [table.shape[1] for table in linear.tables]
+    places = output_places(widths, problem.likelihood.n_outputs)
+    stacked = np.zeros((len(places), posterior.mean.size))
+    for output, place in zip(stacked, places, strict=True):
+        output[place] = design
+    return stacked @ posterior.mean, stacked @ posterior.covariance @ stacked.T
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+def test_a_fit_without_the_row(likelihood):
+    problem, state = converged(likelihood, *additive_data(likelihood=likelihood))
+    found = left_out(problem, state, problem.rows)
+    for row in TESTED:
+        mean, variance = without(problem, state, row)
+        np.testing.assert_allclose(found.prediction[row], mean, rtol=0.0, atol=1e-4)
+        np.testing.assert_allclose(found.variance[row], variance, rtol=1e-3)
+
+
+def test_gaussian_score():
+    """The expected log-density is below that of the mean by half the variance over the noise."""
+    problem, state = converged("gaussian", *additive_data())
+    found = left_out(problem, state, problem.rows)
+    at_mean = norm.logpdf(problem.rows.y, found.prediction, np.sqrt(state.noise))
+    assert_close(found.score, at_mean - 0.5 * found.variance / state.noise, "rounding")
+
+
+def test_chunks_do_not_matter(monkeypatch):
+    problem, state = converged("gaussian", *additive_data())
+    whole = left_out(problem, state, problem.rows)
+    monkeypatch.setattr("lanam.core.inference.left_out.CHUNK_ROWS", 7)
+    in_chunks = left_out(problem, state, problem.rows)
+    assert_close(in_chunks.prediction, whole.prediction, "rounding")
+    assert_close(in_chunks.influence, whole.influence, "rounding")
+
+
+def test_influence_is_the_largest_change():
+    """Of all linear functions of the coordinates, that along the change moves most."""
+    problem, state = converged("gaussian", *additive_data())
+    found = left_out(problem, state, problem.rows)
+    linear = Regression.of(problem, state, fine=True)
+    posterior = linear.solve()
+    design = Design(linear.tables).of(problem.rows).copy()
+    for row in TESTED:
+        gradient = problem.rows.weight[row] * (
+            problem.rows.y[row] - found.prediction[row]
+        )  # without the row's own pull
+        moved = posterior.covariance @ design[row] * gradient / state.noise
+        largest = np.sqrt(moved @ np.linalg.solve(posterior.covariance, moved))
+        np.testing.assert_allclose(found.influence[row], largest, rtol=1e-6)
+
+
+def test_an_outlier_with_leverage_has_influence():
+    columns, y, weight = additive_data()
+    columns[5], y[5], weight[5] = [8.0, 0.0], 40.0, 1.0
+    problem, state = converged("gaussian", columns, y, weight)
+    influence = left_out(problem, state, problem.rows).influence
+    assert influence.argmax() == 5
+    assert influence[5] > 3.0 > np.delete(influence, 5).max()
+
+
+def test_several_classes():
+    """All outputs of a row are left out together."""
+    columns, y, weight = additive_data()
+    classes = np.digitize(y, np.quantile(y, [0.3, 0.7])).astype(float)
+    prepared = in_memory.prepared(columns, classes, weight, Softmax(3), SMALL)
+    problem = Problem.of(prepared.terms, prepared.rows, prepared.units.likelihood)
+    state = prepared.solver.initial_state(problem, np.random.default_rng(0))
+    state, _ = gauss_newton.converge(problem, state, LIMITS, lambda state: None)
+    found = left_out(problem, state, problem.rows)
+    assert found.variance.shape == (len(y), 2, 2)
+    for row in TESTED:
+        mean, variance = without(problem, state, row)
+        np.testing.assert_allclose(found.prediction[row], mean, rtol=0.0, atol=1e-3)
+        np.testing.assert_allclose(found.variance[row], variance, rtol=2e-3, atol=1e-6)
+
+
+def test_high_cardinality():
+    """Categories that are integrated out are left out with their rows, as those with coordinates are."""
+    rng = np.random.default_rng(0)
+    columns, y, weight = additive_data(n=80)
+    columns = np.column_stack([columns, rng.integers(0, 9, 80)])
+    y = y + 0.5 * (columns[:, 2] % 3)
+    found = []
+    for wide in (False, True):
+        prepared = in_memory.prepared(
+            columns, y, weight, LIKELIHOODS["gaussian"], SMALL, (-1, -1, 9)
+        )
+        terms = (*prepared.terms[:2], replace(prepared.terms[2], high_cardinality=wide))
+        problem = Problem.of(terms, prepared.rows, prepared.units.likelihood)
+        state = prepared.solver.initial_state(problem, np.random.default_rng(0))
+        found.append(left_out(problem, replace(state, noise=0.2), problem.rows))
+    np.testing.assert_allclose(found[1].prediction, found[0].prediction, atol=1e-4)
+    np.testing.assert_allclose(found[1].variance, found[0].variance, rtol=1e-3)
+    np.testing.assert_allclose(found[1].influence, found[0].influence, atol=1e-3)
