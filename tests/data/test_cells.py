@@ -14,6 +14,10 @@ from lanam.data import as_frame, is_missing
 from lanam.data.cells import read_cells
 
 DICTIONARY = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+# As DuckDB and polars export enums.
+UNSIGNED = pa.DictionaryArray.from_arrays(
+    pa.array([2, None, 0], pa.uint8()), pa.array(["v", "w", "u"])
+)
 
 
 def read(table):
@@ -65,6 +69,7 @@ def test_text_of_arrow(kind):
         ),
         (pl.DataFrame({"a": pl.Series(["u", None, "v"], dtype=pl.Categorical)}), ()),
         (pa.table({"a": pa.array(["u", None, "v"]).dictionary_encode()}), ("u", "v")),
+        (pa.table({"a": UNSIGNED}), ("v", "w", "u")),
     ],
 )
 def test_categories(table, order):

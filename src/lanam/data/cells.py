@@ -170,7 +170,12 @@ def _listed(series: NarwhalsSeries) -> list[object]:
     # The fast way to Python objects differs by library. The series has no nulls, which numpy would miss
     # in an arrow dictionary.
     if series.implementation.is_pyarrow():
-        listed: list[object] = series.to_numpy().tolist()
+        try:
+            values = series.to_numpy()
+        except TypeError:  # before pyarrow 23: unsigned indices, which DuckDB's enums have
+            native = series.to_native()
+            values = native.cast(native.type.value_type).to_numpy()
+        listed: list[object] = values.tolist()
         return listed
     return list(series.to_list())
 
