@@ -137,6 +137,7 @@ class TestLocations:
 
 KINDS = {
     "FileThereError",
+    "FitWarning",
     "InputError",
     "InputTypeError",
     "InputWarning",

@@ -269,13 +269,18 @@ class TestSummary:
         at = lines[5].index("status")
         assert all(line[at:].startswith(("active", "dropped")) for line in table)
         assert n_active < n_terms
-        assert lines[6 + n_terms : 9 + n_terms] == [
+        close = model.summary().facts["close_calls"]
+        told = [f"close calls, decided by less than one nat: {', '.join(close)}"] if close else []
+        below = [
             "",
             "threshold of a column: a log evidence gain of 0, or of 3 if its effect is negligible",
+            *told,
             "",
         ]
-        assert lines[9 + n_terms].startswith("6 pairwise interactions by screening score, ")
-        assert len(lines) == 9 + n_terms + 1 + 6
+        end = 6 + n_terms + len(below)
+        assert lines[6 + n_terms : end] == below
+        assert lines[end].startswith("6 pairwise interactions by screening score, ")
+        assert len(lines) == end + 1 + 6
 
     def test_many_dropped_columns_have_one_line(self, data):
         X = data[0][["income"]].assign(**{f"same {k}": float(k) for k in range(60)})

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from lanam import explain, storage
 from lanam.arguments import read_interactions, read_options
 from lanam.batch_predict import OutputOptions, predict_files
+from lanam.cautions import cautions
 from lanam.chunked import in_chunks, require_in_memory
 from lanam.core.arrays import Array
 from lanam.core.fit import fitting
@@ -162,6 +163,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             self.dialect_ = data.dialect
         self._warn_if_unfinished()
         self._warn_of_pooled_categories()
+        self._warn_of_doubts()
         self._exposed = exposure is not None and bool(np.any(np.asarray(exposure) != 1.0))
         return self
 
@@ -176,7 +178,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             session.seed,
             on_summary=rows.check,
         )
-        model = rows.encoding.to_user(rows.with_deviance(model))
+        model = rows.encoding.to_user(rows.with_record(model))
         score = session.options.interaction_score
         self._set_fitted(model, rows.schema, rows.n_rows, score)
         self.plan_ = session.plan
@@ -279,6 +281,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
             first_stage = rows.encoding.to_core(self._model)
             self._train(session, rows, partial(fitting.fit_on, first_stage))
         self._warn_if_unfinished()
+        self._warn_of_doubts()
         return self
 
     def _require_exposure(self, exposure: Any) -> None:
@@ -337,6 +340,11 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
                     tol=self.tol,
                 )
             )
+
+    def _warn_of_doubts(self) -> None:
+        """Warn of a fit that its rows hardly determine."""
+        for caution in cautions(self._model, self._schema):
+            warn_user(caution)
 
     def _warn_of_pooled_categories(self) -> None:
         """Warn of columns with more categories than can have effects of their own."""

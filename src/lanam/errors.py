@@ -172,6 +172,10 @@ class InputWarning(Message, UserWarning):
     """An argument or a table that is probably a mistake."""
 
 
+class FitWarning(Message, UserWarning):
+    """A fit that its rows hardly determine."""
+
+
 class FileThereError(Message, FileExistsError):
     """A file that exists already and must not be replaced."""
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanam.cautions import cautions
 from lanam.core.inference.selection import MIN_LOG_EVIDENCE_GAIN
 from lanam.core.model.fitted import ACTIVE, UNSUPPORTED, FittedModel
 from lanam.data import CATEGORICAL, Schema, make_frame
@@ -71,7 +72,9 @@ class Summary:
         for models of older files), ``intercept`` (a list for more than two classes), ``unit`` (of
         contributions and importances), ``column_thresholds`` (the log evidence gains below which a column,
         and one with a negligible effect, is dropped; None for ``solver="adam"``), ``classes`` (None for a
-        regressor), ``n_iter`` and ``converged``.
+        regressor), ``n_iter`` and ``converged``, ``cautions`` (what speaks against trusting the fit, as in
+        the warnings after it) and ``close_calls`` (terms that one nat of log evidence, more or less, would
+        have decided the other way).
     interactions
         Every pair of columns with its score, and why it is in the model or not; only the best are
         printed.
@@ -141,7 +144,7 @@ class Summary:
         return {status: rows for status, rows in groups.items() if len(rows) > _MAX_DROPPED}
 
     def _dropped_lines(self) -> list[str]:
-        """Dropped terms without a row of their own, and when a column is dropped."""
+        """Dropped terms without a row of their own, when a column is dropped, and close calls."""
         lines = []
         for status, rows in self._many_dropped().items():
             largest = max(row["evidence"] for row in rows)
@@ -156,6 +159,9 @@ class Summary:
                 f"threshold of a column: a log evidence gain of {usual:g}, or of {negligible:g} if its "
                 "effect is negligible"
             )
+        if close := self.facts["close_calls"]:
+            names = few([shorten(name, _MAX_NAME) for name in close], _MAX_DROPPED_NAMES)
+            lines += _wrapped("close calls, decided by less than one nat:", names)
         return ["", *lines] if lines else []
 
     def _edit_lines(self) -> list[str]:
@@ -202,6 +208,7 @@ class Summary:
             ", ".join(parts),
             *self._class_lines(),
             ", ".join([intercept_words(facts), *fit]),
+            *(line for caution in facts["cautions"] for line in _wrapped_words(caution)),
             f"importance: mean absolute contribution {facts['unit']}",
         ]
 
@@ -274,6 +281,10 @@ def _wrapped(head: str, names: str) -> list[str]:
     return [line.replace("\0", " ") for line in lines]
 
 
+def _wrapped_words(sentences: str) -> list[str]:
+    return textwrap.wrap(sentences, _WIDTH, subsequent_indent="  ", break_long_words=False)
+
+
 def _gain(evidence: float) -> str:
     return f"{round(evidence, 1) + 0.0:.1f}"
 
@@ -298,6 +309,11 @@ def _deviance_explained(model: FittedModel) -> float | None:
     """As of the end of the fit; older files have none."""
     explained = model.history[-1].get("deviance_explained") if model.history else None
     return explained if isinstance(explained, float) else None
+
+
+def _close_calls(model: FittedModel) -> list[str]:
+    """Names of terms; older files have none."""
+    return [str(name) for name in model.history[-1].get("close_calls", [])] if model.history else []
 
 
 def _column_thresholds(model: FittedModel) -> tuple[float, float] | None:
@@ -383,5 +399,7 @@ def summarise(
         "classes": names,
         "n_iter": model.n_iter,
         "converged": model.converged,
+        "cautions": [visible(str(caution)) for caution in cautions(model, schema)],
+        "close_calls": _close_calls(model),
     }
     return Summary(tuple(rows), facts, interactions, schema.backend, edits)

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from lanam import cautions
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model import scoring
 from lanam.core.model.fitted import FittedModel
@@ -61,6 +62,8 @@ class TrainingRows:
     #: all rows or, of many, a sample; and the magnitude of the response
     sample: EncodedRows | None = None
     magnitude: float = 1.0
+    #: the rows, if they are in memory and none was left out
+    in_memory: EncodedRows | None = None
 
     def check(self, summary: DataSummary) -> None:
         """Reject or warn of rows that cannot be fitted as they are, and complete the schema."""
@@ -79,13 +82,14 @@ class TrainingRows:
         else:
             self.schema = _with_ranges(self.schema, summary)
 
-    def with_deviance(self, model: FittedModel) -> FittedModel:
-        """The fitted model, with the in-sample deviance explained in the last record of its history."""
+    def with_record(self, model: FittedModel) -> FittedModel:
+        """The fitted model, with in-sample deviance and diagnostics in the last record of its history."""
         if self.sample is None or not model.history:
             return model
-        *before, last = model.history
         explained = deviance_explained(model, self.encoding.likelihood, self.sample, self.magnitude)
-        return replace(model, history=(*before, {**last, "deviance_explained": explained}))
+        found = cautions.record(model, self.schema, self.sample, self.in_memory)
+        *before, last = model.history
+        return replace(model, history=(*before, {**last, "deviance_explained": explained, **found}))
 
 
 def deviance_explained(
@@ -142,7 +146,9 @@ class InMemoryData:
         require_same_classes(classes, target)
         encoding = family.encoding(family.statistics(target, weight, exposure))
         self._table = EncodedRows(columns, *encoding.response(target, weight, exposure))
-        return TrainingRows(partial(ArrayTables, self._table), encoding, schema, ranged=True)
+        whole = self._table if len(columns) == n_rows else None
+        tables = partial(ArrayTables, self._table)
+        return TrainingRows(tables, encoding, schema, ranged=True, in_memory=whole)
 
     def about(self) -> dict[str, Any]:
         """What a checkpoint of a fit to these rows depends on."""

@@ -609,7 +609,7 @@ class TestEliminate:
 
     def test_a_weak_term_is_dropped_alone(self):
         given = self.posterior_of(Hyper(np.zeros(4), 0.7))
-        dropped, gains = eliminate(*given, lambda k, left: 1e9, outside={1: 5.0})
+        dropped, gains, _ = eliminate(*given, lambda k, left: 1e9, outside={1: 5.0})
         assert dropped == [1]
         assert gains[1] == 5.0
 
@@ -621,7 +621,7 @@ class TestEliminate:
             asked.append(tuple(left))
             return 1e9 if k != 1 else 4.9
 
-        dropped, gains = eliminate(*given, threshold, outside={1: 5.0})
+        dropped, gains, _ = eliminate(*given, threshold, outside={1: 5.0})
         assert sorted(dropped) == [0, 2]
         assert gains[1] == 5.0
         assert all(1 not in left for left in asked)

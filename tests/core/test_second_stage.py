@@ -358,6 +358,37 @@ class TestRounds:
         monkeypatch.setattr(second_stage, "_TUNED", gain - 0.5)
         assert found(fit(columns, y, options=replace(QUICK, interactions=1))) == {(0, 2)}
 
+    def test_a_round_must_predict_left_out_rows(self, monkeypatch):
+        """The evidence supports the pair; if its leave-one-out score falls surely, it is dropped."""
+        columns, y = data()
+        monkeypatch.setattr(second_stage, "_left_out_loss", lambda stage, wider, run: 12.34)
+        model = fit(columns, y, options=replace(QUICK, interactions=1))
+        assert found(model) == set()
+        assert re.fullmatch(
+            r"dropped: not supported by the data \(log evidence gain \d+\.\d, leave-one-out log score "
+            r"-12\.3\)",
+            statuses(model)[0, 1],
+        )
+        assert_same(model, fit(columns, y, options=QUICK), columns, atol=1e-3)
+        # Named pairs were not searched for.
+        assert found(fit(columns, y, options=replace(QUICK, interactions=((0, 1),)))) == {(0, 1)}
+
+    def test_a_loss_must_exceed_its_standard_error(self, monkeypatch):
+        columns, y = data()
+        losses = []
+
+        def asked(stage, wider, run):
+            losses.append((before(stage, wider, run), before(wider, stage, run)))
+            return losses[-1][0]
+
+        before = second_stage._left_out_loss
+        monkeypatch.setattr(second_stage, "_left_out_loss", asked)
+        assert found(fit(columns, y)) == {(0, 1)}
+        # A real interaction predicts left-out rows: taking it away would lose.
+        kept, taken_away = losses[0]
+        assert kept is None
+        assert taken_away > 0.0
+
     def test_a_wide_model_is_not_searched(self, monkeypatch):
         columns, y = data()
         large = "left out: the model is large; set interactions to a number for more"

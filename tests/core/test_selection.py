@@ -12,7 +12,6 @@ from lanam.core.inference.prior import Prior
 from lanam.core.inference.problem import Regression
 from lanam.core.inference.selection import (
     eliminate,
-    missed_thresholds,
     null_evidence,
     term_log_evidence_gains,
 )
@@ -80,7 +79,7 @@ def test_the_gain_is_the_evidence_lost_by_refitting_without_the_term(example):
 
 
 def test_one_of_two_duplicates_is_dropped_and_the_gain_of_the_other_rises(example):
-    dropped, gains = example.eliminate()
+    dropped, gains, _ = example.eliminate()
     assert len({1, 2} & set(dropped)) == 1
     assert 3 in dropped
     assert 0 not in dropped
@@ -92,7 +91,7 @@ def test_one_of_two_duplicates_is_dropped_and_the_gain_of_the_other_rises(exampl
 
 
 def test_each_step_is_a_refit_without_what_went_before(example):
-    dropped, gains = example.eliminate()
+    dropped, gains, _ = example.eliminate()
     left = list(range(4))
     for k in dropped:
         with_it = example.solve(left).evidence
@@ -105,7 +104,7 @@ def test_each_step_is_a_refit_without_what_went_before(example):
 
 
 def test_the_weakest_is_dropped_first(example):
-    dropped, _ = example.eliminate()
+    dropped, *_ = example.eliminate()
     before = term_log_evidence_gains(example.model.prior, example.posterior)
     assert dropped[0] == int(np.argmin(before))
 
@@ -125,20 +124,20 @@ def test_the_order_of_terms_does_not_matter(example):
     permuted = Prior(
         tuple(prior.widths[k] for k in order), tuple(prior.group_grams[k] for k in order)
     )
-    dropped, gains = eliminate(
+    dropped, gains, _ = eliminate(
         permuted,
         posterior,
         [example.tables[k] for k in order],
         [example.problem.data_mass[k] for k in order],
     )
-    expected_dropped, expected_gains = example.eliminate()
+    expected_dropped, expected_gains, _ = example.eliminate()
     assert [order[k] for k in dropped] == expected_dropped
     assert_close(gains, [expected_gains[k] for k in order], "conditioning")
 
 
 def test_blocks_are_judged_one_by_one():
     example = Example(joint=False)
-    dropped, gains = example.eliminate()
+    dropped, gains, _ = example.eliminate()
     for k, block in enumerate(example.model.prior.blocks):
         mean, own = example.posterior.mean[block], example.posterior.covariance[block, block]
         expected = 0.5 * (mean @ np.linalg.solve(own, mean) + np.linalg.slogdet(own)[1])
@@ -150,12 +149,12 @@ class TestGivenThreshold:
     """Thresholds of the log evidence gain."""
 
     def test_terms_that_may_not_go_stay(self, example):
-        dropped, gains = example.eliminate(lambda k, left: -np.inf)
+        dropped, gains, _ = example.eliminate(lambda k, left: -np.inf)
         assert dropped == []
         assert_close(
             gains, term_log_evidence_gains(example.model.prior, example.posterior), "rounding"
         )
-        dropped, _ = example.eliminate(lambda k, left: np.inf)
+        dropped, *_ = example.eliminate(lambda k, left: np.inf)
         assert sorted(dropped) == [0, 1, 2, 3]
 
     def test_each_term_has_its_own_threshold(self, example):
@@ -169,7 +168,7 @@ class TestGivenThreshold:
     def test_the_weakest_of_those_below_their_threshold_is_dropped(self, example):
         plain = term_log_evidence_gains(example.model.prior, example.posterior)
         assert plain[0] > plain[3]
-        dropped, _ = example.eliminate(lambda k, left: np.inf if k == 0 else -np.inf)
+        dropped, *_ = example.eliminate(lambda k, left: np.inf if k == 0 else -np.inf)
         assert dropped == [0]
 
     def test_the_threshold_depends_on_the_terms_left(self, example):
@@ -179,28 +178,25 @@ class TestGivenThreshold:
             asked.append((k, tuple(left)))
             return np.inf if len(left) > 2 else -np.inf
 
-        dropped, _ = example.eliminate(threshold)
+        dropped, *_ = example.eliminate(threshold)
         assert len(dropped) == 2
         last = tuple(k for k in range(4) if k not in dropped)
         assert asked[:4] == [(k, (0, 1, 2, 3)) for k in range(4)]
         assert asked[-2:] == [(k, last) for k in last]
 
-    def test_missed_thresholds_are_those_at_the_time(self, example):
+    def test_thresholds_are_those_at_the_time(self, example):
         def threshold(k, left):
             return 1000.0 * len(left) + k
 
-        dropped, gains = example.eliminate(threshold)
+        dropped, _, thresholds = example.eliminate(threshold)
         assert len(dropped) == 4
         expected = [1000.0 * (4 - place) + k for place, k in enumerate(dropped)]
-        assert missed_thresholds(dropped, gains, 4, threshold) == expected
-        # A gain above its own threshold was not enough for a negligible effect.
-        missed = missed_thresholds([1], [0.0, 2.5], 2, lambda k, left: 2.0)
-        assert missed == [selection.MIN_LOG_EVIDENCE_GAIN]
+        assert [thresholds[k] for k in dropped] == expected
 
     def test_visible_terms_have_only_this_threshold(self, example):
         # Without a threshold a visible term stays with any positive gain.
         threshold = selection.MIN_LOG_EVIDENCE_GAIN
-        dropped, gains = example.eliminate(lambda k, left: threshold)
+        dropped, gains, _ = example.eliminate(lambda k, left: threshold)
         assert all(gains[k] < threshold for k in dropped)
         assert all(gains[k] >= threshold for k in range(4) if k not in dropped)
 
@@ -225,20 +221,20 @@ class TestThreshold:
 
     def test_a_visible_term_stays_with_any_positive_gain(self):
         means = [self.mean_for(0.5, 0.1), self.mean_for(3.5, 0.1)]
-        dropped, gains = self.eliminate(means, [0.1, 0.1])
+        dropped, gains, _ = self.eliminate(means, [0.1, 0.1])
         assert gains == pytest.approx([0.5, 3.5])
         assert dropped == []
 
     def test_a_term_known_to_the_last_digit_stays(self):
         # Rounding has made its covariance singular: only that it is determined is known.
-        dropped, gains = self.eliminate([1.0, 1.0], [0.0, 0.0])
+        dropped, gains, _ = self.eliminate([1.0, 1.0], [0.0, 0.0])
         assert dropped == []
         assert gains == [np.inf, np.inf]
 
     def test_a_visible_term_with_a_negative_gain_is_dropped(self):
         variance = 0.1
         mean = np.sqrt(variance * (-1.0 - np.log(variance)))
-        dropped, gains = self.eliminate([mean, 3.0], [variance, variance])
+        dropped, gains, _ = self.eliminate([mean, 3.0], [variance, variance])
         assert gains[0] == pytest.approx(-0.5)
         assert dropped == [0]
 
@@ -247,7 +243,7 @@ class TestThreshold:
         variance = 0.1
         mean = np.sqrt(variance * (2.0 * target - np.log(variance)))
         share = 0.5 * selection.NEGLIGIBLE
-        dropped, gains = self.eliminate([mean, mean], [variance, variance / 5], (share, 1.0))
+        dropped, gains, _ = self.eliminate([mean, mean], [variance, variance / 5], (share, 1.0))
         assert gains[0] == pytest.approx(target)
         assert dropped == ([0] if is_dropped else [])
 
@@ -268,7 +264,7 @@ class TestThreshold:
     def test_the_threshold_of_a_negligible_term(self, threshold, gain, is_dropped):
         variance = 1e-6
         means = [self.mean_for(gain, variance), self.mean_for(9.0, variance)]
-        dropped, found = self.eliminate(
+        dropped, found, thresholds = self.eliminate(
             means,
             [variance, variance],
             (0.1 * selection.NEGLIGIBLE, 1.0),
@@ -276,6 +272,8 @@ class TestThreshold:
         )
         assert found[0] == pytest.approx(gain)
         assert dropped == ([0] if is_dropped else [])
+        negligible = threshold if threshold < 0.0 else selection.MIN_LOG_EVIDENCE_GAIN
+        assert thresholds[0] == max(threshold, negligible)
 
 
 def test_a_term_without_coordinates_is_dropped():
@@ -283,12 +281,12 @@ def test_a_term_without_coordinates_is_dropped():
     model = LinearModel(100.0 * np.eye(2), np.array([300.0, 0.0]), 0.0, prior, None, np.zeros(3))
     posterior = solve(model, Hyper(np.zeros(3), 1.0), True)
     tables = [np.empty((2, 0)), np.array([[-1.0], [1.0]])]
-    dropped, gains = eliminate(prior, posterior, tables, [np.array([0.5, 0.5])] * 2)
+    dropped, gains, _ = eliminate(prior, posterior, tables, [np.array([0.5, 0.5])] * 2)
     assert dropped == [0]
     assert gains[0] == 0.0
     assert term_log_evidence_gains(prior, posterior)[0] == 0.0
     # however little it would need, even where no term may go
-    dropped, _ = eliminate(
+    dropped, *_ = eliminate(
         prior, posterior, tables, [np.array([0.5, 0.5])] * 2, lambda k, left: -np.inf
     )
     assert dropped == [0]

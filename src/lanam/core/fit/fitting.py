@@ -16,6 +16,7 @@ import numpy as np
 from lanam.core.arrays import Rng
 from lanam.core.fit.assembly import assemble, dropped_term, unused
 from lanam.core.fit.beyond import run_out
+from lanam.core.fit.diagnostics import diagnose
 from lanam.core.fit.first_stage import first_stage, refit_noise
 from lanam.core.fit.prepare import OnSummary, Run, prepare, threads
 from lanam.core.fit.resume import resume
@@ -145,6 +146,8 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
             model = replace(model, noise=learned.noise, shape=learned.shape)
         except KeyboardInterrupt:
             reason = "interrupted"
+    if not prepared.solver.networks_only:
+        model = replace(model, diagnostics=diagnose(stage, run, solution))
     return replace(model, history=tuple(run.history), stop_reason=reason, pairs=scored)
 
 

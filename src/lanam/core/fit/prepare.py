@@ -14,7 +14,7 @@ from lanam.core.arrays import Intercept
 from lanam.core.blas import limited_threads
 from lanam.core.fit.solvers import CURVATURES, find_solver
 from lanam.core.inference.options import Options
-from lanam.core.inference.problem import State
+from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.solver import Solver
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import CONSTANT, DUPLICATE, EMPTY
@@ -115,6 +115,13 @@ class Run:
             in_tables = tables_pay(self.prepared.units.likelihood, len(rows), n_entries, memory)
             sizes = (len(rows), rows.n_columns, n_terms, n_entries)
             self.options.on_plan(Plan(stage, *sizes, memory, in_tables))
+
+    def sample_in(self, problem: Problem) -> Rows:
+        """The sampled rows located in a problem's terms, with its precisions."""
+        sample, missing_noise = self.prepared.summary.sample, problem.rows.missing_noise
+        assert sample is not None, "there is a sample unless there are no rows"
+        rows = Rows.of(sample, problem.terms, self.prepared.units)
+        return rows if missing_noise is None else rows.with_missing_noise(missing_noise)
 
     def record(self, stage: str, state: State) -> None:
         """Append an iteration to the history, in the response's units, and report it."""

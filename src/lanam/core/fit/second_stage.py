@@ -16,12 +16,14 @@ from lanam.core.arrays import Rng
 from lanam.core.fit import interactions
 from lanam.core.fit.prepare import Pair, Run, pair_terms, threads
 from lanam.core.inference import selection
+from lanam.core.inference.left_out import left_out
 from lanam.core.inference.problem import Problem, add_terms
 from lanam.core.inference.selection import Threshold
 from lanam.core.inference.solver import Dropped, Stage, TrainingTask
 from lanam.core.model.fitted import ACTIVE, UNSUPPORTED, ScoredPair
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.terms.knots import Categories
+from lanam.core.terms.term import key_of
 
 #: With ``interactions="auto"``, the number of pairs tried at once, the number of rounds, and the least
 #: score in nats: low, because scores ignore that other pairs may reduce the noise.
@@ -171,8 +173,11 @@ class _PairSearch:
 
 
 def _shortfall(dropped: Dropped) -> str:
-    """The log evidence gain of a dropped pair, and its threshold, with digits that tell them apart."""
+    """The log evidence gain of a dropped pair, and what it missed, with digits that tell them apart."""
     gain, least = dropped.log_evidence_gain, dropped.threshold
+    if dropped.left_out_loss is not None:
+        # Of all pairs of the round together.
+        return f"log evidence gain {gain:.1f}, leave-one-out log score {-dropped.left_out_loss:.1f}"
     if least is None or not np.isfinite(least):
         return f"log evidence gain {round(gain, 1) + 0.0:.1f}"
     digits = 1 if round(gain, 1) != round(least, 1) else 3
@@ -211,27 +216,52 @@ def _try_pairs(
     least = _TUNED if not isinstance(search.requested, tuple) else -np.inf
     if wider.interrupted:
         least = 0.0
+    left_out_loss = None
     if _active_pairs(wider) & set(tried) and gain > least:
-        return wider
+        left_out_loss = (
+            _left_out_loss(stage, wider, run) if _is_judged(search, wider, run) else None
+        )
+        if left_out_loss is None:
+            return wider
     # Nothing new: the stage is unchanged, but for the gains of the pairs.
     kept = zip(wider.problem.terms, wider.problem.data_mass, strict=True)
-    gone = [*wider.dropped, *(Dropped(term, mass, gain, least) for term, mass in kept)]
+    rejected = (Dropped(term, mass, gain, least, left_out_loss) for term, mass in kept)
+    gone = [*wider.dropped, *rejected]
     gone = [one for one in gone if one.term.features in tried]
     still = [one for one in stage.dropped if one.term.features not in tried]
     return replace(stage, dropped=(*still, *gone), reason=wider.reason)
 
 
+def _is_judged(search: _PairSearch, wider: Stage, run: Run) -> bool:
+    """Whether left-out rows are asked, too: not for pairs that the user named, or trained networks."""
+    named = isinstance(search.requested, tuple)
+    return not (named or wider.interrupted or run.prepared.solver.networks_only)
+
+
+def _left_out_loss(stage: Stage, wider: Stage, run: Run) -> float | None:
+    """By how much the log score of left-out rows falls with further pairs, if it surely does.
+
+    Of many rows those sampled. It falls surely by more than its standard error.
+    """
+    rows = run.sample_in(wider.problem)
+    after = left_out(wider.problem, wider.state, rows).score
+    before = left_out(stage.problem, stage.state, run.sample_in(stage.problem)).score
+    losses = rows.weight * (before - after)
+    loss, error = float(losses.sum()), float(np.sqrt(len(losses)) * losses.std())
+    return loss if loss > error else None
+
+
 def _threshold(stage: Stage, search: _PairSearch, problem: Problem) -> Threshold:
     """The log evidence gain that each term of a problem must have; earlier terms are not judged."""
     settled = {
-        (term.kind, term.features)
+        key_of(term)
         for term in stage.problem.terms
         if not term.joint or term.features in search.earlier
     }
 
     def threshold(k: int, left: Sequence[int]) -> float:
         term = problem.terms[k]
-        if (term.kind, term.features) in settled:
+        if key_of(term) in settled:
             return -np.inf
         if not term.joint:
             return selection.MIN_LOG_EVIDENCE_GAIN

@@ -29,11 +29,11 @@ from lanam.core.inference.evidence import Hyper, Posterior
 from lanam.core.inference.options import Options
 from lanam.core.inference.posterior import Solution
 from lanam.core.inference.problem import Problem, Regression, State
-from lanam.core.inference.selection import Threshold
+from lanam.core.inference.selection import Elimination, Threshold
 from lanam.core.inference.solver import Curvature, Dropped, Record, Stage, TrainingTask
 from lanam.core.rows import statistics
 from lanam.core.rows.cross_tables import TableQuadratic
-from lanam.core.terms.term import LevelTerm
+from lanam.core.terms.term import LevelTerm, key_of
 
 #: Initial noise, relative to that of the intercept-only model.
 _START_NOISE = 0.1
@@ -214,7 +214,8 @@ class GaussNewton:
     def train(self, task: TrainingTask, rng: Rng, record: Record) -> Stage:
         """Alternate passes and the elimination of weak terms."""
         problem, state, threshold = task.problem, task.state, task.threshold
-        dropped, n_passes, converged = list(task.before.dropped), 0, False
+        dropped, thresholds = list(task.before.dropped), dict(task.before.thresholds)
+        n_passes, converged = 0, False
         # The result if the user interrupts.
         newest = (task.before.problem, task.before.state)
 
@@ -241,24 +242,23 @@ class GaussNewton:
                     break
                 linear = Regression.of(problem, state)
                 if threshold is not None:
-                    gone, gains = _weak_terms(linear, threshold(problem))
+                    gone, gains, least = _weak_terms(linear, threshold(problem))
                 else:
-                    gone, gains = _weak_terms(linear, None, null if converged else None)
+                    gone, gains, least = _weak_terms(linear, None, null if converged else None)
+                judged = zip(map(key_of, problem.terms), least, strict=True)
+                thresholds |= {key: value for key, value in judged if value > -np.inf}
                 if not gone:
                     break
-                missed: Sequence[float | None] = [None] * len(gone)
-                if threshold is not None:
-                    n_terms = len(problem.terms)
-                    missed = selection.missed_thresholds(gone, gains, n_terms, threshold(problem))
                 dropped += [
-                    Dropped(problem.terms[k], problem.data_mass[k], gains[k], least)
-                    for k, least in zip(gone, missed, strict=True)
+                    Dropped(problem.terms[k], problem.data_mass[k], gains[k], least[k])
+                    for k in gone
                 ]
                 kept = [k for k in range(len(problem.terms)) if k not in gone]
                 problem, state = newest = problem.keep(kept), state.keep(kept)
         except KeyboardInterrupt:
-            return Stage(*newest, tuple(dropped), "interrupted")
-        return Stage(problem, state, tuple(dropped), "converged" if converged else "max_iter")
+            return Stage(*newest, tuple(dropped), "interrupted", thresholds)
+        reason = "converged" if converged else "max_iter"
+        return Stage(problem, state, tuple(dropped), reason, thresholds)
 
     def solution(self, problem: Problem, state: State) -> Solution:
         """The posterior at a state."""
@@ -267,8 +267,8 @@ class GaussNewton:
 
 def _weak_terms(
     linear: Regression, threshold: Threshold | None, null: float | None = None
-) -> tuple[list[int], list[float]]:
-    """The terms to drop, in order, and every term's log evidence gain.
+) -> Elimination:
+    """The terms to drop, in order, and every term's log evidence gain and threshold.
 
     After convergence with single columns, ``null`` is the evidence of the intercept-only model.
     """
@@ -282,17 +282,17 @@ def _weak_terms(
         n_outputs=problem.likelihood.n_outputs,
         outside=linear.gains_outside(posterior),
     )
-    gone, gains = weak(threshold)
+    gone, gains, thresholds = weak(threshold)
     least = selection.min_model_gain(linear.model.prior, posterior)
     if null is not None and not gone and state.evidence < null + least:
         # A fit to noise: every term must reach the threshold; if all do, and the noise could be small,
         # the model merely interpolates the rows.
-        gone, gains = weak(lambda k, left: selection.MIN_LOG_EVIDENCE_GAIN)
+        gone, gains, thresholds = weak(lambda k, left: selection.MIN_LOG_EVIDENCE_GAIN)
         if problem.likelihood.quadratic:
             gone = gone or list(range(len(problem.terms)))
     if threshold is not None and not problem.likelihood.quadratic:
         gone = dispensable(problem, state, gone, gains)
-    return gone, gains
+    return Elimination(gone, gains, thresholds)
 
 
 def dispensable(

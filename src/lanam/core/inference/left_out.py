@@ -6,8 +6,7 @@ curvature ``C`` is predicted without itself at
     f - V g,    V = (I - A C)^-1 A,
 
 with the variance ``V``: exact for a Gaussian likelihood (``y - f`` is then ``r / (1 - h)`` with the
-leverage ``h = A C``), and for others one Newton step from the fit. No function of the coordinates moves by
-more of its standard deviations than ``sqrt(u' A u)`` with ``u = (I - C A)^-1 g`` when the row is left out.
+leverage
 """
 
 from __future__ import annotations
@@ -40,7 +39,8 @@ class LeftOut:
     leverage
         What a row contributes to its own prediction, summed over the outputs (n,).
     influence
-        The largest change of any prediction in posterior standard deviations when the row is left out (n,).
+        Cook's distance: the mean square change of all predictions when the row is left out, in units of
+        their mean variance (n,).
     score
         The expected log-likelihood of one observation of the row (n,).
     """
@@ -59,8 +59,8 @@ def left_out(problem: Problem, state: State, rows: Rows) -> LeftOut:
     values, intercept = tuple(linear.values(posterior)), linear.intercept(posterior)
     around = replace(problem.around(state), values=values, intercept=intercept)
     parts = [
-        _leave_out(part, variance, around, state.noise)
-        for part, variance in _variances(linear, posterior, rows)
+        _leave_out(part, variances, around, state.noise)
+        for part, variances in _variances(linear, posterior, rows)
     ]
     columns = zip(*(vars(part).values() for part in parts), strict=True)
     return LeftOut(*map(np.concatenate, columns))
@@ -68,12 +68,15 @@ def left_out(problem: Problem, state: State, rows: Rows) -> LeftOut:
 
 def _variances(
     linear: Regression, posterior: Posterior, rows: Rows
-) -> Iterator[tuple[Rows, Array]]:
-    """Rows in chunks, with the variances (n, K, K) of their predictions."""
+) -> Iterator[tuple[Rows, tuple[Array, Array]]]:
+    """Rows in chunks, with ``Z S Z'`` and ``Z S G S Z' / tr(G S)`` (n, K, K) of each row."""
     problem, state = linear.problem, linear.state
     n_outputs, k = problem.likelihood.n_outputs, problem.high_cardinality
     designs = Design(linear.tables)
     places = output_places([table.shape[1] for table in linear.tables], n_outputs)
+    covariance, gram = posterior.covariance, linear.model.gram / state.noise
+    known = covariance @ gram
+    change = known @ covariance / np.trace(known)
     for part in rows.parts(CHUNK_ROWS):
         design, own = designs.of(part), np.zeros(len(part))
         if k is not None and posterior.levels is not None:
@@ -82,31 +85,33 @@ def _variances(
             prior_variance = 1.0 / float(state.terms[k].precision[0])
             design += np.sqrt(prior_variance) * posterior.levels.coupling[level]
             own = prior_variance * posterior.levels.variance[level]
-        variance = np.empty((len(part), n_outputs, n_outputs))
+        variance, changes = np.empty((2, len(part), n_outputs, n_outputs))
         for i, j in combinations_with_replacement(range(n_outputs), 2):
-            covariance = posterior.covariance[np.ix_(places[i], places[j])]
-            variance[:, i, j] = variance[:, j, i] = quadratic_forms(design, covariance) + own
-        yield part, variance
+            block = np.ix_(places[i], places[j])
+            variance[:, i, j] = variance[:, j, i] = quadratic_forms(design, covariance[block]) + own
+            changes[:, i, j] = changes[:, j, i] = quadratic_forms(design, change[block])
+        yield part, (variance, changes)
 
 
-def _leave_out(part: Rows, variance: Array, around: Around, noise: float) -> LeftOut:
-    """Leave out each of some rows whose predictions have the variances (n, K, K)."""
+def _leave_out(part: Rows, variances: tuple[Array, Array], around: Around, noise: float) -> LeftOut:
+    """Leave out each of some rows, with their ``variances``."""
+    variance, changes = variances
     n_outputs = variance.shape[1]
     f = around.predict(part)
     gradient, curvature = around.derivatives(part, f)
     gradient = gradient.reshape(-1, n_outputs, 1) / noise
     curvature = curvature.reshape(-1, n_outputs, n_outputs) / noise
-    # With the root R of the variance, its leverages are the eigenvalues of R C R.
+    # (I - C A)^-1 = I + C V and V = R (I - R C R)^-1 R with the root R of the variance A, whose
+    # leverages are the eigenvalues of R C R.
     size, vectors = np.linalg.eigh(variance)
     root = (vectors * np.sqrt(np.maximum(size, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
     leverage, directions = np.linalg.eigh(root @ curvature @ root)
     leverage = np.clip(leverage, 0.0, _MOST_LEVERAGE)
-    # R u, the solution of (I - R C R) R u = R g.
-    pulled = directions.transpose(0, 2, 1) @ (root @ gradient)
-    shift = directions @ (pulled / (1.0 - leverage)[:, :, None])
-    without = root @ directions
-    without = (without / (1.0 - leverage)[:, None, :]) @ without.transpose(0, 2, 1)
-    prediction = f - (root @ shift).reshape(f.shape)
+    scaled = root @ directions
+    without = (scaled / (1.0 - leverage)[:, None, :]) @ scaled.transpose(0, 2, 1)
+    shift = without @ gradient
+    pull = gradient + curvature @ shift
+    prediction = f - shift.reshape(f.shape)
     likelihood, precision = around.likelihood, 1.0 if part.precision is None else part.precision
     score = precision * likelihood.log_prob(part.y, prediction) / noise
     if likelihood.noise_bounds is not None:
@@ -117,6 +122,6 @@ def _leave_out(part: Rows, variance: Array, around: Around, noise: float) -> Lef
         prediction=prediction,
         variance=without[:, 0, 0] if f.ndim == 1 else without,
         leverage=leverage.sum(axis=1),
-        influence=np.sqrt(np.square(shift).sum(axis=(1, 2))),
+        influence=(pull * (changes @ pull)).sum(axis=(1, 2)),
         score=score - spread,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,14 @@ _PER_PARAMETER = 2.0
 Threshold = Callable[[int, Sequence[int]], float]
 
 
+class Elimination(NamedTuple):
+    """The dropped terms in order, and all terms' gains and thresholds: when dropped, or at the end."""
+
+    dropped: list[int]
+    gains: list[float]
+    thresholds: list[float]
+
+
 def eliminate(
     prior: Prior,
     posterior: Posterior,
@@ -40,7 +49,7 @@ def eliminate(
     *,
     n_outputs: int = 1,
     outside: Mapping[int, float] = MappingProxyType({}),
-) -> tuple[list[int], list[float]]:
+) -> Elimination:
     """Drop the term with the smallest gain, update all others in closed form, repeat.
 
     ``prior`` must be at the hyperparameters its tables were made with (``W = I``). Removing block ``d``
@@ -48,15 +57,14 @@ def eliminate(
     one is dropped, because the other's gain then rises. The ``threshold`` is zero by default, and at least
     ``MIN_LOG_EVIDENCE_GAIN`` for a negligible effect. ``outside`` has the gains of terms without
     coordinates: a weak one is dropped before any other is judged.
-
-    Returns the dropped terms in order, and each term's gain when it was dropped or at the end.
     """
     mean, covariance = posterior.mean.copy(), posterior.covariance.copy()
     left, dropped = [k for k in range(len(tables)) if k not in outside], list[int]()
     gains = [outside.get(k, 0.0) for k in range(len(tables))]
-    weak = [k for k in outside if gains[k] < (0.0 if threshold is None else threshold(k, left))]
+    thresholds = [0.0 if threshold is None else threshold(k, left) for k in range(len(tables))]
+    weak = [k for k in outside if gains[k] < thresholds[k]]
     if weak:
-        return weak, gains
+        return Elimination(weak, gains, thresholds)
 
     def spread(k: int) -> float:
         squares = np.square(evaluate(tables[k], mean[prior.blocks[k]], n_outputs))
@@ -65,8 +73,6 @@ def eliminate(
     negligible = NEGLIGIBLE * float(np.sqrt(sum(spread(k) ** 2 for k in left)))
 
     def least(k: int) -> float:
-        if prior.widths[k] == 0:
-            return np.inf  # no coordinates are left
         bound = 0.0 if threshold is None else threshold(k, left)
         if bound >= 0.0 and spread(k) <= negligible:
             return max(bound, MIN_LOG_EVIDENCE_GAIN)
@@ -75,7 +81,9 @@ def eliminate(
     while left:
         for k in left:
             gains[k] = _log_evidence_gain(mean, covariance, prior.blocks[k])[0]
-        weak = [k for k in left if gains[k] < least(k)]
+            thresholds[k] = least(k)
+        # A term without coordinates left has nothing to judge.
+        weak = [k for k in left if gains[k] < thresholds[k] or prior.widths[k] == 0]
         if not weak:
             break
         weakest = min(weak, key=gains.__getitem__)
@@ -86,22 +94,7 @@ def eliminate(
         covariance = covariance - regression @ covariance[block, :]
         left.remove(weakest)
         dropped.append(weakest)
-    return dropped, gains
-
-
-def missed_thresholds(
-    dropped: Sequence[int], gains: Sequence[float], n_terms: int, threshold: Threshold
-) -> list[float]:
-    """The threshold that each of the ``dropped`` terms missed, in the order in which they were dropped.
-
-    A term that reaches its own was negligible, and missed ``MIN_LOG_EVIDENCE_GAIN``.
-    """
-    left, missed = list(range(n_terms)), list[float]()
-    for k in dropped:
-        bound = threshold(k, left)
-        missed.append(bound if gains[k] < bound else MIN_LOG_EVIDENCE_GAIN)
-        left.remove(k)
-    return missed
+    return Elimination(dropped, gains, thresholds)
 
 
 def min_model_gain(prior: Prior, posterior: Posterior) -> float:

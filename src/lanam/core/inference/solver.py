@@ -6,15 +6,15 @@ select one (``fit/solvers.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from lanam.core.arrays import Array, Rng
 from lanam.core.inference.posterior import Determinant, Functions, Solution
 from lanam.core.inference.problem import Problem, State
 from lanam.core.inference.selection import Threshold
-from lanam.core.terms.term import Term
+from lanam.core.terms.term import Term, TermKey
 
 
 class Curvature(Protocol):
@@ -36,15 +36,17 @@ class Curvature(Protocol):
 
 @dataclass(frozen=True)
 class Dropped:
-    """A dropped term, the data's mass at its entries, and its gain when it was dropped.
+    """A dropped term, the data's mass at its entries, and its gain and threshold when it was dropped.
 
-    A pair that was searched for had to reach a ``threshold``.
+    The paper's solver has no thresholds. ``left_out_loss`` is that of its round in the
+    leave-one-out log score, if this is why it was dropped.
     """
 
     term: Term
     data_mass: Array
     log_evidence_gain: float
     threshold: float | None = None
+    left_out_loss: float | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Stage:
     state: State
     dropped: tuple[Dropped, ...] = ()
     reason: str = "interrupted"
+    #: the log evidence gains that terms had to reach, by ``key_of(term)``
+    thresholds: Mapping[TermKey, float] = field(default_factory=dict)
 
     @property
     def interrupted(self) -> bool:

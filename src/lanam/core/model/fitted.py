@@ -97,6 +97,32 @@ class FittedTerm:
 
 
 @dataclass(frozen=True)
+class Diagnostics:
+    """How far the rows of a fit, of many those sampled, determine it.
+
+    Attributes
+    ----------
+    saturation
+        Effective degrees of freedom per row.
+    influence
+        The largest Cook's distance: the mean square change of all predictions when one row is left out,
+        in units of their mean variance.
+    influential
+        The index of that row among those sampled.
+    separated
+        Whether a threshold of its score separates every class from the others.
+    close_calls
+        Columns of the terms whose log evidence gain is within one nat of their threshold.
+    """
+
+    saturation: float
+    influence: float
+    influential: int
+    separated: bool
+    close_calls: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True)
 class FittedModel:
     """A fitted additive model with ``R`` coordinates."""
 
@@ -130,6 +156,8 @@ class FittedModel:
     shape: NoiseShape | None = None
     #: degrees of freedom of Gaussian noise: its variance is about ``noise_df / chi^2`` times the estimate
     noise_df: float = math.inf
+    #: how far the rows determine the fit; None for models from files
+    diagnostics: Diagnostics | None = None
 
     @property
     def n_outputs(self) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from string import ascii_lowercase
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,6 +190,14 @@ class MixedTerm:
 
 
 Term = SmoothTerm | LevelTerm | MixedTerm
+
+#: Identifies a term of a model: its kind and its columns.
+TermKey: TypeAlias = tuple[str, tuple[int, ...]]
+
+
+def key_of(term: Term) -> TermKey:
+    """The term's key."""
+    return term.kind, term.features
 
 
 def _initial_network(

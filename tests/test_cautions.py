@@ -1,0 +1,117 @@
+"""Cautions: fits that their rows hardly determine say so, others do not."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lanam import LANAMClassifier, LANAMRegressor, load
+from lanam.errors import FitWarning
+
+
+def cautions_of(model, X, y, **arguments):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, **arguments)
+    return [str(one.message) for one in caught if isinstance(one.message, FitWarning)]
+
+
+def line_with_an_outlier(seed=0):
+    """A line, and one row far out that contradicts it."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, 60)
+    y = x + 0.2 * rng.standard_normal(60)
+    return pd.DataFrame({"x": np.append(x, 12.0)}), np.append(y, -12.0)
+
+
+class TestInfluence:
+    def test_a_row_that_moves_the_fit(self):
+        X, y = line_with_an_outlier()
+        model = LANAMRegressor()
+        (told,) = cautions_of(model, X, y)
+        assert "without row 60 (counting from 0)" in told
+        assert "Cook's distance" in told
+        assert "Verify that row" in told
+        last = model.history_[-1]
+        assert last["influential_row"] == 60
+        assert f"{last['cooks_distance']:.2g}, more than 1" in told
+
+    def test_rows_of_weight_zero_are_not_counted(self):
+        """The rows that are left have other numbers, so none is named."""
+        X, y = line_with_an_outlier()
+        (told,) = cautions_of(LANAMRegressor(), X, y, sample_weight=np.arange(61) > 0)
+        assert "without a single row" in told
+
+    def test_a_table_in_chunks_has_no_numbers(self, tmp_path):
+        X, y = line_with_an_outlier()
+        path = tmp_path / "rows.csv"
+        X.assign(y=y).to_csv(path, index=False)
+        with pytest.warns(FitWarning, match="without a single row"):
+            LANAMRegressor().fit(str(path), "y")
+
+
+class TestSeparation:
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_separated_classes(self, n_classes):
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame({"outcome": rng.uniform(0, n_classes, 90), "other": rng.normal(size=90)})
+        y = np.floor(X["outcome"])
+        # The classes of more than two overlap in each other's scores, unless these are sharp.
+        X["outcome"] = y + 0.01 * rng.normal(size=90)
+        (told,) = cautions_of(LANAMClassifier(), X, y)
+        assert "separates the classes of all rows" in told
+        assert "'outcome'" in told
+
+    def test_overlapping_classes(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((300, 2))
+        y = rng.random(300) < 1 / (1 + np.exp(-X[:, 0]))
+        assert cautions_of(LANAMClassifier(), X, y) == []
+
+
+def test_many_parameters_for_few_rows():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"place": [f"p{k}" for k in range(30)] * 2})
+    y = np.tile(rng.normal(size=30), 2) + 0.05 * rng.normal(size=60)
+    told = cautions_of(LANAMRegressor(), X, y)
+    assert any("effective parameters per row" in one for one in told)
+
+
+def test_plain_fits_have_none():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 3))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(400)
+    model = LANAMRegressor()
+    assert cautions_of(model, X, y) == []
+    assert model.summary().facts["cautions"] == []
+
+
+def test_the_summary_repeats_them(tmp_path):
+    """Warnings are gone after the fit; a saved model still tells."""
+    X, y = line_with_an_outlier()
+    model = LANAMRegressor()
+    (told,) = cautions_of(model, X, y)
+    model.save(tmp_path / "a.lanam")
+    for each in (model, load(tmp_path / "a.lanam")):
+        summary = each.summary()
+        assert summary.facts["cautions"] == [told]
+        assert told in " ".join(str(summary).split())
+        assert max(map(len, str(summary).splitlines())) <= 100
+
+
+def test_close_calls():
+    """A weak effect is close to its threshold for some number of rows: it is told then, either way."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1, 1, (300, 2)), columns=["strong", "weak"])
+    noise = 0.5 * rng.standard_normal(300)
+    calls = []
+    for size in np.linspace(0.0, 0.4, 9):
+        y = X["strong"] + size * X["weak"] + noise
+        model = LANAMRegressor(interactions=0, noise="constant").fit(X, y)
+        gain = next(term.evidence for term in model.terms_ if term.name == "weak")
+        told = "weak" in model.summary().facts["close_calls"]
+        calls.append((gain, told))
+    assert any(told for _, told in calls)
+    assert all(told is False for gain, told in calls if gain > 5.0)
+    assert calls[0] == (pytest.approx(calls[0][0]), False)
