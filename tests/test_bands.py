@@ -226,6 +226,9 @@ class TestSimultaneous:
 
     def test_dropped_terms(self, gaussian):
         for shape in gaussian.explain_global().switched_off:
+            assert (shape.mean == 0.0).all()
+            if shape.std.any():
+                continue  # what the data leave possible: test_margins.py
             assert len(shape.largest_deviations) == 0
             for simultaneous in (False, True):
                 lower, upper = shape.band(0.95, simultaneous)

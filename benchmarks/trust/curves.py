@@ -26,14 +26,12 @@ class Curve:
 
 def own_curves(model: Any, X: np.ndarray) -> list[Curve]:
     """The curve of every column of a lanam model without interactions and per-value effects."""
-    means, stds = model.predict_terms(X, return_std=True)
-    explanation = model.explain_global()
-    at = {term.features[0]: k for k, term in enumerate(model.terms_)}
+    shapes = {shape.features[0]: shape for shape in model.explain_global().shapes}
     return [
         Curve(
-            means[:, at[d]],
-            stds[:, at[d]],
-            float(explanation.terms[at[d]].half_width(0.95, simultaneous=True)),
+            np.interp(X[:, d], shapes[d].values, shapes[d].mean),
+            np.interp(X[:, d], shapes[d].values, shapes[d].std),
+            float(shapes[d].half_width(0.95, simultaneous=True)),
         )
         for d in range(X.shape[1])
     ]

@@ -89,7 +89,8 @@ class TrainingRows:
         explained = deviance_explained(model, self.encoding.likelihood, self.sample, self.magnitude)
         found = cautions.record(model, self.schema, self.sample, self.in_memory)
         *before, last = model.history
-        return replace(model, history=(*before, {**last, "deviance_explained": explained, **found}))
+        history = *before, {**last, "deviance_explained": explained, **found}
+        return replace(model, history=history, diagnostics=None)
 
 
 def deviance_explained(

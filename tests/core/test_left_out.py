@@ -27,9 +27,9 @@ def converged(likelihood, *data):
 
 
 def without(problem, state, row):
-    """The prediction of a row by a regression on the others, and its variance."""
+    """The prediction of a row by a regression without one observation of it, and its variance."""
     weight = problem.rows.weight.copy()
-    weight[row] = 0.0
+    weight[row] -= 1.0
     rows = replace(problem.rows, weight=weight)
     linear = Regression.of(
         problem.with_terms(problem.terms, rows), replace(state, quadratic=None), fine=True
@@ -83,10 +83,10 @@ def test_influence_is_the_change_of_all_predictions():
     weight = problem.rows.weight
     variance = weight @ np.einsum("ni,ij,nj->n", design, posterior.covariance, design)
     for row in TESTED:
-        kept = np.delete(np.arange(len(weight)), row)
+        kept = weight - (np.arange(len(weight)) == row)
         ridge = np.linalg.inv(posterior.covariance) - (design.T * weight) @ design / state.noise
-        precision = (design[kept].T * weight[kept]) @ design[kept] / state.noise + ridge
-        target = design[kept].T @ (weight[kept] * problem.rows.y[kept]) / state.noise
+        precision = (design.T * kept) @ design / state.noise + ridge
+        target = design.T @ (kept * problem.rows.y) / state.noise
         change = design @ (np.linalg.solve(precision, target) - posterior.mean)
         np.testing.assert_allclose(found.influence[row], weight @ change**2 / variance, rtol=1e-4)
 

@@ -25,6 +25,9 @@ _MOST_DRAWS = 1000
 _MOST_VALUES = 1 << 22
 _LEAST_DRAWS = 256
 
+#: Independent directions of a dropped column's function: it is smooth, or it would not have been dropped.
+_DROPPED_DIRECTIONS = 3
+
 #: Values per chunk.
 _CHUNK_VALUES = 1 << 20
 
@@ -179,6 +182,15 @@ def importance_std(model: FittedModel, index: int, rng: np.random.Generator) -> 
     return _deviation(term, sum(parts, np.zeros(1)))
 
 
+def _largest_of_dropped(term: FittedTerm, std: Array) -> Array:
+    """Largest deviations of a dropped column's function, as if it had few independent directions."""
+    if term.dropped_variance is None:
+        return np.empty((0, *std.shape[1:]))
+    places = (np.arange(_MOST_DRAWS) + 0.5) / _MOST_DRAWS
+    lengths = np.sqrt(2.0 * gammaincinv(0.5 * _DROPPED_DIRECTIONS, places))
+    return np.asarray(np.multiply.outer(lengths, np.ones(std.shape[1:])).round(_DECIMALS))
+
+
 def importance_and_largest_deviations(
     model: FittedModel,
     index: int,
@@ -189,11 +201,11 @@ def importance_and_largest_deviations(
     """:func:`importance_std`, and the largest deviation from the mean of each of the same draws.
 
     The deviations (n_draws,) or (n_draws, C) are in units of ``std``, over the entries ``within``, and
-    ascending for each class; empty for an inactive term.
+    ascending for each class; empty for an inactive term without a band.
     """
     term = model.terms[index]
     if not term.active:
-        return 0.0, np.empty((0, *std.shape[1:]))
+        return 0.0, _largest_of_dropped(term, std)
     spread = std.reshape(len(std), -1)
     counts = within[:, None] & uncertain(spread)
     precision = np.divide(1.0, spread, out=np.zeros_like(spread), where=counts).T

@@ -156,7 +156,8 @@ def _moments(model: FittedModel, index: int) -> tuple[Array, Array]:
         mean, variance = scoring.entry_moments(model, index)
         return mean, np.sqrt(variance)
     zeros = np.zeros((len(term.data_mass), *np.shape(model.intercept)))
-    return zeros, zeros.copy()
+    possible = term.dropped_variance
+    return zeros, zeros.copy() if possible is None else np.sqrt(possible)
 
 
 def _edited(term: FittedTerm) -> NDArray[np.bool_]:

@@ -102,6 +102,8 @@ def _write_term(term: FittedTerm, name: str, arrays: Put) -> Content:
     if term.coupling is not None and term.own_variance is not None:
         put_matrix(arrays, f"{name} coupling", term.coupling)
         arrays[f"{name} own_variance"] = term.own_variance
+    if term.dropped_variance is not None:
+        arrays[f"{name} dropped_variance"] = term.dropped_variance
     if term.edited is not None:
         arrays[f"{name} edited"] = term.edited.astype(np.uint8)
     return {
@@ -265,7 +267,8 @@ def _read_term(
     table = f"{name} table"
     width = arrays.shape_of(table if table in arrays else f"{table} digits")[:1]
     require(bool(width) and (active or width == (0,)), f"the table of {name}")
-    shape = (n_entries, n_classes) if active and n_classes > 1 else (n_entries,)
+    per_class = (n_entries, n_classes) if n_classes > 1 else (n_entries,)
+    shape = per_class if active else (n_entries,)
     share = arrays.take(f"{name} share", "f8", (n_entries,))
     require(bool((share >= 0.0).all()), f"the shares of {name}")
     precision = arrays.take(f"{name} precision", "f8", (None,))
@@ -275,6 +278,10 @@ def _read_term(
         flags = arrays.take(f"{name} edited", "u1", (n_entries,))
         require(_within(flags, 0, 1), f"what was edited of {name}")
         edited = flags.astype(bool)
+    possible = None
+    if f"{name} dropped_variance" in arrays:
+        possible = arrays.take(f"{name} dropped_variance", "f8", per_class, LARGEST)
+        require(not active and bool((possible >= 0.0).all()), f"the variances of {name}")
     return FittedTerm(
         kind=kind,
         features=features,
@@ -289,6 +296,7 @@ def _read_term(
         precision=precision,
         expansion=arrays.take(f"{name} expansion", "f8", (None,)),
         architecture=_read_architecture(fields.values["architecture"], len(features), name),
+        dropped_variance=possible,
         edited=edited,
     )
 

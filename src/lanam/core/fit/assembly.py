@@ -109,10 +109,14 @@ def _place(term: FittedTerm) -> tuple[int, tuple[int, ...]]:
     return len(term.features) if term.joint else term.kind == "level", term.features
 
 
-def dropped_term(dropped: Dropped) -> FittedTerm:
-    """A dropped term with its log evidence gain."""
+def dropped_term(dropped: Dropped, units: Units, variance: Array | None = None) -> FittedTerm:
+    """A dropped term with its log evidence gain, and the variance (B, K) that remains possible."""
     term = _without_function(dropped.term, dropped.data_mass)
-    return replace(term, evidence=dropped.log_evidence_gain)
+    if variance is not None:
+        contrasts = units.likelihood.contrasts
+        variance = variance[:, 0] if contrasts is None else variance @ np.square(contrasts).T
+        variance = units.scale**2 * variance
+    return replace(term, evidence=dropped.log_evidence_gain, dropped_variance=variance)
 
 
 def _without_function(term: Term, data_mass: Array) -> FittedTerm:

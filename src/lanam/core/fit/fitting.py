@@ -18,6 +18,7 @@ from lanam.core.fit.assembly import assemble, dropped_term, unused
 from lanam.core.fit.beyond import run_out
 from lanam.core.fit.diagnostics import diagnose
 from lanam.core.fit.first_stage import first_stage, refit_noise
+from lanam.core.fit.margins import dropped_variances
 from lanam.core.fit.prepare import OnSummary, Run, prepare, threads
 from lanam.core.fit.resume import resume
 from lanam.core.fit.second_stage import second_stage
@@ -29,6 +30,7 @@ from lanam.core.model.fitted import FittedModel, ScoredPair
 from lanam.core.noise.residuals import LogVariance, learn_noise, learn_shape, standard_residuals
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Tables
+from lanam.core.terms.term import key_of
 
 #: Noise below this multiple of its lower bound is at the bound.
 _ABOVE_FLOOR = 1.01
@@ -134,7 +136,13 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
         solution = run_out(stage.problem, stage.state, solution)
     dropped = [unused(*item) for item in prepared.unused.items()]
     # Dropped pairs are not terms: their status is in the table of scores.
-    dropped += [dropped_term(gone) for gone in stage.dropped if not gone.term.joint]
+    diagnosed = options.diagnostics and not prepared.solver.networks_only
+    bands = dropped_variances(stage, run, rng) if diagnosed else {}
+    dropped += [
+        dropped_term(gone, prepared.units, bands.get(key_of(gone.term)))
+        for gone in stage.dropped
+        if not gone.term.joint
+    ]
     model = assemble(prepared.units, stage.problem, stage.state, solution, dropped)
     reason = stage.reason
     if _noise_is_learned(stage, options):
@@ -146,7 +154,7 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
             model = replace(model, noise=learned.noise, shape=learned.shape)
         except KeyboardInterrupt:
             reason = "interrupted"
-    if not prepared.solver.networks_only:
+    if diagnosed:
         model = replace(model, diagnostics=diagnose(stage, run, solution))
     return replace(model, history=tuple(run.history), stop_reason=reason, pairs=scored)
 
@@ -184,6 +192,7 @@ def fit_squares(
         interactions=0,
         level_effects=False,
         n_restarts=1,
+        diagnostics=False,
         tol=max(options.tol, _NOISE_TOL),
         max_iter=min(options.max_iter, _NOISE_ITERATIONS),
         on_plan=None,

@@ -1,4 +1,4 @@
-"""Each row as predicted by a fit to all others, in closed form (docs, method page).
+"""Each observation as predicted by a fit to all others, in closed form (docs, method page).
 
 Given the hyperparameters, a row ``i`` whose prediction ``f`` has the variance ``A``, gradient ``g`` and
 curvature ``C`` is predicted without itself at
@@ -98,7 +98,9 @@ def _leave_out(part: Rows, variances: tuple[Array, Array], around: Around, noise
     variance, changes = variances
     n_outputs = variance.shape[1]
     f = around.predict(part)
-    gradient, curvature = around.derivatives(part, f)
+    # A row of a larger weight stands for several observations, of which one is left out.
+    one = replace(part, weight=np.minimum(part.weight, 1.0))
+    gradient, curvature = around.derivatives(one, f)
     gradient = gradient.reshape(-1, n_outputs, 1) / noise
     curvature = curvature.reshape(-1, n_outputs, n_outputs) / noise
     # (I - C A)^-1 = I + C V and V = R (I - R C R)^-1 R with the root R of the variance A, whose

@@ -35,6 +35,8 @@ class Options:
     max_iter: int = 100
     tol: float = 0.05
     n_restarts: int = 1
+    #: whether to compute what says how far to trust the fit: influence of rows, bands of dropped columns
+    diagnostics: bool = True
     #: threads for passes over rows
     n_jobs: int = 1
     #: limit of cross-tables in bytes

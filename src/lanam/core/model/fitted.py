@@ -73,6 +73,8 @@ class FittedTerm:
     #: ``coupling`` (B, R + 1) times those of all coordinates, and independent ones of variance (B,)
     coupling: Array | None = None
     own_variance: Array | None = None
+    #: of a dropped column, the variance at its entries that the data leave possible
+    dropped_variance: Array | None = None
     #: the entries (B,) edited after the fit; None for none
     edited: NDArray[np.bool_] | None = None
 
