@@ -159,7 +159,9 @@ class LANAMRegressor(RegressorMixin, RegressorParameters, AdditiveModel):  # typ
     n_iter_, converged_, history_
         Number of iterations, whether the evidence converged, and one record per iteration. The last one
         also has ``deviance_explained``: the fraction of the intercept-only model's deviance that the model
-        explains on the rows it was fitted to (of many, on a sample), which for Gaussian noise is R2.
+        explains on the rows it was fitted to (of many, on a sample), which for Gaussian noise is R2; and
+        ``parameters_per_row``, ``cooks_distance`` (the largest) with its ``influential_row``,
+        ``separated`` (classes) and ``close_calls``, by which fits that cannot be trusted are announced.
     n_features_in_, feature_names_in_
         Number of columns, and their names if the data had names.
 
