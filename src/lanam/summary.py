@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanam.cautions import cautions
-from lanam.core.inference.selection import MIN_LOG_EVIDENCE_GAIN
+from lanam.core.inference.selection import MIN_LOG_EVIDENCE_GAIN, column_threshold
 from lanam.core.model.fitted import ACTIVE, UNSUPPORTED, FittedModel
 from lanam.data import CATEGORICAL, Schema, make_frame
 from lanam.editing import Edit, edit_words
@@ -316,10 +316,16 @@ def _close_calls(model: FittedModel) -> list[str]:
     return [str(name) for name in model.history[-1].get("close_calls", [])] if model.history else []
 
 
-def _column_thresholds(model: FittedModel) -> tuple[float, float] | None:
+def _column_thresholds(model: FittedModel, n_rows: int) -> tuple[float, float] | None:
     """Least log evidence gains of a column, and of a negligible one; None if trained networks decided."""
-    trained = model.history and model.history[-1].get("stage") == "adam"
-    return None if trained else (0.0, MIN_LOG_EVIDENCE_GAIN)
+    if model.history and model.history[-1].get("stage") == "adam":
+        return None
+    usable = [term for term in model.terms if not term.joint and term.entries is not None]
+    n_columns = len({term.features for term in usable})
+    # The next one beside those that are active.
+    left = range(1 + len({term.features for term in usable if term.active}))
+    usual = round(column_threshold(n_columns, n_rows)(0, left), 1)
+    return usual, max(usual, MIN_LOG_EVIDENCE_GAIN)
 
 
 def shape_words(facts: Mapping[str, Any]) -> str:
@@ -395,7 +401,7 @@ def summarise(
         "deviance_explained": _deviance_explained(model),
         "intercept": plain(model.intercept),
         "unit": family.words.adds_to(labels),
-        "column_thresholds": _column_thresholds(model),
+        "column_thresholds": _column_thresholds(model, n_rows),
         "classes": names,
         "n_iter": model.n_iter,
         "converged": model.converged,

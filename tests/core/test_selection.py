@@ -11,6 +11,7 @@ from lanam.core.inference.evidence import Hyper, LinearModel, solve
 from lanam.core.inference.prior import Prior
 from lanam.core.inference.problem import Regression
 from lanam.core.inference.selection import (
+    column_threshold,
     eliminate,
     null_evidence,
     term_log_evidence_gains,
@@ -304,3 +305,17 @@ def test_the_null_model_is_the_best_constant():
     expected = weight @ np.where(labels == 1, np.log(share), np.log(1 - share))
     found = null_evidence(Rows((), (), labels, weight), Bernoulli())
     assert found == pytest.approx(expected)
+
+
+class TestColumnThreshold:
+    def test_prior_odds_where_columns_are_many(self):
+        threshold = column_threshold(100, 150)
+        assert threshold(0, range(1)) == pytest.approx(np.log(100))
+        assert threshold(0, range(4)) == pytest.approx(np.log(97 / 4))
+        # Never odds in favour.
+        assert threshold(0, range(60)) == 0.0
+        assert threshold(0, ()) == threshold(0, range(1))
+
+    def test_hardly_any_where_they_are_few(self):
+        assert column_threshold(10, 1000)(0, range(1)) == pytest.approx(0.02 * np.log(10))
+        assert column_threshold(1, 50)(0, range(1)) == 0.0

@@ -282,7 +282,8 @@ def _weak_terms(
         n_outputs=problem.likelihood.n_outputs,
         outside=linear.gains_outside(posterior),
     )
-    gone, gains, thresholds = weak(threshold)
+    of_columns = selection.column_threshold(problem.n_columns, problem.rows.count)
+    gone, gains, thresholds = weak(of_columns if threshold is None else threshold)
     least = selection.min_model_gain(linear.model.prior, posterior)
     if null is not None and not gone and state.evidence < null + least:
         # A fit to noise: every term must reach the threshold; if all do, and the noise could be small,

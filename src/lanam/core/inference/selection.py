@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -23,6 +24,9 @@ MIN_LOG_EVIDENCE_GAIN = 3.0
 #: with few rows, weak but visible terms predict better together than without them.
 NEGLIGIBLE = 0.05
 
+#: Columns per row at which prior odds count fully are the inverse of this.
+_ODDS_WEIGHT = 2.0
+
 #: Nats over the intercept-only model that a model must gain per effective parameter of its networks. Real
 #: data has more than three (measured on the paper's sets), a fit to noise less than two.
 _PER_PARAMETER = 2.0
@@ -30,6 +34,22 @@ _PER_PARAMETER = 2.0
 
 #: The log evidence gain that a term must have, given its index and the indices of all terms left.
 Threshold = Callable[[int, Sequence[int]], float]
+
+
+def column_threshold(n_columns: int, n_rows: float) -> Threshold:
+    """The threshold of single columns: prior odds against each, where columns are many for the rows.
+
+    If any fraction of all columns is equally likely to be relevant, the odds of ``m`` of ``D`` against
+    ``m - 1`` are ``m`` to ``D - m + 1``. With few columns per row there is none: weak terms predict better
+    together than without them.
+    """
+    weight = min(_ODDS_WEIGHT * n_columns / n_rows, 1.0)
+
+    def threshold(k: int, left: Sequence[int]) -> float:
+        n_left = max(len(left), 1)
+        return weight * max(math.log(max(n_columns - n_left + 1, 1) / n_left), 0.0)
+
+    return threshold
 
 
 class Elimination(NamedTuple):
