@@ -110,11 +110,12 @@ $(MINIMAL)/.test-minimal: pyproject.toml | $(MINIMAL)/bin/python
 	$(MINIMAL)/bin/python $(INSTALL) ".[test-minimal]"
 	@touch $@
 
-# pip always takes the newest versions; uv can take the oldest.
+# pip always takes the newest versions; uv can take the oldest. It compiles only if told to, and each process
+# of the tests would compile again.
 $(LOWEST)/.test: pyproject.toml | $(LOWEST)/bin/python
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
 	$(LOWEST)/bin/python -m uv pip install --quiet --python $(LOWEST)/bin/python \
-	  --resolution lowest-direct --editable ".[test]"
+	  --resolution lowest-direct --compile-bytecode --editable ".[test]"
 	@touch $@
 
 $(PEERS)/.bench: pyproject.toml | $(PEERS)/bin/python

@@ -1,16 +1,19 @@
 """What tests of several rooms share."""
 
 import logging
+from pathlib import PurePath
 
 import pytest
+
+#: Files of tests/report that run in one process: they share reports, and the browser that opened them.
+IN_A_BROWSER = ("test_browser", "test_what_if", "test_page", "test_charts")
 
 #: Files that take long. They come first: one that came last would run on one process, the others idle.
 LONG = (
     "test_smoke",
     "test_docs",
     "test_streaming",
-    "test_what_if",
-    "test_browser",
+    *IN_A_BROWSER,
     "test_sql",
     "test_fuzz",
 )
@@ -18,6 +21,19 @@ LONG = (
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.stem not in LONG)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """One process per file, and one for those that need a browser."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            path = nodeid.split("::", 1)[0]
+            return "a browser" if PurePath(path).stem in IN_A_BROWSER else path
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pytest
 
-from lanam.cli import main
+from lanam.cli import demo, main
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,13 @@ def make_table(n_rows=300, seed=0):
             "colour": np.select([price > 5, price > 3.5], ["red", "green"], "blue"),
         }
     )
+
+
+@pytest.fixture
+def small_demo(monkeypatch):
+    """The demonstration with three of its ten columns, and all of its rows and files."""
+    table = demo.diabetes().select(["age", "sex", "bmi", demo.TARGET])
+    monkeypatch.setattr(demo, "diabetes", lambda: table)
 
 
 TARGETS = {

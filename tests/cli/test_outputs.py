@@ -240,6 +240,7 @@ class TestDemo:
         done = lanam("demo", "--folder", tmp_path, code=1)
         assert "is there already: use --force" in done.err
 
+    @pytest.mark.usefixtures("small_demo")
     def test_json(self, lanam, tmp_path, monkeypatch):
         monkeypatch.setattr("lanam.cli.demo.find_spec", lambda _: None)
         done = lanam("demo", "--folder", tmp_path, "--json")

@@ -398,6 +398,7 @@ def test_commands_of_the_readme_have_options_that_exist(capfd, tmp_path, monkeyp
         assert "there is no file" in capfd.readouterr().err
 
 
+@pytest.mark.usefixtures("small_demo")
 def test_commands_of_the_documentation_work_in_an_empty_folder(lanam, tmp_path, monkeypatch):
     """Line by line as they stand; one with the installed script, the others in this process."""
     lines = commands_of(ROOT / "docs" / "cli.md")

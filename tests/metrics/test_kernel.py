@@ -40,18 +40,20 @@ def median_distance(*columns):
     return np.median([math.sqrt(sum((c[i] - c[j]) ** 2 for c in columns)) for i, j in pairs])
 
 
-NEAR, ALIKE = median_distance(MEAN, STD), median_distance(Y)
-TERMS = np.array([[slow_term(i, j, NEAR, ALIKE) for j in range(9)] for i in range(9)])
+@pytest.fixture(scope="module")
+def terms():
+    near, alike = median_distance(MEAN, STD), median_distance(Y)
+    return np.array([[slow_term(i, j, near, alike) for j in range(9)] for i in range(9)])
 
 
-def test_the_unbiased_estimate_is_the_mean_over_pairs():
-    expected = (TERMS.sum() - np.trace(TERMS)) / (9 * 8)
+def test_the_unbiased_estimate_is_the_mean_over_pairs(terms):
+    expected = (terms.sum() - np.trace(terms)) / (9 * 8)
     assert skce(Y, MEAN, STD) == pytest.approx(expected, rel=1e-8)
 
 
-def test_the_biased_estimate_includes_the_diagonal():
-    assert skce(Y, MEAN, STD, biased=True) == pytest.approx(TERMS.mean(), rel=1e-8)
-    assert TERMS.mean() > 0
+def test_the_biased_estimate_includes_the_diagonal(terms):
+    assert skce(Y, MEAN, STD, biased=True) == pytest.approx(terms.mean(), rel=1e-8)
+    assert terms.mean() > 0
 
 
 def test_bandwidths_can_be_set():
@@ -68,9 +70,9 @@ def test_chunks_of_pairs_do_not_change_the_result(monkeypatch):
     assert skce(Y, MEAN, STD, biased=True) == pytest.approx(whole[1], rel=1e-12)
 
 
-def test_blocks_are_means_over_pairs_within_them():
+def test_blocks_are_means_over_pairs_within_them(terms):
     expected = sum(
-        TERMS[i, j]
+        terms[i, j]
         for block in ([0, 1, 2], [3, 4, 5], [6, 7, 8])
         for i in block
         for j in block

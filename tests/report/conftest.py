@@ -51,8 +51,9 @@ def browser():
         # In CI no test is skipped silently.
         (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
     with sync_playwright() as playwright:
-        # One process for all pages caches the compiled plotly, most of the time of opening a page.
+        # One process for all pages keeps plotly compiled, which is most of the time of opening a page.
         options = ["--no-sandbox", "--renderer-process-limit=1", "--disable-site-isolation-trials"]
+        options.append("--js-flags=--no-flush-bytecode")
         browser = playwright.chromium.launch(executable_path=path, args=options)
         yield browser
         browser.close()
@@ -68,6 +69,7 @@ def _context_of(browser):
         key = repr(sorted(settings.items()))
         if key not in made:
             made[key] = browser.new_context(offline=True, **settings)
+            made[key].new_page()  # stays open: without a page, the process would end
         return made[key]
 
     yield of
