@@ -30,6 +30,8 @@ $(TESTS): export OPENBLAS_NUM_THREADS = 1
 $(TESTS): export MKL_NUM_THREADS = 1
 $(TESTS): export OMP_NUM_THREADS = 1
 $(TESTS): export MPLBACKEND = Agg
+# Containers often forbid bytecode, and every process that the tests start would compile all of lanam.
+$(TESTS): export PYTHONDONTWRITEBYTECODE =
 # Lets scikit-learn run its array API check, which it otherwise skips.
 $(TESTS): export SCIPY_ARRAY_API = 1
 test: test-library test-benchmarks ## run all tests and the docstrings' examples (ARGS="-k name" selects)

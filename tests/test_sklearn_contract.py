@@ -124,7 +124,7 @@ def test_sample_weight_through_a_pipeline(data):
 
 def test_grid_search_over_lanams_own_score(data):
     search = GridSearchCV(
-        LANAMRegressor(random_state=0),
+        LANAMRegressor(noise="constant", random_state=0),
         {"hidden_sizes": [(2,), (64,)], "level_effects": [False]},
         scoring=lambda model, X, y: model.log_likelihood(X, y),
         cv=3,
@@ -137,7 +137,7 @@ def test_grid_search_over_interactions(data):
     X, y = data
     y = y + X["a"] * X["c"]
     search = GridSearchCV(
-        LANAMRegressor(random_state=0),
+        LANAMRegressor(noise="constant", random_state=0),
         {"interactions": [0, np.int64(1), "auto", [("a", "c")], np.array([["a", "b"]])]},
         cv=2,
     ).fit(X, y)
