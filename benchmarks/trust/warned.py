@@ -17,7 +17,7 @@ from benchmarks.trust.section import Plan, Section, finished, grid, one_by_one
 from benchmarks.verdicts import Verdict, unmeasured
 
 Rows = tuple[Array, Array]
-NEAR = 0.4  # edf over rows from which on a warning is due; a fit may also drop what it cannot tell apart
+NEAR = 0.4  # edf over rows from which on a warning is due
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,10 @@ def mixed(rng: np.random.Generator) -> Rows:
 
 
 def saturated(rng: np.random.Generator) -> Rows:
-    """Nearly half as many effects as rows, straight ones, and hardly any noise."""
-    X = rng.standard_normal((60, 25))
-    return X, X.sum(axis=1) + 0.1 * rng.standard_normal(60)
+    """An effect for every two rows, and hardly any noise."""
+    places = np.arange(60) % 30
+    labels = np.array([f"place {k}" for k in places], dtype=object)[:, None]
+    return labels, rng.standard_normal(30)[places] + 0.05 * rng.standard_normal(60)
 
 
 def levered(rng: np.random.Generator) -> Rows:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from lanam import LANAMRegressor
 from lanam.core.inference import gauss_newton
-from lanam.core.inference.left_out import left_out
-from lanam.core.inference.problem import Problem, Regression
+from lanam.core.inference.left_out import left_out, log_score
+from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.rows.reading import Design
 from lanam.core.rows.statistics import output_places
 from lanam.families.softmax import Softmax
@@ -133,3 +134,40 @@ def test_high_cardinality():
         found.append(left_out(problem, replace(state, noise=0.2), problem.rows))
     np.testing.assert_allclose(found[1].prediction, found[0].prediction, atol=1e-4)
     np.testing.assert_allclose(found[1].variance, found[0].variance, rtol=1e-3)
+
+
+def test_log_score_of_all_rows():
+    """As a total over chunks of rows, which need not be in memory."""
+    problem, state = converged("bernoulli", *additive_data(likelihood="bernoulli"))
+    found = left_out(problem, state, problem.rows)
+    assert log_score(problem, state) == pytest.approx(problem.rows.weight @ found.score)
+
+
+def test_the_intercept_alone():
+    """Each row is predicted by the mean of the others."""
+    y = np.array([1.0, 2.0, 4.0, 9.0])
+    prepared = in_memory.prepared(np.arange(4.0)[:, None], y, None, LIKELIHOODS["gaussian"], SMALL)
+    problem = Problem.of(prepared.terms, prepared.rows, prepared.units.likelihood).keep([])
+    response = problem.rows.y
+    found = left_out(problem, State((), float(response.mean()), 1.0), problem.rows)
+    expected = [np.delete(response, k).mean() for k in range(4)]
+    np.testing.assert_allclose(found.prediction, expected, atol=1e-5)
+
+
+class TestPredicts:
+    """Fits of many parameters to few rows are kept if they predict rows that they have not seen."""
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_many_straight_effects(self, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((60, 25))
+        y = X.sum(axis=1) + 0.1 * rng.standard_normal(60)
+        model = LANAMRegressor(interactions=0, noise="constant").fit(X, y)
+        assert sum(term.active for term in model.terms_) >= 15
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_noise(self, seed):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((60, 25)), rng.standard_normal(60)
+        model = LANAMRegressor(interactions=0, noise="constant").fit(X, y)
+        assert sum(term.active for term in model.terms_) <= 1

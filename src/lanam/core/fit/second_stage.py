@@ -31,6 +31,9 @@ _PAIRS_AT_ONCE = 10
 _MAX_ROUNDS = 5
 _PROMISING = 0.3
 
+#: Scores below this are zero.
+_ROUNDING = 1e-3
+
 #: Nats that tuning gives to a useless pair with two precisions, and for each further one.
 _TUNED = 2.0
 _TUNED_EACH = 1.0
@@ -131,9 +134,14 @@ class _PairSearch:
             return ranked[: self.requested - n_found]
         if width > _MAX_WIDTH:
             return []
-        # At first the best are tried at any score: their gain may show once others are in the model.
+        # At first the best are tried at any score but zero, at which their order would be rounding: their
+        # gain may show once others are in the model.
         blindly = not n_found and self.kind == "evidence"
-        promising = [pair for pair in ranked if blindly or self._promising(scores[pair])]
+        promising = [
+            pair
+            for pair in ranked
+            if self._promising(scores[pair]) or (blindly and scores[pair] > _ROUNDING)
+        ]
         return promising[:_PAIRS_AT_ONCE]
 
     def _promising(self, score: float) -> bool:

@@ -24,7 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from lanam.core.arrays import Rng
-from lanam.core.inference import evidence, selection
+from lanam.core.inference import evidence, left_out, selection
 from lanam.core.inference.evidence import Hyper, Posterior
 from lanam.core.inference.options import Options
 from lanam.core.inference.posterior import Solution
@@ -40,6 +40,9 @@ _START_NOISE = 0.1
 
 #: Rounds of dropping weak terms and fitting again.
 _MAX_ROUNDS = 4
+
+#: Nats by which the log score of left-out rows must exceed that of the intercept alone.
+_SURELY = 10.0
 
 #: Passes end when one gains less than this fraction of an extension's gain.
 _SLACK = 1e-3
@@ -285,15 +288,25 @@ def _weak_terms(
     of_columns = selection.column_threshold(problem.n_columns, problem.rows.count)
     gone, gains, thresholds = weak(of_columns if threshold is None else threshold)
     least = selection.min_model_gain(linear.model.prior, posterior)
-    if null is not None and not gone and state.evidence < null + least:
-        # A fit to noise: every term must reach the threshold; if all do, and the noise could be small,
-        # the model merely interpolates the rows.
+    fits_noise = null is not None and not gone and state.evidence < null + least
+    if fits_noise and not _predicts(problem, state):
+        # Every term must reach the threshold; if all do, and the noise could be small, the model merely
+        # interpolates the rows.
         gone, gains, thresholds = weak(lambda k, left: selection.MIN_LOG_EVIDENCE_GAIN)
         if problem.likelihood.quadratic:
             gone = gone or list(range(len(problem.terms)))
     if threshold is not None and not problem.likelihood.quadratic:
         gone = dispensable(problem, state, gone, gains)
     return Elimination(gone, gains, thresholds)
+
+
+def _predicts(problem: Problem, state: State) -> bool:
+    """Whether left-out rows are predicted better than by the intercept alone."""
+    nothing, alone = problem.keep([]), state.keep([])
+    _, noise = selection.null_fit(problem.rows, problem.likelihood)
+    intercept = statistics.fit_intercept_only(problem.rows, problem.likelihood)
+    null = left_out.log_score(nothing, replace(alone, intercept=intercept, noise=noise))
+    return left_out.log_score(problem, state) > null + _SURELY
 
 
 def dispensable(

@@ -11,18 +11,20 @@ leverage
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations_with_replacement
 
 import numpy as np
 
-from lanam.core.arrays import Array, quadratic_forms
-from lanam.core.inference.evidence import Posterior
+from lanam.core.arrays import Array, IntArray, quadratic_forms
+from lanam.core.inference.evidence import LevelPosterior
 from lanam.core.inference.problem import Problem, Regression, State
-from lanam.core.rows.located import Rows
+from lanam.core.rows.located import Rows, added
 from lanam.core.rows.reading import Design
 from lanam.core.rows.statistics import CHUNK_ROWS, Around, output_places
+from lanam.core.rows.tables import Totals
 
 #: A row with more leverage than this is not determined by the others.
 _MOST_LEVERAGE = 0.99
@@ -54,43 +56,83 @@ class LeftOut:
 
 def left_out(problem: Problem, state: State, rows: Rows) -> LeftOut:
     """Leave out each of some rows of a problem, located in its terms and with its precisions."""
-    linear = Regression.of(problem, state, fine=True)
-    posterior = linear.solve()
-    values, intercept = tuple(linear.values(posterior)), linear.intercept(posterior)
-    around = replace(problem.around(state), values=values, intercept=intercept)
-    parts = [
-        _leave_out(part, variances, around, state.noise)
-        for part, variances in _variances(linear, posterior, rows)
-    ]
+    fit = _Fit.of(problem, state)
+    parts = [fit.leave_out(part) for part in rows.parts(CHUNK_ROWS)]
     columns = zip(*(vars(part).values() for part in parts), strict=True)
     return LeftOut(*map(np.concatenate, columns))
 
 
-def _variances(
-    linear: Regression, posterior: Posterior, rows: Rows
-) -> Iterator[tuple[Rows, tuple[Array, Array]]]:
-    """Rows in chunks, with ``Z S Z'`` and ``Z S G S Z' / tr(G S)`` (n, K, K) of each row."""
-    problem, state = linear.problem, linear.state
-    n_outputs, k = problem.likelihood.n_outputs, problem.high_cardinality
-    designs = Design(linear.tables)
-    places = output_places([table.shape[1] for table in linear.tables], n_outputs)
-    covariance, gram = posterior.covariance, linear.model.gram / state.noise
-    known = covariance @ gram
-    change = known @ covariance / np.trace(known)
-    for part in rows.parts(CHUNK_ROWS):
-        design, own = designs.of(part), np.zeros(len(part))
+def log_score(problem: Problem, state: State) -> float:
+    """The log score of all rows, each as predicted without itself."""
+    (total,) = problem.rows.total(partial(_scores, _Fit.of(problem, state)), heavy=True)
+    return float(total)
+
+
+def _scores(fit: _Fit, parts: Iterable[Rows]) -> Totals:
+    return added(
+        parts, CHUNK_ROWS, lambda part: (np.array(part.weight @ fit.leave_out(part).score),)
+    )
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A fit of which rows can be left out.
+
+    ``change`` is ``S G S / tr(G S)``, ``places`` are the coordinates of every output.
+    """
+
+    tables: tuple[Array, ...]
+    around: Around
+    noise: float
+    covariance: Array
+    change: Array
+    places: IntArray
+    levels: tuple[int, LevelPosterior] | None
+
+    @classmethod
+    def of(cls, problem: Problem, state: State) -> _Fit:
+        linear = Regression.of(problem, state, fine=True)
+        posterior = linear.solve()
+        values, intercept = tuple(linear.values(posterior)), linear.intercept(posterior)
+        covariance, k = posterior.covariance, problem.high_cardinality
+        known = covariance @ (linear.model.gram / state.noise)
+        levels = None
         if k is not None and posterior.levels is not None:
+            # In the fit's units.
+            std, own = 1.0 / np.sqrt(float(state.terms[k].precision[0])), posterior.levels
+            coupling, variance = std * own.coupling, std**2 * own.variance
+            levels = k, LevelPosterior(std * own.mean, variance, coupling)
+        return cls(
+            linear.tables,
+            replace(problem.around(state), values=values, intercept=intercept),
+            state.noise,
+            covariance,
+            known @ covariance / np.trace(known),
+            output_places([t.shape[1] for t in linear.tables], problem.likelihood.n_outputs),
+            levels,
+        )
+
+    def leave_out(self, part: Rows) -> LeftOut:
+        """Leave out each of some rows."""
+        return _leave_out(part, self._variances(part), self.around, self.noise)
+
+    def _variances(self, part: Rows) -> tuple[Array, Array]:
+        """``Z S Z'`` and ``Z S G S Z' / tr(G S)`` (n, K, K) of each row."""
+        design, own = Design(self.tables).of(part), np.zeros(len(part))
+        if self.levels is not None:
             # Categories without coordinates follow the others, with an error of their own.
+            k, levels = self.levels
             level = part.positions[k].index
-            prior_variance = 1.0 / float(state.terms[k].precision[0])
-            design += np.sqrt(prior_variance) * posterior.levels.coupling[level]
-            own = prior_variance * posterior.levels.variance[level]
+            design += levels.coupling[level]
+            own = levels.variance[level]
+        n_outputs = len(self.places)
         variance, changes = np.empty((2, len(part), n_outputs, n_outputs))
         for i, j in combinations_with_replacement(range(n_outputs), 2):
-            block = np.ix_(places[i], places[j])
-            variance[:, i, j] = variance[:, j, i] = quadratic_forms(design, covariance[block]) + own
-            changes[:, i, j] = changes[:, j, i] = quadratic_forms(design, change[block])
-        yield part, (variance, changes)
+            block = np.ix_(self.places[i], self.places[j])
+            forms = quadratic_forms(design, self.covariance[block]) + own
+            variance[:, i, j] = variance[:, j, i] = forms
+            changes[:, i, j] = changes[:, j, i] = quadratic_forms(design, self.change[block])
+        return variance, changes
 
 
 def _leave_out(part: Rows, variances: tuple[Array, Array], around: Around, noise: float) -> LeftOut:
