@@ -13,12 +13,8 @@ from benchmarks.peers import all_peers  # noqa: E402
 SMOKE = EXPERIMENTS["smoke"]
 #: Needs an interpreter of its own, which a test machine does not have.
 ELSEWHERE = {"public"}
-#: By how much NLL may be worse than the control's: itself, and a mean field that prunes all it has.
-WORSE = {
-    ("mean", "numbers"): 1e-12,
-    ("mean", "classes"): 1e-12,
-    ("mean-field", "classes"): 0.01,
-}
+#: By how much NLL may be worse than the control's: itself.
+WORSE = {("mean", "numbers"): 1e-12, ("mean", "classes"): 1e-12}
 
 
 #: Variants of another model here, in one setting: one task says whether the setting gets through, as the
@@ -37,6 +33,11 @@ ONE_TASK = {
     "nam-relu-deep": "numbers",
     "nam-relu": "classes",
     "nam-gelu": "numbers",
+    # lanam10-paper has the classes, the other NAMs both; test_networks fits the rest to both.
+    "lanam-paper": "numbers",
+    "nam": "classes",
+    "deep-ensemble": "classes",
+    "mean-field": "numbers",
 }
 
 
