@@ -2,6 +2,10 @@
 
 import io
 
+import numpy as np
+import pytest
+
+from lanam import LANAMClassifier, LANAMRegressor
 from lanam.progress import Progress, describe
 
 
@@ -80,3 +84,28 @@ def test_describe():
         "lanam  iteration 3 (smooth)  log evidence -1.0  noise sd 0.25  terms 4  1.3 s"
     )
     assert "noise" not in describe(record(1, noise_std=None))
+
+
+@pytest.mark.parametrize("family", ["gaussian", "overdispersed", "two", "three"])
+def test_all_end_at_the_same_log_evidence(family, capsys):
+    """Progress, history, summary and the fitted model."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 2))
+    rate = np.exp(1.0 + X[:, 0])
+    y = {
+        "gaussian": rate + rng.normal(size=300),
+        "overdispersed": rng.poisson(rate * rng.gamma(0.5, 2.0, 300)),
+        "two": rng.random(300) < rate / (1.0 + rate),
+        "three": np.digitize(rate + rng.normal(size=300), [2.0, 3.5]),
+    }[family]
+    if family in ("two", "three"):
+        model = LANAMClassifier(verbose=1)
+    else:
+        model = LANAMRegressor(
+            likelihood="poisson" if family == "overdispersed" else "gaussian", verbose=1
+        )
+    model.fit(X, y)
+    shown = capsys.readouterr().err.splitlines()[-1]
+    assert f"log evidence {model.log_evidence_:.1f} " in shown
+    assert model.history_[-1]["log_evidence"] == pytest.approx(model.log_evidence_)
+    assert model.summary().facts["log_evidence"] == model.log_evidence_

@@ -171,6 +171,7 @@ class AdditiveModel(Parameters, TransformerMixin, BaseEstimator):  # type: ignor
         self, session: Session, rows: TrainingRows, train: Callable[..., FittedModel]
     ) -> None:
         """Train a model on the rows and set the learned attributes."""
+        session.constant = rows.encoding.constant
         model = train(
             rows.tables(session.log),
             rows.encoding.likelihood,

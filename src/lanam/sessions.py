@@ -60,7 +60,9 @@ class Session(ExitStack):
         self.seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         self._seeded = random_state is not None
         self._progress = self.enter_context(Progress(options.max_iter)) if verbose else None
-        self.options = replace(options, on_plan=self._add_plan, on_iteration=self._progress)
+        self.options = replace(options, on_plan=self._add_plan, on_iteration=self._show)
+        #: what the core's log evidence lacks of that of the target
+        self.constant = 0.0
         self._stages: list[Plan] = []
         self._passes, self._seconds = 0, 0.0
         self._checkpoint: Checkpoint | None = None
@@ -90,6 +92,11 @@ class Session(ExitStack):
             return totals
 
         return counted() if self._checkpoint is None else self._checkpoint(job, counted)
+
+    def _show(self, record: Mapping[str, Any]) -> None:
+        """Show a record of the history, with the log evidence of the target itself."""
+        if self._progress is not None:
+            self._progress({**record, "log_evidence": record["log_evidence"] + self.constant})
 
     def show_rows(self, n_rows: int, of: int | None) -> None:
         """Show how many rows of a pass were read."""

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from lanam import LANAMRegressor
 from lanam.core.inference import gauss_newton
-from lanam.core.inference.left_out import left_out, log_score
+from lanam.core.inference.left_out import Fit, score_gain
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.rows.reading import Design
 from lanam.core.rows.statistics import output_places
@@ -50,7 +50,7 @@ def without(problem, state, row):
 @pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
 def test_a_fit_without_the_row(likelihood):
     problem, state = converged(likelihood, *additive_data(likelihood=likelihood))
-    found = left_out(problem, state, problem.rows)
+    found = Fit.at(problem, state).without(problem.rows)
     for row in TESTED:
         mean, variance = without(problem, state, row)
         np.testing.assert_allclose(found.prediction[row], mean, rtol=0.0, atol=1e-4)
@@ -60,16 +60,16 @@ def test_a_fit_without_the_row(likelihood):
 def test_gaussian_score():
     """The expected log-density is below that of the mean by half the variance over the noise."""
     problem, state = converged("gaussian", *additive_data())
-    found = left_out(problem, state, problem.rows)
+    found = Fit.at(problem, state).without(problem.rows)
     at_mean = norm.logpdf(problem.rows.y, found.prediction, np.sqrt(state.noise))
     assert_close(found.score, at_mean - 0.5 * found.variance / state.noise, "rounding")
 
 
 def test_chunks_do_not_matter(monkeypatch):
     problem, state = converged("gaussian", *additive_data())
-    whole = left_out(problem, state, problem.rows)
+    whole = Fit.at(problem, state).without(problem.rows)
     monkeypatch.setattr("lanam.core.inference.left_out.CHUNK_ROWS", 7)
-    in_chunks = left_out(problem, state, problem.rows)
+    in_chunks = Fit.at(problem, state).without(problem.rows)
     assert_close(in_chunks.prediction, whole.prediction, "rounding")
     assert_close(in_chunks.influence, whole.influence, "rounding")
 
@@ -77,7 +77,7 @@ def test_chunks_do_not_matter(monkeypatch):
 def test_influence_is_the_change_of_all_predictions():
     """Cook's distance: in units of the predictions' variance, by refitting without the row."""
     problem, state = converged("gaussian", *additive_data())
-    found = left_out(problem, state, problem.rows)
+    found = Fit.at(problem, state).without(problem.rows)
     linear = Regression.of(problem, state, fine=True)
     posterior = linear.solve()
     design = Design(linear.tables).of(problem.rows).copy()
@@ -96,7 +96,7 @@ def test_an_outlier_with_leverage_has_influence():
     columns, y, weight = additive_data()
     columns[5], y[5], weight[5] = [8.0, 0.0], 40.0, 1.0
     problem, state = converged("gaussian", columns, y, weight)
-    influence = left_out(problem, state, problem.rows).influence
+    influence = Fit.at(problem, state).without(problem.rows).influence
     assert influence.argmax() == 5
     assert influence[5] > 1.0 > np.delete(influence, 5).max()
 
@@ -109,7 +109,7 @@ def test_several_classes():
     problem = Problem.of(prepared.terms, prepared.rows, prepared.units.likelihood)
     state = prepared.solver.initial_state(problem, np.random.default_rng(0))
     state, _ = gauss_newton.converge(problem, state, LIMITS, lambda state: None)
-    found = left_out(problem, state, problem.rows)
+    found = Fit.at(problem, state).without(problem.rows)
     assert found.variance.shape == (len(y), 2, 2)
     for row in TESTED:
         mean, variance = without(problem, state, row)
@@ -131,16 +131,21 @@ def test_high_cardinality():
         terms = (*prepared.terms[:2], replace(prepared.terms[2], high_cardinality=wide))
         problem = Problem.of(terms, prepared.rows, prepared.units.likelihood)
         state = prepared.solver.initial_state(problem, np.random.default_rng(0))
-        found.append(left_out(problem, replace(state, noise=0.2), problem.rows))
+        found.append(Fit.at(problem, replace(state, noise=0.2)).without(problem.rows))
     np.testing.assert_allclose(found[1].prediction, found[0].prediction, atol=1e-4)
     np.testing.assert_allclose(found[1].variance, found[0].variance, rtol=1e-3)
 
 
-def test_log_score_of_all_rows():
+def test_gain_of_all_rows():
     """As a total over chunks of rows, which need not be in memory."""
     problem, state = converged("bernoulli", *additive_data(likelihood="bernoulli"))
-    found = left_out(problem, state, problem.rows)
-    assert log_score(problem, state) == pytest.approx(problem.rows.weight @ found.score)
+    null = State((), state.intercept, state.noise)
+    alone, weight = problem.keep([]), problem.rows.weight
+    scores = Fit.at(problem, state).without(problem.rows).score
+    gains = scores - Fit.at(alone, null).without(alone.rows).score
+    gain, error = score_gain(problem, state, null)
+    assert gain == pytest.approx(weight @ gains)
+    assert error == pytest.approx(np.sqrt(weight @ gains**2))
 
 
 def test_the_intercept_alone():
@@ -149,7 +154,7 @@ def test_the_intercept_alone():
     prepared = in_memory.prepared(np.arange(4.0)[:, None], y, None, LIKELIHOODS["gaussian"], SMALL)
     problem = Problem.of(prepared.terms, prepared.rows, prepared.units.likelihood).keep([])
     response = problem.rows.y
-    found = left_out(problem, State((), float(response.mean()), 1.0), problem.rows)
+    found = Fit.at(problem, State((), float(response.mean()), 1.0)).without(problem.rows)
     expected = [np.delete(response, k).mean() for k in range(4)]
     np.testing.assert_allclose(found.prediction, expected, atol=1e-5)
 

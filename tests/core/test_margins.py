@@ -10,6 +10,7 @@ from lanam import LANAMClassifier, LANAMRegressor, load
 from lanam.core.fit import margins
 from lanam.core.fit.prepare import Run
 from lanam.core.inference import gauss_newton
+from lanam.core.inference.left_out import Fit
 from lanam.core.inference.options import Options
 from lanam.core.inference.problem import Problem, Regression, TermState
 from lanam.core.inference.solver import Dropped, Stage
@@ -38,12 +39,17 @@ def case():
     return Stage(problem, state, (dropped,)), Run(prepared, OPTIONS)
 
 
+def variances(stage, run):
+    rows, fit = run.sample_in(stage.problem), Fit.at(stage.problem, stage.state)
+    return margins.dropped_variances(stage, rows, fit, np.random.default_rng(0))
+
+
 def test_second_moment(case):
     """The average over variances of a regression with the column, weighted by its evidence."""
     stage, run = case
     problem, state = stage.problem, stage.state
     (gone,) = stage.dropped
-    found = margins.dropped_variances(stage, run, np.random.default_rng(0))
+    found = variances(stage, run)
     ((key, moment),) = found.items()
     assert key == ("smooth", (1,))
 
@@ -81,7 +87,7 @@ def test_terms_that_have_none(case):
     (gone,) = stage.dropped
     back = replace(gone, term=stage.problem.terms[0])
     nothing = replace(stage, dropped=(back,))
-    assert margins.dropped_variances(nothing, run, np.random.default_rng(0)) == {}
+    assert variances(nothing, run) == {}
 
 
 @pytest.fixture(scope="module")

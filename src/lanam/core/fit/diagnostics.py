@@ -7,30 +7,28 @@ from collections.abc import Sequence
 import numpy as np
 
 from lanam.core.arrays import Array
-from lanam.core.fit.prepare import Run
-from lanam.core.inference.left_out import left_out
-from lanam.core.inference.posterior import Solution
+from lanam.core.inference.left_out import Fit
 from lanam.core.inference.solver import Stage
 from lanam.core.likelihoods import Likelihood
 from lanam.core.model.fitted import Diagnostics
+from lanam.core.rows.located import Rows
 from lanam.core.terms.term import key_of
 
 #: Nats within which the evidence does not decide.
 _CLOSE = 1.0
 
 
-def diagnose(stage: Stage, run: Run, solution: Solution) -> Diagnostics:
-    """The diagnostics of a fit, from the rows or, of many, from those sampled."""
+def diagnose(stage: Stage, rows: Rows, fit: Fit, gains: Sequence[float]) -> Diagnostics:
+    """The diagnostics of a fit from some ``rows``; ``gains`` are the terms' log evidence gains."""
     problem, state = stage.problem, stage.state
-    rows = run.sample_in(problem)
-    influence = left_out(problem, state, rows).influence
+    influence = fit.without(rows).influence
     largest = int(influence.argmax())
     return Diagnostics(
         saturation=state.n_effective / problem.rows.count,
         influence=float(influence[largest]),
         influential=largest,
         separated=_separated(problem.likelihood, rows.y, problem.around(state).predict(rows)),
-        close_calls=_close_calls(stage, solution.log_evidence_gains),
+        close_calls=_close_calls(stage, gains),
     )
 
 

@@ -7,13 +7,13 @@ not support. For a Gaussian response, heteroscedastic noise is fitted last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from lanam.core.arrays import Rng
+from lanam.core.arrays import Array, Rng
 from lanam.core.fit.assembly import assemble, dropped_term, unused
 from lanam.core.fit.beyond import run_out
 from lanam.core.fit.diagnostics import diagnose
@@ -23,14 +23,16 @@ from lanam.core.fit.prepare import OnSummary, Run, prepare, threads
 from lanam.core.fit.resume import resume
 from lanam.core.fit.second_stage import second_stage
 from lanam.core.fit.solvers import make_problem
+from lanam.core.inference.left_out import Fit
 from lanam.core.inference.options import Options
+from lanam.core.inference.posterior import Solution
 from lanam.core.inference.solver import Stage
 from lanam.core.likelihoods import Likelihood
-from lanam.core.model.fitted import FittedModel, ScoredPair
+from lanam.core.model.fitted import Diagnostics, FittedModel, ScoredPair
 from lanam.core.noise.residuals import LogVariance, learn_noise, learn_shape, standard_residuals
 from lanam.core.rows.summaries import DataSummary
 from lanam.core.rows.tables import ArrayTables, EncodedRows, Tables
-from lanam.core.terms.term import key_of
+from lanam.core.terms.term import TermKey, key_of
 
 #: Noise below this multiple of its lower bound is at the bound.
 _ABOVE_FLOOR = 1.01
@@ -134,10 +136,9 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
             stage = refit_noise(stage, run)
         solution = run.prepared.solver.solution(stage.problem, stage.state)
         solution = run_out(stage.problem, stage.state, solution)
+    diagnostics, bands = _diagnosed(stage, run, solution, rng)
     dropped = [unused(*item) for item in prepared.unused.items()]
     # Dropped pairs are not terms: their status is in the table of scores.
-    diagnosed = options.diagnostics and not prepared.solver.networks_only
-    bands = dropped_variances(stage, run, rng) if diagnosed else {}
     dropped += [
         dropped_term(gone, prepared.units, bands.get(key_of(gone.term)))
         for gone in stage.dropped
@@ -154,9 +155,23 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
             model = replace(model, noise=learned.noise, shape=learned.shape)
         except KeyboardInterrupt:
             reason = "interrupted"
-    if diagnosed:
-        model = replace(model, diagnostics=diagnose(stage, run, solution))
-    return replace(model, history=tuple(run.history), stop_reason=reason, pairs=scored)
+    history = run.end(model.log_evidence, float(np.sqrt(model.noise_variance)))
+    model = replace(model, history=history, stop_reason=reason, pairs=scored)
+    return replace(model, diagnostics=diagnostics)
+
+
+def _diagnosed(
+    stage: Stage, run: Run, solution: Solution, rng: Rng
+) -> tuple[Diagnostics | None, Mapping[TermKey, Array]]:
+    """Diagnostics of a fit, and what the data leave possible of its dropped columns; from sampled rows."""
+    if not run.options.diagnostics or solution.regression is None:
+        return None, {}
+    try:
+        rows, fit = run.sample_in(stage.problem), Fit.of(*solution.regression)
+        found = diagnose(stage, rows, fit, solution.log_evidence_gains)
+        return found, dropped_variances(stage, rows, fit, rng)
+    except KeyboardInterrupt:  # the model is there
+        return None, {}
 
 
 def _noise_is_learned(stage: Stage, options: Options) -> bool:

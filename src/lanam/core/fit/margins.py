@@ -18,13 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanam.core.arrays import Array, Rng
-from lanam.core.fit.prepare import Run
-from lanam.core.inference.evidence import Posterior
-from lanam.core.inference.problem import Regression, TermState
+from lanam.core.inference.left_out import Fit
+from lanam.core.inference.problem import TermState
 from lanam.core.inference.solver import Stage
 from lanam.core.rows.located import Rows
 from lanam.core.rows.reading import Design, spread
-from lanam.core.rows.statistics import CHUNK_ROWS, output_places, own_curvature
+from lanam.core.rows.statistics import CHUNK_ROWS, own_curvature
 from lanam.core.terms.knots import locate
 from lanam.core.terms.linearise import compress
 from lanam.core.terms.term import Term, TermKey, key_of
@@ -34,13 +33,12 @@ _STDS = np.geomspace(0.01, 3.0, 40)
 _PRIOR_STD = 1.0
 
 
-def dropped_variances(stage: Stage, run: Run, rng: Rng) -> Mapping[TermKey, Array]:
+def dropped_variances(stage: Stage, rows: Rows, fit: Fit, rng: Rng) -> Mapping[TermKey, Array]:
     """Pointwise second moments of dropped columns' functions at their entries, one column per output.
 
-    In the fit's units, by the rows or, of many, by those sampled.
+    In the fit's units, from some ``rows`` for all.
     """
-    problem, state = stage.problem, stage.state
-    active = {key_of(term) for term in problem.terms}
+    active = {key_of(term) for term in stage.problem.terms}
     terms = [
         (gone.term, gone.data_mass)
         for gone in stage.dropped
@@ -48,8 +46,7 @@ def dropped_variances(stage: Stage, run: Run, rng: Rng) -> Mapping[TermKey, Arra
     ]
     if not terms:
         return {}
-    linear = Regression.of(problem, state, fine=True)
-    others = _Others.of(linear, linear.solve(), run.sample_in(problem))
+    others = _Others.of(fit, rows, stage.problem.rows.count)
     return {key_of(term): _second_moment(term, mass, others, rng) for term, mass in terms}
 
 
@@ -70,20 +67,17 @@ class _Others:
     information: Array
 
     @classmethod
-    def of(cls, linear: Regression, posterior: Posterior, rows: Rows) -> _Others:
-        problem, noise = linear.problem, linear.state.noise
-        n_outputs = problem.likelihood.n_outputs
-        designs = Design(linear.tables)
+    def of(cls, fit: Fit, rows: Rows, count: float) -> _Others:
+        designs, shape = Design(fit.tables), (len(rows), len(fit.places))
         design = np.concatenate([designs.of(part).copy() for part in rows.parts(CHUNK_ROWS)])
-        gradient, curvature = problem.around(linear.state).derivatives(rows)
-        places = output_places([table.shape[1] for table in linear.tables], n_outputs)
+        gradient, curvature = fit.around.derivatives(rows)
         return cls(
             rows,
-            problem.rows.count / rows.count,
+            count / rows.count,
             design,
-            tuple(posterior.covariance[np.ix_(place, place)] for place in places),
-            gradient.reshape(len(rows), n_outputs) / noise,
-            own_curvature(curvature).reshape(len(rows), n_outputs) / noise,
+            tuple(fit.covariance[np.ix_(place, place)] for place in fit.places),
+            gradient.reshape(shape) / fit.noise,
+            own_curvature(curvature).reshape(shape) / fit.noise,
         )
 
 

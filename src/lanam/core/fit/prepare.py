@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -137,6 +137,20 @@ class Run:
             "seconds": time.perf_counter() - self.began,
         }
         self.history.append(entry)
+        self._report(entry)
+
+    def end(self, log_evidence: float, noise_std: float) -> tuple[dict[str, Any], ...]:
+        """The history, whose last record is that of the fitted model; reported once more."""
+        if not self.history:
+            return ()
+        *before, last = self.history
+        known = last["noise_std"] is not None
+        last = {**last, "log_evidence": log_evidence, "noise_std": noise_std if known else None}
+        with suppress(KeyboardInterrupt):  # the model is there
+            self._report(last)
+        return *before, last
+
+    def _report(self, entry: dict[str, Any]) -> None:
         if self.options.on_iteration is not None:
             self.options.on_iteration(entry)
 

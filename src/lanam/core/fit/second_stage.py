@@ -16,7 +16,7 @@ from lanam.core.arrays import Rng
 from lanam.core.fit import interactions
 from lanam.core.fit.prepare import Pair, Run, pair_terms, threads
 from lanam.core.inference import selection
-from lanam.core.inference.left_out import left_out
+from lanam.core.inference.left_out import Fit
 from lanam.core.inference.problem import Problem, add_terms
 from lanam.core.inference.selection import Threshold
 from lanam.core.inference.solver import Dropped, Stage, TrainingTask
@@ -252,8 +252,8 @@ def _left_out_loss(stage: Stage, wider: Stage, run: Run) -> float | None:
     Of many rows those sampled. It falls surely by more than its standard error.
     """
     rows = run.sample_in(wider.problem)
-    after = left_out(wider.problem, wider.state, rows).score
-    before = left_out(stage.problem, stage.state, run.sample_in(stage.problem)).score
+    after = Fit.at(wider.problem, wider.state).without(rows).score
+    before = Fit.at(stage.problem, stage.state).without(run.sample_in(stage.problem)).score
     losses = rows.weight * (before - after)
     loss, error = float(losses.sum()), float(np.sqrt(len(losses)) * losses.std())
     return loss if loss > error else None

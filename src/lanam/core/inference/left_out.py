@@ -19,7 +19,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from lanam.core.arrays import Array, IntArray, quadratic_forms
-from lanam.core.inference.evidence import LevelPosterior
+from lanam.core.inference.evidence import LevelPosterior, Posterior
 from lanam.core.inference.problem import Problem, Regression, State
 from lanam.core.rows.located import Rows, added
 from lanam.core.rows.reading import Design
@@ -54,28 +54,8 @@ class LeftOut:
     score: Array
 
 
-def left_out(problem: Problem, state: State, rows: Rows) -> LeftOut:
-    """Leave out each of some rows of a problem, located in its terms and with its precisions."""
-    fit = _Fit.of(problem, state)
-    parts = [fit.leave_out(part) for part in rows.parts(CHUNK_ROWS)]
-    columns = zip(*(vars(part).values() for part in parts), strict=True)
-    return LeftOut(*map(np.concatenate, columns))
-
-
-def log_score(problem: Problem, state: State) -> float:
-    """The log score of all rows, each as predicted without itself."""
-    (total,) = problem.rows.total(partial(_scores, _Fit.of(problem, state)), heavy=True)
-    return float(total)
-
-
-def _scores(fit: _Fit, parts: Iterable[Rows]) -> Totals:
-    return added(
-        parts, CHUNK_ROWS, lambda part: (np.array(part.weight @ fit.leave_out(part).score),)
-    )
-
-
 @dataclass(frozen=True)
-class _Fit:
+class Fit:
     """A fit of which rows can be left out.
 
     ``change`` is ``S G S / tr(G S)``, ``places`` are the coordinates of every output.
@@ -90,9 +70,15 @@ class _Fit:
     levels: tuple[int, LevelPosterior] | None
 
     @classmethod
-    def of(cls, problem: Problem, state: State) -> _Fit:
+    def at(cls, problem: Problem, state: State) -> Fit:
+        """The fit at a state."""
         linear = Regression.of(problem, state, fine=True)
-        posterior = linear.solve()
+        return cls.of(linear, linear.solve())
+
+    @classmethod
+    def of(cls, linear: Regression, posterior: Posterior) -> Fit:
+        """The fit of a regression."""
+        problem, state = linear.problem, linear.state
         values, intercept = tuple(linear.values(posterior)), linear.intercept(posterior)
         covariance, k = posterior.covariance, problem.high_cardinality
         known = covariance @ (linear.model.gram / state.noise)
@@ -112,9 +98,14 @@ class _Fit:
             levels,
         )
 
-    def leave_out(self, part: Rows) -> LeftOut:
-        """Leave out each of some rows."""
-        return _leave_out(part, self._variances(part), self.around, self.noise)
+    def without(self, rows: Rows) -> LeftOut:
+        """Each of some rows left out; they are located in the fit's terms, with its precisions."""
+        parts = [
+            _leave_out(part, self._variances(part), self.around, self.noise)
+            for part in rows.parts(CHUNK_ROWS)
+        ]
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return LeftOut(*map(np.concatenate, columns))
 
     def _variances(self, part: Rows) -> tuple[Array, Array]:
         """``Z S Z'`` and ``Z S G S Z' / tr(G S)`` (n, K, K) of each row."""
@@ -169,3 +160,24 @@ def _leave_out(part: Rows, variances: tuple[Array, Array], around: Around, noise
         influence=(pull * (changes @ pull)).sum(axis=(1, 2)),
         score=score - spread,
     )
+
+
+def score_gain(problem: Problem, state: State, null: State) -> tuple[float, float]:
+    """By how much all terms raise the log score of left-out rows, and the standard error of that.
+
+    ``null`` is the state of the intercept alone.
+    """
+    fits = Fit.at(problem, state), Fit.at(problem.keep([]), null)
+    gain, squares = problem.rows.total(partial(_gains, fits), heavy=True)
+    return float(gain), float(np.sqrt(squares))
+
+
+def _gains(fits: tuple[Fit, Fit], parts: Iterable[Rows]) -> Totals:
+    """The sum of the rows' gains, and that of their squares."""
+    whole, null = fits
+
+    def of(part: Rows) -> Totals:
+        gains = whole.without(part).score - null.without(part.keep_terms([])).score
+        return np.array(part.weight @ gains), np.array(part.weight @ np.square(gains))
+
+    return added(parts, CHUNK_ROWS, of)

@@ -47,6 +47,8 @@ class Solution:
     noise_df: float = np.inf
     #: the same posterior given the hyperparameters, if the covariance includes their uncertainty
     given: Solution | None = None
+    #: the regression that it is of, and its posterior given the hyperparameters
+    regression: tuple[Regression, Posterior] | None = None
 
 
 @dataclass(frozen=True)
@@ -124,12 +126,12 @@ class ExactCurvature:
         """The posterior of the tuned regression, which keeps the prior where there is no data."""
         linear = Regression.of(problem, state, UNSEEN_PRECISION)
         posterior = linear.solve()
-        given = of_regression(linear, posterior)
+        given = replace(of_regression(linear, posterior), regression=(linear, posterior))
         if not problem.joint:
             return given
         integrated, noise_df = uncertainty.integrate(linear.model, state.noise, posterior)
         solution = of_regression(linear, posterior, integrated)
-        return replace(solution, noise_df=noise_df, given=given)
+        return replace(solution, noise_df=noise_df, given=given, regression=given.regression)
 
     def functions(self, problem: Problem, state: State) -> Functions:
         """The posterior around trained networks."""
