@@ -169,7 +169,7 @@ class TestRows:
         weight = np.random.default_rng(0).integers(1, 3, 200).astype(float)
         plain = Rows((), (), y, weight, columns=columns)
         rows = plain.with_missing_noise(np.array([0.0, 6.0, 3.0]))
-        constant = weight @ y / weight.sum()
+        constant = np.average(y, weights=weight * rows.precision)
         noise = weight @ (rows.precision * np.square(y - constant)) / weight.sum()
         assert null_fit(rows, LIKELIHOODS["gaussian"])[1] == pytest.approx(noise)
         direct = norm.logpdf(y, constant, np.sqrt(noise / rows.precision))

@@ -13,14 +13,16 @@ from functools import partial
 import numpy as np
 
 from lanam.core.arrays import Array, Rng
+from lanam.core.fit import robust
 from lanam.core.fit.prepare import Run
 from lanam.core.inference import gauss_newton, selection
 from lanam.core.inference.gauss_newton import Limits
 from lanam.core.inference.problem import Problem, State, add_terms
 from lanam.core.inference.solver import Stage, TrainingTask
+from lanam.core.model.fitted import FittedModel
 from lanam.core.noise.missingness import fit_missingness_noise
 from lanam.core.rows import reading, statistics
-from lanam.core.rows.located import Rows, added
+from lanam.core.rows.located import AnyRows, Rows, added
 from lanam.core.rows.statistics import Around
 from lanam.core.rows.tables import Totals
 from lanam.core.terms.knots import Levels, Position
@@ -40,11 +42,38 @@ Extension = tuple[Problem, State]
 
 
 def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
-    """Fit all columns' terms, then those of their residuals; each step drops unsupported terms."""
+    """Fit all columns' terms, then those of their residuals; each step drops unsupported terms.
+
+    If some responses are gross errors, once more with less weight for these.
+    """
     solver = run.prepared.solver
-    stage = Stage(problem, solver.initial_state(problem, rng))
+
+    def fit(rows: AnyRows) -> Stage:
+        weighted = problem if rows is problem.rows else problem.with_terms(problem.terms, rows)
+        return _fit_columns(Stage(weighted, solver.initial_state(weighted, rng)), run, rng)
+
     if solver.networks_only:
+        stage = Stage(problem, solver.initial_state(problem, rng))
         return solver.train(TrainingTask("smooth", stage, problem, stage.state), rng, run.record)
+    stage = robust.weighted_stage(fit(problem.rows), problem.rows, fit, run)
+    return refit_noise(stage, run)
+
+
+def resumed_stage(stage: Stage, model: FittedModel, run: Run) -> Stage:
+    """The end of a model's fit, with the weights of gross errors if it had some."""
+
+    def fit(rows: AnyRows) -> Stage:
+        problem = stage.problem.with_terms(stage.problem.terms, rows)
+        return replace(stage, problem=problem, state=_converge("errors", problem, stage.state, run))
+
+    if not robust.may_have_gross_errors(model):
+        return stage
+    return refit_noise(robust.weighted_stage(stage, stage.problem.rows, fit, run), run)
+
+
+def _fit_columns(stage: Stage, run: Run, rng: Rng) -> Stage:
+    """All columns' terms, the noise of missing values, and level effects."""
+    solver = run.prepared.solver
     try:
         for name, step in (
             ("smooth", _columns),
@@ -58,11 +87,11 @@ def first_stage(problem: Problem, run: Run, rng: Rng) -> Stage:
                     return stage
     except KeyboardInterrupt:
         return replace(stage, reason="interrupted")
-    return refit_noise(stage, run)
+    return stage
 
 
 def refit_noise(stage: Stage, run: Run) -> Stage:
-    """Update the noise after all terms: that of missing values, and the dispersion of small counts."""
+    """Update the noise after all terms: of missing values, gross errors, and small counts' dispersion."""
     if run.prepared.solver.networks_only or stage.interrupted:
         return stage
     problem, state = stage.problem, stage.state
@@ -70,6 +99,9 @@ def refit_noise(stage: Stage, run: Run) -> Stage:
     if weighed is not None:
         problem, state = weighed
         state = _converge("missingness", problem, state, run)
+    reweighted = robust.reweighted(problem, state, run)
+    if reweighted is not None:
+        problem, state = reweighted, _converge("errors", reweighted, state, run)
     if problem.likelihood.pearson_dispersion:
         # The deviance of small counts understates dispersion: most of them are zero anyway.
         (spread,) = problem.rows.total(partial(_pearson_sum, problem.around(state)))

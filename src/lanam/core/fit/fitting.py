@@ -14,10 +14,11 @@ from functools import partial
 import numpy as np
 
 from lanam.core.arrays import Array, Rng
+from lanam.core.fit import robust
 from lanam.core.fit.assembly import assemble, dropped_term, unused
 from lanam.core.fit.beyond import run_out
 from lanam.core.fit.diagnostics import diagnose
-from lanam.core.fit.first_stage import first_stage, refit_noise
+from lanam.core.fit.first_stage import first_stage, refit_noise, resumed_stage
 from lanam.core.fit.margins import dropped_variances
 from lanam.core.fit.prepare import OnSummary, Run, prepare, threads
 from lanam.core.fit.resume import resume
@@ -80,6 +81,7 @@ def fit_on(
     with threads(tables.n_columns * _COLUMN_WIDTH, options.n_jobs):
         prepared, stage = resume(model, tables, likelihood, options, on_summary)
     run = Run(prepared, options, history=[dict(record) for record in model.history])
+    stage = resumed_stage(stage, model, run)
     second_seed = _seeds(random_state, options)[-1]
     wider = _finish(stage, run, np.random.default_rng(second_seed), pairs=True)
     return replace(wider, pairs=_remembered(model.pairs, wider.pairs))
@@ -151,10 +153,11 @@ def _finish(stage: Stage, run: Run, rng: Rng, *, pairs: bool) -> FittedModel:
             # Leverages are those at the hyperparameters of the fit.
             given = solution.given or solution
             at_fit = assemble(prepared.units, stage.problem, stage.state, given, dropped)
-            learned = _learn_noise(at_fit, prepared.summary, options, rng)
+            learned = _learn_noise(at_fit, robust.regular_rows(stage, run), run, rng)
             model = replace(model, noise=learned.noise, shape=learned.shape)
         except KeyboardInterrupt:
             reason = "interrupted"
+    model = robust.with_gross_errors(model, stage, run)
     history = run.end(model.log_evidence, float(np.sqrt(model.noise_variance)))
     model = replace(model, history=history, stop_reason=reason, pairs=scored)
     return replace(model, diagnostics=diagnostics)
@@ -183,17 +186,15 @@ def _noise_is_learned(stage: Stage, options: Options) -> bool:
     return above and not stage.interrupted
 
 
-def _learn_noise(
-    model: FittedModel, summary: DataSummary, options: Options, rng: Rng
-) -> FittedModel:
+def _learn_noise(model: FittedModel, sample: EncodedRows | None, run: Run, rng: Rng) -> FittedModel:
     """The model with heteroscedastic noise and residual distribution, estimated from a sample of rows."""
-    if summary.sample is None:
+    if sample is None:
         return model
     # Independent of earlier draws: a search that finds no pair does not change the model.
     seed = int(rng.spawn(1)[0].integers(1 << 31))
-    fit_noise = partial(fit_squares, summary, options, seed)
-    model = replace(model, noise=learn_noise(model, summary.sample, fit_noise))
-    residuals = standard_residuals(model, summary.sample)
+    fit_noise = partial(fit_squares, run.prepared.summary, run.options, seed)
+    model = replace(model, noise=learn_noise(model, sample, fit_noise))
+    residuals = standard_residuals(model, sample)
     return replace(model, shape=learn_shape(residuals.response, residuals.weight))
 
 

@@ -118,10 +118,11 @@ class Run:
 
     def sample_in(self, problem: Problem) -> Rows:
         """The sampled rows located in a problem's terms, with its precisions."""
-        sample, missing_noise = self.prepared.summary.sample, problem.rows.missing_noise
+        sample = self.prepared.summary.sample
         assert sample is not None, "there is a sample unless there are no rows"
         rows = Rows.of(sample, problem.terms, self.prepared.units)
-        return rows if missing_noise is None else rows.with_missing_noise(missing_noise)
+        noise = problem.rows.missing_noise, problem.rows.gross_errors
+        return rows if all(part is None for part in noise) else rows.with_noise(*noise)
 
     def record(self, stage: str, state: State) -> None:
         """Append an iteration to the history, in the response's units, and report it."""

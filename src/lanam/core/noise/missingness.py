@@ -28,6 +28,9 @@ from lanam.core.rows.tables import Totals
 #: Required gain in log-likelihood per column with missing values, in nats.
 _LEAST_GAIN = 1.0
 
+#: A column that is missing in more of the rows than this tells little of the noise of complete ones.
+_MOST_MISSING = 0.75
+
 _ROUNDS = 3
 
 #: Weights that change by less than this are left as they are.
@@ -49,6 +52,11 @@ def fit_missingness_noise(problem: Problem, state: State) -> tuple[Problem, Stat
 
     # With equal variances, their size does not matter to the regression.
     gram, target, log_density = totals(np.append(1.0, np.zeros(len(missing))))
+    usual = np.append(True, np.diag(gram)[1:] <= _MOST_MISSING * gram[0, 0])
+    missing = tuple(column for column, kept in zip(missing, usual[1:], strict=True) if kept)
+    gram, target = gram[np.ix_(usual, usual)], target[usual]
+    if not missing:
+        return problem, state
     constant = float(target[0]) / rows.count
     null = -0.5 * rows.count * (np.log(constant) + 1.0)
     for _ in range(_ROUNDS):
@@ -79,6 +87,8 @@ def _variance_sums(
 
     def of(part: Rows) -> Totals:
         squares = np.square(part.y - around.predict(part))
+        if part.reliability is not None:
+            squares *= part.reliability
         is_missing = np.isnan(part.columns[:, list(missing)])
         design = np.column_stack([np.ones(len(part)), is_missing])
         variance = design @ coefficients

@@ -30,8 +30,10 @@ class Rows:
     """Rows in memory: a position in every term's table, a response, and its weight.
 
     Where missing values add noise (``missingness.py``), ``missing_noise`` is the variance that each column
-    adds, in units of the noise of complete rows, and ``precision`` that of each row relative to these.
-    ``columns`` are kept to locate rows in further terms.
+    adds, in units of the noise of complete rows; where some responses are gross errors (``tails.py``),
+    ``gross_errors`` has the ``reliability`` of each row. ``precision`` is that of each row relative to
+    complete rows without errors, by both, and ``offset`` what its log-likelihood has besides weighted
+    squares. ``columns`` are kept to locate rows in further terms.
     """
 
     positions: tuple[Position, ...]
@@ -40,6 +42,9 @@ class Rows:
     weight: Array
     precision: Array | None = None
     missing_noise: Array | None = None
+    gross_errors: GrossErrors | None = None
+    reliability: Array | None = None
+    offset: Array | None = None
     columns: Array = field(default_factory=lambda: np.empty((0, 0)))
     n_threads: int = 1
     log: Log | None = None
@@ -79,7 +84,7 @@ class Rows:
     @cached_property
     def log_precision(self) -> float:
         """The part of a Gaussian log-likelihood due to the rows' precisions."""
-        return 0.0 if self.precision is None else 0.5 * float(self.weight @ np.log(self.precision))
+        return 0.0 if self.offset is None else float(self.weight @ self.offset)
 
     @cached_property
     def count(self) -> float:
@@ -88,12 +93,18 @@ class Rows:
 
     def part(self, rows: slice) -> Rows:
         """Some of these rows."""
+
+        def some(values: Array | None) -> Array | None:
+            return None if values is None else values[rows]
+
         return replace(
             self,
             positions=tuple(position.rows(rows) for position in self.positions),
             y=self.y[rows],
             weight=self.weight[rows],
-            precision=None if self.precision is None else self.precision[rows],
+            precision=some(self.precision),
+            reliability=some(self.reliability),
+            offset=some(self.offset),
             columns=self.columns[rows],
         )
 
@@ -141,9 +152,31 @@ class Rows:
 
     def with_missing_noise(self, missing_noise: Array) -> Rows:
         """These rows with the noise that missing values add."""
-        noisier = np.flatnonzero(missing_noise)
-        relative = 1.0 + np.isnan(self.columns[:, noisier]) @ missing_noise[noisier]
-        return replace(self, precision=1.0 / relative, missing_noise=missing_noise)
+        return self.with_noise(missing_noise, self.gross_errors)
+
+    def with_noise(self, missing_noise: Array | None, gross_errors: GrossErrors | None) -> Rows:
+        """These rows with the noise that missing values add, and with gross errors."""
+        precision = np.ones(len(self))
+        if missing_noise is not None:
+            noisier = np.flatnonzero(missing_noise)
+            precision /= 1.0 + np.isnan(self.columns[:, noisier]) @ missing_noise[noisier]
+        offset, reliability = 0.5 * np.log(precision), None
+        if gross_errors is not None:
+            reliability, extra = gross_errors(self)
+            precision, offset = precision * reliability, offset + extra
+        return replace(
+            self,
+            precision=precision,
+            missing_noise=missing_noise,
+            gross_errors=gross_errors,
+            reliability=reliability,
+            offset=offset,
+        )
+
+
+#: The reliability of each row, its precision relative to rows without gross errors, and what that adds to
+#: its log-likelihood; a function of columns, responses and weights of rows that can be pickled.
+GrossErrors: TypeAlias = Callable[[Rows], tuple[Array, Array]]
 
 
 def _add_to(first: Totals, second: Totals) -> Totals:
@@ -183,6 +216,7 @@ class StreamedRows:
     null_intercept: Intercept
     null: float | None = None
     missing_noise: Array | None = None
+    gross_errors: GrossErrors | None = None
     log_precision: float = 0.0
 
     def __len__(self) -> int:
@@ -200,7 +234,8 @@ class StreamedRows:
 
     def total(self, job: RowJob, merge: Merge = add, *, heavy: bool = False) -> Totals:
         """The job's total over all rows; the engine parallelises."""
-        located = partial(_total_of_tables, job, self.terms, self.units, self.missing_noise)
+        noise = self.missing_noise, self.gross_errors
+        located = partial(_total_of_tables, job, self.terms, self.units, noise)
         return self.tables.total(located, merge)
 
     def with_terms(self, terms: Sequence[Term]) -> StreamedRows:
@@ -213,9 +248,15 @@ class StreamedRows:
 
     def with_missing_noise(self, missing_noise: Array) -> StreamedRows:
         """These rows with the noise that missing values add."""
-        weighted = replace(self, missing_noise=missing_noise, null=None)
-        (value,) = weighted.keep_terms([]).total(_log_precision)
-        return replace(weighted, log_precision=float(value))
+        return self.with_noise(missing_noise, self.gross_errors)
+
+    def with_noise(
+        self, missing_noise: Array | None, gross_errors: GrossErrors | None
+    ) -> StreamedRows:
+        """These rows with the noise that missing values add, and with gross errors."""
+        weighted = replace(self, missing_noise=missing_noise, gross_errors=gross_errors, null=None)
+        (sums,) = weighted.keep_terms([]).total(_noise_sums)
+        return replace(weighted, log_precision=float(sums[0]), null_intercept=sums[2] / sums[1])
 
 
 AnyRows: TypeAlias = Rows | StreamedRows
@@ -225,15 +266,21 @@ def _total_of_tables(
     job: RowJob,
     terms: Sequence[Term],
     units: Units,
-    missing_noise: Array | None,
+    noise: tuple[Array | None, GrossErrors | None],
     tables: Iterable[EncodedRows],
 ) -> Totals:
     """The job's total over tables, each of them located first."""
     parts = (Rows.of(table, terms, units) for table in tables)
-    if missing_noise is not None:
-        parts = (part.with_missing_noise(missing_noise) for part in parts)
+    if any(part is not None for part in noise):
+        parts = (part.with_noise(*noise) for part in parts)
     return job(parts)
 
 
-def _log_precision(parts: Iterable[Rows]) -> Totals:
-    return (np.array(sum(part.log_precision for part in parts)),)
+def _noise_sums(parts: Iterable[Rows]) -> Totals:
+    """The log-likelihood due to the rows' precisions, their total information, and that times response."""
+
+    def of(part: Rows) -> Array:
+        information = part.information
+        return np.array([part.log_precision, information.sum(), information @ part.y])
+
+    return (np.sum([of(part) for part in parts], axis=0),)

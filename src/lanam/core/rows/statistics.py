@@ -80,7 +80,7 @@ def fit_intercept_only(rows: AnyRows, likelihood: Likelihood) -> Intercept:
     """The intercept of the best constant model."""
     if isinstance(rows, StreamedRows):
         return rows.null_intercept
-    return likelihood.fit_intercept_only(rows.y, rows.weight)
+    return likelihood.fit_intercept_only(rows.y, rows.information)
 
 
 def null_log_likelihood(rows: AnyRows, likelihood: Likelihood) -> float:

@@ -1,0 +1,178 @@
+"""The mean under the noise it has: gross errors lose their weight while it is learned (``tails.py``).
+
+Rows are compared with what the others predict: a row cannot explain its own error. How frequent and how
+large errors are is estimated from the sample of rows that the first pass keeps, so that rows in memory and
+out of core have the same model; the reliability of a row then depends on the row and the fit alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lanam.core.arrays import Array
+from lanam.core.fit.prepare import Run
+from lanam.core.inference.left_out import Fit
+from lanam.core.inference.problem import Problem, State
+from lanam.core.inference.solver import Stage
+from lanam.core.model.fitted import FittedModel
+from lanam.core.model.mixtures import GAUSSIAN
+from lanam.core.noise.residuals import LEAST_ROWS
+from lanam.core.noise.tails import LEAST_WIDTH, Residuals, Tails, fit_tails
+from lanam.core.rows.located import AnyRows, GrossErrors, Rows
+from lanam.core.rows.tables import EncodedRows
+from lanam.core.terms.term import Term
+
+#: Nats by which gross errors must describe the residuals of left-out rows better than a Gaussian.
+_LEAST_GAIN = 10.0
+#: Standard errors by which the squared errors of left-out rows must fall ...
+_LEAST_FALL = 1.25
+#: ... none of them counting for more than this many standard deviations of the response.
+_LARGEST_ERROR = 1.5
+#: The median absolute value of a standard normal variate.
+_MEDIAN = 0.6745
+
+
+@dataclass(frozen=True)
+class LeftOutErrors:
+    """Gross errors by a fit to all rows, ``terms`` being its terms: ``GrossErrors``.
+
+    ``missing_noise`` and ``before`` are the noise that this fit itself was learned with.
+    """
+
+    leave: Fit
+    tails: Tails
+    terms: tuple[Term, ...]
+    missing_noise: Array | None
+    before: GrossErrors | None
+
+    def residuals(self, rows: Rows) -> Residuals:
+        """Residuals of rows left out of the fit."""
+        located = replace(rows, positions=(), sizes=()).with_terms(self.terms)
+        return _left_out(self.leave, located.with_noise(self.missing_noise, self.before))
+
+    def __call__(self, rows: Rows) -> tuple[Array, Array]:
+        """The reliability of rows, and what their log-likelihood has besides."""
+        return self.tails.reliability(self.residuals(rows))
+
+
+def _left_out(leave: Fit, rows: Rows) -> Residuals:
+    left, f = leave.without(rows), leave.around.predict(rows)
+    precision = np.ones(len(rows)) if rows.precision is None else rows.precision
+    if rows.reliability is not None:
+        precision = precision / rows.reliability
+    values = rows.y - left.prediction
+    return Residuals(values, f, left.variance, 1.0 / precision, rows.weight)
+
+
+def weighted_stage(stage: Stage, rows: AnyRows, fit: Callable[[AnyRows], Stage], run: Run) -> Stage:
+    """The stage, or a fit to rows that are weighted by their reliability if that predicts better.
+
+    Both must hold: the evidence is higher, and the squared errors of left-out rows are smaller. Noise that
+    differs from row to row, or a function that is not in the model yet, has evidence too.
+    """
+    try:
+        found = _gross_errors(stage, run)
+        if found is None:
+            return stage
+        again = fit(rows.with_noise(stage.problem.rows.missing_noise, found))
+        if again.interrupted:
+            return replace(stage, reason=again.reason)
+        rises = again.state.evidence > stage.state.evidence + _LEAST_GAIN
+        return again if rises and _predicts_better(again, stage, run) else stage
+    except KeyboardInterrupt:
+        return replace(stage, reason="interrupted")
+
+
+def reweighted(problem: Problem, state: State, run: Run) -> Problem | None:
+    """The problem with gross errors as they are around a state; None if it has none."""
+    if problem.rows.gross_errors is None:
+        return None
+    return _with_errors(problem, _found(problem, state, run))
+
+
+def with_gross_errors(model: FittedModel, stage: Stage, run: Run) -> FittedModel:
+    """The model of regular rows' noise, with gross errors as part of the noise of new observations."""
+    if stage.problem.rows.gross_errors is None:
+        return model
+    tails = _found(stage.problem, stage.state, run).tails
+    shape = GAUSSIAN if model.shape is None else model.shape
+    factor, mixed = tails.shape(shape, stage.state.noise, run.prepared.summary.total_weight)
+    missing = model.missing_variance
+    return replace(
+        model,
+        noise_variance=factor * model.noise_variance,
+        missing_variance=None if missing is None else factor * missing,
+        shape=mixed,
+    )
+
+
+def may_have_gross_errors(model: FittedModel) -> bool:
+    """Whether the residual distribution has a component as wide as that of gross errors."""
+    shape = model.shape
+    return shape is not None and bool(
+        shape.stds.max() >= LEAST_WIDTH * shape.stds[shape.weights.argmax()]
+    )
+
+
+def regular_rows(stage: Stage, run: Run) -> EncodedRows | None:
+    """The sample without the rows that are more likely gross errors than not."""
+    sample = run.prepared.summary.sample
+    if sample is None or stage.problem.rows.gross_errors is None:
+        return sample
+    found = _found(stage.problem, stage.state, run)
+    regular = (
+        found.tails.responsibilities(found.residuals(run.sample_in(stage.problem)))[:, 0] > 0.5
+    )
+    columns = np.asfortranarray(sample.columns[regular])
+    return EncodedRows(columns, sample.response[regular], sample.weight[regular])
+
+
+def _with_errors(problem: Problem, errors: GrossErrors) -> Problem:
+    rows = problem.rows.with_noise(problem.rows.missing_noise, errors)
+    return problem.with_terms(problem.terms, rows)
+
+
+def _gross_errors(stage: Stage, run: Run) -> LeftOutErrors | None:
+    """Gross errors around a stage, None where a Gaussian describes the residuals as well."""
+    likelihood, sample = stage.problem.likelihood, run.prepared.summary.sample
+    if not (run.options.noise and likelihood.quadratic and likelihood.heteroscedastic):
+        return None
+    # Noise at its lower bound is rounding.
+    if stage.interrupted or sample is None or len(sample) < LEAST_ROWS:
+        return None
+    if likelihood.noise_bounds and stage.state.noise < 1.01 * likelihood.noise_bounds[0]:
+        return None
+    residuals = _left_out(Fit.at(stage.problem, stage.state), run.sample_in(stage.problem))
+    if np.abs(residuals.standard).max() < LEAST_WIDTH:
+        return None
+    found = _found(stage.problem, stage.state, run)
+    variance = stage.state.noise * residuals.relative + residuals.variance
+    squares = np.square(residuals.values) / variance
+    gaussian = -0.5 * float(residuals.weight @ (squares + np.log(2.0 * math.pi * variance)))
+    gain = found.tails.log_likelihood(residuals) - gaussian
+    return found if gain > _LEAST_GAIN and not found.tails.too_many else None
+
+
+def _found(problem: Problem, state: State, run: Run) -> LeftOutErrors:
+    """Gross errors as the residuals around a state have them."""
+    leave, rows = Fit.at(problem, state), problem.rows
+    tails = fit_tails(_left_out(leave, run.sample_in(problem)))
+    return LeftOutErrors(leave, tails, problem.terms, rows.missing_noise, rows.gross_errors)
+
+
+def _predicts_better(new: Stage, old: Stage, run: Run) -> bool:
+    """Whether squared errors of left-out rows have fallen; gross ones do not count for more."""
+    rows = run.sample_in(old.problem)
+    most = _LARGEST_ERROR * float(np.median(np.abs(rows.y - np.median(rows.y)))) / _MEDIAN
+
+    def squares(stage: Stage) -> Array:
+        leave = Fit.at(stage.problem, stage.state)
+        errors = _left_out(leave, run.sample_in(stage.problem)).values
+        return np.minimum(np.square(errors), most**2)
+
+    fall = rows.weight * (squares(old) - squares(new))
+    return float(fall.sum()) > _LEAST_FALL * float(np.sqrt(np.square(fall).sum()))
