@@ -1,6 +1,7 @@
 """Invalid input is handled, or an error names the column and the remedy."""
 
 import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from lanam import LANAMClassifier, LANAMRegressor
+from lanam.errors import InputWarning
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +91,7 @@ class TestInvalidX:
             model.predict(data[0].assign(bmi=values))
 
     def test_unknown_columns(self, data, model):
-        with pytest.raises(
-            ValueError, match=r"(?s)- y\nLeave .* `X = X\[model.feature_names_in_\]`"
-        ):
+        with pytest.warns(InputWarning, match="was not fitted with, which are ignored: 'y'"):
             model.predict(data[0].assign(y=1.0))
         with pytest.raises(ValueError, match=r"(?s)now missing:\n- bp\nThe model needs every"):
             model.predict(data[0].drop(columns="bp"))
@@ -373,3 +373,72 @@ def test_weights_that_cannot_be_frequencies():
     X = np.linspace(-1, 1, 20)[:, None]
     with pytest.raises(ValueError, match="divide all weights by their mean"):
         LANAMRegressor(random_state=0).fit(X, X[:, 0], sample_weight=np.full(20, 1e300))
+
+
+class TestMasked:
+    def test_masked_values_are_missing(self, data):
+        X, y = data[0].to_numpy(), data[1]
+        mask = np.random.default_rng(0).random(X.shape) < 0.2
+        masked = np.ma.array(np.where(mask, 99.0, X), mask=mask)
+        model = LANAMRegressor(interactions=0).fit(masked, y)
+        expected = LANAMRegressor(interactions=0).fit(np.where(mask, np.nan, X), y)
+        np.testing.assert_array_equal(
+            model.predict(masked), expected.predict(masked.filled(np.nan))
+        )
+
+    def test_masked_text_is_missing(self, data):
+        _, y = data
+        words = np.array([["a"], ["b"]] * (len(y) // 2), dtype=object)
+        masked = np.ma.array(words, mask=np.arange(len(words))[:, None] < 4)
+        model = LANAMRegressor(interactions=0).fit(masked, y[: len(words)])
+        assert model.summary().facts["n_with_missing"] == 1
+
+    @pytest.mark.parametrize("argument", ["y", "sample_weight"])
+    def test_masked_targets_and_weights_are_refused(self, data, argument):
+        X, y = data
+        arguments = {"y": y, "sample_weight": np.ones(len(y))}
+        arguments[argument] = np.ma.array(arguments[argument], mask=np.arange(len(y)) == 3)
+        with pytest.raises(ValueError, match=rf"{argument} .*1 of {len(y)} values, .* row 3"):
+            LANAMRegressor().fit(X, **arguments)
+
+
+class TestLabelsOfColumns:
+    """Frames whose labels are not text are matched by these labels."""
+
+    @pytest.mark.parametrize("labels", [[10, 20], [1, 0], [("a", "x"), ("b", "y")]])
+    def test_another_order(self, data, labels):
+        X, y = data[0].to_numpy(), data[1]
+        index = pd.MultiIndex.from_tuples(labels) if isinstance(labels[0], tuple) else labels
+        frame = pd.DataFrame(X[:, :2], columns=index)
+        model = LANAMRegressor(interactions=0).fit(frame, y)
+        other = frame[frame.columns[::-1]]
+        np.testing.assert_array_equal(model.predict(other), model.predict(frame))
+
+    def test_another_label(self, data):
+        X, y = data[0].to_numpy(), data[1]
+        model = LANAMRegressor(interactions=0).fit(pd.DataFrame(X[:, :2], columns=[10, 20]), y)
+        with pytest.raises(ValueError, match="X lacks the column '20'"):
+            model.predict(pd.DataFrame(X[:, :2], columns=[10, 30]))
+
+
+@pytest.mark.parametrize("total", [0.5, 1.0])
+def test_weights_that_sum_to_one_row(data, total):
+    X, y = data
+    weight = np.full(len(y), total / len(y))
+    with pytest.raises(ValueError, match=rf"sample_weight sums to {total:.2g} .* by their mean"):
+        LANAMRegressor().fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("kind", [tuple, Decimal])
+def test_labels_of_other_types(data, kind):
+    X, y = data
+    label = {tuple: [("a", 1), ("b", 2)], Decimal: [Decimal(1), Decimal(2)]}[kind]
+    labels = [label[int(value > np.median(y))] for value in y]
+    with pytest.raises(ValueError, match=rf"labels of type {kind.__name__}.*\[str\(label\)"):
+        LANAMClassifier().fit(X, labels)
+
+
+def test_a_target_that_varies_by_rounding(data):
+    X, y = data
+    with pytest.warns(UserWarning, match="constant up to rounding .* subtract a constant"):
+        LANAMRegressor().fit(X, 1e14 + y)

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.fit import fitting
+from lanam.errors import InputWarning
 
 NAMES = ["a", "b", "noise"]
 
@@ -278,9 +279,10 @@ class TestColumnsByName:
         with pytest.raises(ValueError, match="yet now missing:\n- b"):
             regressor.predict(data[0][["a", "noise"]])
 
-    def test_an_extra_column_is_named(self, regressor, data):
-        with pytest.raises(ValueError, match="unseen at fit time:\n- extra"):
-            regressor.predict(data[0].assign(extra=1.0))
+    def test_an_extra_column_is_ignored(self, regressor, data):
+        with pytest.warns(InputWarning, match="not fitted with, which are ignored: 'extra'"):
+            prediction = regressor.predict(data[0].assign(extra=1.0))
+        np.testing.assert_array_equal(prediction, regressor.predict(data[0]))
 
     def test_an_array_for_a_model_with_names_is_taken_by_position(self, regressor, data):
         with pytest.warns(UserWarning, match="does not have valid feature names"):

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from lanam import LANAMClassifier, LANAMRegressor
 from lanam.core.fit import fitting
+from lanam.errors import InputWarning
 from lanam.parameters import choices
 
 NAMES = ["a", "b", "c", "d"]
@@ -657,8 +658,8 @@ class TestAddInteractions:
         X, y = data
         with pytest.raises(ValueError, match="yet now missing:\n- c"):
             copy_of(plain).add_interactions(X.drop(columns="c"), y)
-        with pytest.raises(ValueError, match="unseen at fit time:\n- e"):
-            copy_of(plain).add_interactions(X.assign(e=1.0), y)
+        with pytest.warns(InputWarning, match="which are ignored: 'e'"):
+            copy_of(plain).add_interactions(X.assign(e=1.0), y, 0)
         with_missing = X.assign(a=X["a"].where(X.index > 0))
         with (
             pytest.warns(UserWarning, match="none was in the training data"),

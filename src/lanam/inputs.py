@@ -6,6 +6,7 @@ Targets and weights become finite floats, columns floats that may be missing.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ from lanam.data import (
     read_categorical,
     warn_unseen,
 )
-from lanam.errors import InputError, Line
+from lanam.errors import InputError, InputWarning, Line, warn_user
 from lanam.families import Family
+from lanam.text import few
 
 #: Squares of larger numbers, and of smaller ones than its inverse, come near the ends of a float.
 _LARGEST = 1e140
@@ -34,6 +36,11 @@ _LARGEST = 1e140
 _LARGEST_EXPOSURE = 1e100
 
 _LARGEST_WEIGHT = 1e12
+#: A fit needs two observations.
+_LEAST_WEIGHT = 2.0
+
+#: Columns that a warning names.
+_MAX_NAMES = 5
 
 _DROP = "Drop these rows, because a target cannot be imputed"
 
@@ -44,6 +51,7 @@ def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Ar
     Fitting sets ``n_features_in_`` and ``feature_names_in_``. Otherwise columns with names are matched by
     name, in any order, and one warning counts the values that the training data did not have.
     """
+    X = _with_missing(X)
     frame = as_frame(X)
     least = 2 if fitting else 1  # noise cannot be estimated from one row
     table: Any
@@ -74,29 +82,62 @@ def read_columns(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Ar
 
 
 def _match(estimator: BaseEstimator, frame: Any, fitting: bool) -> Any:
-    """The frame with its columns in the order of the fit."""
-    fitted = None if fitting else getattr(estimator, "feature_names_in_", None)
-    if fitted is not None and set(fitted) == set(frame.columns):
-        frame = frame.select(list(fitted))
+    """The frame with its columns in the order of the fit; further columns are left out with a warning."""
+    if not fitting:
+        frame = _in_order(frame, estimator._schema.names)
     try:
         validate_data(estimator, frame.to_native(), reset=fitting, skip_check_array=True)
     except ValueError as error:
+        fitted = None if fitting else getattr(estimator, "feature_names_in_", None)
         if fitted is None or set(fitted) == set(frame.columns):
             raise
         # scikit-learn's message names the columns.
-        raise ValueError(f"{error}{_remedy(fitted, frame)}") from None
+        raise ValueError(
+            f"{error}The model needs every column that it was fitted with. If the values of one are not "
+            "known, pass it with missing values."
+        ) from None
     return frame
 
 
-def _remedy(fitted: Any, frame: Any) -> str:
-    if not set(fitted) <= set(frame.columns):
-        return (
-            "The model needs every column that it was fitted with. If the values of one are not known, "
-            "pass it with missing values."
+def _in_order(frame: Any, fitted: Sequence[str]) -> Any:
+    """The columns that the model was fitted with, by their labels; as they are if some are missing.
+
+    Labels that are not text (integers, tuples of several levels) count as the text that names them.
+    """
+    names = column_names(frame, frame.shape[1])
+    place = {name: k for k, name in enumerate(names)}
+    if names == tuple(fitted):
+        return frame
+    if not place.keys() >= set(fitted):
+        if all(isinstance(label, str) for label in frame.columns):
+            return frame  # scikit-learn names the columns
+        lost = next(name for name in fitted if name not in place)
+        positions = column_names(None, len(names))
+        if names == positions or tuple(fitted) == positions:
+            return frame
+        raise InputError(
+            "{X} lacks the column {column!r}, with which the model was fitted",
+            "pass every column that it was fitted with, with missing values if these are not known",
+            column=lost,
         )
-    names = "model.feature_names_in_"
-    code = f"X[{names}]" if frame.implementation.is_pandas_like() else f"X.select(list({names}))"
-    return f"Leave the columns out that the model was not fitted with: `X = {code}`"
+    if unknown := [name for name in names if name not in fitted]:
+        warn_user(
+            InputWarning(
+                "{X} has columns that the model was not fitted with, which are ignored: {names}",
+                names=few([repr(name) for name in unknown], _MAX_NAMES),
+            )
+        )
+    return frame[:, [place[name] for name in fitted]]
+
+
+def _with_missing(X: Any) -> Any:
+    """Masked values of an array as missing ones."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    numeric = X.dtype.kind in "fiub"
+    values = np.array(X.data, dtype=np.float64 if numeric else object)
+    values[np.ma.getmaskarray(X)] = np.nan if numeric else None
+    return values
 
 
 def _array_of_lists(X: Any) -> Any:
@@ -126,6 +167,14 @@ def plain_labels(labels: np.ndarray) -> np.ndarray:
     """Labels unchanged, except that numbers in an object array become a numeric array."""
     if labels.dtype.kind != "O" or any(isinstance(label, str) for label in labels.tolist()):
         return labels
+    known = (bool, int, float, np.generic)
+    strange = next((type(x) for x in labels.tolist() if not isinstance(x, known)), None)
+    if strange is not None:
+        raise InputError(
+            f"y has labels of type {strange.__name__}, and classes are text, numbers or booleans",
+            "make all of them text, for example with `y = [str(label) for label in y]`",
+            argument="y",
+        )
     return np.array(labels.tolist())
 
 
@@ -191,7 +240,9 @@ def read_target(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
             "is None."
         )
-    target: np.ndarray = column_or_1d(y, warn=True)
+    if np.ma.isMaskedArray(y):
+        refuse_missing_target(np.ma.getmaskarray(y).ravel())
+    target: np.ndarray = column_or_1d(_labels_in_objects(y), warn=True)
     if target.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must be real")
     if len(target) != n_rows:
@@ -200,6 +251,16 @@ def read_target(estimator: BaseEstimator, y: Any, n_rows: int) -> np.ndarray:
             "input variables with inconsistent numbers of samples."
         )
     return target
+
+
+def _labels_in_objects(y: Any) -> Any:
+    """A sequence of tuples as an array of objects, which numpy would spread over columns."""
+    values = getattr(y, "tolist", lambda: y)()
+    if not isinstance(values, (list, tuple)) or not any(isinstance(v, tuple) for v in values):
+        return y
+    result = np.empty(len(values), dtype=object)
+    result[:] = values
+    return result
 
 
 def read_weights(sample_weight: Any, n_rows: int, *, chunk: bool = False) -> Array:
@@ -239,6 +300,17 @@ def require_enough(n_rows: int, *, least: int = 2) -> None:
         )
 
 
+def require_weight(total: float, n_rows: int) -> None:
+    """Reject weights that sum to hardly more than one observation."""
+    if total < _LEAST_WEIGHT:
+        raise InputError(
+            f"{{argument}} sums to {total:.2g} for {n_rows} rows, as if there were hardly one. A weight "
+            "counts how often a row was seen",
+            "divide all weights by their mean if only their ratios matter",
+            argument="sample_weight",
+        )
+
+
 def read_exposure(exposure: Any, n_rows: int) -> Array:
     """The rows' exposures, ones by default.
 
@@ -275,6 +347,8 @@ def read_exposure(exposure: Any, n_rows: int) -> Array:
 
 def _read_numbers(values: Any, n_rows: int, argument: str, remedy: str) -> Array:
     """Finite numbers; a single one is repeated for all rows."""
+    if np.ma.isMaskedArray(values):
+        _refuse(np.ma.getmaskarray(values).ravel(), argument, "masked values", remedy)
     if isinstance(values, numbers.Real):
         values = np.full(n_rows, float(values))
     try:

@@ -34,6 +34,7 @@ from lanam.inputs import (
     read_weights,
     require_enough,
     require_squares,
+    require_weight,
 )
 
 
@@ -71,11 +72,15 @@ class TrainingRows:
         spread = summary.spread
         self.magnitude = spread.magnitude
         require_enough(summary.n_rows)
+        require_weight(summary.total_weight, summary.n_rows)
         if self.encoding.family.has_noise:
             require_squares(spread.magnitude)  # about the largest magnitude of the response
             if spread.constant:
                 value = f"{spread.mean * spread.magnitude:g}"
-                message = f"y is constant ({value}): the model predicts it everywhere"
+                message = (
+                    f"y is constant up to rounding ({value}): the model predicts it everywhere. If it "
+                    "varies, subtract a constant from it first."
+                )
                 warn_user(UserWarning(message))
         if self.ranged:
             require_known_missing(summary.missing_columns, self.schema)

@@ -155,7 +155,7 @@ def as_frame(table: Any) -> Frame | None:
 def column_names(frame: Frame | None, n_columns: int) -> tuple[str, ...]:
     """Names of the columns: those of the frame, or ``x0``, ``x1``, ... for positions."""
     labels = list(range(n_columns)) if frame is None else list(frame.columns)
-    if labels == list(range(n_columns)):
+    if set(labels) == set(range(n_columns)):
         return tuple(f"x{label}" for label in labels)
     return tuple(str(label) for label in labels)
 
