@@ -81,8 +81,10 @@ def weighted_stage(stage: Stage, rows: AnyRows, fit: Callable[[AnyRows], Stage],
         again = fit(rows.with_noise(stage.problem.rows.missing_noise, found))
         if again.interrupted:
             return replace(stage, reason=again.reason)
+        # Of a fit that errors have bent, residuals are large in many rows: what counts are those left.
+        few = not _found(again.problem, again.state, run).tails.too_many
         rises = again.state.evidence > stage.state.evidence + _LEAST_GAIN
-        return again if rises and _predicts_better(again, stage, run) else stage
+        return again if few and rises and _predicts_better(again, stage, run) else stage
     except KeyboardInterrupt:
         return replace(stage, reason="interrupted")
 
@@ -154,7 +156,7 @@ def _gross_errors(stage: Stage, run: Run) -> LeftOutErrors | None:
     squares = np.square(residuals.values) / variance
     gaussian = -0.5 * float(residuals.weight @ (squares + np.log(2.0 * math.pi * variance)))
     gain = found.tails.log_likelihood(residuals) - gaussian
-    return found if gain > _LEAST_GAIN and not found.tails.too_many else None
+    return found if gain > _LEAST_GAIN else None
 
 
 def _found(problem: Problem, state: State, run: Run) -> LeftOutErrors:

@@ -39,6 +39,9 @@ _ITERATIONS = 100
 _MEDIAN_SQUARE = 0.455
 #: Rows of a bin of similar predictions, and the number of bins.
 _BIN_ROWS, _MOST_BINS = 50, 12
+#: The largest factor of the noise variance there: errors that pull predictions towards themselves may be
+#: most of a bin.
+_LARGEST_FACTOR = 9.0
 #: Components of fewer rows than this are not part of the noise of new observations.
 _LEAST_ROWS = 0.5
 
@@ -84,7 +87,7 @@ class LocalNoise:
         medians = np.array([_median(squares[part], weight[part]) for part in rows])
         middle = np.array([_median(f[part], weight[part]) for part in rows])
         usual = max(_median(squares, weight), 1e-12 * float(squares.max()), 1e-300)
-        return cls(middle, np.log(np.maximum(medians / usual, 1.0)))
+        return cls(middle, np.log(np.clip(medians / usual, 1.0, _LARGEST_FACTOR)))
 
     def factors(self, residuals: Residuals) -> Array:
         """Of the rows' noise variances."""
