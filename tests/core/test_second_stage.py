@@ -619,10 +619,10 @@ class TestModel:
         rng = np.random.default_rng(0)
         problem, state = add_terms(problem, state, terms, rng=rng)
         order = [2, 3, 0, 4]
-        off = [dropped_term(Dropped(problem.terms[1], problem.data_mass[1], 0.5))]
+        units = in_memory.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK).units
+        off = [dropped_term(Dropped(problem.terms[1], problem.data_mass[1], 0.5), units)]
         problem, state = problem.keep(order), state.keep(order)
         solution = posterior.ExactCurvature().solution(problem, state)
-        units = in_memory.prepared(columns, y, weight, LIKELIHOODS["gaussian"], QUICK).units
         model = assemble(units, problem, state, solution, off)
         expected = [(0,), (1,), (2,), (0, 1), (1, 2)]
         assert [term.features for term in model.terms] == expected

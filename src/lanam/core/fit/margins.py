@@ -19,7 +19,7 @@ import numpy as np
 
 from lanam.core.arrays import Array, Rng
 from lanam.core.inference.left_out import Fit
-from lanam.core.inference.problem import TermState
+from lanam.core.inference.problem import UNSEEN_PRECISION, TermState
 from lanam.core.inference.solver import Stage
 from lanam.core.rows.located import Rows
 from lanam.core.rows.reading import Design, spread
@@ -87,7 +87,8 @@ def _second_moment(term: Term, data_mass: Array, others: _Others, rng: Rng) -> A
     state = TermState.at_zero(term, term.initial(rng), data_mass)
     position = locate(term.entries, term.features, rows.columns)
     total = others.scale * others.information.sum(axis=1)
-    curvature = spread(position, total, len(term.entries))
+    # As for other terms, the prior is kept where there is no data.
+    curvature = spread(position, total, len(term.entries)) + UNSEEN_PRECISION
     table = compress(term, state.jacobian, state.precision, curvature).table
     located = Rows((position,), (len(table),), rows.y, rows.weight)
     own = Design([table]).of(located)[:, :-1]

@@ -29,7 +29,7 @@ from lanam.core.terms.term import Term
 #: Nats by which gross errors must describe the residuals of left-out rows better than a Gaussian.
 _LEAST_GAIN = 10.0
 #: Standard errors by which the squared errors of left-out rows must fall ...
-_LEAST_FALL = 1.25
+_LEAST_FALL = 2.0
 #: ... none of them counting for more than this many standard deviations of the response.
 _LARGEST_ERROR = 1.5
 #: The median absolute value of a standard normal variate.
