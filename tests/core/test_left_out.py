@@ -58,11 +58,12 @@ def test_a_fit_without_the_row(likelihood):
 
 
 def test_gaussian_score():
-    """The expected log-density is below that of the mean by half the variance over the noise."""
+    """The density of an observation, whose variance is that of the prediction and the noise."""
     problem, state = converged("gaussian", *additive_data())
     found = Fit.at(problem, state).without(problem.rows)
-    at_mean = norm.logpdf(problem.rows.y, found.prediction, np.sqrt(state.noise))
-    assert_close(found.score, at_mean - 0.5 * found.variance / state.noise, "rounding")
+    std = np.sqrt(state.noise + found.variance)
+    expected = norm.logpdf(problem.rows.y, found.prediction, std)
+    assert_close(found.score, expected, "rounding")
 
 
 def test_chunks_do_not_matter(monkeypatch):

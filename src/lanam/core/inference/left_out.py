@@ -21,6 +21,7 @@ import numpy as np
 from lanam.core.arrays import Array, IntArray, quadratic_forms
 from lanam.core.inference.evidence import LevelPosterior, Posterior
 from lanam.core.inference.problem import Problem, Regression, State
+from lanam.core.likelihoods import Likelihood
 from lanam.core.rows.located import Rows, added
 from lanam.core.rows.reading import Design
 from lanam.core.rows.statistics import CHUNK_ROWS, Around, output_places
@@ -44,7 +45,7 @@ class LeftOut:
         Cook's distance: the mean square change of all predictions when the row is left out, in units of
         their mean variance (n,).
     score
-        The expected log-likelihood of one observation of the row (n,).
+        The log predictive density of one observation of the row (n,).
     """
 
     prediction: Array
@@ -147,19 +148,29 @@ def _leave_out(part: Rows, variances: tuple[Array, Array], around: Around, noise
     shift = without @ gradient
     pull = gradient + curvature @ shift
     prediction = f - shift.reshape(f.shape)
-    likelihood, precision = around.likelihood, 1.0 if part.precision is None else part.precision
-    score = precision * likelihood.log_prob(part.y, prediction) / noise
-    if likelihood.noise_bounds is not None:
-        score = score - 0.5 * np.log(2.0 * np.pi * noise / precision)
-    bend = likelihood.curvature(f).reshape(curvature.shape) / noise
-    spread = 0.5 * precision * np.einsum("nij,nji->n", bend, without)
+    of_row = noise if part.precision is None else noise / part.precision
+    if around.likelihood.quadratic:
+        # Exactly: the noise and the variance of the prediction add up.
+        score = _log_prob(part.y, prediction, around.likelihood, of_row + without[:, 0, 0])
+    else:
+        # Laplace's approximation of the average has the determinant of I + C V.
+        score = _log_prob(part.y, prediction, around.likelihood, of_row)
+        score = score + 0.5 * np.log1p(-leverage).sum(axis=1)
     return LeftOut(
         prediction=prediction,
         variance=without[:, 0, 0] if f.ndim == 1 else without,
         leverage=leverage.sum(axis=1),
         influence=(pull * (changes @ pull)).sum(axis=(1, 2)),
-        score=score - spread,
+        score=score,
     )
+
+
+def _log_prob(y: Array, f: Array, likelihood: Likelihood, noise: Array | float) -> Array:
+    """Log-density of observations with this noise variance or dispersion."""
+    value = likelihood.log_prob(y, f)
+    if likelihood.noise_bounds is None:
+        return value
+    return np.asarray(value / noise - 0.5 * np.log(2.0 * np.pi * noise))
 
 
 def score_gain(problem: Problem, state: State, null: State) -> tuple[float, float]:
