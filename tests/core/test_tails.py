@@ -195,3 +195,16 @@ class TestFits:
         X, _, y = _data()
         scaled = _fit(X, 1000.0 * _contaminated(y) + 5.0)
         np.testing.assert_allclose(scaled.predict(X), 1000.0 * robust.predict(X) + 5.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_skewed_noise_keeps_its_mean(seed):
+    """The rows of a long tail are not errors: predictions are those of the plain fit."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(800, 1))
+    y = X[:, 0] + rng.exponential(size=800)
+    own, plain = (LANAMRegressor(interactions=0, **options).fit(X, y) for options in ({}, CONSTANT))
+    np.testing.assert_allclose(own.predict(X), plain.predict(X))
+
+
+CONSTANT = {"noise": "constant"}

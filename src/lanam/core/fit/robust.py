@@ -32,6 +32,8 @@ _LEAST_GAIN = 10.0
 _LEAST_FALL = 2.0
 #: ... none of them counting for more than this many standard deviations of the response.
 _LARGEST_ERROR = 1.5
+#: Standard deviations by which more errors may be on one side than on the other.
+_MOST_SURPLUS = 2.6
 #: The median absolute value of a standard normal variate.
 _MEDIAN = 0.6745
 
@@ -82,7 +84,8 @@ def weighted_stage(stage: Stage, rows: AnyRows, fit: Callable[[AnyRows], Stage],
         if again.interrupted:
             return replace(stage, reason=again.reason)
         # Of a fit that errors have bent, residuals are large in many rows: what counts are those left.
-        few = not _found(again.problem, again.state, run).tails.too_many
+        left = _found(again.problem, again.state, run)
+        few = not (left.tails.too_many or _one_sided(left, run.sample_in(again.problem)))
         rises = again.state.evidence > stage.state.evidence + _LEAST_GAIN
         return again if few and rises and _predicts_better(again, stage, run) else stage
     except KeyboardInterrupt:
@@ -131,6 +134,15 @@ def regular_rows(stage: Stage, run: Run) -> EncodedRows | None:
     )
     columns = np.asfortranarray(sample.columns[regular])
     return EncodedRows(columns, sample.response[regular], sample.weight[regular])
+
+
+def _one_sided(found: LeftOutErrors, rows: Rows) -> bool:
+    """Whether gross errors are too often on one side: noise is skewed, and its mean is asked for."""
+    residuals = found.residuals(rows)
+    gross = found.tails.responsibilities(residuals)[:, 0] < 0.5
+    weight = residuals.weight[gross]
+    surplus = abs(float(weight @ np.sign(residuals.values[gross])))
+    return surplus > _MOST_SURPLUS * float(np.sqrt(weight.sum()))
 
 
 def _with_errors(problem: Problem, errors: GrossErrors) -> Problem:
