@@ -112,7 +112,7 @@ $(MINIMAL)/.test-minimal: pyproject.toml | $(MINIMAL)/bin/python
 	$(MINIMAL)/bin/python $(INSTALL) ".[test-minimal]"
 	@touch $@
 
-# pip always takes the newest versions; uv can take the oldest. It compiles only if told to, and each process
+# pip always takes the newest versions; uv can take the oldest. It compiles only if asked to, and each process
 # of the tests would compile again.
 $(LOWEST)/.test: pyproject.toml | $(LOWEST)/bin/python
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv

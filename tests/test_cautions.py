@@ -29,19 +29,19 @@ class TestInfluence:
     def test_a_row_that_moves_the_fit(self):
         X, y = line_with_an_outlier()
         model = LANAMRegressor()
-        (told,) = cautions_of(model, X, y)
-        assert "without row 60 (counting from 0)" in told
-        assert "Cook's distance" in told
-        assert "Verify that row" in told
+        (message,) = cautions_of(model, X, y)
+        assert "without row 60 (counting from 0)" in message
+        assert "Cook's distance" in message
+        assert "Verify that row" in message
         last = model.history_[-1]
         assert last["influential_row"] == 60
-        assert f"{last['cooks_distance']:.2g}, more than 1" in told
+        assert f"{last['cooks_distance']:.2g}, more than 1" in message
 
     def test_rows_of_weight_zero_are_not_counted(self):
         """The rows that are left have other numbers, so none is named."""
         X, y = line_with_an_outlier()
-        (told,) = cautions_of(LANAMRegressor(), X, y, sample_weight=np.arange(61) > 0)
-        assert "without a single row" in told
+        (message,) = cautions_of(LANAMRegressor(), X, y, sample_weight=np.arange(61) > 0)
+        assert "without a single row" in message
 
     def test_a_table_in_chunks_has_no_numbers(self, tmp_path):
         X, y = line_with_an_outlier()
@@ -59,9 +59,9 @@ class TestSeparation:
         y = np.floor(X["outcome"])
         # The classes of more than two overlap in each other's scores, unless these are sharp.
         X["outcome"] = y + 0.01 * rng.normal(size=90)
-        (told,) = cautions_of(LANAMClassifier(), X, y)
-        assert "separates the classes of all rows" in told
-        assert "'outcome'" in told
+        (message,) = cautions_of(LANAMClassifier(), X, y)
+        assert "separates the classes of all rows" in message
+        assert "'outcome'" in message
 
     def test_overlapping_classes(self):
         rng = np.random.default_rng(0)
@@ -74,8 +74,8 @@ def test_many_parameters_for_few_rows():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"place": [f"p{k}" for k in range(30)] * 2})
     y = np.tile(rng.normal(size=30), 2) + 0.05 * rng.normal(size=60)
-    told = cautions_of(LANAMRegressor(), X, y)
-    assert any("effective parameters per row" in one for one in told)
+    messages = cautions_of(LANAMRegressor(), X, y)
+    assert any("effective parameters per row" in one for one in messages)
 
 
 def test_plain_fits_have_none():
@@ -88,20 +88,20 @@ def test_plain_fits_have_none():
 
 
 def test_the_summary_repeats_them(tmp_path):
-    """Warnings are gone after the fit; a saved model still tells."""
+    """Warnings are gone after the fit; a saved model still has them."""
     X, y = line_with_an_outlier()
     model = LANAMRegressor()
-    (told,) = cautions_of(model, X, y)
+    (message,) = cautions_of(model, X, y)
     model.save(tmp_path / "a.lanam")
     for each in (model, load(tmp_path / "a.lanam")):
         summary = each.summary()
-        assert summary.facts["cautions"] == [told]
-        assert told in " ".join(str(summary).split())
+        assert summary.facts["cautions"] == [message]
+        assert message in " ".join(str(summary).split())
         assert max(map(len, str(summary).splitlines())) <= 100
 
 
 def test_close_calls():
-    """A weak effect is close to its threshold for some number of rows: it is told then, either way."""
+    """A weak effect is close to its threshold for some number of rows: it is named then, either way."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(-1, 1, (300, 2)), columns=["strong", "weak"])
     noise = 0.5 * rng.standard_normal(300)
@@ -110,8 +110,8 @@ def test_close_calls():
         y = X["strong"] + size * X["weak"] + noise
         model = LANAMRegressor(interactions=0, noise="constant").fit(X, y)
         gain = next(term.evidence for term in model.terms_ if term.name == "weak")
-        told = "weak" in model.summary().facts["close_calls"]
-        calls.append((gain, told))
-    assert any(told for _, told in calls)
-    assert all(told is False for gain, told in calls if gain > 5.0)
+        named = "weak" in model.summary().facts["close_calls"]
+        calls.append((gain, named))
+    assert any(named for _, named in calls)
+    assert all(named is False for gain, named in calls if gain > 5.0)
     assert calls[0] == (pytest.approx(calls[0][0]), False)

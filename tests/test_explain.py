@@ -270,11 +270,11 @@ class TestSummary:
         assert all(line[at:].startswith(("active", "dropped")) for line in table)
         assert n_active < n_terms
         close = model.summary().facts["close_calls"]
-        told = [f"close calls, decided by less than one nat: {', '.join(close)}"] if close else []
+        named = [f"close calls, decided by less than one nat: {', '.join(close)}"] if close else []
         below = [
             "",
             "threshold of a column: a log evidence gain of 0, or of 3 if its effect is negligible",
-            *told,
+            *named,
             "",
         ]
         end = 6 + n_terms + len(below)

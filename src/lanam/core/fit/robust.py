@@ -160,10 +160,11 @@ def _gross_errors(stage: Stage, run: Run) -> LeftOutErrors | None:
         return None
     if likelihood.noise_bounds and stage.state.noise < 1.01 * likelihood.noise_bounds[0]:
         return None
-    residuals = _left_out(Fit.at(stage.problem, stage.state), run.sample_in(stage.problem))
+    leave = Fit.at(stage.problem, stage.state)
+    residuals = _left_out(leave, run.sample_in(stage.problem))
     if np.abs(residuals.standard).max() < LEAST_WIDTH:
         return None
-    found = _found(stage.problem, stage.state, run)
+    found = _errors(stage.problem, leave, residuals)
     variance = stage.state.noise * residuals.relative + residuals.variance
     squares = np.square(residuals.values) / variance
     gaussian = -0.5 * float(residuals.weight @ (squares + np.log(2.0 * math.pi * variance)))
@@ -173,9 +174,14 @@ def _gross_errors(stage: Stage, run: Run) -> LeftOutErrors | None:
 
 def _found(problem: Problem, state: State, run: Run) -> LeftOutErrors:
     """Gross errors as the residuals around a state have them."""
-    leave, rows = Fit.at(problem, state), problem.rows
-    tails = fit_tails(_left_out(leave, run.sample_in(problem)))
-    return LeftOutErrors(leave, tails, problem.terms, rows.missing_noise, rows.gross_errors)
+    leave = Fit.at(problem, state)
+    return _errors(problem, leave, _left_out(leave, run.sample_in(problem)))
+
+
+def _errors(problem: Problem, leave: Fit, residuals: Residuals) -> LeftOutErrors:
+    rows = problem.rows
+    noise = rows.missing_noise, rows.gross_errors
+    return LeftOutErrors(leave, fit_tails(residuals), problem.terms, *noise)
 
 
 def _predicts_better(new: Stage, old: Stage, run: Run) -> bool:

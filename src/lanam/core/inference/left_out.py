@@ -39,8 +39,6 @@ class LeftOut:
     ----------
     prediction, variance
         Mean (n,) and variance of the prediction; (n, K) and (n, K, K) for several outputs.
-    leverage
-        What a row contributes to its own prediction, summed over the outputs (n,).
     influence
         Cook's distance: the mean square change of all predictions when the row is left out, in units of
         their mean variance (n,).
@@ -50,7 +48,6 @@ class LeftOut:
 
     prediction: Array
     variance: Array
-    leverage: Array
     influence: Array
     score: Array
 
@@ -159,7 +156,6 @@ def _leave_out(part: Rows, variances: tuple[Array, Array], around: Around, noise
     return LeftOut(
         prediction=prediction,
         variance=without[:, 0, 0] if f.ndim == 1 else without,
-        leverage=leverage.sum(axis=1),
         influence=(pull * (changes @ pull)).sum(axis=(1, 2)),
         score=score,
     )

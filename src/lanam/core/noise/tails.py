@@ -22,6 +22,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from lanam.core.arrays import Array
 from lanam.core.model.mixtures import NoiseShape, standardised
@@ -121,12 +122,11 @@ class Tails:
 
     def log_likelihood(self, residuals: Residuals) -> float:
         """Of the residuals."""
-        return float(residuals.weight @ _log_sum(self._joint(residuals)))
+        return float(residuals.weight @ logsumexp(self._joint(residuals), axis=1))
 
     def responsibilities(self, residuals: Residuals) -> Array:
         """Each row's probabilities of the widths (n, K)."""
-        joint = self._joint(residuals)
-        return np.asarray(np.exp(joint - _log_sum(joint)[:, None]))
+        return np.asarray(softmax(self._joint(residuals), axis=1))
 
     def reliability(self, residuals: Residuals) -> tuple[Array, Array]:
         """Each row's precision relative to regular rows, and what its log-likelihood has besides."""
@@ -202,8 +202,3 @@ def _bounded(probabilities: Array) -> Array:
     if errors <= _MOST_ERRORS:
         return probabilities
     return np.append(1.0 - _MOST_ERRORS, _MOST_ERRORS / errors * probabilities[1:])
-
-
-def _log_sum(values: Array) -> Array:
-    largest_value = values.max(axis=1)
-    return np.asarray(largest_value + np.log(np.exp(values - largest_value[:, None]).sum(axis=1)))
